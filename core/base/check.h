@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace wick {
+
+/// Every error the library reports. The text has the form
+/// "op: what is wrong: what was seen, what was expected".
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Memory could not be had from `device_name`. The process may go on: free tensors and try again.
+class OutOfMemory : public Error {
+ public:
+  OutOfMemory(const std::string& message, uint64_t requested_bytes)
+      : Error(message), requested_bytes_(requested_bytes) {}
+  uint64_t requested_bytes() const { return requested_bytes_; }
+
+ private:
+  uint64_t requested_bytes_;
+};
+
+namespace detail {
+
+void append(std::string& out, double value);
+void append(std::string& out, int64_t value);
+void append(std::string& out, uint64_t value);
+inline void append(std::string& out, bool value) { out += value ? "true" : "false"; }
+inline void append(std::string& out, char value) { out += value; }
+inline void append(std::string& out, std::string_view value) { out += value; }
+
+template <class T>
+void append_any(std::string& out, const T& value) {
+  if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, char>) {
+    append(out, value);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    append(out, static_cast<double>(value));
+  } else if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
+    append(out, static_cast<int64_t>(value));
+  } else if constexpr (std::is_integral_v<T>) {
+    append(out, static_cast<uint64_t>(value));
+  } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
+    append(out, std::string_view(value));
+  } else {
+    append(out, std::string_view(to_string(value)));
+  }
+}
+
+template <class... Parts>
+[[noreturn, gnu::cold, gnu::noinline]] void fail(const Parts&... parts) {
+  std::string text;
+  (append_any(text, parts), ...);
+  throw Error(text);
+}
+
+}  // namespace detail
+
+/// Joins the parts into one text: numbers, strings, and anything with a `to_string`.
+template <class... Parts>
+std::string concat(const Parts&... parts) {
+  std::string text;
+  (detail::append_any(text, parts), ...);
+  return text;
+}
+
+}  // namespace wick
+
+/// Throws wick::Error with the remaining arguments joined, unless `condition` holds. The text is
+/// built only on failure.
+#define WICK_CHECK(condition, ...)            \
+  do {                                        \
+    if (!(condition)) [[unlikely]]            \
+      ::wick::detail::fail(__VA_ARGS__);      \
+  } while (false)

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "wick/core/base/macros.h"
+
+namespace wick {
+
+enum class DeviceType : uint8_t { kCpu, kCuda };
+
+/// A processor that holds tensors and computes: the CPU, or one GPU.
+struct Device {
+  DeviceType type = DeviceType::kCpu;
+  int16_t index = 0;
+
+  WICK_INLINE bool is_cpu() const { return type == DeviceType::kCpu; }
+  WICK_INLINE bool is_cuda() const { return type == DeviceType::kCuda; }
+  friend WICK_INLINE bool operator==(Device a, Device b) {
+    return a.type == b.type && a.index == b.index;
+  }
+};
+
+inline constexpr Device kCpu{DeviceType::kCpu, 0};
+/// GPU number `index`.
+WICK_INLINE constexpr Device cuda_device(int index = 0) {
+  return {DeviceType::kCuda, static_cast<int16_t>(index)};
+}
+
+/// "cpu", "cuda:1"
+std::string to_string(Device device);
+
+/// The device that "cpu", "cuda" or "cuda:N" names; an error for any other text.
+Device parse_device(const std::string& text);
+
+/// An ordered queue of work on one device. The CPU's one stream runs work at once.
+struct Stream {
+  Device device;
+  void* handle = nullptr;  // cudaStream_t on a GPU
+  friend bool operator==(const Stream& a, const Stream& b) {
+    return a.device == b.device && a.handle == b.handle;
+  }
+};
+
+/// The stream on which this thread's kernels for `device` run.
+Stream current_stream(Device device);
+
+}  // namespace wick

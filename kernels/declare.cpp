@@ -1,0 +1,25 @@
+#include "wick/kernels/declare.h"
+
+#include <cstdlib>
+#include <string_view>
+
+#include "wick/core/base/check.h"
+
+namespace wick {
+
+CpuIsa cpu_isa() {
+  static const CpuIsa isa = [] {
+    const char* wanted = std::getenv("WICK_CPU_ISA");
+    if (wanted != nullptr && std::string_view(wanted) == "avx2") return CpuIsa::kAvx2;
+    const bool v4 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    return v4 ? CpuIsa::kAvx512 : CpuIsa::kAvx2;
+  }();
+  return isa;
+}
+
+void no_cuda_in_this_build() {
+  detail::fail("cuda: this build has no GPU support: configure with WICK_GPU=cuda");
+}
+
+}  // namespace wick
