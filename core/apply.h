@@ -1,0 +1,266 @@
+#pragma once
+
+#include <array>
+#include <span>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include "wick/core/autograd.h"
+#include "wick/core/tensor.h"
+#include "wick/kernels/declare.h"
+
+namespace wick {
+
+/// In which precision autocast runs an operation.
+enum class Autocast : uint8_t {
+  kAsIs,        // in its inputs' dtypes
+  kLower,       // inputs cast to the lower precision
+  kFloat32,     // inputs cast to float32
+  kFloat32Out,  // result in float32
+  kPromote,     // inputs cast to the widest among them
+  kBanned,      // an error that names the alternative
+};
+
+struct AutocastPolicy {
+  Autocast cuda = Autocast::kAsIs;
+  Autocast cpu = Autocast::kAsIs;
+};
+
+/// What the door needs to know of an op beside its functions.
+struct OpInfo {
+  const char* name;
+  AutocastPolicy autocast = {};
+  bool view = false;         // the output shares the memory of input 0
+  uint32_t mutates = 0;      // bit i: input i is changed in place
+  bool broadcasts = false;   // gradients are summed back to the shapes of the inputs
+  bool differentiable = true;  // false: results never require gradients, there is no backward
+};
+
+/// What an op keeps from forward for backward.
+class Saved {
+ public:
+  /// Whether the result will be recorded: nothing needs to be kept otherwise.
+  bool recording() const { return recording_; }
+  /// Whether input `i` wants a gradient.
+  bool needs(int i) const { return recording_ && (needs_ >> i & 1) != 0; }
+
+  /// Keeps tensors, inputs or outputs or others, in this order. No effect unless recording.
+  template <class... Tensors>
+  void save(const Tensors&... tensors) {
+    if (recording_) (push(tensors), ...);
+  }
+  /// The i-th kept tensor. Error if it was changed in place since.
+  Tensor operator[](int i) const;
+
+ private:
+  friend class OpNode;
+  friend struct Door;
+  struct Entry {
+    Tensor tensor;
+    uint64_t version = 0;
+    int output = -1;  // it is this output of the op: kept without its graph, to avoid a cycle
+  };
+  void push(const Tensor& tensor);
+
+  std::vector<Entry> entries_;
+  const Node* node_ = nullptr;
+  uint64_t needs_ = 0;
+  bool recording_ = false;
+};
+
+/// Names an attribute of an op: `static constexpr auto fields = std::tuple{field("axis",
+/// &Softmax::axis)};`
+template <class Op, class T>
+struct Field {
+  const char* name;
+  T Op::*member;
+};
+template <class Op, class T>
+constexpr Field<Op, T> field(const char* name, T Op::*member) {
+  return {name, member};
+}
+
+/// The functions of one op type, with the type removed.
+struct OpType {
+  OpInfo info;
+  std::vector<Tensor> (*forward)(const void* op, Saved& saved, std::span<const Tensor> inputs);
+  Gradients (*backward)(const void* op, const Saved& saved, std::span<const Tensor> grads);
+  double (*flops)(const void* op, std::span<const Tensor> inputs, const Tensor& output);
+  std::string (*describe)(const void* op);
+  void* (*copy)(const void* op);
+  void (*destroy)(void* op);
+};
+
+/// All op types of this program, in no particular order.
+std::span<const OpType* const> registered_ops();
+
+/// The one door: checks devices, runs forward, records for backward.
+std::vector<Tensor> run_op(const OpType& type, const void* op, std::span<const Tensor> inputs);
+
+/// Counts the floating point operations of the ops this thread runs while it lives (a multiply and
+/// an add are two).
+class FlopCounter {
+ public:
+  FlopCounter();
+  ~FlopCounter();
+  FlopCounter(const FlopCounter&) = delete;
+  FlopCounter& operator=(const FlopCounter&) = delete;
+  double flops() const { return flops_; }
+  void add(double flops) { flops_ += flops; }
+
+ private:
+  FlopCounter* before_;
+  double flops_ = 0;
+};
+
+namespace detail {
+
+template <class T>
+std::string field_text(const T& value) {
+  return concat(value);
+}
+template <class T>
+std::string field_text(const std::vector<T>& values) {
+  std::string text = "[";
+  for (const T& v : values) text += (text.size() > 1 ? ", " : "") + concat(v);
+  return text + "]";
+}
+inline std::string field_text(const Scalar& value) {
+  return value.is_integral() ? concat(value.to_int64()) : concat(value.to_double());
+}
+
+// How Op::forward and Op::backward take their tensors: a fixed number, or as a list.
+template <class Function>
+struct Signature;
+template <class R, class Op, class Context, class... Args>
+struct Signature<R (Op::*)(Context, Args...) const> {
+  static constexpr bool is_list =
+      sizeof...(Args) == 1 && (std::is_same_v<std::decay_t<Args>, std::span<const Tensor>> && ...);
+  static constexpr size_t arity = sizeof...(Args);
+};
+
+template <class Op, class Context, class Method, size_t... I>
+auto call_fixed(const Op& op, Method method, Context& context, std::span<const Tensor> in,
+                std::index_sequence<I...>) {
+  return (op.*method)(context, in[I]...);
+}
+
+template <class Op, class Context, class Method>
+auto call(const void* op, Method method, Context& context, std::span<const Tensor> in) {
+  using S = Signature<Method>;
+  const Op& self = *static_cast<const Op*>(op);
+  if constexpr (S::is_list) {
+    return (self.*method)(context, in);
+  } else {
+    return call_fixed(self, method, context, in, std::make_index_sequence<S::arity>());
+  }
+}
+
+template <class Result>
+std::vector<Tensor> as_list(Result&& result) {
+  using R = std::decay_t<Result>;
+  if constexpr (std::is_same_v<R, Tensor>) {
+    std::vector<Tensor> list;
+    list.push_back(std::forward<Result>(result));
+    return list;
+  } else if constexpr (std::is_same_v<R, std::vector<Tensor>>) {
+    return std::forward<Result>(result);
+  } else {
+    return std::vector<Tensor>(result.begin(), result.end());
+  }
+}
+
+template <class Op>
+std::string describe(const void* op) {
+  std::string text = Op::info.name;
+  if constexpr (requires { Op::fields; }) {
+    const char* separator = "(";
+    std::apply(
+        [&](const auto&... f) {
+          ((text += concat(separator, f.name, "=",
+                           field_text(static_cast<const Op*>(op)->*f.member)),
+            separator = ", "),
+           ...);
+        },
+        Op::fields);
+    text += ")";
+  }
+  return text;
+}
+
+template <class Op>
+OpType make_op_type() {
+  OpType type;
+  type.info = Op::info;
+  type.forward = [](const void* op, Saved& saved, std::span<const Tensor> inputs) {
+    return as_list(call<Op>(op, &Op::forward, saved, inputs));
+  };
+  type.backward = nullptr;
+  if constexpr (Op::info.differentiable) {
+    type.backward = [](const void* op, const Saved& saved, std::span<const Tensor> grads) {
+      return call<Op>(op, &Op::backward, saved, grads);
+    };
+  }
+  type.flops = nullptr;
+  if constexpr (requires { &Op::flops; }) {
+    type.flops = [](const void* op, std::span<const Tensor> inputs, const Tensor& output) {
+      return static_cast<const Op*>(op)->flops(inputs, output);
+    };
+  }
+  type.describe = &describe<Op>;
+  type.copy = [](const void* op) -> void* { return new Op(*static_cast<const Op*>(op)); };
+  type.destroy = [](void* op) { delete static_cast<Op*>(op); };
+  return type;
+}
+
+void register_op(const OpType* type);
+
+template <class Op>
+struct Registration {
+  Registration() : type(make_op_type<Op>()) { register_op(&type); }
+  OpType type;
+  static Registration instance;
+};
+template <class Op>
+Registration<Op> Registration<Op>::instance;
+
+template <class Op>
+using ForwardResult = decltype(call<Op>(nullptr, &Op::forward, std::declval<Saved&>(),
+                                        std::declval<std::span<const Tensor>>()));
+
+template <class Result>
+Result from_list(std::vector<Tensor>&& list) {
+  if constexpr (std::is_same_v<Result, Tensor>) {
+    return std::move(list[0]);
+  } else if constexpr (std::is_same_v<Result, std::vector<Tensor>>) {
+    return std::move(list);
+  } else {
+    Result result;
+    for (size_t i = 0; i < result.size(); ++i) result[i] = std::move(list[i]);
+    return result;
+  }
+}
+
+}  // namespace detail
+
+/// Applies `op` to its inputs: the only way an operation is carried out. Returns what Op::forward
+/// returns: a tensor, an array of them, or a list. An op is a struct with
+///   static constexpr OpInfo info
+///   static constexpr auto fields   its attributes, if it has any
+///   forward(Saved&, const Tensor& a, ...) const, or with one std::span<const Tensor>
+///   Gradients backward(const Saved&, const Tensor& grad, ...) const, unless not differentiable
+///   double flops(std::span<const Tensor> inputs, const Tensor& output) const, where it computes
+template <class Op>
+auto apply(const Op& op, std::span<const Tensor> inputs) {
+  return detail::from_list<detail::ForwardResult<Op>>(
+      run_op(detail::Registration<Op>::instance.type, &op, inputs));
+}
+template <class Op, class... Inputs>
+auto apply(const Op& op, const Tensor& first, const Inputs&... rest) {
+  const std::array<Tensor, 1 + sizeof...(Inputs)> inputs{first, rest...};
+  return apply(op, std::span<const Tensor>(inputs));
+}
+
+}  // namespace wick

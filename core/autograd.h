@@ -1,0 +1,142 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "wick/core/tensor.h"
+
+namespace wick {
+
+/// One gradient per input of an op (undefined where none is needed), or per output of one.
+using Gradients = std::vector<Tensor>;
+
+/// Whether operations on this thread are recorded for backward.
+bool grad_enabled();
+bool inference_mode();
+
+/// Turns recording off while it lives: results require no gradient and nothing is saved.
+class NoGrad {
+ public:
+  NoGrad();
+  ~NoGrad();
+  NoGrad(const NoGrad&) = delete;
+  NoGrad& operator=(const NoGrad&) = delete;
+
+ private:
+  bool before_;
+};
+
+/// Turns recording on (or, with false, off) while it lives.
+class EnableGrad {
+ public:
+  explicit EnableGrad(bool enabled = true);
+  ~EnableGrad();
+  EnableGrad(const EnableGrad&) = delete;
+  EnableGrad& operator=(const EnableGrad&) = delete;
+
+ private:
+  bool before_;
+};
+
+/// NoGrad whose results can never take part in backward; using one there is an error.
+class InferenceMode {
+ public:
+  InferenceMode();
+  ~InferenceMode();
+  InferenceMode(const InferenceMode&) = delete;
+  InferenceMode& operator=(const InferenceMode&) = delete;
+
+ private:
+  NoGrad no_grad_;
+  bool before_;
+};
+
+/// Shape, dtype and device: what the engine checks gradients against.
+struct TensorMeta {
+  Shape shape;
+  Dtype dtype = Dtype::kFloat32;
+  Device device;
+  bool defined = false;
+
+  TensorMeta() = default;
+  explicit TensorMeta(const Tensor& tensor);
+};
+
+/// Where a gradient flows next: output `index` of `node`. Null where none is wanted.
+struct Edge {
+  Ref<Node> node;
+  int index = 0;
+};
+
+/// One step of the graph that backward walks: takes gradients of its outputs, gives those of its
+/// inputs.
+class Node : public RefCounted {
+ public:
+  explicit Node(uint64_t sequence) : sequence_(sequence) {}
+  ~Node() override;
+
+  virtual std::string name() const = 0;
+  /// `grads`: one per output, undefined where unused. Returns one per entry of next().
+  virtual Gradients backward(Gradients grads) = 0;
+  /// Forgets saved tensors, after which backward is an error.
+  virtual void release_saved() {}
+
+  const std::vector<Edge>& next() const { return next_; }
+  /// Later operations have larger numbers; leaves have the largest, so that they run at once.
+  uint64_t sequence() const { return sequence_; }
+  int num_outputs() const { return static_cast<int>(outputs_.size()); }
+
+  using Hook = std::function<Tensor(const Tensor&)>;
+  void add_hook(int output, Hook hook) { hooks_.emplace_back(output, std::move(hook)); }
+  /// Runs the hooks on the gradients of this node's outputs.
+  void run_hooks(Gradients& grads) const;
+
+ protected:
+  friend class Graph;
+  std::vector<Edge> next_;
+  std::vector<TensorMeta> outputs_;
+  uint64_t sequence_;
+  std::vector<std::pair<int, Hook>> hooks_;
+};
+
+/// Collects the gradient of one leaf.
+class AccumulateGrad final : public Node {
+ public:
+  explicit AccumulateGrad(const Tensor& leaf);
+  std::string name() const override { return "accumulate_grad"; }
+  Gradients backward(Gradients grads) override;
+
+  Tensor grad;
+  std::vector<std::function<void(const Tensor&)>> post_hooks;
+
+ private:
+  Strides strides_;
+};
+
+/// A tensor's place in the graph.
+class AutogradMeta {
+ public:
+  Ref<Node> node;  // what made it; an AccumulateGrad for a leaf
+  int output_index = 0;
+};
+
+/// Where the gradient of `tensor` goes; a null edge if it requires none.
+Edge gradient_edge(const Tensor& tensor);
+
+/// Gradients of `outputs` (each one element, or weighted by the tensor in `grad_outputs`) with
+/// respect to `inputs`, which may be any tensors of the graph; no grad() is changed. An input that
+/// the outputs do not depend on is an error, or undefined with `allow_unused`.
+std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
+                         const std::vector<Tensor>& grad_outputs = {}, bool retain_graph = false,
+                         bool create_graph = false, bool allow_unused = false);
+
+/// Differentiates several outputs at once into the leaves' grad(); see Tensor::backward.
+void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& grad_outputs = {},
+              bool retain_graph = false, bool create_graph = false);
+
+/// Adds `gradient` over the axes along which `shape` was broadcast to the gradient's shape.
+Tensor sum_to(const Tensor& gradient, const Shape& shape);
+
+}  // namespace wick

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+
+namespace wick {
+
+/// A number that keeps whether it was written as an integer or with a fraction: `x + 1` leaves an
+/// int64 tensor int64, `x + 1.0` makes it float32.
+class Scalar {
+ public:
+  template <std::floating_point T>
+  Scalar(T value) : real_(static_cast<double>(value)), integer_(static_cast<int64_t>(value)) {}
+  template <std::integral T>
+  Scalar(T value)
+      : real_(static_cast<double>(value)),
+        integer_(static_cast<int64_t>(value)),
+        is_integral_(true) {}
+
+  bool is_integral() const { return is_integral_; }
+  double to_double() const { return real_; }
+  int64_t to_int64() const { return integer_; }
+
+ private:
+  double real_;
+  int64_t integer_;
+  bool is_integral_ = false;
+};
+
+}  // namespace wick

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "wick/core/base/device.h"
+#include "wick/core/ref.h"
+
+namespace wick {
+
+/// A piece of one device's memory that tensors share, and the count of changes made to it.
+class Storage : public RefCounted {
+ public:
+  /// `bytes` of uninitialised memory from the device's caching allocator. Throws OutOfMemory.
+  Storage(size_t bytes, Device device);
+  /// Memory of somebody else's; `release` (may be empty) runs when the last tensor lets go of it.
+  Storage(void* data, size_t bytes, Device device, std::function<void()> release);
+  ~Storage() override;
+
+  void* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+  Device device() const { return device_; }
+
+  /// Grows by one with each change in place to any tensor on this storage.
+  uint64_t version() const { return version_.load(std::memory_order_relaxed); }
+  void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  void* data_;
+  size_t bytes_;
+  Device device_;
+  bool owned_;
+  std::atomic<uint64_t> version_{0};
+  std::function<void()> release_;
+};
+
+}  // namespace wick

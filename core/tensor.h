@@ -1,0 +1,274 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <iosfwd>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "wick/core/base/check.h"
+#include "wick/core/base/device.h"
+#include "wick/core/base/dtype.h"
+#include "wick/core/base/shape.h"
+#include "wick/core/base/view.h"
+#include "wick/core/ref.h"
+#include "wick/core/scalar.h"
+#include "wick/core/storage.h"
+
+namespace wick {
+
+class AutogradMeta;
+class Index;
+class Node;
+class Tensor;
+
+/// How the axes of a rank-4 tensor (N, C, H, W) are laid out in memory.
+enum class MemoryFormat : uint8_t {
+  kContiguous,    // row-major: N, C, H, W
+  kChannelsLast,  // N, H, W, C: what images and convolution weights use
+  kPreserve,      // as the source has it
+};
+
+/// What a Tensor points to. Users hold Tensors.
+struct TensorImpl final : RefCounted {
+  TensorImpl(Ref<Storage> storage_in, int64_t offset_in, const Shape& shape_in,
+             const Strides& strides_in, Dtype dtype_in);
+  ~TensorImpl() override;
+
+  Ref<Storage> storage;
+  int64_t offset;  // elements from the storage's start
+  Shape shape;
+  Strides strides;
+  Dtype dtype;
+  bool is_view = false;       // made by a view operation
+  bool is_inference = false;  // made in InferenceMode: can never take part in backward
+  std::unique_ptr<AutogradMeta> autograd;
+};
+
+/// An n-dimensional array (0 to 8 axes) on one device, with automatic differentiation. A handle:
+/// copies refer to the same elements. A default-constructed Tensor is undefined and stands for
+/// "none" where an argument is optional.
+class Tensor {
+ public:
+  Tensor() = default;
+  explicit Tensor(Ref<TensorImpl> impl) : impl_(std::move(impl)) {}
+
+  bool defined() const { return static_cast<bool>(impl_); }
+  TensorImpl* impl() const { return impl_.get(); }
+  /// Whether both are the same handle (not: equal elements).
+  bool is_same(const Tensor& other) const { return impl_ == other.impl_; }
+
+  // --- Layout -----------------------------------------------------------------------------------
+  const Shape& shape() const { return get().shape; }
+  const Strides& strides() const { return get().strides; }
+  int rank() const { return get().shape.rank(); }
+  int64_t numel() const { return get().shape.numel(); }
+  /// Elements along `axis`, which may be negative.
+  int64_t size(int64_t axis) const { return shape()[wrap_axis("size", axis, rank())]; }
+  Dtype dtype() const { return get().dtype; }
+  Device device() const { return get().storage->device(); }
+  bool is_contiguous(MemoryFormat format = MemoryFormat::kContiguous) const;
+
+  // --- Elements ---------------------------------------------------------------------------------
+  /// Address of the first element, on device(). Error unless T is the element type.
+  template <class T>
+  T* data() const {
+    WICK_CHECK(dtype_of<T> == dtype(), "data: wrong element type: got ", to_string(dtype_of<T>),
+               ", expected ", to_string(dtype()));
+    return static_cast<T*>(raw_data());
+  }
+  void* raw_data() const {
+    return static_cast<char*>(get().storage->data()) + get().offset * size_of(get().dtype);
+  }
+  /// What kernels see.
+  View view_for_kernel() const { return {raw_data(), dtype(), device(), shape(), strides()}; }
+  /// The one element of a tensor with one element, as T. Waits for the device.
+  template <class T = double>
+  T item() const {
+    const Scalar value = item_scalar();
+    if constexpr (std::is_floating_point_v<T>) return static_cast<T>(value.to_double());
+    return static_cast<T>(value.to_int64());
+  }
+  /// All elements in row-major order, copied to the host. Error unless T is the element type.
+  template <class T>
+  std::vector<T> to_vector() const;
+
+  // --- Autograd ---------------------------------------------------------------------------------
+  bool requires_grad() const;
+  /// Makes a leaf take part in backward (or not). Error for integer dtypes and results of ops.
+  const Tensor& set_requires_grad(bool requires_grad = true) const;
+  bool is_leaf() const;
+  /// The accumulated gradient of a leaf; undefined before the first backward.
+  Tensor grad() const;
+  void set_grad(const Tensor& grad) const;
+  /// The graph node that made this tensor; null for leaves.
+  Node* grad_fn() const;
+  /// Differentiates this tensor (one element, or weighted by `gradient` of its shape) with respect
+  /// to every leaf it depends on, and adds to their grad(). The graph is freed unless
+  /// `retain_graph`; `create_graph` makes the gradients differentiable themselves.
+  void backward(const Tensor& gradient = {}, bool retain_graph = false,
+                bool create_graph = false) const;
+  /// The same elements, outside the graph.
+  Tensor detach() const;
+  /// Runs `hook` on this tensor's gradient in each backward; a defined result replaces it.
+  void register_hook(std::function<Tensor(const Tensor&)> hook) const;
+  /// Runs `hook` after a leaf's grad() was updated.
+  void register_post_accumulate_grad_hook(std::function<void(const Tensor& leaf_grad)> hook) const;
+  /// How often the storage was changed in place.
+  uint64_t version() const { return get().storage->version(); }
+
+  // --- Conversions ------------------------------------------------------------------------------
+  /// This tensor if it is already so, else a copy.
+  Tensor to(Dtype dtype) const;
+  Tensor to(Device device, bool non_blocking = false) const;
+  Tensor cpu() const { return to(kCpu); }
+  /// This tensor if its memory is laid out so, else a copy.
+  Tensor contiguous(MemoryFormat format = MemoryFormat::kContiguous) const;
+  Tensor clone(MemoryFormat format = MemoryFormat::kPreserve) const;
+
+  // --- Views ------------------------------------------------------------------------------------
+  /// One size may be -1. A view where strides allow, else a copy.
+  Tensor reshape(const Shape& shape) const;
+  /// As reshape, but an error where a copy would be needed.
+  Tensor view(const Shape& shape) const;
+  Tensor permute(const Shape& axes) const;
+  Tensor transpose(int64_t axis0, int64_t axis1) const;
+  /// The matrix transposed; error unless rank is 2 or less.
+  Tensor t() const;
+  Tensor flatten(int64_t start_axis = 0, int64_t end_axis = -1) const;
+  Tensor unsqueeze(int64_t axis) const;
+  /// Without `axis`, drops every axis of size 1.
+  Tensor squeeze(std::optional<int64_t> axis = {}) const;
+  /// -1 keeps a size.
+  Tensor expand(const Shape& shape) const;
+  Tensor narrow(int64_t axis, int64_t start, int64_t length) const;
+  Tensor select(int64_t axis, int64_t index) const;
+  Tensor slice(int64_t axis, int64_t start, int64_t stop, int64_t step = 1) const;
+  std::vector<Tensor> chunk(int64_t chunks, int64_t axis = 0) const;
+  std::vector<Tensor> split(int64_t split_size, int64_t axis = 0) const;
+  /// `x[0]`, `x[{Slice(), 0}]`, `x[{Ellipsis, Slice(1, -1)}]`, `x[index_tensor]`.
+  Tensor operator[](int64_t index) const;
+  Tensor operator[](std::initializer_list<Index> indices) const;
+  Tensor operator[](const Tensor& index) const;
+
+  // --- Arithmetic (more as free functions in wick/core/ops) --------------------------------------
+  Tensor sum(const Shape& axes = {}, bool keepdim = false) const;
+  Tensor mean(const Shape& axes = {}, bool keepdim = false) const;
+  Tensor var(const Shape& axes = {}, int64_t correction = 1, bool keepdim = false) const;
+  Tensor amax(const Shape& axes = {}, bool keepdim = false) const;
+  Tensor amin(const Shape& axes = {}, bool keepdim = false) const;
+  Tensor argmax(std::optional<int64_t> axis = {}, bool keepdim = false) const;
+  Tensor matmul(const Tensor& other) const;
+  Tensor pow(Scalar exponent) const;
+  Tensor abs() const;
+  Tensor exp() const;
+  Tensor log() const;
+  Tensor sqrt() const;
+  Tensor relu() const;
+  Tensor sigmoid() const;
+  Tensor tanh() const;
+  Tensor softmax(int64_t axis) const;
+  Tensor masked_fill(const Tensor& mask, Scalar value) const;
+
+  // --- In place: change the elements and return this tensor --------------------------------------
+  const Tensor& add_(const Tensor& other, Scalar alpha = 1) const;
+  const Tensor& add_(Scalar other) const;
+  const Tensor& sub_(const Tensor& other) const;
+  const Tensor& sub_(Scalar other) const;
+  const Tensor& mul_(const Tensor& other) const;
+  const Tensor& mul_(Scalar other) const;
+  const Tensor& div_(const Tensor& other) const;
+  const Tensor& div_(Scalar other) const;
+  /// Copies `source` (broadcast, converted, from any device) into this tensor.
+  const Tensor& copy_(const Tensor& source, bool non_blocking = false) const;
+  const Tensor& fill_(Scalar value) const;
+  const Tensor& zero_() const { return fill_(0); }
+  const Tensor& relu_() const;
+  const Tensor& clamp_(Scalar min, Scalar max) const;
+  /// Uniform random numbers in [low, high), from the default generator of the device.
+  const Tensor& uniform_(double low = 0, double high = 1) const;
+  const Tensor& normal_(double mean = 0, double stddev = 1) const;
+
+ private:
+  TensorImpl& get() const {
+    WICK_CHECK(impl_, "tensor: used while undefined");
+    return *impl_;
+  }
+  Scalar item_scalar() const;
+
+  Ref<TensorImpl> impl_;
+};
+
+/// Elements between brackets, then dtype and shape; long tensors are abbreviated.
+std::string to_string(const Tensor& tensor);
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+
+// --- Making tensors -------------------------------------------------------------------------------
+
+/// Uninitialised memory.
+Tensor empty(const Shape& shape, Dtype dtype = kFloat32, Device device = kCpu,
+             MemoryFormat format = MemoryFormat::kContiguous);
+/// Uninitialised, laid out by `strides`, which must be dense (a permutation of row-major ones).
+Tensor empty_strided(const Shape& shape, const Strides& strides, Dtype dtype, Device device);
+/// Uninitialised, with `like`'s shape and device, its layout if that is dense, and its dtype unless
+/// another is given.
+Tensor empty_like(const Tensor& like, std::optional<Dtype> dtype = {});
+Tensor zeros(const Shape& shape, Dtype dtype = kFloat32, Device device = kCpu);
+Tensor ones(const Shape& shape, Dtype dtype = kFloat32, Device device = kCpu);
+Tensor full(const Shape& shape, Scalar value, Dtype dtype = kFloat32, Device device = kCpu);
+Tensor zeros_like(const Tensor& like);
+Tensor ones_like(const Tensor& like);
+/// start, start + step, ... below stop.
+Tensor arange(Scalar start, Scalar stop, Scalar step = 1, Dtype dtype = kInt64,
+              Device device = kCpu);
+/// A tensor of rank 0.
+Tensor scalar_tensor(Scalar value, Dtype dtype = kFloat32, Device device = kCpu);
+
+/// A tensor on memory of the caller's, without copying; the caller keeps it alive, or passes
+/// `release` to be told when the last tensor has let go of it. Row-major unless `strides` are given.
+Tensor from_blob(void* data, const Shape& shape, Dtype dtype, std::function<void()> release = {},
+                 std::optional<Strides> strides = {}, Device device = kCpu);
+/// A tensor of `shape` (default: one axis) that shares the vector's memory; error if the number of
+/// elements differs. The vector must outlive it.
+template <class T>
+Tensor as_tensor(std::vector<T>& values, std::optional<Shape> shape = {}) {
+  const Shape s = shape.value_or(Shape{static_cast<int64_t>(values.size())});
+  WICK_CHECK(s.numel() == static_cast<int64_t>(values.size()), "as_tensor: got ", values.size(),
+             " elements for shape ", s);
+  return from_blob(values.data(), s, dtype_of<T>);
+}
+/// A copy of `values` as a tensor of `shape` (default: one axis).
+template <class T>
+Tensor tensor(std::span<const T> values, std::optional<Shape> shape = {}, Device device = kCpu);
+template <class T>
+Tensor tensor(std::initializer_list<T> values, std::optional<Shape> shape = {},
+              Device device = kCpu) {
+  return tensor(std::span<const T>(values.begin(), values.size()), shape, device);
+}
+template <class T>
+Tensor tensor(const std::vector<T>& values, std::optional<Shape> shape = {},
+              Device device = kCpu) {
+  return tensor(std::span<const T>(values), shape, device);
+}
+
+template <class T>
+std::vector<T> Tensor::to_vector() const {
+  const Tensor host = detach().cpu().contiguous();
+  const T* first = host.data<T>();
+  return std::vector<T>(first, first + host.numel());
+}
+
+template <class T>
+Tensor tensor(std::span<const T> values, std::optional<Shape> shape, Device device) {
+  const Shape s = shape.value_or(Shape{static_cast<int64_t>(values.size())});
+  WICK_CHECK(s.numel() == static_cast<int64_t>(values.size()), "tensor: got ", values.size(),
+             " elements for shape ", s);
+  Tensor host = empty(s, dtype_of<T>);
+  for (size_t i = 0; i < values.size(); ++i) host.data<T>()[i] = values[i];
+  return host.to(device);
+}
+
+}  // namespace wick
