@@ -1,0 +1,25 @@
+# The package: find_package(wick) gives wick::wick. Nothing in it holds an absolute path.
+include(CMakePackageConfigHelpers)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/wick)
+
+install(TARGETS wick wick_archive EXPORT wick_targets
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT wick)
+install(EXPORT wick_targets NAMESPACE wick:: FILE wickTargets.cmake
+        DESTINATION ${package_dir} COMPONENT wick)
+foreach(folder core kernels nn optim data dist)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} COMPONENT wick
+          DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wick
+          FILES_MATCHING PATTERN "*.h"
+          PATTERN kernels/cpu EXCLUDE PATTERN kernels/cuda EXCLUDE PATTERN kernels/sim EXCLUDE)
+endforeach()
+if(EXISTS ${PROJECT_SOURCE_DIR}/wick.h)
+  install(FILES wick.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wick COMPONENT wick)
+endif()
+
+configure_package_config_file(cmake/wickConfig.cmake.in ${PROJECT_BINARY_DIR}/wickConfig.cmake
+                              INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/wickConfigVersion.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/wickConfig.cmake ${PROJECT_BINARY_DIR}/wickConfigVersion.cmake
+              cmake/dependencies.cmake
+        DESTINATION ${package_dir} COMPONENT wick)

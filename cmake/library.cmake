@@ -1,0 +1,51 @@
+# The library: wick_archive holds the objects; wick (alias wick::wick) is what others link. Ops
+# register themselves when their object file is loaded, and a linker drops the files of an archive
+# that nothing names: so wick links the archive whole.
+find_package(Eigen3 3.4 REQUIRED NO_MODULE)
+get_target_property(WICK_EIGEN_INCLUDE Eigen3::Eigen INTERFACE_INCLUDE_DIRECTORIES)
+
+file(GLOB_RECURSE sources CONFIGURE_DEPENDS
+     ${PROJECT_SOURCE_DIR}/core/*.cpp ${PROJECT_SOURCE_DIR}/nn/*.cpp
+     ${PROJECT_SOURCE_DIR}/optim/*.cpp ${PROJECT_SOURCE_DIR}/data/*.cpp
+     ${PROJECT_SOURCE_DIR}/dist/*.cpp)
+list(FILTER sources EXCLUDE REGEX "/core/cuda/|/dist/nccl")
+file(GLOB kernel_sources CONFIGURE_DEPENDS
+     ${PROJECT_SOURCE_DIR}/kernels/*.cpp ${PROJECT_SOURCE_DIR}/kernels/cpu/dnnl/*.cpp)
+add_library(wick_archive STATIC ${sources} ${kernel_sources})
+set_target_properties(wick_archive PROPERTIES OUTPUT_NAME wick EXPORT_NAME archive
+                      POSITION_INDEPENDENT_CODE ON)
+wick_options(wick_archive)
+target_compile_features(wick_archive PUBLIC cxx_std_20)
+target_include_directories(wick_archive PUBLIC
+  $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
+  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_include_directories(wick_archive SYSTEM PRIVATE ${WICK_EIGEN_INCLUDE})
+target_link_libraries(wick_archive PRIVATE
+  Threads::Threads PNG::PNG ZLIB::ZLIB wick_deps::dnnl wick_deps::turbojpeg)
+
+# Hand-written kernels: the same files once per instruction set, each in its own namespace, Eigen
+# included.
+file(GLOB isa_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/cpu/*.cpp)
+function(wick_isa name)
+  set(target wick_cpu_${name})
+  add_library(${target} OBJECT ${isa_sources})
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  wick_options(${target})
+  target_compile_options(${target} PRIVATE ${ARGN})
+  target_compile_definitions(${target} PRIVATE WICK_ISA=cpu_${name} Eigen=Eigen_${name})
+  target_include_directories(${target} SYSTEM PRIVATE ${WICK_EIGEN_INCLUDE})
+  target_sources(wick_archive PRIVATE $<TARGET_OBJECTS:${target}>)
+endfunction()
+if(isa_sources)
+  wick_isa(avx2 -march=x86-64-v3)
+  wick_isa(avx512 -march=x86-64-v4 -mprefer-vector-width=512)
+endif()
+
+if(NOT WICK_GPU STREQUAL "off")
+  target_compile_definitions(wick_archive PUBLIC WICK_HAS_CUDA=1)
+  include(${PROJECT_SOURCE_DIR}/kernels/${WICK_GPU}/${WICK_GPU}.cmake)
+endif()
+
+add_library(wick INTERFACE)
+add_library(wick::wick ALIAS wick)
+target_link_libraries(wick INTERFACE $<LINK_LIBRARY:WHOLE_ARCHIVE,wick_archive>)

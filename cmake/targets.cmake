@@ -1,0 +1,25 @@
+# Compile options of this project's own targets. Consumers see none of them.
+set(WICK_WARNINGS -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-align
+    -Wcast-qual -Wvla -Wundef -Wmissing-declarations)
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  list(APPEND WICK_WARNINGS -Wmissing-prototypes -Wno-missing-braces)
+endif()
+if(WICK_WERROR)
+  list(APPEND WICK_WARNINGS -Werror)
+endif()
+
+# Sets warnings, the include path and the baseline instruction set of `target`.
+function(wick_options target)
+  target_compile_features(${target} PRIVATE cxx_std_20)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+  target_compile_options(${target} PRIVATE ${WICK_WARNINGS} -march=x86-64-v3)
+  target_include_directories(${target} PRIVATE ${PROJECT_BINARY_DIR}/include)
+  target_link_libraries(${target} PRIVATE OpenMP::OpenMP_CXX)
+endfunction()
+
+# Makes the program `target` from sources, linked to the library.
+function(wick_program target)
+  add_executable(${target} ${ARGN})
+  wick_options(${target})
+  target_link_libraries(${target} PRIVATE wick::wick)
+endfunction()

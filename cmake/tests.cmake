@@ -1,0 +1,52 @@
+# Each folder under tests/ that holds *_test.cpp files becomes one program (and one ctest entry),
+# named after its path: tests/core/ops is core_ops_test. Other .cpp files of the folder are linked
+# in, and those of tests/harness into every program.
+find_package(GTest REQUIRED)
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+set(WICK_TEST_ROOT ${PROJECT_SOURCE_DIR}/tests)
+
+file(GLOB harness_sources CONFIGURE_DEPENDS ${WICK_TEST_ROOT}/harness/*.cpp)
+list(FILTER harness_sources EXCLUDE REGEX "_test\\.cpp$")
+if(harness_sources)
+  add_library(wick_harness OBJECT ${harness_sources})
+  wick_options(wick_harness)
+  target_link_libraries(wick_harness PRIVATE GTest::gtest)
+endif()
+
+function(wick_test_program target)
+  wick_program(${target} ${ARGN})
+  target_compile_definitions(${target} PRIVATE
+    WICK_SOURCE_DIR="${PROJECT_SOURCE_DIR}" WICK_BIN_DIR="${PROJECT_BINARY_DIR}/bin")
+  target_link_libraries(${target} PRIVATE GTest::gtest nlohmann_json::nlohmann_json)
+  if(TARGET wick_harness)
+    target_link_libraries(${target} PRIVATE wick_harness)
+  endif()
+endfunction()
+
+file(GLOB_RECURSE test_files CONFIGURE_DEPENDS RELATIVE ${WICK_TEST_ROOT}
+     ${WICK_TEST_ROOT}/*_test.cpp)
+list(FILTER test_files EXCLUDE REGEX "^(embed|fuzz|golden)/")
+set(folders)
+foreach(file ${test_files})
+  get_filename_component(folder ${file} DIRECTORY)
+  list(APPEND folders ${folder})
+endforeach()
+list(REMOVE_DUPLICATES folders)
+foreach(folder ${folders})
+  string(REPLACE "/" "_" name ${folder})
+  file(GLOB sources CONFIGURE_DEPENDS ${WICK_TEST_ROOT}/${folder}/*.cpp)
+  if(folder STREQUAL "harness")
+    list(FILTER sources INCLUDE REGEX "_test\\.cpp$")
+  endif()
+  wick_test_program(${name}_test ${sources})
+  target_link_libraries(${name}_test PRIVATE GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name}_test --gtest_brief=1)
+endforeach()
+
+file(GLOB golden_sources CONFIGURE_DEPENDS ${WICK_TEST_ROOT}/golden/*.cpp)
+if(golden_sources)
+  wick_test_program(golden_test ${golden_sources})
+  add_test(NAME golden COMMAND golden_test)
+endif()
