@@ -1,0 +1,134 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "wick/core/base/device.h"
+#include "wick/core/memory/stats.h"
+
+namespace wick {
+
+/// Where memory comes from: plain host pages, pinned host memory, a CUDA device, or a test's fake.
+/// The allocator calls it under its lock.
+class RawSource {
+ public:
+  using Event = void*;
+
+  virtual ~RawSource() = default;
+  virtual Device device() const = 0;
+  /// Bytes the device has in all; the allocator holds at most these.
+  virtual size_t capacity() const = 0;
+  /// `bytes` (a multiple of 2 MiB) of memory, aligned to 512 bytes or more; null if there are none.
+  virtual void* allocate(size_t bytes) = 0;
+  /// Gives back what `allocate` returned, after all work on the device that may use it.
+  virtual void deallocate(void* pointer, size_t bytes) = 0;
+  /// Whether the CPU may address this memory, so that AddressSanitizer can watch it.
+  virtual bool host_addressable() const { return true; }
+
+  /// A mark behind the work queued on `stream` so far. The defaults are those of a device that
+  /// finishes work at once.
+  virtual Event record_event(Stream) { return nullptr; }
+  virtual bool event_done(Event) { return true; }
+  virtual void wait_event(Event) {}
+  virtual void destroy_event(Event) {}
+};
+
+/// How an allocator rounds, splits and keeps memory. Sizes are in bytes.
+struct AllocatorConfig {
+  static constexpr size_t kUnlimited = SIZE_MAX;
+
+  /// Every size is rounded up to a multiple of this: 512 on devices, 64 on the host.
+  size_t granule = 512;
+  /// Blocks of this size or more are never split, nor given to smaller requests.
+  size_t max_split_size = kUnlimited;
+  /// Sizes are rounded up to a power of two divided by this, if above 1; one entry per power of two
+  /// from 1 MiB (which smaller sizes use too) to 32 GiB (larger sizes too).
+  std::array<int, 16> roundup_power2_divisions{};
+  /// If above 0: once this share of the limit is held, large cached blocks are given back, the
+  /// longest unused first, before more memory is asked for.
+  double garbage_collection_threshold = 0;
+  /// The most to hold, if less than the device has.
+  size_t memory_limit = kUnlimited;
+  /// Freed blocks up to this size wait in lists by exact size, unmerged, for the next request.
+  size_t quick_size = 4096;
+  /// Bytes behind every allocation that nobody may touch. 64 under AddressSanitizer.
+  size_t redzone = kDefaultRedzone;
+
+  /// Reads "max_split_size_mb:128,garbage_collection_threshold:0.8,roundup_power2_divisions:8,
+  /// memory_limit_mb:4096" over `base`; an error for anything else.
+  static AllocatorConfig parse(std::string_view text, const AllocatorConfig& base);
+
+#if defined(__SANITIZE_ADDRESS__)
+  static constexpr size_t kDefaultRedzone = 64;
+#elif defined(__has_feature)
+  static constexpr size_t kDefaultRedzone = __has_feature(address_sanitizer) ? 64 : 0;
+#else
+  static constexpr size_t kDefaultRedzone = 0;
+#endif
+};
+
+/// Keeps freed memory for reuse, since asking the driver or the operating system for it is slow.
+/// Requests are rounded and served by the best-fitting free block of the same stream; blocks are
+/// split, and merged again when freed. When the source has no more, cached memory is given back to
+/// it before an allocation fails. All functions may be called from any thread.
+class CachingAllocator {
+ public:
+  using Config = AllocatorConfig;
+  using PoolId = uint64_t;
+
+  explicit CachingAllocator(std::unique_ptr<RawSource> source, const Config& config = {});
+  ~CachingAllocator();  // gives every segment back: no block may be in use
+  CachingAllocator(const CachingAllocator&) = delete;
+  CachingAllocator& operator=(const CachingAllocator&) = delete;
+
+  /// Memory for work on `stream`, aligned to the granule at least; null only for 0 bytes. Throws
+  /// OutOfMemory, with the allocator's figures, when there is none; the allocator stays usable.
+  void* allocate(size_t bytes, Stream stream);
+  /// Frees what `allocate` returned; null is allowed. Throws Error for any other pointer, and for a
+  /// block that was freed before.
+  void deallocate(void* pointer);
+  /// Tells that work on `stream` uses the block: once freed, it is reused only after that work.
+  void record_stream(void* pointer, Stream stream);
+
+  /// Gives every cached segment without a live block back to the source.
+  void empty_cache();
+  /// The most bytes to hold from now on, at most the device's capacity.
+  void set_memory_limit(size_t bytes);
+  /// `callback` is run when memory is short, to free what can be had again (it may call this
+  /// allocator), before cached memory is given back.
+  void add_memory_short_callback(void (*callback)());
+
+  MemoryStats stats() const;
+  void reset_peak_stats();
+  std::vector<SegmentInfo> snapshot() const;
+  Device device() const;
+  size_t capacity() const;
+
+  /// A pool of segments that nothing outside it reuses, as a captured graph needs.
+  PoolId create_pool();
+  /// From here to `end_allocate_to_pool` this thread's allocations on `stream` come from `pool`.
+  void begin_allocate_to_pool(PoolId pool, Stream stream);
+  void end_allocate_to_pool(PoolId pool, Stream stream);
+  /// The pool's graph is gone: memory that is free in it may be given back.
+  void release_pool(PoolId pool);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The process's allocator of `device`; an error for a device this build or machine lacks. Reads
+/// its configuration from WICK_CPU_ALLOC or WICK_CUDA_ALLOC (see AllocatorConfig::parse) on first
+/// use.
+CachingAllocator& allocator(Device device);
+
+/// Makes the source of GPU number `index`; throws if there is no such GPU.
+using SourceFactory = std::unique_ptr<RawSource> (*)(int index);
+/// How a build with CUDA announces where its memory comes from.
+void register_cuda_source(SourceFactory factory);
+
+}  // namespace wick

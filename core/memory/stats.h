@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "wick/core/base/device.h"
+
+namespace wick {
+
+/// One figure followed over time. `allocated - freed == current`.
+struct MemoryStat {
+  int64_t current = 0;
+  int64_t peak = 0;
+  int64_t allocated = 0;
+  int64_t freed = 0;
+};
+
+/// The figures of one pool. Counts, and bytes where the name says so. "Active" memory is live, or
+/// freed while another stream may still use it; "inactive split" memory is the free part of a
+/// segment of which another part is in use.
+struct PoolStats {
+  MemoryStat allocation;
+  MemoryStat segment;
+  MemoryStat active;
+  MemoryStat inactive_split;
+  MemoryStat allocated_bytes;
+  MemoryStat reserved_bytes;
+  MemoryStat active_bytes;
+  MemoryStat inactive_split_bytes;
+  MemoryStat requested_bytes;  // as asked for, before rounding
+};
+
+/// All figures of one device's allocator.
+struct MemoryStats {
+  PoolStats all;
+  PoolStats small;  // requests of at most 1 MiB
+  PoolStats large;
+  MemoryStat oversize_allocation;  // of max_split_size or more
+  MemoryStat oversize_segment;
+  int64_t num_alloc_retries = 0;  // times memory was had only after freeing cached memory
+  int64_t num_ooms = 0;
+  int64_t num_device_alloc = 0;  // calls to the driver or the operating system
+  int64_t num_device_free = 0;
+  int64_t num_sync_all_streams = 0;
+};
+
+enum class BlockState : uint8_t {
+  kFree,     // cached, ready for reuse
+  kLive,     // held by a caller
+  kPending,  // freed; another stream has not finished with it
+};
+
+/// A part of a segment.
+struct BlockInfo {
+  uintptr_t address = 0;
+  size_t size = 0;
+  size_t requested = 0;  // bytes asked for, if not free
+  BlockState state = BlockState::kFree;
+};
+
+/// A piece of memory had from the device or the operating system, and how it is cut up.
+struct SegmentInfo {
+  uintptr_t address = 0;
+  size_t size = 0;
+  Stream stream;
+  uint64_t pool = 0;  // 0, or the private pool it belongs to
+  bool small = false;
+  std::vector<BlockInfo> blocks;  // in address order, without gaps
+};
+
+/// Bytes in live tensors of `device`, rounded as they are allocated.
+int64_t memory_allocated(Device device);
+/// Bytes held from the device or the operating system: live and cached.
+int64_t memory_reserved(Device device);
+/// The largest `memory_allocated` since the start or `reset_peak_memory_stats`.
+int64_t max_memory_allocated(Device device);
+/// The largest `memory_reserved` since the start or `reset_peak_memory_stats`.
+int64_t max_memory_reserved(Device device);
+/// Makes each peak the current figure.
+void reset_peak_memory_stats(Device device);
+/// Every figure of the allocator of `device`.
+MemoryStats memory_stats(Device device);
+/// The figures as a table of text.
+std::string memory_summary(Device device);
+/// Every segment of `device`, in address order.
+std::vector<SegmentInfo> memory_snapshot(Device device);
+/// Gives unused cached memory of `device` back, for other programs; live tensors keep theirs.
+void empty_cache(Device device);
+/// Lets this process hold at most `fraction` (0 to 1) of the memory of `device`.
+void set_memory_fraction(Device device, double fraction);
+
+}  // namespace wick
