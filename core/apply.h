@@ -17,7 +17,7 @@ namespace wick {
 enum class Autocast : uint8_t {
   kAsIs,        // in its inputs' dtypes
   kLower,       // inputs cast to the lower precision
-  kFloat32,     // inputs cast to float32
+  kToFloat32,   // inputs cast to float32
   kFloat32Out,  // result in float32
   kPromote,     // inputs cast to the widest among them
   kBanned,      // an error that names the alternative
@@ -70,8 +70,8 @@ class Saved {
   bool recording_ = false;
 };
 
-/// Names an attribute of an op: `static constexpr auto fields = std::tuple{field("axis",
-/// &Softmax::axis)};`
+/// Names an attribute of an op, after its members: `static constexpr auto fields =
+/// std::tuple{field("axis", &Softmax::axis)};`
 template <class Op, class T>
 struct Field {
   const char* name;

@@ -63,6 +63,26 @@ bool is_contiguous(const Shape& shape, const Strides& strides) {
   return same_walk(shape, strides, contiguous_strides(shape));
 }
 
+bool is_dense(const Shape& shape, const Strides& strides) {
+  bool seen[kMaxRank] = {};
+  int64_t expected = 1;
+  int left = 0;
+  for (int i = 0; i < shape.rank(); ++i) {
+    seen[i] = shape[i] == 1;
+    if (!seen[i]) ++left;
+  }
+  for (; left > 0; --left) {
+    int next = -1;
+    for (int i = 0; i < shape.rank(); ++i) {
+      if (!seen[i] && strides[i] == expected) next = i;
+    }
+    if (next < 0) return false;
+    seen[next] = true;
+    expected *= shape[next];
+  }
+  return true;
+}
+
 bool is_channels_last(const Shape& shape, const Strides& strides) {
   return shape.rank() == 4 && same_walk(shape, strides, channels_last_strides(shape));
 }

@@ -92,6 +92,10 @@ Strides channels_last_strides(const Shape& shape);
 /// Whether `strides` walk `shape` densely in row-major order (axes of size 1 do not matter).
 bool is_contiguous(const Shape& shape, const Strides& strides);
 
+/// Whether `strides` are a permutation of row-major ones: every element has its own place and there
+/// are no gaps.
+bool is_dense(const Shape& shape, const Strides& strides);
+
 /// Whether `strides` walk rank-4 `shape` densely in N, H, W, C order.
 bool is_channels_last(const Shape& shape, const Strides& strides);
 

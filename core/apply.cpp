@@ -1,0 +1,216 @@
+#include "wick/core/apply.h"
+
+#include <atomic>
+
+namespace wick {
+
+namespace {
+
+std::vector<const OpType*>& op_list() {
+  static std::vector<const OpType*> list;
+  return list;
+}
+
+thread_local FlopCounter* flop_counter = nullptr;
+
+uint64_t next_sequence() {
+  static std::atomic<uint64_t> sequence{0};
+  return sequence.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void detail::register_op(const OpType* type) { op_list().push_back(type); }
+
+std::span<const OpType* const> registered_ops() { return op_list(); }
+
+FlopCounter::FlopCounter() : before_(flop_counter) { flop_counter = this; }
+FlopCounter::~FlopCounter() {
+  flop_counter = before_;
+  if (before_ != nullptr) before_->add(flops_);
+}
+
+void Saved::push(const Tensor& tensor) {
+  Entry entry{tensor};
+  if (tensor.defined()) entry.version = tensor.version();
+  entries_.push_back(std::move(entry));
+}
+
+// The graph node of one applied op.
+class OpNode final : public Node {
+ public:
+  OpNode(const OpType& type, const void* op) : Node(next_sequence()), type_(type), op_(type.copy(op)) {}
+  ~OpNode() override { type_.destroy(op_); }
+
+  std::string name() const override { return type_.describe(op_); }
+
+  Gradients backward(Gradients grads) override {
+    WICK_CHECK(!released_, "backward: the graph was freed by an earlier backward at ", name(),
+               ": pass retain_graph = true there to go through it twice");
+    Gradients result = type_.backward(op_, saved, grads);
+    check(result);
+    return result;
+  }
+
+  void release_saved() override {
+    saved.entries_.clear();
+    released_ = true;
+  }
+
+  void set_inputs(std::span<const Tensor> inputs) {
+    for (const Tensor& input : inputs) {
+      next_.push_back(gradient_edge(input));
+      inputs_.emplace_back(input);
+    }
+  }
+  void add_output(const Tensor& output) { outputs_.emplace_back(output); }
+
+  Saved saved;
+
+ private:
+  void check(Gradients& grads) const {
+    WICK_CHECK(grads.size() == next_.size(), type_.info.name, ": backward returned ", grads.size(),
+               " gradients, expected ", next_.size(), ", one per input");
+    for (size_t i = 0; i < grads.size(); ++i) {
+      Tensor& grad = grads[i];
+      if (!next_[i].node) {
+        grad = Tensor();
+        continue;
+      }
+      if (!grad.defined()) continue;
+      const TensorMeta& input = inputs_[i];
+      if (type_.info.broadcasts && !(grad.shape() == input.shape)) {
+        grad = sum_to(grad, input.shape);
+      }
+      WICK_CHECK(grad.shape() == input.shape, type_.info.name, ": backward returned shape ",
+                 grad.shape(), " for input ", i, ", expected ", input.shape);
+      WICK_CHECK(grad.dtype() == input.dtype, type_.info.name, ": backward returned ",
+                 to_string(grad.dtype()), " for input ", i, ", expected ", to_string(input.dtype));
+      WICK_CHECK(grad.device() == input.device, type_.info.name, ": backward returned a tensor on ",
+                 grad.device(), " for input ", i, ", expected ", input.device);
+    }
+  }
+
+  const OpType& type_;
+  void* op_;
+  std::vector<TensorMeta> inputs_;
+  bool released_ = false;
+};
+
+Tensor Saved::operator[](int i) const {
+  const Entry& entry = entries_.at(static_cast<size_t>(i));
+  if (!entry.tensor.defined()) return {};
+  WICK_CHECK(entry.tensor.version() == entry.version, node_ ? node_->name() : std::string("op"),
+             ": a tensor needed by backward was changed in place: got version ",
+             entry.tensor.version(), " of shape ", entry.tensor.shape(), ", expected version ",
+             entry.version);
+  if (entry.output < 0) return entry.tensor;
+  Tensor output = entry.tensor.detach();
+  output.impl()->autograd = std::make_unique<AutogradMeta>();
+  output.impl()->autograd->node = Ref<Node>(const_cast<Node*>(node_));
+  output.impl()->autograd->output_index = entry.output;
+  return output;
+}
+
+// The steps of run_op, with access to what only the door may touch.
+struct Door {
+  static bool mutated(const OpInfo& info, size_t i) { return i < 32 && (info.mutates >> i & 1) != 0; }
+
+  static void check_devices(const OpInfo& info, std::span<const Tensor> inputs) {
+    const Tensor* first = nullptr;
+    for (const Tensor& input : inputs) {
+      if (!input.defined()) continue;
+      if (first == nullptr) first = &input;
+      WICK_CHECK(input.device() == first->device(), info.name,
+                 ": inputs are on different devices: got ", first->device(), " and ",
+                 input.device());
+    }
+  }
+
+  static bool wants_graph(const OpType& type, std::span<const Tensor> inputs) {
+    if (!grad_enabled() || type.backward == nullptr) return false;
+    for (const Tensor& input : inputs) {
+      if (input.defined() && input.requires_grad()) return true;
+    }
+    return false;
+  }
+
+  static void check_mutation(const OpInfo& info, std::span<const Tensor> inputs, bool recording) {
+    if (info.mutates == 0 || !grad_enabled()) return;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Tensor& x = inputs[i];
+      if (!mutated(info, i) || !x.defined()) continue;
+      WICK_CHECK(!(x.requires_grad() && x.is_leaf()), info.name,
+                 ": a leaf that requires a gradient cannot be changed in place: use NoGrad, or "
+                 "detach it");
+      WICK_CHECK(!(recording && x.impl()->is_view), info.name,
+                 ": a view cannot be changed in place while gradients are recorded: change a clone, "
+                 "or build the whole with cat, stack or where");
+    }
+  }
+
+  static Ref<OpNode> make_node(const OpType& type, const void* op, std::span<const Tensor> inputs) {
+    auto node = make_ref<OpNode>(type, op);
+    node->set_inputs(inputs);
+    Saved& saved = node->saved;
+    saved.recording_ = true;
+    saved.node_ = node.get();
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Tensor& input = inputs[i];
+      if (!input.defined()) continue;
+      WICK_CHECK(!input.impl()->is_inference, type.info.name,
+                 ": a tensor made in InferenceMode cannot be used where gradients are recorded: "
+                 "clone it outside");
+      if (i < 64 && input.requires_grad()) saved.needs_ |= uint64_t{1} << i;
+    }
+    return node;
+  }
+
+  static void record(const Ref<OpNode>& node, std::span<const Tensor> outputs) {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const Tensor& output = outputs[i];
+      node->add_output(output);
+      if (!output.defined()) continue;
+      TensorImpl& impl = *output.impl();
+      for (Saved::Entry& entry : node->saved.entries_) {
+        if (!entry.tensor.is_same(output)) continue;
+        entry.tensor = output.detach();
+        entry.version = output.version();
+        entry.output = static_cast<int>(i);
+      }
+      if (!is_floating(output.dtype())) continue;
+      impl.autograd = std::make_unique<AutogradMeta>();
+      impl.autograd->node = node;
+      impl.autograd->output_index = static_cast<int>(i);
+    }
+  }
+};
+
+std::vector<Tensor> run_op(const OpType& type, const void* op, std::span<const Tensor> inputs) {
+  Door::check_devices(type.info, inputs);
+  const bool recording = Door::wants_graph(type, inputs);
+  Door::check_mutation(type.info, inputs, recording);
+  Ref<OpNode> node;
+  if (recording) node = Door::make_node(type, op, inputs);
+
+  std::vector<Tensor> outputs;
+  {
+    NoGrad no_grad;
+    Saved nothing;
+    outputs = type.forward(op, node ? node->saved : nothing, inputs);
+  }
+  if (type.info.mutates != 0) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (Door::mutated(type.info, i) && inputs[i].defined()) {
+        inputs[i].impl()->storage->bump_version();
+      }
+    }
+  }
+  if (flop_counter != nullptr && type.flops != nullptr) {
+    flop_counter->add(type.flops(op, inputs, outputs[0]));
+  }
+  if (node) Door::record(node, outputs);
+  return outputs;
+}
+
+}  // namespace wick

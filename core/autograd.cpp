@@ -1,0 +1,159 @@
+#include "wick/core/autograd.h"
+
+#include "wick/core/apply.h"
+#include "wick/core/ops/elementwise.h"
+
+namespace wick {
+
+namespace {
+thread_local bool grad_on = true;
+thread_local bool inference_on = false;
+}  // namespace
+
+bool grad_enabled() { return grad_on; }
+bool inference_mode() { return inference_on; }
+
+NoGrad::NoGrad() : before_(grad_on) { grad_on = false; }
+NoGrad::~NoGrad() { grad_on = before_; }
+EnableGrad::EnableGrad(bool enabled) : before_(grad_on) { grad_on = enabled; }
+EnableGrad::~EnableGrad() { grad_on = before_; }
+InferenceMode::InferenceMode() : before_(inference_on) { inference_on = true; }
+InferenceMode::~InferenceMode() { inference_on = before_; }
+
+TensorMeta::TensorMeta(const Tensor& tensor) : defined(tensor.defined()) {
+  if (!defined) return;
+  shape = tensor.shape();
+  dtype = tensor.dtype();
+  device = tensor.device();
+}
+
+// --- Nodes ----------------------------------------------------------------------------------------
+
+Node::~Node() {
+  // A graph may be a chain of millions of nodes: let go of them one by one, not recursively.
+  thread_local std::vector<Ref<Node>>* waiting = nullptr;
+  const auto defer = [](std::vector<Edge>& edges, std::vector<Ref<Node>>& list) {
+    for (Edge& edge : edges) {
+      if (edge.node) list.push_back(std::move(edge.node));
+    }
+  };
+  if (waiting != nullptr) {
+    defer(next_, *waiting);
+    return;
+  }
+  std::vector<Ref<Node>> list;
+  waiting = &list;
+  defer(next_, list);
+  while (!list.empty()) {
+    const Ref<Node> node = std::move(list.back());
+    list.pop_back();
+  }
+  waiting = nullptr;
+}
+
+void Node::run_hooks(Gradients& grads) const {
+  for (const auto& [output, hook] : hooks_) {
+    Tensor& grad = grads[static_cast<size_t>(output)];
+    if (!grad.defined()) continue;
+    const Tensor replaced = hook(grad);
+    if (replaced.defined()) grad = replaced;
+  }
+}
+
+AccumulateGrad::AccumulateGrad(const Tensor& leaf)
+    : Node(UINT64_MAX),
+      strides_(is_dense(leaf.shape(), leaf.strides()) ? leaf.strides()
+                                                      : contiguous_strides(leaf.shape())) {
+  outputs_.emplace_back(leaf);
+}
+
+Gradients AccumulateGrad::backward(Gradients grads) {
+  Tensor& incoming = grads[0];
+  if (!incoming.defined()) return {};
+  if (grad.defined()) {
+    if (grad_enabled()) {
+      grad = add(grad, incoming);
+    } else {
+      grad.add_(incoming);
+    }
+  } else {
+    // The gradient is taken over if nobody else holds it, in the leaf's own layout, so that
+    // optimizers can walk both as flat arrays.
+    const bool exclusive = incoming.impl()->use_count() == 1 &&
+                           incoming.impl()->storage->use_count() == 1;
+    if (grad_enabled() || (exclusive && incoming.strides() == strides_)) {
+      grad = std::move(incoming);
+    } else {
+      const TensorMeta& leaf = outputs_[0];
+      grad = empty_strided(leaf.shape, strides_, leaf.dtype, leaf.device);
+      grad.copy_(incoming);
+    }
+  }
+  for (const auto& hook : post_hooks) hook(grad);
+  return {};
+}
+
+// --- Tensor's part --------------------------------------------------------------------------------
+
+namespace {
+AccumulateGrad* accumulator(const Tensor& tensor) {
+  const auto& meta = tensor.impl()->autograd;
+  return meta ? dynamic_cast<AccumulateGrad*>(meta->node.get()) : nullptr;
+}
+}  // namespace
+
+bool Tensor::requires_grad() const { return get().autograd && get().autograd->node; }
+
+const Tensor& Tensor::set_requires_grad(bool requires_grad) const {
+  WICK_CHECK(is_leaf(), "set_requires_grad: only leaves can change: this tensor is the result of ",
+             grad_fn()->name(), ": detach it first");
+  if (!requires_grad) {
+    get().autograd.reset();
+  } else if (!this->requires_grad()) {
+    WICK_CHECK(is_floating(dtype()), "set_requires_grad: needs a floating dtype: got ",
+               to_string(dtype()));
+    get().autograd = std::make_unique<AutogradMeta>();
+    get().autograd->node = make_ref<AccumulateGrad>(*this);
+  }
+  return *this;
+}
+
+bool Tensor::is_leaf() const { return !requires_grad() || accumulator(*this) != nullptr; }
+
+Node* Tensor::grad_fn() const { return is_leaf() ? nullptr : get().autograd->node.get(); }
+
+Tensor Tensor::grad() const {
+  const AccumulateGrad* leaf = accumulator(*this);
+  return leaf == nullptr ? Tensor() : leaf->grad;
+}
+
+void Tensor::set_grad(const Tensor& grad) const {
+  AccumulateGrad* leaf = accumulator(*this);
+  WICK_CHECK(leaf != nullptr, "set_grad: needs a leaf that requires a gradient");
+  WICK_CHECK(!grad.defined() || grad.shape() == shape(), "set_grad: got shape ",
+             grad.shape(), ", expected ", shape());
+  leaf->grad = grad;
+}
+
+void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_graph) const {
+  wick::backward({*this}, {gradient}, retain_graph, create_graph);
+}
+
+void Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const {
+  WICK_CHECK(requires_grad(), "register_hook: this tensor requires no gradient");
+  get().autograd->node->add_hook(get().autograd->output_index, std::move(hook));
+}
+
+void Tensor::register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook) const {
+  AccumulateGrad* leaf = accumulator(*this);
+  WICK_CHECK(leaf != nullptr,
+             "register_post_accumulate_grad_hook: needs a leaf that requires a gradient");
+  leaf->post_hooks.push_back(std::move(hook));
+}
+
+Edge gradient_edge(const Tensor& tensor) {
+  if (!tensor.defined() || !tensor.requires_grad()) return {};
+  return {tensor.impl()->autograd->node, tensor.impl()->autograd->output_index};
+}
+
+}  // namespace wick

@@ -1,0 +1,187 @@
+#include "wick/core/tensor.h"
+
+#include <cstring>
+
+#include "wick/core/apply.h"
+#include "wick/core/autograd.h"
+
+namespace wick {
+
+TensorImpl::TensorImpl(Ref<Storage> storage_in, int64_t offset_in, const Shape& shape_in,
+                       const Strides& strides_in, Dtype dtype_in)
+    : storage(std::move(storage_in)),
+      offset(offset_in),
+      shape(shape_in),
+      strides(strides_in),
+      dtype(dtype_in),
+      is_inference(inference_mode()) {}
+
+TensorImpl::~TensorImpl() = default;
+
+namespace {
+
+// Elements of `shape`, or an error where sizes are negative or the bytes would not fit 63 bits.
+int64_t checked_numel(const char* op, const Shape& shape, Dtype dtype) {
+  int64_t n = 1;
+  for (const int64_t size : shape) {
+    WICK_CHECK(size >= 0, op, ": negative size: got shape ", shape);
+    WICK_CHECK(!__builtin_mul_overflow(n, size, &n), op, ": shape too large: got ", shape);
+  }
+  int64_t bytes = 0;
+  WICK_CHECK(!__builtin_mul_overflow(n, size_of(dtype), &bytes), op, ": shape too large: got ",
+             shape);
+  return n;
+}
+
+Tensor allocate(const Shape& shape, const Strides& strides, Dtype dtype, Device device,
+                int64_t numel) {
+  auto storage = make_ref<Storage>(static_cast<size_t>(numel * size_of(dtype)), device);
+  return Tensor(make_ref<TensorImpl>(std::move(storage), 0, shape, strides, dtype));
+}
+
+struct ToDevice {
+  static constexpr OpInfo info{.name = "to_device"};
+  Device device;
+  bool non_blocking;
+  static constexpr auto fields = std::tuple{field("device", &ToDevice::device)};
+
+  Tensor forward(Saved& saved, const Tensor& x) const {
+    saved.save(x);
+    Tensor y = empty(x.shape(), x.dtype(), device);
+    if (is_dense(x.shape(), x.strides())) y = empty_strided(x.shape(), x.strides(), x.dtype(), device);
+    y.copy_(x, non_blocking);
+    return y;
+  }
+  Gradients backward(const Saved& saved, const Tensor& dy) const {
+    return {dy.to(saved[0].device(), non_blocking)};
+  }
+};
+
+}  // namespace
+
+bool Tensor::is_contiguous(MemoryFormat format) const {
+  if (format == MemoryFormat::kChannelsLast) return is_channels_last(shape(), strides());
+  return format == MemoryFormat::kPreserve || wick::is_contiguous(shape(), strides());
+}
+
+Scalar Tensor::item_scalar() const {
+  WICK_CHECK(numel() == 1, "item: needs exactly one element: got shape ", shape());
+  const Tensor host = detach().cpu();
+  Scalar value = 0;
+  visit_dtype(dtype(), [&]<class T>(Type<T>) {
+    const T element = *host.data<T>();
+    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+      value = Scalar(static_cast<float>(element));
+    } else {
+      value = Scalar(element);
+    }
+  });
+  return value;
+}
+
+Tensor Tensor::detach() const {
+  const TensorImpl& x = get();
+  auto impl = make_ref<TensorImpl>(x.storage, x.offset, x.shape, x.strides, x.dtype);
+  impl->is_view = x.is_view;
+  impl->is_inference = x.is_inference;
+  return Tensor(std::move(impl));
+}
+
+Tensor Tensor::to(Device target, bool non_blocking) const {
+  if (device() == target) return *this;
+  return apply(ToDevice{target, non_blocking}, *this);
+}
+
+// --- Making tensors -------------------------------------------------------------------------------
+
+Tensor empty(const Shape& shape, Dtype dtype, Device device, MemoryFormat format) {
+  const int64_t n = checked_numel("empty", shape, dtype);
+  const bool channels_last = format == MemoryFormat::kChannelsLast;
+  WICK_CHECK(!channels_last || shape.rank() == 4,
+             "empty: channels-last needs 4 axes: got shape ", shape);
+  const Strides strides = channels_last ? channels_last_strides(shape) : contiguous_strides(shape);
+  return allocate(shape, strides, dtype, device, n);
+}
+
+Tensor empty_strided(const Shape& shape, const Strides& strides, Dtype dtype, Device device) {
+  const int64_t n = checked_numel("empty_strided", shape, dtype);
+  WICK_CHECK(shape.rank() == strides.rank(), "empty_strided: got shape ", shape, " and strides ",
+             strides);
+  WICK_CHECK(n == 0 || is_dense(shape, strides), "empty_strided: strides are not dense: got ",
+             strides, " for shape ", shape);
+  return allocate(shape, strides, dtype, device, n);
+}
+
+Tensor empty_like(const Tensor& like, std::optional<Dtype> dtype) {
+  const Shape& shape = like.shape();
+  const bool dense = shape.numel() > 0 && is_dense(shape, like.strides());
+  return allocate(shape, dense ? like.strides() : contiguous_strides(shape),
+                  dtype.value_or(like.dtype()), like.device(), shape.numel());
+}
+
+Tensor full(const Shape& shape, Scalar value, Dtype dtype, Device device) {
+  Tensor x = empty(shape, dtype, device);
+  x.fill_(value);
+  return x;
+}
+Tensor zeros(const Shape& shape, Dtype dtype, Device device) {
+  return full(shape, 0, dtype, device);
+}
+Tensor ones(const Shape& shape, Dtype dtype, Device device) { return full(shape, 1, dtype, device); }
+Tensor scalar_tensor(Scalar value, Dtype dtype, Device device) {
+  return full({}, value, dtype, device);
+}
+
+Tensor zeros_like(const Tensor& like) {
+  Tensor x = empty_like(like);
+  x.zero_();
+  return x;
+}
+Tensor ones_like(const Tensor& like) {
+  Tensor x = empty_like(like);
+  x.fill_(1);
+  return x;
+}
+
+Tensor arange(Scalar start, Scalar stop, Scalar step, Dtype dtype, Device device) {
+  WICK_CHECK(step.to_double() != 0, "arange: step must not be 0");
+  const double span = (stop.to_double() - start.to_double()) / step.to_double();
+  WICK_CHECK(span < 0x1p62, "arange: too many elements");
+  const int64_t floor = span > 0 ? static_cast<int64_t>(span) : 0;
+  const int64_t n = span > 0 && static_cast<double>(floor) < span ? floor + 1 : floor;
+  Tensor host = empty({n}, dtype);
+  visit_dtype(dtype, [&]<class T>(Type<T>) {
+    T* out = host.data<T>();
+    for (int64_t i = 0; i < n; ++i) {
+      if constexpr (std::is_integral_v<T>) {
+        out[i] = static_cast<T>(start.to_int64() + i * step.to_int64());
+      } else {
+        const double value = start.to_double() + static_cast<double>(i) * step.to_double();
+        if constexpr (std::is_same_v<T, double>) {
+          out[i] = value;
+        } else {
+          out[i] = T(static_cast<float>(value));
+        }
+      }
+    }
+  });
+  return host.to(device);
+}
+
+Tensor from_blob(void* data, const Shape& shape, Dtype dtype, std::function<void()> release,
+                 std::optional<Strides> strides, Device device) {
+  const int64_t n = checked_numel("from_blob", shape, dtype);
+  const Strides walk = strides.value_or(contiguous_strides(shape));
+  WICK_CHECK(walk.rank() == shape.rank(), "from_blob: got shape ", shape, " and strides ", walk);
+  WICK_CHECK(data != nullptr || n == 0, "from_blob: null memory for shape ", shape);
+  int64_t last = 0;
+  for (int i = 0; i < shape.rank() && n > 0; ++i) {
+    WICK_CHECK(walk[i] >= 0, "from_blob: negative stride: got ", walk);
+    last += (shape[i] - 1) * walk[i];
+  }
+  const auto bytes = static_cast<size_t>(n == 0 ? 0 : (last + 1) * size_of(dtype));
+  auto storage = make_ref<Storage>(data, bytes, device, std::move(release));
+  return Tensor(make_ref<TensorImpl>(std::move(storage), 0, shape, walk, dtype));
+}
+
+}  // namespace wick
