@@ -10,6 +10,7 @@
 // A definition whose signature drifts from its declaration is an error of the compiler
 // (-Wmissing-declarations), a missing one an error of the linker.
 
+// clang-format off
 /// Declares a kernel written by hand: `WICK_KERNEL(name, (const View& x, const View& y));`
 #define WICK_KERNEL(name, ...)               \
   namespace cpu_avx2 { void name __VA_ARGS__; }   \
@@ -22,13 +23,18 @@
   namespace cpu { void name __VA_ARGS__; }  \
   namespace cuda { void name __VA_ARGS__; } \
   static_assert(true)
+// clang-format on
 
 namespace wick {
 
 namespace cpu {}
 namespace cuda {}
-namespace cpu_avx2 { using namespace cpu; }
-namespace cpu_avx512 { using namespace cpu; }
+namespace cpu_avx2 {
+using namespace cpu;
+}
+namespace cpu_avx512 {
+using namespace cpu;
+}
 
 /// Instruction sets that hand-written CPU kernels are built for.
 enum class CpuIsa { kAvx2, kAvx512 };
@@ -47,13 +53,13 @@ CpuIsa cpu_isa();
 #endif
 
 /// Calls a kernel where `device` is: `WICK_DISPATCH(x.device(), softmax_forward(x, y));`
-#define WICK_DISPATCH(device, ...)                                   \
-  do {                                                               \
-    if ((device).is_cuda()) {                                        \
-      WICK_CALL_CUDA(__VA_ARGS__);                                   \
-    } else if (::wick::cpu_isa() == ::wick::CpuIsa::kAvx512) {       \
-      ::wick::cpu_avx512::__VA_ARGS__;                               \
-    } else {                                                         \
-      ::wick::cpu_avx2::__VA_ARGS__;                                 \
-    }                                                                \
+#define WICK_DISPATCH(device, ...)                             \
+  do {                                                         \
+    if ((device).is_cuda()) {                                  \
+      WICK_CALL_CUDA(__VA_ARGS__);                             \
+    } else if (::wick::cpu_isa() == ::wick::CpuIsa::kAvx512) { \
+      ::wick::cpu_avx512::__VA_ARGS__;                         \
+    } else {                                                   \
+      ::wick::cpu_avx2::__VA_ARGS__;                           \
+    }                                                          \
   } while (false)

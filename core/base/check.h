@@ -73,8 +73,8 @@ std::string concat(const Parts&... parts) {
 
 /// Throws wick::Error with the remaining arguments joined, unless `condition` holds. The text is
 /// built only on failure.
-#define WICK_CHECK(condition, ...)            \
-  do {                                        \
-    if (!(condition)) [[unlikely]]            \
-      ::wick::detail::fail(__VA_ARGS__);      \
+#define WICK_CHECK(condition, ...)       \
+  do {                                   \
+    if (!(condition)) [[unlikely]]       \
+      ::wick::detail::fail(__VA_ARGS__); \
   } while (false)

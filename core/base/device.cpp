@@ -20,8 +20,7 @@ Device parse_device(const std::string& text) {
     const auto result = std::from_chars(text.data() + kPrefix.size(), end, index);
     if (result.ec != std::errc() || result.ptr != end || index > 255) index = -1;
   }
-  WICK_CHECK(index >= 0, "device: unknown name: got \"", text,
-             "\", expected cpu, cuda or cuda:N");
+  WICK_CHECK(index >= 0, "device: unknown name: got \"", text, "\", expected cpu, cuda or cuda:N");
   return cuda_device(index);
 }
 

@@ -48,6 +48,7 @@ Dtype promote(Dtype a, Dtype b);
 
 template <class T>
 struct DtypeOf;
+// clang-format off
 template <> struct DtypeOf<double> { static constexpr Dtype value = Dtype::kFloat64; };
 template <> struct DtypeOf<float> { static constexpr Dtype value = Dtype::kFloat32; };
 template <> struct DtypeOf<Half> { static constexpr Dtype value = Dtype::kFloat16; };
@@ -56,17 +57,20 @@ template <> struct DtypeOf<int64_t> { static constexpr Dtype value = Dtype::kInt
 template <> struct DtypeOf<int32_t> { static constexpr Dtype value = Dtype::kInt32; };
 template <> struct DtypeOf<uint8_t> { static constexpr Dtype value = Dtype::kUint8; };
 template <> struct DtypeOf<bool> { static constexpr Dtype value = Dtype::kBool; };
+// clang-format on
 
 template <class T>
 inline constexpr Dtype dtype_of = DtypeOf<T>::value;
 
 /// The type that sums of T are held in: double for double, float for the other floating types,
 /// int64 for integers and bool.
+// clang-format off
 template <class T> struct AccumulatorOf { using type = int64_t; };
 template <> struct AccumulatorOf<double> { using type = double; };
 template <> struct AccumulatorOf<float> { using type = float; };
 template <> struct AccumulatorOf<Half> { using type = float; };
 template <> struct AccumulatorOf<BFloat16> { using type = float; };
+// clang-format on
 template <class T>
 using Accumulator = typename AccumulatorOf<T>::type;
 

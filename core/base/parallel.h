@@ -22,7 +22,8 @@ WICK_INLINE void parallel_for(int64_t n, int64_t grain, const Body& body) {
     body(int64_t{0}, n);
     return;
   }
-#pragma omp parallel for num_threads(static_cast<int>(threads)) schedule(static, 1)
+  const int team = static_cast<int>(threads);
+#pragma omp parallel for num_threads(team) schedule(static, 1)
   for (int64_t t = 0; t < threads; ++t) body(n * t / threads, n * (t + 1) / threads);
 }
 
