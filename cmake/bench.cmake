@@ -1,7 +1,7 @@
 # One program of all micro-benchmarks: bench_micro --benchmark_filter=softmax
 file(GLOB bench_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/micro/*.cpp)
 if(bench_sources)
-  find_package(benchmark REQUIRED)
+  wick_find_package(benchmark libbenchmark-dev)
   wick_program(bench_micro ${bench_sources})
   target_link_libraries(bench_micro PRIVATE benchmark::benchmark benchmark::benchmark_main)
 endif()

@@ -1,7 +1,7 @@
 # The library: wick_archive holds the objects; wick (alias wick::wick) is what others link. Ops
 # register themselves when their object file is loaded, and a linker drops the files of an archive
 # that nothing names: so wick links the archive whole.
-find_package(Eigen3 3.4 REQUIRED NO_MODULE)
+wick_find_package(Eigen3 libeigen3-dev)
 get_target_property(WICK_EIGEN_INCLUDE Eigen3::Eigen INTERFACE_INCLUDE_DIRECTORIES)
 
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS
@@ -39,6 +39,9 @@ endfunction()
 if(isa_sources)
   wick_isa(avx2 -march=x86-64-v3)
   wick_isa(avx512 -march=x86-64-v4 -mprefer-vector-width=512)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # it misjudges its own AVX-512 intrinsics
+    target_compile_options(wick_cpu_avx512 PRIVATE -Wno-maybe-uninitialized -Wno-uninitialized)
+  endif()
 endif()
 
 if(NOT WICK_GPU STREQUAL "off")

@@ -20,6 +20,17 @@ endfunction()
 # Makes the program `target` from sources, linked to the library.
 function(wick_program target)
   add_executable(${target} ${ARGN})
+  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
+    target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/sanitizers.cpp)
+  endif()
   wick_options(${target})
   target_link_libraries(${target} PRIVATE wick::wick)
 endfunction()
+
+# find_package(name), or an error that says which Debian package has it.
+macro(wick_find_package name package)
+  find_package(${name} QUIET)
+  if(NOT ${name}_FOUND)
+    message(FATAL_ERROR "wick needs ${name} for this build: install Debian's ${package}.")
+  endif()
+endmacro()

@@ -1,10 +1,9 @@
 # Each folder under tests/ that holds *_test.cpp files becomes one program (and one ctest entry),
 # named after its path: tests/core/ops is core_ops_test. Other .cpp files of the folder are linked
 # in, and those of tests/harness into every program.
-find_package(GTest REQUIRED)
+wick_find_package(GTest libgtest-dev)
+wick_find_package(nlohmann_json nlohmann-json3-dev)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
-find_package(fmt REQUIRED)
-find_package(nlohmann_json REQUIRED)
 set(WICK_TEST_ROOT ${PROJECT_SOURCE_DIR}/tests)
 
 file(GLOB harness_sources CONFIGURE_DEPENDS ${WICK_TEST_ROOT}/harness/*.cpp)
@@ -50,3 +49,16 @@ if(golden_sources)
   wick_test_program(golden_test ${golden_sources})
   add_test(NAME golden COMMAND golden_test)
 endif()
+
+add_test(NAME isa_symbols_self_test
+         COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/isa/isa_symbols.py --self-test
+                 ${CMAKE_CXX_COMPILER})
+if(TARGET wick_cpu_avx512)
+  add_test(NAME isa_symbols
+           COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/isa/isa_symbols.py avx512
+                   $<TARGET_OBJECTS:wick_cpu_avx512>
+           COMMAND_EXPAND_LISTS)
+endif()
+add_test(NAME style_self_test
+         COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/check_style.py --self-test)
+add_test(NAME style COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/check_style.py)

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Checks what a compiler does not: include order, sizes, line width, unfinished work.
+
+usage: check_style.py              checks the source tree that this file is in
+       check_style.py --self-test  checks that each rule can fail
+
+The order of includes is the fourth rule of docs/design.md: a file includes files of its own layer
+or of an earlier one.
+"""
+import ast
+import os
+import re
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+FOLDERS = ("core", "kernels", "nn", "optim", "data", "dist", "tools", "bench", "tests", "cmake")
+CPP = (".h", ".cpp", ".cu", ".cuh")
+CODE = CPP + (".py", ".sh", ".cmake")
+MAX_FILE_LINES = 500
+MAX_FUNCTION_LINES = 80
+MAX_WIDTH = 100
+
+LAYERS = (("core/base/", 0), ("kernels/", 1), ("core/", 2), ("nn/", 3),
+          ("optim/", 4), ("data/", 4), ("dist/", 4), ("wick.h", 4),
+          ("tools/", 5), ("bench/", 5), ("tests/", 5))
+CUDA_HEADER = re.compile(r"^(cuda|cublas|cudnn|nccl|nvrtc|nvtx|cooperative_groups|cub/|mma\.h)")
+CUDA_FOLDERS = ("kernels/cuda/", "kernels/sim/", "core/cuda/", "dist/nccl.")
+THIRD_PARTY = re.compile(r"^(Eigen|unsupported|dnnl|oneapi|fmt|nlohmann|CLI|png|turbojpeg|zlib"
+                         r"|gtest|benchmark|omp\.h)")
+PRIVATE_FOLDERS = ("kernels/cpu/", "kernels/cuda/", "kernels/sim/",
+                   "tools/", "bench/", "tests/")
+UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+OPAQUE = re.compile(
+    r'R"(?P<delimiter>[^\s()\\]{0,16})\(.*?\)(?P=delimiter)"'
+    r'|"(?:\\.|[^"\\\n])*"'
+    r"|(?<![0-9A-Za-z_])'(?:\\.|[^'\\\n])+'" r"|//[^\n]*|/\*.*?\*/",
+    re.DOTALL)
+SCOPE = re.compile(r"\s*(inline\s+)?(namespace|class|struct|union|enum|extern)\b")
+
+
+def layer(path):
+    return next((rank for prefix, rank in LAYERS if path.startswith(prefix)), None)
+
+
+def check_include(path, quote, target):
+    """What is wrong with the file at `path` including `target`, or None."""
+    if quote == '"' and not target.startswith("wick/"):
+        return f'include "{target}": in this project includes start with "wick/"'
+    if target.startswith("wick/"):
+        own, other = layer(path), layer(target[len("wick/"):])
+        if other is None:
+            return f"include of {target}: not a folder of the library"
+        if own is not None and other > own:
+            return f"include of {target}: its layer comes after that of {path}"
+    if CUDA_HEADER.match(target) and not path.startswith(CUDA_FOLDERS):
+        return f"include of {target}: CUDA headers belong under {', '.join(CUDA_FOLDERS)}"
+    if path.endswith(".h") and THIRD_PARTY.match(target) and not path.startswith(PRIVATE_FOLDERS):
+        return f"include of {target}: a public header shows no other library's"
+    return None
+
+
+def blank(match):
+    """The matched comment or literal as spaces, its line breaks kept."""
+    return re.sub(r"[^\n]", " ", match.group())
+
+
+def cpp_functions(text):
+    """(first line, lines) of each function outside functions, by counting braces."""
+    text = OPAQUE.sub(blank, text)
+    text = re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", blank, text, flags=re.MULTILINE)
+    depth, start, inside = 0, 0, None  # inside: (depth, first line) of the function
+    for match in re.finditer(r"[{};]", text):
+        at = match.start()
+        if match.group() == "{":
+            head = text[start:at]
+            plain = re.sub(r"template\s*<[^{}]*?>\s*(?=[A-Za-z_\[])", "", head)
+            if inside is None and "(" in plain and not SCOPE.match(plain):
+                first = text.count("\n", 0, start + len(head) - len(head.lstrip())) + 1
+                inside = (depth, first)
+            depth += 1
+        elif match.group() == "}":
+            depth -= 1
+            if inside is not None and depth == inside[0]:
+                yield inside[1], text.count("\n", 0, at) + 2 - inside[1]
+                inside = None
+        start = at + 1
+
+
+def python_functions(text):
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node.lineno, node.end_lineno - node.lineno + 1
+
+
+def check(path, text):
+    """Yields (line, message) for everything wrong in the file at `path`, relative to the root."""
+    lines = text.splitlines()
+    if len(lines) > MAX_FILE_LINES:
+        yield len(lines), f"file of {len(lines)} lines, at most {MAX_FILE_LINES}"
+    if path.endswith(".h") and "#pragma once" not in text:
+        yield 1, "header without #pragma once"
+    for number, line in enumerate(lines, 1):
+        if len(line) > MAX_WIDTH:
+            yield number, f"line of {len(line)} characters, at most {MAX_WIDTH}"
+        if line != line.rstrip() or "\t" in line:
+            yield number, "tab, or space at the end of the line"
+        if UNFINISHED.search(line):
+            yield number, "unfinished work"
+        include = INCLUDE.match(line) if path.endswith(CPP) else None
+        message = check_include(path, *include.groups()) if include else None
+        if message:
+            yield number, message
+    functions = (cpp_functions(text) if path.endswith(CPP)
+                 else python_functions(text) if path.endswith(".py") else ())
+    for number, count in functions:
+        if count > MAX_FUNCTION_LINES:
+            yield number, f"function of {count} lines, at most {MAX_FUNCTION_LINES}"
+
+
+def source_files():
+    for name in ("CMakeLists.txt", "wick", "wick.h", ".ci/run"):
+        if os.path.exists(os.path.join(ROOT, name)):
+            yield name
+    for top in FOLDERS:
+        for folder, folders, names in os.walk(os.path.join(ROOT, top)):
+            folders[:] = sorted(f for f in folders if f not in ("build", "__pycache__"))
+            for name in sorted(names):
+                if name.endswith(CODE) or name == "CMakeLists.txt":
+                    yield os.path.relpath(os.path.join(folder, name), ROOT)
+
+
+def self_test():
+    body = "  f();\n"
+    cases = (
+        ("core/base/a.h", "#pragma once\n#include <string>\n", None),
+        ("core/base/a.h", "#include <string>\n", "#pragma once"),
+        ("kernels/a.h", '#pragma once\n#include "wick/core/base/view.h"\n', None),
+        ("kernels/a.h", '#pragma once\n#include "wick/core/tensor.h"\n', "layer"),
+        ("core/base/a.cpp", '#include "wick/kernels/declare.h"\n', "layer"),
+        ("nn/a.cpp", '#include "wick/optim/sgd.h"\n', "layer"),
+        ("data/a.cpp", '#include "wick/nn/module.h"\n', None),
+        ("nn/a.cpp", '#include "module.h"\n', 'start with "wick/"'),
+        ("core/a.cpp", "#include <cuda_runtime.h>\n", "CUDA"),
+        ("core/cuda/a.cpp", "#include <cuda_runtime.h>\n", None),
+        ("core/a.h", "#pragma once\n#include <fmt/core.h>\n", "other library"),
+        ("core/a.cpp", "#include <dnnl.hpp>\n", None),
+        ("nn/a.cpp", "// " + "x" * 98 + "\n", "101 characters"),
+        ("nn/a.cpp", "int a;\n" * 501, "501 lines"),
+        ("nn/a.cpp", "// TO" "DO\n", "unfinished"),
+        ("nn/a.cpp", "void f() {\n" + body * 79 + "}\n", "function of 81 lines"),
+        ("nn/a.cpp", "void f() {\n" + body * 78 + "}\n", None),
+        ("nn/a.cpp", "class A {\n void f() { \"{\"; '}'; }\n" + " int a();\n" * 90 + "};\n", None),
+        ("nn/a.cpp", "namespace a {\ntemplate <class T>\nstruct B : C<int (*)()> {\n"
+         "  B() : x_(1) {\n" + body * 80 + "  }\n};\n}\n", "function of 82 lines"),
+        ("tools/a.py", "def f():\n" + "    g()\n" * 80, "function of 81 lines"),
+    )
+    for path, text, expected in cases:
+        messages = [message for _, message in check(path, text)]
+        right = (len(messages) == 1 and expected in messages[0]) if expected else not messages
+        if not right:
+            print(f"self-test: {path}: got {messages}, expected {expected}, in:\n{text[:200]}")
+            return 1
+    print(f"self-test: {len(cases)} cases passed")
+    return 0
+
+
+def main(arguments):
+    if arguments == ["--self-test"]:
+        return self_test()
+    if arguments:
+        print(__doc__)
+        return 2
+    files, found = list(source_files()), 0
+    for path in files:
+        with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+            for number, message in check(path, file.read()):
+                print(f"{path}:{number}: {message}")
+                found += 1
+    print(f"{len(files)} files, {found} faults of style")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
