@@ -39,7 +39,7 @@ struct MemoryStats {
   PoolStats large;
   MemoryStat oversize_allocation;  // of max_split_size or more
   MemoryStat oversize_segment;
-  int64_t num_alloc_retries = 0;  // times memory was had only after freeing cached memory
+  int64_t num_alloc_retries = 0;  // times the source had no more, so cached memory was freed
   int64_t num_ooms = 0;
   int64_t num_device_alloc = 0;  // calls to the driver or the operating system
   int64_t num_device_free = 0;
@@ -69,6 +69,9 @@ struct SegmentInfo {
   bool small = false;
   std::vector<BlockInfo> blocks;  // in address order, without gaps
 };
+
+/// "1.50 GiB", "512 B"
+std::string format_bytes(int64_t bytes);
 
 /// Bytes in live tensors of `device`, rounded as they are allocated.
 int64_t memory_allocated(Device device);

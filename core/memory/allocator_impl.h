@@ -1,0 +1,103 @@
+#pragma once
+
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include "wick/core/memory/block.h"
+
+namespace wick {
+
+/// All functions expect `mutex` to be held.
+struct CachingAllocator::Impl {
+  using Block = memory::Block;
+  using Heap = memory::Heap;
+
+  /// Where this thread's allocations on a stream go instead of pool 0.
+  struct Route {
+    PoolId pool;
+    Stream stream;
+    std::thread::id thread;
+  };
+  struct PendingFree {
+    RawSource::Event event;
+    Block* block;
+  };
+  struct StreamQueue {
+    Stream stream;
+    std::deque<PendingFree> frees;  // in the order their events were recorded
+  };
+
+  Impl(std::unique_ptr<RawSource> raw, const Config& settings);
+
+  // allocator.cpp: finding, splitting and merging blocks.
+  size_t rounded(size_t bytes) const;
+  Heap& heap_for(Stream stream);
+  Block* allocate(size_t bytes, Stream stream, std::unique_lock<std::mutex>& lock);
+  Block* take_quick(Heap& heap, size_t size);
+  Block* take_best_fit(Heap& heap, size_t size);
+  void split(Block* block, size_t size);
+  Block& live_block(const char* op, void* pointer);
+  void deallocate(Block* block);
+  void reclaim(Block* block);
+  void merge(Block* block);
+  Block* absorb(Block* left, Block* right);
+  void count_inactive(Block* block, bool enters);
+  bool flush_quick(Heap& heap);
+
+  // segments.cpp: getting memory from the source and giving it back.
+  Block* grow(Heap& heap, size_t size, std::unique_lock<std::mutex>& lock);
+  Block* retry(Heap& heap, size_t size, size_t segment, std::unique_lock<std::mutex>& lock);
+  Block* add_segment(Heap& heap, size_t segment, size_t size);
+  void release_segment(Block* block);
+  void run_callbacks(std::unique_lock<std::mutex>& lock);
+  void release_one(size_t size);
+  void release_cached();
+  void collect_garbage();
+  [[noreturn]] void out_of_memory(size_t bytes);
+
+  // streams.cpp: blocks that other streams still use, and private pools.
+  void record_events(Block* block);
+  void process_events(bool wait);
+  bool may_release(const Heap& heap) const;
+
+  template <class Change>
+  void count(MemoryStat PoolStats::* kind, bool small, Change change, size_t amount) {
+    change(stats.all.*kind, static_cast<int64_t>(amount));
+    PoolStats& pool = small ? stats.small : stats.large;  // g++ 12 copies it without the name
+    change(pool.*kind, static_cast<int64_t>(amount));
+  }
+  void add(MemoryStat PoolStats::* kind, bool small, size_t amount) {
+    count(kind, small, memory::increase, amount);
+  }
+  void subtract(MemoryStat PoolStats::* kind, bool small, size_t amount) {
+    count(kind, small, memory::decrease, amount);
+  }
+
+  mutable std::mutex mutex;
+  const std::unique_ptr<RawSource> source;
+  const Config config;
+  const Device device;
+  const size_t capacity;
+  const bool watched;  // AddressSanitizer sees this memory
+  size_t limit;
+  MemoryStats stats;
+  uint64_t clock = 0;  // counts blocks freed into the sets
+
+  std::vector<std::unique_ptr<Heap>> heaps;
+  Heap* last_heap = nullptr;                     // that of the latest allocation
+  std::unordered_map<void*, Block*> used;        // live, pending and quick blocks
+  std::map<char*, Block*> segments;              // first blocks
+  std::vector<StreamQueue> queues;
+  size_t pending = 0;                            // events in `queues`
+  std::vector<Block*> deferred;                  // freed during a capture: no events yet
+  std::vector<Route> routes;
+  std::vector<PoolId> released_pools;
+  PoolId next_pool = 1;
+  std::vector<void (*)()> callbacks;
+};
+
+}  // namespace wick

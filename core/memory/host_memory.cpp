@@ -1,0 +1,97 @@
+#include <sys/mman.h>
+#include <sys/sysinfo.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+#include <mutex>
+
+#include "wick/core/base/check.h"
+#include "wick/core/memory/allocator.h"
+
+namespace wick {
+
+namespace {
+
+constexpr size_t kHugePage = size_t{2} << 20;
+
+/// Memory and swap of the machine, or what the control group allows.
+size_t host_capacity() {
+  struct sysinfo info = {};
+  sysinfo(&info);
+  size_t capacity = (size_t{info.totalram} + info.totalswap) * info.mem_unit;
+  std::ifstream group("/sys/fs/cgroup/memory.max");  // a number, or "max"
+  size_t bytes = 0;
+  if (group >> bytes) capacity = std::min(capacity, bytes);
+  return capacity;
+}
+
+/// Pages of the operating system, whole huge pages where it gives them: a fault per 2 MiB in place
+/// of 512, and fewer TLB misses.
+class HostSource : public RawSource {
+ public:
+  Device device() const override { return kCpu; }
+  size_t capacity() const override { return host_capacity(); }
+
+  void* allocate(size_t bytes) override {
+    constexpr int kAnonymous = MAP_PRIVATE | MAP_ANONYMOUS;
+    void* mapped = mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, kAnonymous, -1, 0);
+    if (mapped == MAP_FAILED) return nullptr;
+    auto* begin = static_cast<char*>(mapped);
+    const size_t before = (kHugePage - reinterpret_cast<uintptr_t>(begin) % kHugePage) % kHugePage;
+    if (before > 0) munmap(begin, before);
+    munmap(begin + before + bytes, kHugePage - before);
+    madvise(begin + before, bytes, MADV_HUGEPAGE);
+    return begin + before;
+  }
+
+  void deallocate(void* pointer, size_t bytes) override { munmap(pointer, bytes); }
+};
+
+CachingAllocator::Config configured(const char* variable, CachingAllocator::Config config) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? config : CachingAllocator::Config::parse(text, config);
+}
+
+CachingAllocator& make_cpu_allocator() {
+  CachingAllocator::Config config;
+  config.granule = 64;
+  // Never destroyed: tensors of static lifetime may outlive any order of destruction.
+  return *new CachingAllocator(std::make_unique<HostSource>(),
+                               configured("WICK_CPU_ALLOC", config));
+}
+
+constexpr int kMaxGpus = 64;
+std::atomic<SourceFactory> cuda_factory = nullptr;
+std::atomic<CachingAllocator*> cuda_allocators[kMaxGpus];
+
+CachingAllocator& make_cuda_allocator(int index) {
+  static std::mutex mutex;
+  const std::lock_guard<std::mutex> lock(mutex);
+  std::atomic<CachingAllocator*>& slot = cuda_allocators[index];
+  if (CachingAllocator* made = slot.load()) return *made;
+  const SourceFactory factory = cuda_factory.load();
+  WICK_CHECK(factory != nullptr, "allocator: this build has no CUDA: got cuda:", index,
+             ", expected cpu");
+  auto* made = new CachingAllocator(factory(index), configured("WICK_CUDA_ALLOC", {}));
+  slot.store(made);
+  return *made;
+}
+
+}  // namespace
+
+void register_cuda_source(SourceFactory factory) { cuda_factory.store(factory); }
+
+CachingAllocator& allocator(Device device) {
+  if (device.is_cpu()) {
+    static CachingAllocator& cpu = make_cpu_allocator();
+    return cpu;
+  }
+  const int index = device.index;
+  WICK_CHECK(index >= 0 && index < kMaxGpus, "allocator: no such device: got ", device);
+  CachingAllocator* made = cuda_allocators[index].load(std::memory_order_acquire);
+  return made != nullptr ? *made : make_cuda_allocator(index);
+}
+
+}  // namespace wick
