@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "wick/core/autograd.h"
+#include "wick/core/fields.h"
 #include "wick/core/tensor.h"
 #include "wick/kernels/declare.h"
 
@@ -69,18 +70,6 @@ class Saved {
   uint64_t needs_ = 0;
   bool recording_ = false;
 };
-
-/// Names an attribute of an op, after its members: `static constexpr auto fields =
-/// std::tuple{field("axis", &Softmax::axis)};`
-template <class Op, class T>
-struct Field {
-  const char* name;
-  T Op::*member;
-};
-template <class Op, class T>
-constexpr Field<Op, T> field(const char* name, T Op::*member) {
-  return {name, member};
-}
 
 /// The functions of one op type, with the type removed.
 struct OpType {
@@ -177,14 +166,10 @@ std::string describe(const void* op) {
   std::string text = Op::info.name;
   if constexpr (requires { Op::fields; }) {
     const char* separator = "(";
-    std::apply(
-        [&](const auto&... f) {
-          ((text += concat(separator, f.name, "=",
-                           field_text(static_cast<const Op*>(op)->*f.member)),
-            separator = ", "),
-           ...);
-        },
-        Op::fields);
+    for_each_field(*static_cast<const Op*>(op), [&](const char* name, const auto& value) {
+      text += concat(separator, name, "=", field_text(value));
+      separator = ", ";
+    });
     text += ")";
   }
   return text;

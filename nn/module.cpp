@@ -1,0 +1,209 @@
+#include "wick/nn/module.h"
+
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <typeinfo>
+
+#include "wick/core/autograd.h"
+
+namespace wick::nn {
+
+Tensor Module::forward(const Tensor&) {
+  detail::fail(description(), ": forward: takes other arguments than one tensor");
+}
+
+std::string Module::description() const {
+  int status = 0;
+  char* demangled = abi::__cxa_demangle(typeid(*this).name(), nullptr, nullptr, &status);
+  const std::string full = status == 0 ? demangled : typeid(*this).name();
+  std::free(demangled);
+  const size_t colon = full.rfind(':');
+  return colon == std::string::npos ? full : full.substr(colon + 1);
+}
+
+void Module::check_name(const std::string& name) const {
+  WICK_CHECK(!name.empty() && name.find('.') == std::string::npos,
+             "module: a name must not be empty or contain a dot: got \"", name, "\"");
+  const auto taken = [&](const auto& list) {
+    for (const auto& entry : list) {
+      if (entry.first == name) return true;
+    }
+    return false;
+  };
+  WICK_CHECK(!taken(parameters_) && !taken(buffers_) && !taken(children_),
+             "module: name used twice: got \"", name, "\"");
+}
+
+Tensor Module::add_parameter(const std::string& name, const Tensor& value) {
+  check_name(name);
+  if (value.defined()) value.set_requires_grad();
+  parameters_.emplace_back(name, value);
+  return value;
+}
+
+Tensor Module::add_buffer(const std::string& name, const Tensor& value) {
+  check_name(name);
+  buffers_.emplace_back(name, value);
+  return value;
+}
+
+void Module::add_child(const std::string& name, std::shared_ptr<Module> module) {
+  check_name(name);
+  WICK_CHECK(module != nullptr, "module: child \"", name, "\" is null");
+  children_.emplace_back(name, std::move(module));
+}
+
+NamedTensors Module::named_parameters(const std::string& prefix) const {
+  NamedTensors all;
+  for (const auto& [name, tensor] : parameters_) {
+    if (tensor.defined()) all.emplace_back(prefix + name, tensor);
+  }
+  for (const auto& [name, child] : children_) {
+    for (auto& entry : child->named_parameters(prefix + name + ".")) all.push_back(entry);
+  }
+  return all;
+}
+
+NamedTensors Module::named_buffers(const std::string& prefix) const {
+  NamedTensors all;
+  for (const auto& [name, tensor] : buffers_) {
+    if (tensor.defined()) all.emplace_back(prefix + name, tensor);
+  }
+  for (const auto& [name, child] : children_) {
+    for (auto& entry : child->named_buffers(prefix + name + ".")) all.push_back(entry);
+  }
+  return all;
+}
+
+std::vector<Tensor> Module::parameters(bool recurse) const {
+  std::vector<Tensor> all;
+  for (const auto& [name, tensor] : parameters_) {
+    if (tensor.defined()) all.push_back(tensor);
+  }
+  for (const auto& [name, child] : children_) {
+    if (!recurse) break;
+    for (const Tensor& tensor : child->parameters()) all.push_back(tensor);
+  }
+  return all;
+}
+
+void Module::apply(const std::function<void(const std::string&, Module&)>& visit,
+                   const std::string& path) {
+  visit(path, *this);
+  for (const auto& [name, child] : children_) {
+    child->apply(visit, path.empty() ? name : path + "." + name);
+  }
+}
+
+Module& Module::train(bool on) {
+  apply([on](const std::string&, Module& module) { module.training_ = on; });
+  return *this;
+}
+
+void Module::for_each_tensor(const std::function<void(const Tensor&)>& visit) const {
+  for (const auto& entry : named_parameters()) visit(entry.second);
+  for (const auto& entry : named_buffers()) visit(entry.second);
+}
+
+namespace {
+// Gives `tensor` other memory, so that every handle to it sees the change.
+void replace_memory(const Tensor& tensor, const Tensor& with) {
+  TensorImpl& impl = *tensor.impl();
+  const bool requires_grad = tensor.requires_grad();
+  tensor.set_requires_grad(false);
+  impl.storage = with.impl()->storage;
+  impl.offset = with.impl()->offset;
+  impl.strides = with.strides();
+  impl.dtype = with.dtype();
+  if (requires_grad) tensor.set_requires_grad();
+}
+}  // namespace
+
+Module& Module::to(Device device) {
+  const NoGrad no_grad;
+  for_each_tensor([&](const Tensor& tensor) {
+    if (!(tensor.device() == device)) replace_memory(tensor, tensor.to(device));
+  });
+  return *this;
+}
+
+Module& Module::to(Dtype dtype) {
+  WICK_CHECK(is_floating(dtype), "module: to: needs a floating dtype: got ", to_string(dtype));
+  const NoGrad no_grad;
+  for_each_tensor([&](const Tensor& tensor) {
+    if (is_floating(tensor.dtype()) && tensor.dtype() != dtype) {
+      replace_memory(tensor, tensor.to(dtype));
+    }
+  });
+  return *this;
+}
+
+void Module::zero_grad(bool set_to_none) {
+  const NoGrad no_grad;
+  for (const Tensor& parameter : parameters()) {
+    if (!parameter.grad().defined()) continue;
+    if (set_to_none) {
+      parameter.set_grad({});
+    } else {
+      parameter.grad().zero_();
+    }
+  }
+}
+
+Module& Module::requires_grad_(bool on) {
+  for (const Tensor& parameter : parameters()) parameter.set_requires_grad(on);
+  return *this;
+}
+
+NamedTensors Module::state_dict() const {
+  NamedTensors state;
+  for (const auto& [name, tensor] : parameters_) {
+    if (tensor.defined()) state.emplace_back(name, tensor.detach());
+  }
+  for (const auto& [name, tensor] : buffers_) {
+    if (tensor.defined()) state.emplace_back(name, tensor);
+  }
+  for (const auto& [name, child] : children_) {
+    for (const auto& entry : child->state_dict()) {
+      state.emplace_back(name + "." + entry.first, entry.second);
+    }
+  }
+  return state;
+}
+
+void Module::load_state_dict(const std::map<std::string, Tensor>& state, bool strict) {
+  const NamedTensors own = state_dict();
+  size_t matched = 0;
+  for (const auto& [name, tensor] : own) {
+    const auto found = state.find(name);
+    if (found == state.end()) {
+      WICK_CHECK(!strict, "load_state_dict: missing tensor: expected \"", name, "\" of shape ",
+                 tensor.shape());
+      continue;
+    }
+    ++matched;
+    WICK_CHECK(found->second.shape() == tensor.shape(), "load_state_dict: shape of \"", name,
+               "\" differs: got ", found->second.shape(), ", expected ", tensor.shape());
+  }
+  if (strict && matched != state.size()) {
+    for (const auto& [name, tensor] : state) {
+      bool known = false;
+      for (const auto& entry : own) known = known || entry.first == name;
+      WICK_CHECK(known, "load_state_dict: unknown tensor: got \"", name, "\"");
+    }
+  }
+  const NoGrad no_grad;
+  for (const auto& [name, tensor] : own) {
+    const auto found = state.find(name);
+    if (found != state.end()) tensor.copy_(found->second);
+  }
+}
+
+Tensor Sequential::forward(const Tensor& x) {
+  Tensor y = x;
+  for (const auto& [name, child] : children()) y = child->call(y);
+  return y;
+}
+
+}  // namespace wick::nn

@@ -1,0 +1,170 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "wick/core/tensor.h"
+
+namespace wick::nn {
+
+class Module;
+
+/// Tensors by dotted name, in the order of registration: "layer1.0.conv1.weight".
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+
+/// A registered child module: shared, called like a function.
+template <class M>
+class Handle {
+ public:
+  Handle() = default;
+  explicit Handle(std::shared_ptr<M> module) : module_(std::move(module)) {}
+  template <class Derived>
+    requires std::is_convertible_v<Derived*, M*>
+  Handle(const Handle<Derived>& other) : module_(other.shared()) {}
+
+  template <class... Args>
+  auto operator()(Args&&... args) const {
+    return module_->call(std::forward<Args>(args)...);
+  }
+  M* operator->() const { return module_.get(); }
+  M& operator*() const { return *module_; }
+  explicit operator bool() const { return module_ != nullptr; }
+  const std::shared_ptr<M>& shared() const { return module_; }
+
+ private:
+  std::shared_ptr<M> module_;
+};
+
+/// A part of a network: named parameters, buffers and child modules, and how they compute.
+/// Derive from it, register what it owns in the constructor, and define forward:
+///
+///   struct Net : nn::Module {
+///     nn::Handle<nn::Linear> fc = add("fc", nn::Linear(784, 10));
+///     Tensor forward(const Tensor& x) override { return fc(x.flatten(1)); }
+///   };
+class Module {
+ public:
+  Module() = default;
+  Module(Module&&) = default;
+  Module& operator=(Module&&) = default;
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+  virtual ~Module() = default;
+
+  /// The computation on one input. Modules that need more have a forward of their own instead.
+  virtual Tensor forward(const Tensor& x);
+  /// "Linear(in_features=784, out_features=10)": how summaries and errors name it; the name of the
+  /// class where it is not overridden.
+  virtual std::string description() const;
+
+  /// Calls forward, seen by summaries.
+  Tensor operator()(const Tensor& x) { return call(x); }
+  Tensor call(const Tensor& x);
+
+  /// Trainable tensors of this module and, unless `recurse` is false, of all below it.
+  std::vector<Tensor> parameters(bool recurse = true) const;
+  NamedTensors named_parameters(const std::string& prefix = "") const;
+  NamedTensors named_buffers(const std::string& prefix = "") const;
+  /// Children of this module, by name.
+  const std::vector<std::pair<std::string, std::shared_ptr<Module>>>& children() const {
+    return children_;
+  }
+  /// Calls `visit(path, module)` for this module and all below it, parents first.
+  void apply(const std::function<void(const std::string& path, Module& module)>& visit,
+             const std::string& path = "");
+
+  /// Switches dropout and batch normalisation between training and evaluation.
+  Module& train(bool on = true);
+  Module& eval() { return train(false); }
+  bool is_training() const { return training_; }
+
+  /// Moves all parameters and buffers in place; a dtype applies to floating tensors only.
+  Module& to(Device device);
+  Module& to(Dtype dtype);
+  /// Forgets gradients, or sets them to zero.
+  void zero_grad(bool set_to_none = true);
+  /// Makes all parameters take part in backward, or none.
+  Module& requires_grad_(bool on = true);
+
+  /// Parameters and buffers by name; they share memory with the module.
+  NamedTensors state_dict() const;
+  /// Copies `state` into the parameters and buffers. Every name must be there with its shape, and
+  /// no other, unless `strict` is false. Nothing is changed if that does not hold.
+  void load_state_dict(const std::map<std::string, Tensor>& state, bool strict = true);
+
+ protected:
+  /// Registers a trainable tensor under `name` and returns it. An undefined one (no bias) is kept
+  /// out of parameters().
+  Tensor add_parameter(const std::string& name, const Tensor& value);
+  /// Registers a tensor that is state but not trained.
+  Tensor add_buffer(const std::string& name, const Tensor& value);
+  /// Registers a child module under `name`.
+  template <class M>
+  Handle<M> add(const std::string& name, M module) {
+    return add(name, Handle<M>(std::make_shared<M>(std::move(module))));
+  }
+  template <class M>
+  Handle<M> add(const std::string& name, const Handle<M>& module) {
+    add_child(name, module.shared());
+    return module;
+  }
+
+ private:
+  void add_child(const std::string& name, std::shared_ptr<Module> module);
+  void check_name(const std::string& name) const;
+  void for_each_tensor(const std::function<void(const Tensor&)>& visit) const;
+
+  NamedTensors parameters_;
+  NamedTensors buffers_;
+  std::vector<std::pair<std::string, std::shared_ptr<Module>>> children_;
+  bool training_ = true;
+};
+
+/// Modules applied one after another: `Sequential(Linear(784, 128), ReLU(), Linear(128, 10))`.
+class Sequential : public Module {
+ public:
+  Sequential() = default;
+  template <class... Modules>
+    requires(sizeof...(Modules) > 0 && (std::is_base_of_v<Module, std::decay_t<Modules>> && ...))
+  explicit Sequential(Modules&&... modules) {
+    (push_back(std::forward<Modules>(modules)), ...);
+  }
+
+  template <class M>
+    requires std::is_base_of_v<Module, M>
+  void push_back(M module) {
+    add(std::to_string(children().size()), std::move(module));
+  }
+  template <class M>
+  void push_back(const Handle<M>& module) {
+    add(std::to_string(children().size()), module);
+  }
+
+  Tensor forward(const Tensor& x) override;
+  std::string description() const override { return "Sequential"; }
+};
+
+/// What one module did in a summary's forward.
+struct LayerSummary {
+  std::string path;
+  std::string description;
+  int depth = 0;
+  Shape output_shape;
+  int64_t parameters = 0;  // of this module alone, its children not counted
+  double flops = 0;        // of this call, children included
+  int64_t output_bytes = 0;
+};
+
+/// Runs `module` once on `input` (in evaluation mode, nothing recorded) and tells what each part
+/// made of it, in the order of the calls.
+std::vector<LayerSummary> summarize(Module& module, const Tensor& input);
+
+/// The summary as a text table with totals: layers, output shapes, parameters, FLOPs, memory.
+std::string summary(Module& module, const Tensor& input);
+
+}  // namespace wick::nn

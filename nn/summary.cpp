@@ -1,0 +1,120 @@
+#include <algorithm>
+#include <cstdio>
+
+#include "wick/core/apply.h"
+#include "wick/core/autograd.h"
+#include "wick/nn/module.h"
+
+namespace wick::nn {
+
+namespace {
+
+struct Recorder {
+  std::map<const Module*, std::string> paths;
+  std::vector<LayerSummary> layers;
+  int depth = 0;
+};
+thread_local Recorder* recorder = nullptr;
+
+// "1.23 M"
+std::string scaled(double value) {
+  constexpr const char* kUnits[] = {"", " k", " M", " G", " T"};
+  int unit = 0;
+  while (value >= 1000 && unit < 4) {
+    value /= 1000;
+    ++unit;
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f%s" : "%.2f%s", value, kUnits[unit]);
+  return text;
+}
+
+std::string row(const std::string& a, const std::string& b, const std::string& c,
+                const std::string& d, size_t width) {
+  char text[512];
+  std::snprintf(text, sizeof text, "%-*s  %-20s %12s %12s\n", static_cast<int>(width), a.c_str(),
+                b.c_str(), c.c_str(), d.c_str());
+  return text;
+}
+
+}  // namespace
+
+Tensor Module::call(const Tensor& x) {
+  if (recorder == nullptr) return forward(x);
+  const size_t place = recorder->layers.size();
+  recorder->layers.emplace_back();
+  LayerSummary layer;
+  layer.path = recorder->paths[this];
+  layer.description = description();
+  layer.depth = recorder->depth++;
+  for (const Tensor& parameter : parameters(false)) layer.parameters += parameter.numel();
+  const FlopCounter counter;
+  const Tensor y = forward(x);
+  layer.flops = counter.flops();
+  layer.output_shape = y.shape();
+  layer.output_bytes = y.numel() * size_of(y.dtype());
+  --recorder->depth;
+  recorder->layers[place] = std::move(layer);
+  return y;
+}
+
+std::vector<LayerSummary> summarize(Module& module, const Tensor& input) {
+  struct Scope {
+    explicit Scope(Module& m) : module(m), was_training(m.is_training()) {
+      m.apply([this](const std::string& path, Module& part) { record.paths[&part] = path; });
+      m.eval();
+      recorder = &record;
+    }
+    ~Scope() {
+      recorder = nullptr;
+      module.train(was_training);
+    }
+    Module& module;
+    bool was_training;
+    Recorder record;
+  };
+  Scope scope(module);
+  const NoGrad no_grad;
+  module.call(input);
+  return std::move(scope.record.layers);
+}
+
+std::string summary(Module& module, const Tensor& input) {
+  const std::vector<LayerSummary> layers = summarize(module, input);
+  std::vector<std::string> labels;
+  size_t width = 5;
+  for (const LayerSummary& layer : layers) {
+    const size_t dot = layer.path.rfind('.');
+    const std::string name = dot == std::string::npos ? layer.path : layer.path.substr(dot + 1);
+    labels.push_back(std::string(static_cast<size_t>(2 * layer.depth), ' ') +
+                     (name.empty() ? "" : name + ": ") + layer.description);
+    width = std::max(width, labels.back().size());
+  }
+  width = std::min<size_t>(width, 72);
+  std::string text = row("layer", "output", "parameters", "FLOPs", width);
+  text += std::string(width + 48, '-') + "\n";
+  int64_t activation_bytes = 0;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const LayerSummary& layer = layers[i];
+    const bool leaf = i + 1 == layers.size() || layers[i + 1].depth <= layer.depth;
+    if (leaf) activation_bytes += layer.output_bytes;
+    text += row(labels[i].substr(0, width), to_string(layer.output_shape),
+                layer.parameters > 0 ? std::to_string(layer.parameters) : "",
+                layer.flops > 0 ? scaled(layer.flops) : "", width);
+  }
+  int64_t parameters = 0, bytes = 0;
+  for (const Tensor& parameter : module.parameters()) {
+    parameters += parameter.numel();
+    bytes += parameter.numel() * size_of(parameter.dtype());
+  }
+  text += std::string(width + 48, '-') + "\n";
+  char totals[256];
+  std::snprintf(totals, sizeof totals,
+                "%lld parameters (%.2f MB), forward %s FLOPs, activations %.2f MB for input %s\n",
+                static_cast<long long>(parameters), static_cast<double>(bytes) / 1e6,
+                scaled(layers.empty() ? 0 : layers[0].flops).c_str(),
+                static_cast<double>(activation_bytes) / 1e6, to_string(input.shape()).c_str());
+  return text + totals;
+}
+
+}  // namespace wick::nn

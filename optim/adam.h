@@ -1,0 +1,47 @@
+#pragma once
+
+#include "wick/optim/optimizer.h"
+
+namespace wick::optim {
+
+template <bool kDecoupled>
+struct AdamOptionsOf {
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = kDecoupled ? 1e-2 : 0;
+  bool amsgrad = false;
+  bool maximize = false;
+  static constexpr auto fields = std::tuple{
+      field("lr", &AdamOptionsOf::lr),
+      field("beta1", &AdamOptionsOf::beta1),
+      field("beta2", &AdamOptionsOf::beta2),
+      field("eps", &AdamOptionsOf::eps),
+      field("weight_decay", &AdamOptionsOf::weight_decay),
+      field("amsgrad", &AdamOptionsOf::amsgrad),
+      field("maximize", &AdamOptionsOf::maximize),
+  };
+};
+using AdamOptions = AdamOptionsOf<false>;
+using AdamWOptions = AdamOptionsOf<true>;
+
+template <bool kDecoupled>
+class AdamOf final : public OptimizerOf<AdamOptionsOf<kDecoupled>> {
+ public:
+  using Options = AdamOptionsOf<kDecoupled>;
+  explicit AdamOf(std::vector<Tensor> params, const Options& options = {});
+  explicit AdamOf(std::vector<ParamGroup<Options>> groups);
+
+ protected:
+  int slots_needed(int group) const override { return this->options(group).amsgrad ? 3 : 2; }
+  void update(int group, const std::vector<OptimTensor>& tensors) override;
+};
+
+/// Adam (Kingma & Ba 2014, arXiv 1412.6980); weight decay is added to the gradient.
+using Adam = AdamOf<false>;
+/// Adam with decoupled weight decay (Loshchilov & Hutter 2017, arXiv 1711.05101):
+/// w *= 1 - lr * weight_decay before each update. Its default weight decay is 0.01.
+using AdamW = AdamOf<true>;
+
+}  // namespace wick::optim

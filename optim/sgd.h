@@ -1,0 +1,37 @@
+#pragma once
+
+#include "wick/optim/optimizer.h"
+
+namespace wick::optim {
+
+struct SGDOptions {
+  double lr = 1e-3;
+  double momentum = 0;
+  double dampening = 0;
+  double weight_decay = 0;
+  bool nesterov = false;
+  bool maximize = false;
+  static constexpr auto fields = std::tuple{
+      field("lr", &SGDOptions::lr),
+      field("momentum", &SGDOptions::momentum),
+      field("dampening", &SGDOptions::dampening),
+      field("weight_decay", &SGDOptions::weight_decay),
+      field("nesterov", &SGDOptions::nesterov),
+      field("maximize", &SGDOptions::maximize),
+  };
+};
+
+/// Stochastic gradient descent with momentum (Sutskever et al. 2013), as PyTorch defines it: with
+/// d = grad + weight_decay * w, buffer = momentum * buffer + (1 - dampening) * d (first step: d),
+/// w -= lr * buffer, or with nesterov w -= lr * (d + momentum * buffer).
+class SGD final : public OptimizerOf<SGDOptions> {
+ public:
+  explicit SGD(std::vector<Tensor> params, const SGDOptions& options = {});
+  explicit SGD(std::vector<ParamGroup<SGDOptions>> groups);
+
+ protected:
+  int slots_needed(int group) const override { return options(group).momentum != 0 ? 1 : 0; }
+  void update(int group, const std::vector<OptimTensor>& tensors) override;
+};
+
+}  // namespace wick::optim
