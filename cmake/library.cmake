@@ -51,4 +51,4 @@ endif()
 
 add_library(wick INTERFACE)
 add_library(wick::wick ALIAS wick)
-target_link_libraries(wick INTERFACE $<LINK_LIBRARY:WHOLE_ARCHIVE,wick_archive>)
+target_link_libraries(wick INTERFACE $<LINK_LIBRARY:WHOLE_ARCHIVE,$<TARGET_NAME:wick_archive>>)

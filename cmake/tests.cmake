@@ -62,3 +62,11 @@ endif()
 add_test(NAME style_self_test
          COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/check_style.py --self-test)
 add_test(NAME style COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/check_style.py)
+
+if(WICK_INSTALL)
+  add_test(NAME embed
+           COMMAND ${CMAKE_COMMAND} -DBINARY_DIR=${PROJECT_BINARY_DIR}
+                   -DSOURCE_DIR=${PROJECT_SOURCE_DIR} -DCXX=${CMAKE_CXX_COMPILER}
+                   -DFLAGS=${CMAKE_CXX_FLAGS} -DGENERATOR=${CMAKE_GENERATOR}
+                   -P ${WICK_TEST_ROOT}/embed/embed_test.cmake)
+endif()

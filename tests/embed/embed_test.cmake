@@ -1,0 +1,33 @@
+# Installs the built library, moves the installation, and builds and runs tests/embed against it
+# as a project of its own:
+#   cmake -DBINARY_DIR=... -DSOURCE_DIR=... -DCXX=... -DFLAGS=... -DGENERATOR=... -P embed_test.cmake
+set(work ${BINARY_DIR}/embed)
+file(REMOVE_RECURSE ${work})
+file(MAKE_DIRECTORY ${work})
+
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE result)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "embed: failed (${result}): ${ARGN}")
+  endif()
+endfunction()
+
+run(${CMAKE_COMMAND} --install ${BINARY_DIR} --prefix ${work}/installed)
+file(RENAME ${work}/installed ${work}/moved)
+
+file(GLOB_RECURSE package_files ${work}/moved/lib*/*.cmake)
+foreach(file ${package_files})
+  file(READ ${file} text)
+  foreach(path ${SOURCE_DIR} ${BINARY_DIR})
+    string(FIND "${text}" ${path} at)
+    if(NOT at EQUAL -1)
+      message(FATAL_ERROR "embed: the package is not relocatable: ${file} names ${path}")
+    endif()
+  endforeach()
+endforeach()
+
+run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/tests/embed -B ${work}/build -G ${GENERATOR}
+    -DCMAKE_PREFIX_PATH=${work}/moved -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${FLAGS}
+    -DCMAKE_BUILD_TYPE=Release)
+run(${CMAKE_COMMAND} --build ${work}/build)
+run(${work}/build/embed)
