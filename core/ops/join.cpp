@@ -1,0 +1,194 @@
+#include "wick/core/ops/join.h"
+
+#include <algorithm>
+
+#include "wick/core/apply.h"
+#include "wick/core/ops/index.h"
+#include "wick/core/ops/view.h"
+#include "wick/kernels/index.h"
+
+namespace wick {
+
+namespace {
+
+bool all_channels_last(std::span<const Tensor> tensors) {
+  bool all = true, any = false;
+  for (const Tensor& x : tensors) {
+    all &= x.is_contiguous(MemoryFormat::kChannelsLast);
+    any |= !x.is_contiguous();
+  }
+  return all && any;
+}
+
+struct Cat {
+  static constexpr OpInfo info{.name = "cat",
+                               .autocast = {Autocast::kPromote, Autocast::kPromote}};
+  int64_t axis;
+  static constexpr auto fields = std::tuple{field("axis", &Cat::axis)};
+
+  Tensor forward(Saved&, std::span<const Tensor> tensors) const {
+    const int a = static_cast<int>(axis);
+    Shape shape = tensors[0].shape();
+    shape[a] = 0;
+    for (const Tensor& x : tensors) shape[a] += x.shape()[a];
+    const auto format =
+        all_channels_last(tensors) ? MemoryFormat::kChannelsLast : MemoryFormat::kContiguous;
+    Tensor y = empty(shape, tensors[0].dtype(), tensors[0].device(), format);
+    int64_t start = 0;
+    for (const Tensor& x : tensors) {
+      const int64_t length = x.shape()[a];
+      if (x.numel() > 0) y.narrow(a, start, length).copy_(x);
+      start += length;
+    }
+    return y;
+  }
+  Gradients backward(const Saved& saved, std::span<const Tensor> grads) const {
+    const int a = static_cast<int>(axis);
+    Gradients result;
+    for (int64_t start = 0; start < grads[0].shape()[a];) {
+      const int64_t length = saved.input(static_cast<int>(result.size())).shape[a];
+      result.push_back(grads[0].narrow(a, start, length));
+      start += length;
+    }
+    return result;
+  }
+};
+
+struct Triangle {
+  static constexpr OpInfo info{.name = "triangle"};
+  int64_t diagonal;
+  bool upper;
+  static constexpr auto fields =
+      std::tuple{field("diagonal", &Triangle::diagonal), field("upper", &Triangle::upper)};
+
+  Tensor forward(Saved&, const Tensor& x) const {
+    const Tensor from = x.contiguous();
+    Tensor y = empty(x.shape(), x.dtype(), x.device());
+    const int64_t rows = x.size(-2), columns = x.size(-1);
+    const Shape matrices{rows * columns == 0 ? 0 : x.numel() / (rows * columns), rows, columns};
+    WICK_DISPATCH(x.device(), triangle(from.view(matrices).view_for_kernel(),
+                                       y.view(matrices).view_for_kernel(), diagonal, upper));
+    return y;
+  }
+  Gradients backward(const Saved&, const Tensor& dy) const { return {apply(*this, dy)}; }
+};
+
+Tensor triangle_of(const char* name, const Tensor& x, int64_t diagonal, bool upper) {
+  WICK_CHECK(x.rank() >= 2, name, ": needs at least 2 axes: got shape ", x.shape());
+  return apply(Triangle{diagonal, upper}, x);
+}
+
+// Which element of an axis of `n` stands `i` places from its start, outside of it too.
+int64_t source_of(int64_t i, int64_t n, PadMode mode) {
+  if (mode == PadMode::kReplicate) return std::clamp<int64_t>(i, 0, n - 1);
+  return i < 0 ? -i : i >= n ? 2 * (n - 1) - i : i;
+}
+
+Tensor pad_by_index(const Tensor& x, int axis, int64_t before, int64_t after, PadMode mode) {
+  const int64_t n = x.shape()[axis];
+  const int64_t most = mode == PadMode::kReflect ? n - 1 : n == 0 ? 0 : INT64_MAX;
+  WICK_CHECK(before <= most && after <= most, "pad: margin too wide: got ", before, " and ", after,
+             " for axis ", axis, " of shape ", x.shape(), ", expected at most ", most);
+  std::vector<int64_t> sources;
+  for (int64_t i = -before; i < n + after; ++i) sources.push_back(source_of(i, n, mode));
+  return index_select(x, axis, tensor(sources, {}, x.device()));
+}
+
+}  // namespace
+
+Tensor cat(const std::vector<Tensor>& tensors, int64_t axis) {
+  WICK_CHECK(!tensors.empty(), "cat: needs at least one tensor");
+  std::vector<Tensor> parts;
+  for (const Tensor& x : tensors) {
+    if (!(x.shape() == Shape{0})) parts.push_back(x);
+  }
+  if (parts.empty()) return tensors[0];
+  const Shape& shape = parts[0].shape();
+  WICK_CHECK(shape.rank() > 0, "cat: needs tensors with at least one axis: use stack");
+  const int a = wrap_axis("cat", axis, shape.rank());
+  Dtype dtype = parts[0].dtype();
+  for (const Tensor& x : parts) {
+    bool agrees = x.rank() == shape.rank();
+    for (int i = 0; agrees && i < shape.rank(); ++i) agrees = i == a || x.shape()[i] == shape[i];
+    WICK_CHECK(agrees, "cat: shapes differ on an axis other than ", axis, ": got ", shape, " and ",
+               x.shape());
+    dtype = promote(dtype, x.dtype());
+  }
+  for (Tensor& x : parts) x = x.to(dtype);
+  return wick::apply(Cat{a}, std::span<const Tensor>(parts));
+}
+
+Tensor stack(const std::vector<Tensor>& tensors, int64_t axis) {
+  WICK_CHECK(!tensors.empty(), "stack: needs at least one tensor");
+  const int a = wrap_axis("stack", axis, tensors[0].rank() + 1);
+  std::vector<Tensor> parts;
+  for (const Tensor& x : tensors) {
+    WICK_CHECK(x.shape() == tensors[0].shape(), "stack: shapes differ: got ", tensors[0].shape(),
+               " and ", x.shape());
+    parts.push_back(x.unsqueeze(a));
+  }
+  return cat(parts, a);
+}
+
+Tensor pad(const Tensor& x, const std::vector<int64_t>& pads, double value, PadMode mode) {
+  const int padded = static_cast<int>(pads.size() / 2);
+  WICK_CHECK(pads.size() % 2 == 0 && padded <= x.rank(), "pad: got ", pads.size(),
+             " sizes, expected two for each of at most ", x.rank(), " axes");
+  Tensor y = x;
+  Shape shape = x.shape(), start = Shape::filled(x.rank(), 0);
+  for (int i = 0; i < padded; ++i) {
+    const int axis = x.rank() - 1 - i;
+    const int64_t before = pads[static_cast<size_t>(2 * i)];
+    const int64_t after = pads[static_cast<size_t>(2 * i + 1)];
+    const int64_t left = std::max<int64_t>(-before, 0), right = std::max<int64_t>(-after, 0);
+    WICK_CHECK(left + right <= shape[axis], "pad: cannot crop ", left, " and ", right,
+               " elements from axis ", axis, " of shape ", x.shape());
+    if (left + right > 0) y = y.narrow(axis, left, shape[axis] - left - right);
+    start[axis] = std::max<int64_t>(before, 0);
+    shape[axis] += before + after;
+    if (mode == PadMode::kConstant || before + after + left + right == 0) continue;
+    y = pad_by_index(y, axis, start[axis], std::max<int64_t>(after, 0), mode);
+  }
+  if (mode != PadMode::kConstant || y.shape() == shape) return y;
+  return place(y, shape, start, Shape::filled(x.rank(), 1), value);
+}
+
+Tensor repeat(const Tensor& x, const Shape& times) {
+  WICK_CHECK(times.rank() >= x.rank(), "repeat: got ", times, " for a tensor of shape ", x.shape(),
+             ", expected a number for each axis");
+  const int added = times.rank() - x.rank();
+  Shape shape = x.shape();
+  for (int i = 0; i < added; ++i) shape.insert(0, 1);
+  Tensor y = x;
+  for (int axis = times.rank() - 1; axis >= 0; --axis) {
+    WICK_CHECK(times[axis] >= 0, "repeat: negative number: got ", times);
+    if (times[axis] == 1) continue;
+    int64_t outer = 1, inner = 1;
+    for (int i = 0; i < shape.rank(); ++i) (i < axis ? outer : inner) *= shape[i];
+    y = y.reshape({outer, 1, inner}).expand({outer, times[axis], inner});
+    shape[axis] *= times[axis];
+  }
+  return y.reshape(shape);
+}
+
+Tensor tril(const Tensor& x, int64_t diagonal) { return triangle_of("tril", x, diagonal, false); }
+Tensor triu(const Tensor& x, int64_t diagonal) { return triangle_of("triu", x, diagonal, true); }
+
+Tensor flip(const Tensor& x, const Shape& axes) {
+  Tensor y = x;
+  for (const int64_t axis : axes) {
+    const int64_t n = x.size(axis);
+    y = index_select(y, axis, arange(n - 1, -1, -1, kInt64, x.device()));
+  }
+  return y;
+}
+
+Tensor roll(const Tensor& x, int64_t shift, int64_t axis) {
+  const int64_t n = x.size(axis);
+  if (n == 0) return x;
+  const int64_t by = (shift % n + n) % n;
+  if (by == 0) return x;
+  return cat({x.narrow(axis, n - by, by), x.narrow(axis, 0, n - by)}, axis);
+}
+
+}  // namespace wick
