@@ -1,0 +1,195 @@
+#include "wick/kernels/index.h"
+
+#include "wick/core/base/parallel.h"
+
+namespace wick::WICK_ISA {
+
+namespace {
+
+constexpr int64_t kGrain = 32768;  // elements worth a thread
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t grain_of(int64_t elements_per_item) {
+  return ceil_div(kGrain, elements_per_item > 0 ? elements_per_item : 1);
+}
+
+// Elements are moved as plain words of their size.
+template <class Visit>
+WICK_INLINE void visit_words(Dtype dtype, Visit&& visit) {
+  switch (size_of(dtype)) {
+    case 1: return visit(Type<uint8_t>{});
+    case 2: return visit(Type<uint16_t>{});
+    case 4: return visit(Type<uint32_t>{});
+    default: return visit(Type<uint64_t>{});
+  }
+}
+
+// Types that sums are kept in.
+template <class Visit>
+WICK_INLINE void visit_sums(Dtype dtype, Visit&& visit) {
+  switch (dtype) {
+    case Dtype::kFloat64: return visit(Type<double>{});
+    case Dtype::kFloat32: return visit(Type<float>{});
+    case Dtype::kInt64: return visit(Type<int64_t>{});
+    case Dtype::kInt32: return visit(Type<int32_t>{});
+    case Dtype::kUint8: return visit(Type<uint8_t>{});
+    default: unsupported_dtype(dtype);
+  }
+}
+
+template <class T>
+void select_rows(const View& x, const View& index, const View& y) {
+  const int64_t n = x.shape[1], inner = x.shape[2], count = index.shape[0];
+  const int64_t* at = index.as<const int64_t>();
+  const auto rows = [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t i = at[row % count];
+      const T* from = x.as<const T>() + (row / count * n + i) * inner;
+      T* to = y.as<T>() + row * inner;
+      if (i < 0) {
+        for (int64_t j = 0; j < inner; ++j) to[j] = 0;
+      } else if (inner < 16) {
+        for (int64_t j = 0; j < inner; ++j) to[j] = from[j];
+      } else {
+        __builtin_memcpy(to, from, static_cast<size_t>(inner) * sizeof(T));
+      }
+    }
+  };
+  parallel_for(x.shape[0] * count, grain_of(inner), rows);
+}
+
+// Each thread owns a range of y's rows and takes from x what falls into it, in x's order.
+template <class T>
+void add_rows(const View& y, const View& index, const View& x) {
+  const int64_t n = y.shape[1], inner = y.shape[2], count = index.shape[0];
+  const int64_t* at = index.as<const int64_t>();
+  const auto rows = [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end;) {
+      const int64_t outer = row / n, first = row % n;
+      const int64_t last = end - row < n - first ? first + end - row : n;
+      for (int64_t k = 0; k < count; ++k) {
+        if (at[k] < first || at[k] >= last) continue;
+        T* to = y.as<T>() + (outer * n + at[k]) * inner;
+        const T* from = x.as<const T>() + (outer * count + k) * inner;
+        for (int64_t j = 0; j < inner; ++j) to[j] = static_cast<T>(to[j] + from[j]);
+      }
+      row += last - first;
+    }
+  };
+  const int64_t total = y.shape[0] * n;
+  const int64_t added = y.shape[0] * count * inner;
+  parallel_for(total, added < kGrain ? total : ceil_div(total, ceil_div(added, kGrain)), rows);
+}
+
+// Calls body(a's element that index names, b's element) for each element of index, where `a` is
+// walked along `axis` by index and `b` as index itself is. Elements that differ only on `axis` are
+// visited in order, by one thread: only they can name the same element of `a`.
+template <class T, class Body>
+WICK_INLINE void for_each_indexed(const View& a, const View& index, const View& b, int axis,
+                                  const Body& body) {
+  const int rank = index.rank();
+  const int line = axis == rank - 1 ? -1 : rank - 1;  // the axis of the inner loop
+  const int64_t length = line < 0 ? 1 : index.shape[line];
+  const int64_t piece = line < 0 ? 1 : 256, pieces = ceil_div(length, piece);
+  const int64_t a_line = line < 0 ? 0 : a.strides[line];
+  const int64_t i_line = line < 0 ? 0 : index.strides[line];
+  const int64_t b_line = line < 0 ? 0 : b.strides[line];
+  int64_t outer = 1;
+  for (int i = 0; i < rank; ++i) outer *= i == axis || i == line ? 1 : index.shape[i];
+
+  const auto items = [&](int64_t begin, int64_t end) {
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t first = item % pieces * piece;
+      const int64_t some = length - first < piece ? length - first : piece;
+      int64_t left = item / pieces;
+      T* at_a = a.as<T>() + first * a_line;
+      const int64_t* at_i = index.as<const int64_t>() + first * i_line;
+      T* at_b = b.as<T>() + first * b_line;
+      for (int i = rank - 1; i >= 0; --i) {
+        if (i == axis || i == line) continue;
+        const int64_t where = left % index.shape[i];
+        left /= index.shape[i];
+        at_a += where * a.strides[i];
+        at_i += where * index.strides[i];
+        at_b += where * b.strides[i];
+      }
+      for (int64_t k = 0; k < index.shape[axis]; ++k) {
+        for (int64_t j = 0; j < some; ++j) {
+          body(at_a[at_i[j * i_line] * a.strides[axis] + j * a_line], at_b[j * b_line]);
+        }
+        at_i += index.strides[axis];
+        at_b += b.strides[axis];
+      }
+    }
+  };
+  parallel_for(outer * pieces, grain_of(index.shape[axis] * (line < 0 ? 1 : piece)), items);
+}
+
+}  // namespace
+
+void index_select(const View& x, const View& index, const View& y) {
+  visit_words(x.dtype, [&]<class T>(Type<T>) { select_rows<T>(x, index, y); });
+}
+
+void index_add(const View& y, const View& index, const View& x) {
+  visit_sums(y.dtype, [&]<class T>(Type<T>) { add_rows<T>(y, index, x); });
+}
+
+void gather(const View& x, const View& index, const View& y, int axis) {
+  visit_words(x.dtype, [&]<class T>(Type<T>) {
+    for_each_indexed<T>(x, index, y, axis, [](const T& from, T& to) { to = from; });
+  });
+}
+
+void scatter(const View& y, const View& index, const View& x, int axis) {
+  visit_words(y.dtype, [&]<class T>(Type<T>) {
+    for_each_indexed<T>(y, index, x, axis, [](T& to, const T& from) { to = from; });
+  });
+}
+
+void scatter_add(const View& y, const View& index, const View& x, int axis) {
+  visit_sums(y.dtype, [&]<class T>(Type<T>) {
+    for_each_indexed<T>(y, index, x, axis,
+                        [](T& to, const T& from) { to = static_cast<T>(to + from); });
+  });
+}
+
+void count_nonzero(const View& mask, const View& count) {
+  const uint8_t* set = mask.as<const uint8_t>();
+  int64_t total = 0;
+  for (int64_t i = 0; i < mask.numel(); ++i) total += set[i];
+  *count.as<int64_t>() = total;
+}
+
+void nonzero(const View& mask, const View& y) {
+  const uint8_t* set = mask.as<const uint8_t>();
+  const int rank = mask.rank();
+  int64_t* out = y.as<int64_t>();
+  for (int64_t i = 0; i < mask.numel(); ++i) {
+    if (set[i] == 0) continue;
+    int64_t left = i;
+    for (int axis = rank - 1; axis >= 0; --axis) {
+      out[axis] = left % mask.shape[axis];
+      left /= mask.shape[axis];
+    }
+    out += rank;
+  }
+}
+
+void triangle(const View& x, const View& y, int64_t diagonal, bool upper) {
+  const int64_t rows = x.shape[1], columns = x.shape[2];
+  visit_words(x.dtype, [&]<class T>(Type<T>) {
+    parallel_for(x.shape[0] * rows, grain_of(columns), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const T* from = x.as<const T>() + row * columns;
+        T* to = y.as<T>() + row * columns;
+        int64_t cut = row % rows + diagonal + (upper ? 0 : 1);
+        cut = cut < 0 ? 0 : cut > columns ? columns : cut;
+        for (int64_t j = 0; j < cut; ++j) to[j] = upper ? T{0} : from[j];
+        for (int64_t j = cut; j < columns; ++j) to[j] = upper ? from[j] : T{0};
+      }
+    });
+  });
+}
+
+}  // namespace wick::WICK_ISA
