@@ -39,7 +39,8 @@ void Saved::push(const Tensor& tensor) {
 // The graph node of one applied op.
 class OpNode final : public Node {
  public:
-  OpNode(const OpType& type, const void* op) : Node(next_sequence()), type_(type), op_(type.copy(op)) {}
+  OpNode(const OpType& type, const void* op)
+      : Node(next_sequence()), type_(type), op_(type.copy(op)) {}
   ~OpNode() override { type_.destroy(op_); }
 
   std::string name() const override { return type_.describe(op_); }
@@ -114,7 +115,9 @@ Tensor Saved::operator[](int i) const {
 
 // The steps of run_op, with access to what only the door may touch.
 struct Door {
-  static bool mutated(const OpInfo& info, size_t i) { return i < 32 && (info.mutates >> i & 1) != 0; }
+  static bool mutated(const OpInfo& info, size_t i) {
+    return i < 32 && (info.mutates >> i & 1) != 0;
+  }
 
   static void check_devices(const OpInfo& info, std::span<const Tensor> inputs) {
     const Tensor* first = nullptr;
@@ -143,9 +146,10 @@ struct Door {
       WICK_CHECK(!(x.requires_grad() && x.is_leaf()), info.name,
                  ": a leaf that requires a gradient cannot be changed in place: use NoGrad, or "
                  "detach it");
-      WICK_CHECK(!(recording && x.impl()->is_view), info.name,
-                 ": a view cannot be changed in place while gradients are recorded: change a clone, "
-                 "or build the whole with cat, stack or where");
+      WICK_CHECK(
+          !(recording && x.impl()->is_view), info.name,
+          ": a view cannot be changed in place while gradients are recorded: change a clone, "
+          "or build the whole with cat, stack or where");
     }
   }
 

@@ -27,7 +27,7 @@ TensorMeta::TensorMeta(const Tensor& tensor) : defined(tensor.defined()) {
   device = tensor.device();
 }
 
-// --- Nodes ----------------------------------------------------------------------------------------
+// --- Nodes --------------------------------------------------------------------------------------
 
 Node::~Node() {
   // A graph may be a chain of millions of nodes: let go of them one by one, not recursively.
@@ -93,7 +93,7 @@ Gradients AccumulateGrad::backward(Gradients grads) {
   return {};
 }
 
-// --- Tensor's part --------------------------------------------------------------------------------
+// --- Tensor's part ------------------------------------------------------------------------------
 
 namespace {
 AccumulateGrad* accumulator(const Tensor& tensor) {

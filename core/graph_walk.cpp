@@ -16,7 +16,8 @@ class Graph {
 
   void add_root(const Tensor& output, const Tensor& gradient) {
     const Edge edge = gradient_edge(output);
-    WICK_CHECK(edge.node, "backward: this tensor requires no gradient: nothing it was made from does");
+    WICK_CHECK(edge.node,
+               "backward: this tensor requires no gradient: nothing it was made from does");
     Tensor seed = gradient;
     if (!seed.defined()) {
       WICK_CHECK(output.numel() == 1,
@@ -140,7 +141,8 @@ class Graph {
       }
       // grad() leaves the leaves alone, and goes no further where nothing is asked for.
       const bool leaf = node->next().empty();
-      if (!(results != nullptr && (leaf || !leads_on(*node)))) out = node->backward(std::move(grads));
+      if (!(results != nullptr && (leaf || !leads_on(*node))))
+        out = node->backward(std::move(grads));
       if (!retain_graph_) node->release_saved();
     }
     for (size_t i = 0; i < node->next().size(); ++i) {

@@ -48,7 +48,8 @@ struct ToDevice {
   Tensor forward(Saved& saved, const Tensor& x) const {
     saved.save(x);
     Tensor y = empty(x.shape(), x.dtype(), device);
-    if (is_dense(x.shape(), x.strides())) y = empty_strided(x.shape(), x.strides(), x.dtype(), device);
+    if (is_dense(x.shape(), x.strides()))
+      y = empty_strided(x.shape(), x.strides(), x.dtype(), device);
     y.copy_(x, non_blocking);
     return y;
   }
@@ -92,7 +93,7 @@ Tensor Tensor::to(Device target, bool non_blocking) const {
   return apply(ToDevice{target, non_blocking}, *this);
 }
 
-// --- Making tensors -------------------------------------------------------------------------------
+// --- Making tensors -----------------------------------------------------------------------------
 
 Tensor empty(const Shape& shape, Dtype dtype, Device device, MemoryFormat format) {
   const int64_t n = checked_numel("empty", shape, dtype);
@@ -127,7 +128,9 @@ Tensor full(const Shape& shape, Scalar value, Dtype dtype, Device device) {
 Tensor zeros(const Shape& shape, Dtype dtype, Device device) {
   return full(shape, 0, dtype, device);
 }
-Tensor ones(const Shape& shape, Dtype dtype, Device device) { return full(shape, 1, dtype, device); }
+Tensor ones(const Shape& shape, Dtype dtype, Device device) {
+  return full(shape, 1, dtype, device);
+}
 Tensor scalar_tensor(Scalar value, Dtype dtype, Device device) {
   return full({}, value, dtype, device);
 }

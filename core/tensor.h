@@ -206,7 +206,7 @@ class Tensor {
 std::string to_string(const Tensor& tensor);
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
-// --- Making tensors -------------------------------------------------------------------------------
+// --- Making tensors -----------------------------------------------------------------------------
 
 /// Uninitialised memory.
 Tensor empty(const Shape& shape, Dtype dtype = kFloat32, Device device = kCpu,
@@ -228,7 +228,8 @@ Tensor arange(Scalar start, Scalar stop, Scalar step = 1, Dtype dtype = kInt64,
 Tensor scalar_tensor(Scalar value, Dtype dtype = kFloat32, Device device = kCpu);
 
 /// A tensor on memory of the caller's, without copying; the caller keeps it alive, or passes
-/// `release` to be told when the last tensor has let go of it. Row-major unless `strides` are given.
+/// `release` to be told when the last tensor has let go of it. Row-major unless `strides` are
+/// given.
 Tensor from_blob(void* data, const Shape& shape, Dtype dtype, std::function<void()> release = {},
                  std::optional<Strides> strides = {}, Device device = kCpu);
 /// A tensor of `shape` (default: one axis) that shares the vector's memory; error if the number of

@@ -46,7 +46,8 @@ void Optimizer::step() {
       const Tensor& head = groups_[index(g)][first];
       for (size_t i = first; i < done.size(); ++i) {
         const Tensor& param = groups_[index(g)][i];
-        if (done[i] || param.dtype() != head.dtype() || !(param.device() == head.device())) continue;
+        if (done[i] || param.dtype() != head.dtype() || !(param.device() == head.device()))
+          continue;
         done[i] = true;
         Tensor grad = param.grad();
         if (!grad.defined()) continue;

@@ -117,7 +117,8 @@ class OptimizerOf : public Optimizer {
   }
 
  private:
-  static std::vector<std::vector<Tensor>> params_of(const std::vector<ParamGroup<Options>>& groups) {
+  static std::vector<std::vector<Tensor>> params_of(
+      const std::vector<ParamGroup<Options>>& groups) {
     std::vector<std::vector<Tensor>> params;
     for (const auto& group : groups) params.push_back(group.params);
     return params;

@@ -109,7 +109,7 @@ TEST(BFloat16, RoundsToNearestEvenBetweenAllNeighbours) {
   EXPECT_EQ(BFloat16::from_float(std::numeric_limits<float>::max()), 0x7f80);
 }
 
-// --- Types ---------------------------------------------------------------------------------------
+// --- Types --------------------------------------------------------------------------------------
 
 constexpr Dtype kAllDtypes[] = {kFloat64, kFloat32, kFloat16, kBFloat16,
                                 kInt64,   kInt32,   kUint8,   kBool};
@@ -143,7 +143,7 @@ TEST(Dtype, PromotesAsPyTorchDoes) {
   }
 }
 
-// --- Shapes --------------------------------------------------------------------------------------
+// --- Shapes -------------------------------------------------------------------------------------
 
 TEST(Shape, HoldsUpToEightAxes) {
   Shape shape{2, 3, 5};
@@ -194,7 +194,7 @@ TEST(Shape, Strides) {
   EXPECT_FALSE(is_contiguous({2, 4}, {8, 2}));
 }
 
-// --- Devices, threads, errors --------------------------------------------------------------------
+// --- Devices, threads, errors -------------------------------------------------------------------
 
 TEST(Device, Parses) {
   EXPECT_EQ(parse_device("cpu"), kCpu);

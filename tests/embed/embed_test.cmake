@@ -1,6 +1,6 @@
 # Installs the built library, moves the installation, and builds and runs tests/embed against it
 # as a project of its own:
-#   cmake -DBINARY_DIR=... -DSOURCE_DIR=... -DCXX=... -DFLAGS=... -DGENERATOR=... -P embed_test.cmake
+#   cmake -DBINARY_DIR= -DSOURCE_DIR= -DCXX= -DFLAGS= -DGENERATOR= -P embed_test.cmake
 set(work ${BINARY_DIR}/embed)
 file(REMOVE_RECURSE ${work})
 file(MAKE_DIRECTORY ${work})
@@ -18,7 +18,7 @@ file(RENAME ${work}/installed ${work}/moved)
 file(GLOB_RECURSE package_files ${work}/moved/lib*/*.cmake)
 foreach(file ${package_files})
   file(READ ${file} text)
-  foreach(path ${SOURCE_DIR} ${BINARY_DIR})
+  foreach(path ${BINARY_DIR} ${SOURCE_DIR}/core ${SOURCE_DIR}/build)
     string(FIND "${text}" ${path} at)
     if(NOT at EQUAL -1)
       message(FATAL_ERROR "embed: the package is not relocatable: ${file} names ${path}")
