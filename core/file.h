@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace wick {
+
+/// A regular file opened for reading. Errors name the file and what the system says.
+class InputFile {
+ public:
+  explicit InputFile(const std::string& path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  /// Bytes when it was opened.
+  uint64_t size() const { return size_; }
+  /// Reads exactly `bytes` from `offset` on; an error if the file ends before.
+  void read_at(uint64_t offset, void* destination, size_t bytes) const;
+
+ private:
+  std::string path_;
+  int descriptor_;
+  uint64_t size_ = 0;
+};
+
+/// Writes a file in one step: others see the old content or the new, never a part, and after a power
+/// failure too. The content goes to a temporary file in the same folder, which `commit` syncs and
+/// renames; without `commit` nothing is left of it.
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::string& path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(const void* data, size_t bytes);
+  void write(std::string_view text) { write(text.data(), text.size()); }
+  void commit();
+
+ private:
+  std::string path_;
+  std::string temporary_;
+  int descriptor_ = -1;
+};
+
+/// The whole of a file of at most `max_bytes`.
+std::string read_file(const std::string& path, uint64_t max_bytes);
+/// Makes `content` the whole of the file, in one step.
+void write_file(const std::string& path, std::string_view content);
+/// Makes the names of the folder's files last through a power failure.
+void sync_folder(const std::string& path);
+
+}  // namespace wick
