@@ -3,6 +3,8 @@
 # that nothing names: so wick links the archive whole.
 wick_find_package(Eigen3 libeigen3-dev)
 get_target_property(WICK_EIGEN_INCLUDE Eigen3::Eigen INTERFACE_INCLUDE_DIRECTORIES)
+find_package(nlohmann_json REQUIRED)
+get_target_property(WICK_JSON_INCLUDE nlohmann_json::nlohmann_json INTERFACE_INCLUDE_DIRECTORIES)
 
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/core/*.cpp ${PROJECT_SOURCE_DIR}/nn/*.cpp
@@ -19,7 +21,7 @@ target_compile_features(wick_archive PUBLIC cxx_std_20)
 target_include_directories(wick_archive PUBLIC
   $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-target_include_directories(wick_archive SYSTEM PRIVATE ${WICK_EIGEN_INCLUDE})
+target_include_directories(wick_archive SYSTEM PRIVATE ${WICK_EIGEN_INCLUDE} ${WICK_JSON_INCLUDE})
 target_link_libraries(wick_archive PRIVATE
   Threads::Threads PNG::PNG ZLIB::ZLIB wick_deps::dnnl wick_deps::turbojpeg)
 
