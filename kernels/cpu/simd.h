@@ -1,0 +1,400 @@
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <type_traits>
+
+#include "wick/core/base/half.h"
+#include "wick/core/base/macros.h"
+
+// Vectors of floats or doubles as wide as the instruction set that this file is compiled for has
+// them. Everything is inlined and lives in that instruction set's namespace.
+#ifdef __AVX512F__
+#define WICK_MM(function) _mm512_##function
+#define WICK_WIDE(avx512, avx2) avx512
+#else
+#define WICK_MM(function) _mm256_##function
+#define WICK_WIDE(avx512, avx2) avx2
+#endif
+
+namespace wick::WICK_ISA {
+
+template <class T>
+struct VecTraits;
+template <>
+struct VecTraits<float> {
+  using Reg = WICK_WIDE(__m512, __m256);
+  using MaskReg = WICK_WIDE(__mmask16, __m256);
+};
+template <>
+struct VecTraits<double> {
+  using Reg = WICK_WIDE(__m512d, __m256d);
+  using MaskReg = WICK_WIDE(__mmask8, __m256d);
+};
+
+/// One truth value per lane of a Vec<T>.
+template <class T>
+struct Mask {
+  typename VecTraits<T>::MaskReg reg;
+};
+
+/// As many T (float or double) as fit a register.
+template <class T>
+struct Vec {
+  using Element = T;
+  using Reg = typename VecTraits<T>::Reg;
+  static constexpr int64_t size = sizeof(Reg) / sizeof(T);
+
+  Reg reg;
+
+  Vec() = default;
+  WICK_INLINE explicit Vec(Reg r) : reg(r) {}
+  /// All lanes `x`.
+  WICK_INLINE Vec(T x);
+
+  /// `size` elements from `p`, converted; no alignment needed.
+  template <class S>
+  WICK_INLINE static Vec load(const S* p);
+  /// The first `n` < size elements from `p`; the other lanes are 0.
+  template <class S>
+  WICK_INLINE static Vec load_partial(const S* p, int64_t n) {
+    S padded[size] = {};
+    for (int64_t i = 0; i < n; ++i) padded[i] = p[i];
+    return load(padded);
+  }
+  /// Writes all lanes to `p`, rounded to S once.
+  template <class S>
+  WICK_INLINE void store(S* p) const;
+  template <class S>
+  WICK_INLINE void store_partial(S* p, int64_t n) const {
+    S padded[size];
+    store(padded);
+    for (int64_t i = 0; i < n; ++i) p[i] = padded[i];
+  }
+  /// Writes past the caches; `p` must be aligned to the register's size, and stream_fence() must
+  /// follow the last one.
+  WICK_INLINE void stream(T* p) const;
+
+  WICK_INLINE Vec& operator+=(Vec b) { return *this = *this + b; }
+  WICK_INLINE Vec& operator-=(Vec b) { return *this = *this - b; }
+  WICK_INLINE Vec& operator*=(Vec b) { return *this = *this * b; }
+  WICK_INLINE Vec& operator/=(Vec b) { return *this = *this / b; }
+  friend WICK_INLINE Vec operator+(Vec a, Vec b) { return Vec(a.reg + b.reg); }
+  friend WICK_INLINE Vec operator-(Vec a, Vec b) { return Vec(a.reg - b.reg); }
+  friend WICK_INLINE Vec operator*(Vec a, Vec b) { return Vec(a.reg * b.reg); }
+  friend WICK_INLINE Vec operator/(Vec a, Vec b) { return Vec(a.reg / b.reg); }
+  friend WICK_INLINE Vec operator-(Vec a) { return Vec(-a.reg); }
+};
+
+using VecF = Vec<float>;
+using VecD = Vec<double>;
+
+template <>
+WICK_INLINE VecF::Vec(float x) : reg(WICK_MM(set1_ps)(x)) {}
+template <>
+WICK_INLINE VecD::Vec(double x) : reg(WICK_MM(set1_pd)(x)) {}
+
+/// Call after the last stream().
+WICK_INLINE void stream_fence() { _mm_sfence(); }
+
+// --- Loads and stores
+// -----------------------------------------------------------------------------
+
+template <>
+template <>
+WICK_INLINE VecF VecF::load(const float* p) {
+  return VecF(WICK_MM(loadu_ps)(p));
+}
+template <>
+template <>
+WICK_INLINE VecD VecD::load(const double* p) {
+  return VecD(WICK_MM(loadu_pd)(p));
+}
+template <>
+template <>
+WICK_INLINE VecF VecF::load(const Half* p) {
+  return VecF(WICK_WIDE(
+      _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))),
+      _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))));
+}
+template <>
+template <>
+WICK_INLINE VecF VecF::load(const BFloat16* p) {
+  const auto wide = WICK_WIDE(
+      _mm512_maskz_cvtepu16_epi32(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))),
+      _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+  return VecF(WICK_WIDE(_mm512_castsi512_ps, _mm256_castsi256_ps)(
+      WICK_WIDE(_mm512_maskz_slli_epi32(0xffff, wide, 16), _mm256_slli_epi32(wide, 16))));
+}
+template <class T>
+template <class S>
+WICK_INLINE Vec<T> Vec<T>::load(const S* p) {
+  T lanes[size];
+  for (int64_t i = 0; i < size; ++i) lanes[i] = static_cast<T>(p[i]);
+  return load(static_cast<const T*>(lanes));
+}
+
+template <>
+template <>
+WICK_INLINE void VecF::store(float* p) const {
+  WICK_MM(storeu_ps)(p, reg);
+}
+template <>
+template <>
+WICK_INLINE void VecD::store(double* p) const {
+  WICK_MM(storeu_pd)(p, reg);
+}
+template <>
+template <>
+WICK_INLINE void VecF::store(Half* p) const {
+  constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+#ifdef __AVX512F__
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_maskz_cvtps_ph(0xffff, reg, kNearest));
+#else
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(reg, kNearest));
+#endif
+}
+template <>
+template <>
+WICK_INLINE void VecF::store(BFloat16* p) const {
+#ifdef __AVX512F__
+  const __m512i x = _mm512_castps_si512(reg);
+  const __m512i odd =
+      _mm512_and_si512(_mm512_maskz_srli_epi32(0xffff, x, 16), _mm512_set1_epi32(1));
+  __m512i r = _mm512_add_epi32(x, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  const __mmask16 nan = _mm512_cmp_ps_mask(reg, reg, _CMP_UNORD_Q);
+  r = _mm512_mask_or_epi32(r, nan, x, _mm512_set1_epi32(0x400000));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                      _mm512_maskz_cvtepi32_epi16(0xffff, _mm512_maskz_srli_epi32(0xffff, r, 16)));
+#else
+  const __m256i x = _mm256_castps_si256(reg);
+  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(x, 16), _mm256_set1_epi32(1));
+  const __m256i rounded = _mm256_add_epi32(x, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+  const __m256i quiet = _mm256_or_si256(x, _mm256_set1_epi32(0x400000));
+  const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(reg, reg, _CMP_UNORD_Q));
+  const __m256i r = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, nan), 16);
+  const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(r, r), 0x08);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_castsi256_si128(packed));
+#endif
+}
+template <class T>
+template <class S>
+WICK_INLINE void Vec<T>::store(S* p) const {
+  T lanes[size];
+  store(static_cast<T*>(lanes));
+  for (int64_t i = 0; i < size; ++i) p[i] = static_cast<S>(lanes[i]);
+}
+template <>
+WICK_INLINE void VecF::stream(float* p) const {
+  WICK_MM(stream_ps)(p, reg);
+}
+template <>
+WICK_INLINE void VecD::stream(double* p) const {
+  WICK_MM(stream_pd)(p, reg);
+}
+
+// --- Comparison and selection
+// ---------------------------------------------------------------------
+
+#ifdef __AVX512F__
+#define WICK_COMPARE(name, predicate)                     \
+  WICK_INLINE Mask<float> name(VecF a, VecF b) {          \
+    return {_mm512_cmp_ps_mask(a.reg, b.reg, predicate)}; \
+  }                                                       \
+  WICK_INLINE Mask<double> name(VecD a, VecD b) {         \
+    return {_mm512_cmp_pd_mask(a.reg, b.reg, predicate)}; \
+  }
+#else
+#define WICK_COMPARE(name, predicate)                \
+  WICK_INLINE Mask<float> name(VecF a, VecF b) {     \
+    return {_mm256_cmp_ps(a.reg, b.reg, predicate)}; \
+  }                                                  \
+  WICK_INLINE Mask<double> name(VecD a, VecD b) { return {_mm256_cmp_pd(a.reg, b.reg, predicate)}; }
+#endif
+WICK_COMPARE(operator==, _CMP_EQ_OQ)
+WICK_COMPARE(operator!=, _CMP_NEQ_UQ)
+WICK_COMPARE(operator<, _CMP_LT_OQ)
+WICK_COMPARE(operator<=, _CMP_LE_OQ)
+WICK_COMPARE(operator>, _CMP_GT_OQ)
+WICK_COMPARE(operator>=, _CMP_GE_OQ)
+WICK_COMPARE(either_nan, _CMP_UNORD_Q)
+#undef WICK_COMPARE
+
+/// Lanes of `a` where the mask is set, of `b` elsewhere.
+WICK_INLINE VecF select(Mask<float> m, VecF a, VecF b) {
+  return VecF(
+      WICK_WIDE(_mm512_mask_blend_ps(m.reg, b.reg, a.reg), _mm256_blendv_ps(b.reg, a.reg, m.reg)));
+}
+WICK_INLINE VecD select(Mask<double> m, VecD a, VecD b) {
+  return VecD(
+      WICK_WIDE(_mm512_mask_blend_pd(m.reg, b.reg, a.reg), _mm256_blendv_pd(b.reg, a.reg, m.reg)));
+}
+
+/// One bit per lane, the first lane lowest.
+WICK_INLINE uint32_t bits(Mask<float> m) {
+  return WICK_WIDE(m.reg, static_cast<uint32_t>(_mm256_movemask_ps(m.reg)));
+}
+WICK_INLINE uint32_t bits(Mask<double> m) {
+  return WICK_WIDE(m.reg, static_cast<uint32_t>(_mm256_movemask_pd(m.reg)));
+}
+template <class T>
+WICK_INLINE bool any(Mask<T> m) {
+  return bits(m) != 0;
+}
+template <class T>
+WICK_INLINE bool all(Mask<T> m) {
+  return bits(m) == (1u << Vec<T>::size) - 1;
+}
+
+#ifdef __AVX512F__
+template <class T>
+WICK_INLINE Mask<T> operator&(Mask<T> a, Mask<T> b) {
+  return {static_cast<typename VecTraits<T>::MaskReg>(a.reg & b.reg)};
+}
+template <class T>
+WICK_INLINE Mask<T> operator|(Mask<T> a, Mask<T> b) {
+  return {static_cast<typename VecTraits<T>::MaskReg>(a.reg | b.reg)};
+}
+template <class T>
+WICK_INLINE Mask<T> operator!(Mask<T> a) {
+  return {static_cast<typename VecTraits<T>::MaskReg>(~a.reg)};
+}
+#else
+WICK_INLINE Mask<float> operator&(Mask<float> a, Mask<float> b) {
+  return {_mm256_and_ps(a.reg, b.reg)};
+}
+WICK_INLINE Mask<double> operator&(Mask<double> a, Mask<double> b) {
+  return {_mm256_and_pd(a.reg, b.reg)};
+}
+WICK_INLINE Mask<float> operator|(Mask<float> a, Mask<float> b) {
+  return {_mm256_or_ps(a.reg, b.reg)};
+}
+WICK_INLINE Mask<double> operator|(Mask<double> a, Mask<double> b) {
+  return {_mm256_or_pd(a.reg, b.reg)};
+}
+WICK_INLINE Mask<float> operator!(Mask<float> a) {
+  return {_mm256_xor_ps(a.reg, _mm256_castsi256_ps(_mm256_set1_epi32(-1)))};
+}
+WICK_INLINE Mask<double> operator!(Mask<double> a) {
+  return {_mm256_xor_pd(a.reg, _mm256_castsi256_pd(_mm256_set1_epi32(-1)))};
+}
+#endif
+
+template <class T>
+WICK_INLINE Mask<T> isnan(Vec<T> a) {
+  return either_nan(a, a);
+}
+
+// --- Arithmetic that is one instruction or a few
+// --------------------------------------------------
+
+/// a * b + c, rounded once.
+WICK_INLINE VecF fma(VecF a, VecF b, VecF c) {
+  return VecF(WICK_MM(fmadd_ps)(a.reg, b.reg, c.reg));
+}
+WICK_INLINE VecD fma(VecD a, VecD b, VecD c) {
+  return VecD(WICK_MM(fmadd_pd)(a.reg, b.reg, c.reg));
+}
+// GCC 12 warns of an uninitialised operand inside the plain forms of some AVX-512 intrinsics, hence
+// the forms with a full mask; the code is the same.
+#define WICK_BINARY(name, intrinsic)                                           \
+  WICK_INLINE VecF name(VecF a, VecF b) {                                      \
+    return VecF(WICK_WIDE(_mm512_maskz_##intrinsic##_ps(0xffff, a.reg, b.reg), \
+                          _mm256_##intrinsic##_ps(a.reg, b.reg)));             \
+  }                                                                            \
+  WICK_INLINE VecD name(VecD a, VecD b) {                                      \
+    return VecD(WICK_WIDE(_mm512_maskz_##intrinsic##_pd(0xff, a.reg, b.reg),   \
+                          _mm256_##intrinsic##_pd(a.reg, b.reg)));             \
+  }
+WICK_BINARY(max_or_second, max)  // `b` if either is NaN; one instruction
+WICK_BINARY(min_or_second, min)
+#undef WICK_BINARY
+
+/// The larger one; NaN if either is NaN.
+template <class T>
+WICK_INLINE Vec<T> max(Vec<T> a, std::type_identity_t<Vec<T>> b) {
+  return select(isnan(a), a, max_or_second(a, b));
+}
+/// The smaller one; NaN if either is NaN.
+template <class T>
+WICK_INLINE Vec<T> min(Vec<T> a, std::type_identity_t<Vec<T>> b) {
+  return select(isnan(a), a, min_or_second(a, b));
+}
+
+WICK_INLINE VecF sqrt(VecF a) {
+  return VecF(WICK_WIDE(_mm512_maskz_sqrt_ps(0xffff, a.reg), _mm256_sqrt_ps(a.reg)));
+}
+WICK_INLINE VecD sqrt(VecD a) {
+  return VecD(WICK_WIDE(_mm512_maskz_sqrt_pd(0xff, a.reg), _mm256_sqrt_pd(a.reg)));
+}
+template <class T>
+WICK_INLINE Vec<T> rsqrt(Vec<T> a) {
+  return Vec<T>(1) / sqrt(a);
+}
+WICK_INLINE VecF abs(VecF a) { return VecF(WICK_MM(andnot_ps)(VecF(-0.0f).reg, a.reg)); }
+WICK_INLINE VecD abs(VecD a) { return VecD(WICK_MM(andnot_pd)(VecD(-0.0).reg, a.reg)); }
+/// The magnitude of `a` with the sign of `b`.
+WICK_INLINE VecF copysign(VecF a, VecF b) {
+  return VecF(WICK_MM(or_ps)(abs(a).reg, WICK_MM(and_ps)(VecF(-0.0f).reg, b.reg)));
+}
+WICK_INLINE VecD copysign(VecD a, VecD b) {
+  return VecD(WICK_MM(or_pd)(abs(a).reg, WICK_MM(and_pd)(VecD(-0.0).reg, b.reg)));
+}
+
+#define WICK_ROUND(name, mode)                                                                     \
+  WICK_INLINE VecF name(VecF a) {                                                                  \
+    return VecF(                                                                                   \
+        WICK_WIDE(_mm512_maskz_roundscale_ps(0xffff, a.reg, mode), _mm256_round_ps(a.reg, mode))); \
+  }                                                                                                \
+  WICK_INLINE VecD name(VecD a) {                                                                  \
+    return VecD(                                                                                   \
+        WICK_WIDE(_mm512_maskz_roundscale_pd(0xff, a.reg, mode), _mm256_round_pd(a.reg, mode)));   \
+  }
+WICK_ROUND(floor, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)
+WICK_ROUND(ceil, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC)
+WICK_ROUND(trunc, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)
+WICK_ROUND(round, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)  // halves to even, as PyTorch
+#undef WICK_ROUND
+
+// --- Across lanes, always in the same order
+// -------------------------------------------------------
+
+/// Combines all lanes by `op`, halves first.
+template <class T, class Op>
+WICK_INLINE T reduce_lanes(Vec<T> v, const Op& op) {
+  alignas(64) T lanes[Vec<T>::size];
+  v.store(lanes);
+  for (int64_t half = Vec<T>::size / 2; half > 0; half /= 2) {
+    for (int64_t i = 0; i < half; ++i) lanes[i] = op(lanes[i], lanes[i + half]);
+  }
+  return lanes[0];
+}
+template <class T>
+WICK_INLINE T reduce_add(Vec<T> v) {
+  return reduce_lanes(
+      v, [](T a, T b) __attribute__((always_inline)) { return a + b; });
+}
+/// NaN if any lane is NaN.
+template <class T>
+WICK_INLINE T reduce_max(Vec<T> v) {
+  return reduce_lanes(
+      v, [](T a, T b) __attribute__((always_inline)) { return a > b || a != a ? a : b; });
+}
+template <class T>
+WICK_INLINE T reduce_min(Vec<T> v) {
+  return reduce_lanes(
+      v, [](T a, T b) __attribute__((always_inline)) { return a < b || a != a ? a : b; });
+}
+
+/// The lower and the upper half of the lanes, as doubles.
+WICK_INLINE VecD low_doubles(VecF v) {
+  return VecD(WICK_WIDE(_mm512_maskz_cvtps_pd(0xff, _mm512_maskz_extractf32x8_ps(0xff, v.reg, 0)),
+                        _mm256_cvtps_pd(_mm256_castps256_ps128(v.reg))));
+}
+WICK_INLINE VecD high_doubles(VecF v) {
+  return VecD(WICK_WIDE(_mm512_maskz_cvtps_pd(0xff, _mm512_maskz_extractf32x8_ps(0xff, v.reg, 1)),
+                        _mm256_cvtps_pd(_mm256_extractf128_ps(v.reg, 1))));
+}
+
+}  // namespace wick::WICK_ISA
