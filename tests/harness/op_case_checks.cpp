@@ -1,0 +1,335 @@
+#include "wick/tests/harness/op_case_checks.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "wick/core/apply.h"
+#include "wick/core/base/parallel.h"
+#include "wick/tests/harness/op_case.h"
+
+namespace wick::testing {
+namespace {
+
+// Larger samples show what threads do; the other checks would take too long on them.
+constexpr int64_t kLarge = 20000;
+
+// One sample of a case in one dtype: its inputs, outputs and gradients.
+class Run {
+ public:
+  Run(const OpCase& op_case, const Arrays& arrays, const Sample& sample, Dtype dtype)
+      : op_case_(op_case), arrays_(arrays), sample_(sample), dtype_(dtype) {}
+
+  Dtype input_dtype(size_t i) const { return sample_[i].dtype.value_or(dtype_); }
+
+  /// The inputs in `layouts` (one per input, repeated), each with guard bytes.
+  std::vector<GuardedTensor> guarded(const std::vector<Layout>& layouts = {Layout::kContiguous},
+                                     Device device = kCpu) const {
+    std::vector<GuardedTensor> inputs;
+    for (size_t i = 0; i < sample_.size(); ++i) {
+      inputs.emplace_back(arrays_[i], input_dtype(i), layouts[i % layouts.size()], device);
+    }
+    return inputs;
+  }
+
+  static Tensors tensors(const std::vector<GuardedTensor>& guarded) {
+    Tensors result;
+    for (const GuardedTensor& input : guarded) result.push_back(input.tensor());
+    return result;
+  }
+
+  Tensors inputs() const { return tensors(guarded()); }
+
+  /// Outputs, then the gradients of the inputs that have them, weighted by fixed numbers.
+  Tensors forward_backward(const TensorFunction& call, Tensors in) const {
+    Tensors wanted;
+    for (size_t i = 0; i < in.size(); ++i) {
+      if (!sample_[i].grad || !is_floating(in[i].dtype())) continue;
+      in[i] = in[i].detach().set_requires_grad();
+      wanted.push_back(in[i]);
+    }
+    Tensors results = call(in);
+    Tensors outputs, incoming;
+    for (const Tensor& output : results) {
+      if (!output.requires_grad()) continue;
+      const Arrays weight =
+          make_inputs(concat(op_case_.name, ".gradient", outputs.size()), {normal(output.shape())});
+      outputs.push_back(output);
+      // Rounded as the smallest type would, so that all dtypes get the same.
+      incoming.push_back(make_tensor(rounded(rounded(weight[0], kBFloat16), kFloat16),
+                                     output.dtype(), Layout::kContiguous, output.device()));
+    }
+    Tensors gradients(wanted.size());
+    if (!outputs.empty()) gradients = grad(outputs, wanted, incoming, false, false, true);
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      if (!gradients[i].defined()) gradients[i] = zeros_like(wanted[i].detach());
+    }
+    results.insert(results.end(), gradients.begin(), gradients.end());
+    return results;
+  }
+
+ private:
+  const OpCase& op_case_;
+  const Arrays& arrays_;
+  const Sample& sample_;
+  Dtype dtype_;
+};
+
+// The unit in the last place relative to the value; 0 for types that are computed in themselves.
+double ulp(Dtype dtype) {
+  return dtype == kFloat16 ? 0x1p-10 : dtype == kBFloat16 ? 0x1p-7 : 0;
+}
+
+void expect_close(const Tensor& got, HostArray want, const OpCase& op_case, double slack,
+                  const std::string& what) {
+  const Tolerance& t = op_case.tolerance;
+  const double eps = got.dtype() == kFloat64 ? 0x1p-52 : 0x1p-23;
+  double largest = 1;
+  for (const double value : want.values) {
+    if (std::isfinite(value)) largest = std::max(largest, std::fabs(value));
+  }
+  if (got.dtype() != kFloat64) want = rounded(want, got.dtype());
+  const double rounding = t.roundings * slack * ulp(got.dtype());
+  const double rtol = t.factor * slack * eps + rounding;
+  const double atol = t.floor * slack * eps * largest +
+                      (slack > 1 ? rounding * largest : rounding * 0x1p-14);
+  const std::string wrong = difference(read(got), want, rtol, atol);
+  EXPECT_TRUE(wrong.empty()) << what << ": " << wrong;
+}
+
+Dtype usual_dtype(const OpCase& op_case) {
+  const auto& all = op_case.dtypes;
+  return std::count(all.begin(), all.end(), kFloat32) > 0 ? kFloat32 : all.front();
+}
+
+int64_t largest_input(const Sample& sample) {
+  int64_t most = 0;
+  for (const Input& input : sample) most = std::max(most, input.shape.numel());
+  return most;
+}
+
+// Calls `check(arrays, sample, text)` for samples of up to kLarge elements, or those above.
+template <class Check>
+void for_samples(const OpCase& op_case, bool large, const Check& check) {
+  for (size_t i = 0; i < op_case.samples.size(); ++i) {
+    const Sample& sample = op_case.samples[i];
+    if ((largest_input(sample) > kLarge) != large) continue;
+    std::string text = "sample";
+    for (const Input& input : sample) text += concat(" ", input.shape);
+    SCOPED_TRACE(text);
+    check(make_inputs(op_case, i), sample);
+  }
+}
+
+void check_values(const OpCase& op_case, Dtype dtype, bool large) {
+  for_samples(op_case, large, [&](const Arrays& arrays, const Sample& sample) {
+    const Run run(op_case, arrays, sample, dtype);
+    const std::vector<GuardedTensor> inputs = run.guarded();
+    const Tensors first = op_case.call(Run::tensors(inputs));
+    for (const Tensor& output : first) {
+      dirty_memory(static_cast<size_t>(output.numel() * size_of(output.dtype())));
+    }
+    const Tensors second = op_case.call(Run::tensors(inputs));
+    Arrays exact;
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      EXPECT_TRUE(inputs[i].unchanged()) << "input " << i << " or memory around it was changed";
+      exact.push_back(rounded(arrays[i], run.input_dtype(i)));
+    }
+    Arrays want;
+    if (op_case.reference) {
+      want = op_case.reference(exact);
+    } else {
+      const Run wide(op_case, exact, sample, kFloat64);
+      const Tensors in = wide.inputs();
+      for (const Tensor& t : (op_case.composed && dtype == kFloat64 ? op_case.composed
+                                                                    : op_case.call)(in)) {
+        want.push_back(read(t));
+      }
+    }
+    ASSERT_EQ(first.size(), want.size());
+    for (size_t i = 0; i < first.size(); ++i) {
+      EXPECT_TRUE(bit_equal(first[i], second[i])) << "two runs differ in output " << i;
+      expect_close(first[i], want[i], op_case, 1, concat("output ", i));
+      if (is_floating(first[i].dtype())) {
+        EXPECT_EQ(first[i].dtype(), op_case.output_dtype.value_or(dtype));
+      }
+    }
+  });
+}
+
+void check_gradients(const OpCase& op_case, Dtype dtype) {
+  for_samples(op_case, false, [&](const Arrays& arrays, const Sample& sample) {
+    const Run run(op_case, arrays, sample, dtype);
+    Arrays exact;
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      exact.push_back(rounded(arrays[i], run.input_dtype(i)));
+    }
+    const Run wide(op_case, exact, sample, kFloat64);
+    const Tensors got = run.forward_backward(op_case.call, run.inputs());
+    const bool composed = op_case.composed && dtype == kFloat64;
+    const Tensors want =
+        wide.forward_backward(composed ? op_case.composed : op_case.call, wide.inputs());
+    const size_t outputs = op_case.call(run.inputs()).size();
+    for (size_t i = outputs; i < got.size(); ++i) {
+      expect_close(got[i], read(want[i]), op_case, 4, concat("gradient ", i - outputs));
+    }
+  });
+}
+
+void check_numeric_gradients(const OpCase& op_case, bool second_order) {
+  for_samples(op_case, false, [&](const Arrays& arrays, const Sample& sample) {
+    const Run run(op_case, arrays, sample, kFloat64);
+    std::vector<bool> wants;
+    for (const Input& input : sample) {
+      wants.push_back(input.grad && is_floating(input.dtype.value_or(kFloat64)));
+    }
+    const std::string wrong =
+        second_order ? gradgradcheck(op_case.call, run.inputs(), wants, op_case.gradcheck)
+                     : gradcheck(op_case.call, run.inputs(), wants, op_case.gradcheck);
+    EXPECT_EQ(wrong, "");
+  });
+}
+
+// `layouts` of the inputs against contiguous ones of the same values.
+void check_layout(const OpCase& op_case, const Run& run, const std::vector<Layout>& layouts) {
+  std::string text = "layouts";
+  for (const Layout layout : layouts) text += concat(" ", to_string(layout));
+  SCOPED_TRACE(text);
+  const std::vector<GuardedTensor> inputs = run.guarded(layouts);
+  Tensors packed;
+  for (const GuardedTensor& input : inputs) {
+    packed.push_back(make_tensor(read(input.tensor()), input.tensor().dtype()));
+  }
+  const Tensors got = run.forward_backward(op_case.call, Run::tensors(inputs));
+  const Tensors want = run.forward_backward(op_case.call, packed);
+  for (size_t i = 0; i < got.size(); ++i) {
+    expect_close(got[i], read(want[i]), op_case, 4, concat("output or gradient ", i));
+  }
+  for (const GuardedTensor& input : inputs) {
+    EXPECT_TRUE(input.unchanged()) << "an input or memory around it was changed";
+  }
+}
+
+void check_layouts(const OpCase& op_case, Dtype dtype) {
+  for_samples(op_case, false, [&](const Arrays& arrays, const Sample& sample) {
+    const Run run(op_case, arrays, sample, dtype);
+    for (const Layout layout : kAllLayouts) check_layout(op_case, run, {layout});
+    if (sample.size() < 2) return;
+    for (size_t k = 0; k < std::size(kAllLayouts); ++k) {
+      const Layout other = kAllLayouts[(k + 1) % std::size(kAllLayouts)];
+      check_layout(op_case, run, {kAllLayouts[k], other});
+    }
+  });
+}
+
+void check_threads(const OpCase& op_case) {
+  const int before = num_threads();
+  for_samples(op_case, true, [&](const Arrays& arrays, const Sample& sample) {
+    const Run run(op_case, arrays, sample, usual_dtype(op_case));
+    Tensors results[2];
+    for (const int threads : {1, 2}) {
+      set_num_threads(threads);
+      results[threads - 1] = op_case.differentiable
+                                 ? run.forward_backward(op_case.call, run.inputs())
+                                 : op_case.call(run.inputs());
+    }
+    set_num_threads(before);
+    for (size_t i = 0; i < results[0].size(); ++i) {
+      EXPECT_TRUE(bit_equal(results[0][i], results[1][i]))
+          << "1 and 2 threads differ in output or gradient " << i;
+    }
+  });
+}
+
+void check_flops(const OpCase& op_case) {
+  for_samples(op_case, false, [&](const Arrays& arrays, const Sample& sample) {
+    const Run run(op_case, arrays, sample, usual_dtype(op_case));
+    const Tensors inputs = run.inputs();
+    const FlopCounter counter;
+    op_case.call(inputs);
+    EXPECT_DOUBLE_EQ(counter.flops(), op_case.flops(inputs));
+  });
+}
+
+#ifdef WICK_HAS_CUDA
+void check_other_device(const OpCase& op_case, Dtype dtype) {
+  const Device device = cuda_device(0);
+  try {
+    empty({1}, kFloat32, device);
+  } catch (const Error& error) {
+    GTEST_SKIP() << "no second device: " << error.what();
+  }
+  for_samples(op_case, false, [&](const Arrays& arrays, const Sample& sample) {
+    const Run run(op_case, arrays, sample, dtype);
+    const Tensors inputs = Run::tensors(run.guarded({Layout::kContiguous}, device));
+    const Tensors got = op_case.differentiable ? run.forward_backward(op_case.call, inputs)
+                                               : op_case.call(inputs);
+    const Tensors want = op_case.differentiable
+                             ? run.forward_backward(op_case.call, run.inputs())
+                             : op_case.call(run.inputs());
+    for (size_t i = 0; i < got.size(); ++i) {
+      expect_close(got[i], read(want[i]), op_case, 4, concat("output or gradient ", i));
+    }
+  });
+}
+#endif
+
+using Check = std::function<void(const OpCase&)>;
+
+class OpCaseTest : public ::testing::Test {
+ public:
+  OpCaseTest(size_t index, Check check) : index_(index), check_(std::move(check)) {}
+  void TestBody() override { check_(op_cases()[index_]); }
+
+ private:
+  size_t index_;
+  Check check_;
+};
+
+}  // namespace
+
+void register_tests(size_t index, const char* file, int line) {
+  const OpCase& op_case = op_cases()[index];
+  const auto add = [&](const std::string& property, const Check& check) {
+    ::testing::RegisterTest(op_case.name.c_str(), property.c_str(), nullptr, nullptr, file, line,
+                            [index, check]() -> OpCaseTest* {
+                              return new OpCaseTest(index, check);
+                            });
+  };
+  const bool independent = op_case.reference || op_case.composed;
+  for (const Dtype dtype : op_case.dtypes) {
+    const std::string suffix = concat("_", dtype);
+    if (dtype != kFloat64 || independent) {
+      add("values" + suffix, [dtype](const OpCase& c) { check_values(c, dtype, false); });
+    }
+    if (op_case.differentiable && (dtype != kFloat64 || op_case.composed)) {
+      add("gradients" + suffix, [dtype](const OpCase& c) { check_gradients(c, dtype); });
+    }
+#ifdef WICK_HAS_CUDA
+    add("other_device" + suffix, [dtype](const OpCase& c) { check_other_device(c, dtype); });
+#endif
+  }
+  if (op_case.differentiable) {
+    add("gradcheck", [](const OpCase& c) { check_numeric_gradients(c, false); });
+  }
+  if (op_case.second_order) {
+    add("gradgradcheck", [](const OpCase& c) { check_numeric_gradients(c, true); });
+  }
+  if (op_case.any_layout) {
+    for (const Dtype dtype : {kFloat32, kBFloat16}) {
+      if (std::count(op_case.dtypes.begin(), op_case.dtypes.end(), dtype) == 0) continue;
+      add(concat("layouts_", dtype), [dtype](const OpCase& c) { check_layouts(c, dtype); });
+    }
+  }
+  const bool has_large =
+      std::any_of(op_case.samples.begin(), op_case.samples.end(),
+                  [](const Sample& sample) { return largest_input(sample) > kLarge; });
+  if (has_large) {
+    add("values_large", [](const OpCase& c) { check_values(c, usual_dtype(c), true); });
+    if (op_case.same_for_any_threads) add("threads", check_threads);
+  }
+  if (op_case.flops) add("flops", check_flops);
+}
+
+}  // namespace wick::testing
