@@ -65,6 +65,7 @@ class OpNode final : public Node {
     }
   }
   void add_output(const Tensor& output) { outputs_.emplace_back(output); }
+  const TensorMeta& input(int i) const { return inputs_.at(static_cast<size_t>(i)); }
 
   Saved saved;
 
@@ -112,6 +113,8 @@ Tensor Saved::operator[](int i) const {
   output.impl()->autograd->output_index = entry.output;
   return output;
 }
+
+const TensorMeta& Saved::input(int i) const { return static_cast<const OpNode*>(node_)->input(i); }
 
 // The steps of run_op, with access to what only the door may touch.
 struct Door {

@@ -54,6 +54,8 @@ class Saved {
   }
   /// The i-th kept tensor. Error if it was changed in place since.
   Tensor operator[](int i) const;
+  /// Shape, dtype and device of input `i`, known in backward without keeping the input.
+  const TensorMeta& input(int i) const;
 
  private:
   friend class OpNode;
