@@ -4,6 +4,9 @@ set(WICK_WARNINGS -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   list(APPEND WICK_WARNINGS -Wmissing-prototypes -Wno-missing-braces)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  list(APPEND WICK_WARNINGS -Wno-restrict)  # false alarms on string concatenation
+endif()
 if(WICK_WERROR)
   list(APPEND WICK_WARNINGS -Werror)
 endif()
