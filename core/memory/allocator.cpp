@@ -121,8 +121,8 @@ memory::Block* CachingAllocator::Impl::take_best_fit(Heap& heap, size_t size) {
 /// Cuts `block` to `size` if the rest is worth keeping: it becomes a free block behind.
 void CachingAllocator::Impl::split(Block* block, size_t size) {
   const size_t excess = block->size - size;
-  const bool worth = block->small ? excess >= config.granule
-                                  : size < config.max_split_size && excess > kSmallSize;
+  const bool worth =
+      block->small ? excess >= config.granule : size < config.max_split_size && excess > kSmallSize;
   if (!worth) return;
   auto* rest = new Block;
   rest->pointer = block->pointer + size;

@@ -81,7 +81,7 @@ class CachingAllocator {
   using PoolId = uint64_t;
 
   explicit CachingAllocator(std::unique_ptr<RawSource> source, const Config& config = {});
-  ~CachingAllocator();  // gives every segment back: no block may be in use
+  ~CachingAllocator();  // gives every segment back, live blocks with it
   CachingAllocator(const CachingAllocator&) = delete;
   CachingAllocator& operator=(const CachingAllocator&) = delete;
 

@@ -65,15 +65,15 @@ struct CachingAllocator::Impl {
   bool may_release(const Heap& heap) const;
 
   template <class Change>
-  void count(MemoryStat PoolStats::* kind, bool small, Change change, size_t amount) {
+  void count(MemoryStat PoolStats::*kind, bool small, Change change, size_t amount) {
     change(stats.all.*kind, static_cast<int64_t>(amount));
     PoolStats& pool = small ? stats.small : stats.large;  // g++ 12 copies it without the name
     change(pool.*kind, static_cast<int64_t>(amount));
   }
-  void add(MemoryStat PoolStats::* kind, bool small, size_t amount) {
+  void add(MemoryStat PoolStats::*kind, bool small, size_t amount) {
     count(kind, small, memory::increase, amount);
   }
-  void subtract(MemoryStat PoolStats::* kind, bool small, size_t amount) {
+  void subtract(MemoryStat PoolStats::*kind, bool small, size_t amount) {
     count(kind, small, memory::decrease, amount);
   }
 
@@ -88,12 +88,12 @@ struct CachingAllocator::Impl {
   uint64_t clock = 0;  // counts blocks freed into the sets
 
   std::vector<std::unique_ptr<Heap>> heaps;
-  Heap* last_heap = nullptr;                     // that of the latest allocation
-  std::unordered_map<void*, Block*> used;        // live, pending and quick blocks
-  std::map<char*, Block*> segments;              // first blocks
+  Heap* last_heap = nullptr;               // that of the latest allocation
+  std::unordered_map<void*, Block*> used;  // live, pending and quick blocks
+  std::map<char*, Block*> segments;        // first blocks
   std::vector<StreamQueue> queues;
-  size_t pending = 0;                            // events in `queues`
-  std::vector<Block*> deferred;                  // freed during a capture: no events yet
+  size_t pending = 0;            // events in `queues`
+  std::vector<Block*> deferred;  // freed during a capture: no events yet
   std::vector<Route> routes;
   std::vector<PoolId> released_pools;
   PoolId next_pool = 1;

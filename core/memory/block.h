@@ -44,12 +44,12 @@ struct Block {
   Block* previous = nullptr;
   Block* next = nullptr;
   Block* next_quick = nullptr;
-  uint64_t freed_at = 0;       // on the allocator's clock
-  int pending_events = 0;      // until these are done the block is not free
-  bool small = false;          // belongs to the small pool
-  bool quick = false;          // waits in a quick list: free, but not merged nor in a free set
+  uint64_t freed_at = 0;   // on the allocator's clock
+  int pending_events = 0;  // until these are done the block is not free
+  bool small = false;      // belongs to the small pool
+  bool quick = false;      // waits in a quick list: free, but not merged nor in a free set
   BlockState state = BlockState::kFree;
-  std::vector<Stream> users;   // other streams that work with it
+  std::vector<Stream> users;  // other streams that work with it
 
   bool is_split() const { return previous != nullptr || next != nullptr; }
 };

@@ -14,7 +14,7 @@ Block* CachingAllocator::Impl::grow(Heap& heap, size_t size, std::unique_lock<st
   if (flush_quick(heap)) {
     if (Block* block = take_best_fit(heap, size)) return block;
   }
-  const size_t segment = size <= memory::kSmallSize       ? memory::kSmallSegment
+  const size_t segment = size <= memory::kSmallSize      ? memory::kSmallSegment
                          : size < memory::kMinOwnSegment ? memory::kLargeSegment
                                                          : memory::round_up(size, memory::kMiB * 2);
   collect_garbage();
@@ -156,6 +156,25 @@ void CachingAllocator::Impl::out_of_memory(size_t bytes) {
              text(limit), ", free in cache ", text(reserved - stats.all.active_bytes.current),
              ", largest free block ", text(largest), ", device capacity ", text(capacity)),
       bytes);
+}
+
+CachingAllocator::CachingAllocator(std::unique_ptr<RawSource> source, const Config& config)
+    : impl_(std::make_unique<Impl>(std::move(source), config)) {}
+
+CachingAllocator::~CachingAllocator() {
+  impl_->routes.clear();
+  impl_->process_events(/*wait=*/true);
+  for (const auto& [pointer, first] : impl_->segments) {
+    size_t size = 0;
+    for (const Block* block = first; block != nullptr;) {
+      size += block->size;
+      const Block* done = block;
+      block = block->next;
+      delete done;
+    }
+    if (impl_->watched) memory::unpoison(pointer, size);
+    impl_->source->deallocate(pointer, size);
+  }
 }
 
 void CachingAllocator::empty_cache() {

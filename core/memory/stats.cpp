@@ -11,7 +11,7 @@ namespace {
 
 struct Kind {
   const char* name;
-  MemoryStat PoolStats::* stat;
+  MemoryStat PoolStats::*stat;
   bool bytes;
 };
 constexpr Kind kKinds[] = {
@@ -53,14 +53,6 @@ std::string format_bytes(int64_t bytes) {
   return text;
 }
 
-CachingAllocator::CachingAllocator(std::unique_ptr<RawSource> source, const Config& config)
-    : impl_(std::make_unique<Impl>(std::move(source), config)) {}
-
-CachingAllocator::~CachingAllocator() {
-  for (const auto& heap : impl_->heaps) impl_->released_pools.push_back(heap->pool);
-  empty_cache();
-}
-
 Device CachingAllocator::device() const { return impl_->device; }
 size_t CachingAllocator::capacity() const { return impl_->capacity; }
 
@@ -91,8 +83,8 @@ std::vector<SegmentInfo> CachingAllocator::snapshot() const {
     segment.small = block->small;
     for (; block != nullptr; block = block->next) {
       const size_t requested = block->state == BlockState::kFree ? 0 : block->requested;
-      segment.blocks.push_back({reinterpret_cast<uintptr_t>(block->pointer), block->size,
-                                requested, block->state});
+      segment.blocks.push_back(
+          {reinterpret_cast<uintptr_t>(block->pointer), block->size, requested, block->state});
       segment.size += block->size;
     }
   }

@@ -1,0 +1,130 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "wick/core/base/check.h"
+#include "wick/core/memory/allocator.h"
+
+namespace wick {
+
+inline constexpr size_t kKiB = 1024;
+inline constexpr size_t kMiB = 1024 * kKiB;
+
+/// What a test sees and controls of a FakeSource.
+struct FakeDevice {
+  size_t capacity = size_t{1} << 40;
+  size_t held = 0;  // bytes handed out
+  size_t largest_held = 0;
+  int calls = 0;    // to allocate
+  int fail_at = 0;  // the call, from 1, that fails; 0 for none
+  int frees = 0;
+  int events = 0;    // recorded and not destroyed
+  int recorded = 0;  // in all
+  std::map<uintptr_t, size_t> segments;
+  std::map<void*, int64_t> queued;  // per stream handle: work items queued, and those done
+  std::map<void*, int64_t> finished;
+
+  Stream stream(int i) const { return {cuda_device(0), reinterpret_cast<void*>(intptr_t{i})}; }
+  void work(Stream s) { ++queued[s.handle]; }
+  void finish(Stream s) { finished[s.handle] = queued[s.handle]; }
+};
+
+/// A device of addresses without memory behind them. Work on its streams is done when the test says
+/// so.
+class FakeSource : public RawSource {
+ public:
+  explicit FakeSource(FakeDevice& fake) : fake_(fake) {}
+
+  Device device() const override { return cuda_device(0); }
+  size_t capacity() const override { return fake_.capacity; }
+  bool host_addressable() const override { return false; }
+
+  void* allocate(size_t bytes) override {
+    ++fake_.calls;
+    if (fake_.calls == fake_.fail_at || fake_.held + bytes > fake_.capacity) return nullptr;
+    fake_.held += bytes;
+    if (fake_.held > fake_.largest_held) fake_.largest_held = fake_.held;
+    const uintptr_t address = next_;
+    next_ += bytes;
+    fake_.segments[address] = bytes;
+    return reinterpret_cast<void*>(address);
+  }
+  void deallocate(void* pointer, size_t bytes) override {
+    ++fake_.frees;
+    const auto found = fake_.segments.find(reinterpret_cast<uintptr_t>(pointer));
+    if (found == fake_.segments.end() || found->second != bytes) {
+      fake_.held = SIZE_MAX / 2;  // seen by every test that compares what is held
+      return;
+    }
+    fake_.segments.erase(found);
+    fake_.held -= bytes;
+  }
+
+  Event record_event(Stream s) override {
+    ++fake_.events;
+    ++fake_.recorded;
+    return new Mark{s.handle, fake_.queued[s.handle]};
+  }
+  bool event_done(Event event) override {
+    const auto* mark = static_cast<Mark*>(event);
+    return fake_.finished[mark->stream] >= mark->position;
+  }
+  void wait_event(Event event) override {
+    const auto* mark = static_cast<Mark*>(event);
+    int64_t& finished = fake_.finished[mark->stream];
+    if (finished < mark->position) finished = mark->position;
+  }
+  void destroy_event(Event event) override {
+    --fake_.events;
+    delete static_cast<Mark*>(event);
+  }
+
+ private:
+  struct Mark {
+    void* stream;
+    int64_t position;
+  };
+  FakeDevice& fake_;
+  uintptr_t next_ = uintptr_t{1} << 40;
+};
+
+/// The text of the error that `body` throws.
+template <class Body>
+std::string error_of(Body body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+/// An allocator over a fake device, without quick lists unless a test wants them, so that blocks
+/// merge at once.
+struct AllocatorFixture {
+  explicit AllocatorFixture(size_t capacity = size_t{1} << 40,
+                            CachingAllocator::Config config = plain()) {
+    fake.capacity = capacity;
+    allocator = std::make_unique<CachingAllocator>(std::make_unique<FakeSource>(fake), config);
+  }
+  static CachingAllocator::Config plain() {
+    CachingAllocator::Config config;
+    config.quick_size = 0;
+    config.redzone = 0;
+    return config;
+  }
+  char* allocate(size_t bytes, int stream = 0) {
+    return static_cast<char*>(allocator->allocate(bytes, fake.stream(stream)));
+  }
+  void free(void* pointer) { allocator->deallocate(pointer); }
+  int64_t allocated() const { return allocator->stats().all.allocated_bytes.current; }
+  int64_t reserved() const { return allocator->stats().all.reserved_bytes.current; }
+
+  FakeDevice fake;
+  std::unique_ptr<CachingAllocator> allocator;
+};
+
+}  // namespace wick
