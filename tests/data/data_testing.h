@@ -1,0 +1,90 @@
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "wick/core/base/check.h"
+
+namespace wick::data {
+
+using Bytes = std::vector<uint8_t>;
+
+/// A folder that is gone when the test ends.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "wick-data-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) std::abort();
+    path_ = name;
+  }
+  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  std::string path() const { return path_.string(); }
+  std::string path(const std::string& name) const { return (path_ / name).string(); }
+  /// Writes a file, with the folders it needs, and returns its path.
+  std::string write(const std::string& name, const Bytes& bytes) const {
+    std::filesystem::create_directories((path_ / name).parent_path());
+    std::ofstream out(path_ / name, std::ios::binary);
+    out.write(reinterpret_cast<const char*>(bytes.data()),
+              static_cast<std::streamsize>(bytes.size()));
+    return path(name);
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Expects `call` to throw wick::Error with a text that holds all of `parts`.
+template <class Call>
+void expect_error(const Call& call, const std::vector<std::string>& parts) {
+  try {
+    call();
+    ADD_FAILURE() << "no error; expected one with \"" << parts[0] << "\"";
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    for (const std::string& part : parts) {
+      EXPECT_NE(text.find(part), std::string::npos) << "no \"" << part << "\" in: " << text;
+    }
+    EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+  }
+}
+
+/// `bytes` as one gzip member.
+inline Bytes gzip(const Bytes& bytes) {
+  z_stream z{};
+  if (deflateInit2(&z, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK) std::abort();
+  Bytes packed(deflateBound(&z, bytes.size()) + 64);
+  Bytes input = bytes;
+  z.next_in = input.data();
+  z.avail_in = static_cast<uInt>(input.size());
+  z.next_out = packed.data();
+  z.avail_out = static_cast<uInt>(packed.size());
+  if (deflate(&z, Z_FINISH) != Z_STREAM_END) std::abort();
+  packed.resize(z.total_out);
+  deflateEnd(&z);
+  return packed;
+}
+
+inline Bytes operator+(Bytes a, const Bytes& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+/// The first `count` bytes.
+inline Bytes first(const Bytes& bytes, size_t count) {
+  return Bytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(count));
+}
+
+}  // namespace wick::data
