@@ -27,9 +27,9 @@ class InputFile {
   uint64_t size_ = 0;
 };
 
-/// Writes a file in one step: others see the old content or the new, never a part, and after a power
-/// failure too. The content goes to a temporary file in the same folder, which `commit` syncs and
-/// renames; without `commit` nothing is left of it.
+/// Writes a file in one step: others see the old content or the new, never a part, and after a
+/// power failure too. The content goes to a temporary file in the same folder, which `commit` syncs
+/// and renames; without `commit` nothing is left of it.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);

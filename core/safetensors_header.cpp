@@ -18,7 +18,7 @@ constexpr std::pair<std::string_view, Dtype> kDtypeNames[] = {
     {"I64", kInt64},   {"I32", kInt32},   {"U8", kUint8},    {"BOOL", kBool}};
 
 // The header's bytes, read in pieces: a header may have 100 MB, which need not be kept. Bounds the
-// length of strings, which the JSON reader holds more than once.
+// length of texts and of the space between them, which the JSON reader holds more than once.
 class HeaderBytes {
  public:
   HeaderBytes(const InputFile& file, uint64_t bytes) : file_(file), end_(8 + bytes) {}
@@ -30,18 +30,17 @@ class HeaderBytes {
   }
   void advance() {
     const char c = current();
-    if (!in_text_) {
-      in_text_ = c == '"';
-      text_bytes_ = 0;
-    } else if (escaped_) {
+    if (escaped_) {
       escaped_ = false;
-    } else if (c == '\\') {
+    } else if (in_text_ && c == '\\') {
       escaped_ = true;
     } else if (c == '"') {
-      in_text_ = false;
+      in_text_ = !in_text_;
+      run_bytes_ = 0;
     }
-    WICK_CHECK(++text_bytes_ <= kMaxTextBytes || !in_text_, "safetensors: ", file_.path(),
-               ": a text in the header is longer than ", kMaxTextBytes, " bytes");
+    WICK_CHECK(++run_bytes_ <= kMaxTextBytes, "safetensors: ", file_.path(),
+               ": a text in the header, or the space between two, is longer than ", kMaxTextBytes,
+               " bytes");
     ++position_;
   }
 
@@ -51,6 +50,10 @@ class HeaderBytes {
     const size_t bytes = static_cast<size_t>(std::min<uint64_t>(sizeof buffer_, end_ - position_));
     file_.read_at(position_, buffer_, bytes);
     buffered_end_ = position_ + bytes;
+    // The JSON reader would take a zero for the end.
+    const void* zero = std::memchr(buffer_, 0, bytes);
+    WICK_CHECK(zero == nullptr, "safetensors: ", file_.path(),
+               ": the header is not valid JSON: it has a zero byte");
   }
 
   const InputFile& file_;
@@ -58,7 +61,7 @@ class HeaderBytes {
   uint64_t end_;
   uint64_t buffered_begin_ = 0;
   uint64_t buffered_end_ = 0;
-  size_t text_bytes_ = 0;
+  size_t run_bytes_ = 0;
   bool in_text_ = false;
   bool escaped_ = false;
   char buffer_[1 << 16];
@@ -214,7 +217,15 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 
  private:
   enum class Place {
-    kStart, kTop, kTopValue, kMetadata, kMetadataValue, kEntry, kDtype, kShape, kOffsets,
+    kStart,
+    kTop,
+    kTopValue,
+    kMetadata,
+    kMetadataValue,
+    kEntry,
+    kDtype,
+    kShape,
+    kOffsets,
   };
 
   void entry_key(const std::string& key) {
@@ -293,8 +304,8 @@ uint64_t entry_bytes(const std::string& path, const std::string& name,
                      const SafetensorsEntry& entry) {
   int64_t bytes = size_of(entry.dtype);
   for (const int64_t size : entry.shape) {
-    WICK_CHECK(!__builtin_mul_overflow(bytes, std::max<int64_t>(size, 1), &bytes), "safetensors: ",
-               path, ": tensor '", name, "': shape ", entry.shape, " overflows");
+    WICK_CHECK(!__builtin_mul_overflow(bytes, std::max<int64_t>(size, 1), &bytes),
+               "safetensors: ", path, ": tensor '", name, "': shape ", entry.shape, " overflows");
   }
   return entry.shape.numel() == 0 ? 0 : static_cast<uint64_t>(bytes);
 }

@@ -23,8 +23,8 @@ struct SafetensorsHeader {
   uint64_t data_start = 0;  // byte offset in the file
 };
 
-/// Reads and checks the header: afterwards every entry's bytes lie in the file and the entries cover
-/// the rest of it without holes or overlaps.
+/// Reads and checks the header: afterwards every entry's bytes lie in the file and the entries
+/// cover the rest of it without holes or overlaps.
 SafetensorsHeader read_safetensors_header(const InputFile& file);
 
 /// "F32", "I64", ...

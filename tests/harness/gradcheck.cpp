@@ -180,8 +180,7 @@ class Gradcheck {
     HostArray numeric{points_[i].shape, {}};
     if (n > options_.full_up_to) {
       const HostArray direction = random_normal(points_[i].shape, random_);
-      return compare(i, {{}, {dot(analytic, direction)}},
-                     {{}, {central_difference(i, direction)}});
+      return compare(i, {{}, {dot(analytic, direction)}}, {{}, {central_difference(i, direction)}});
     }
     HostArray direction = scaled(points_[i], 0);
     for (size_t j = 0; j < static_cast<size_t>(n); ++j) {

@@ -33,11 +33,10 @@ Strides strides_for(const Shape& shape, Layout layout, int64_t* span) {
       if (rank == 4) strides = channels_last_strides(shape);
       break;
     case Layout::kContiguous:
-    case Layout::kOffset:
-      break;
+    case Layout::kOffset: break;
   }
   *span = shape.numel() == 0 ? 0 : 1;
-  for (int i = 0; i < rank && *span > 0; ++i) *span += (shape[i] - 1) * strides[i];
+  for (int i = 0; i<rank&& * span> 0; ++i) *span += (shape[i] - 1) * strides[i];
   return strides;
 }
 
@@ -117,7 +116,8 @@ GuardedTensor::GuardedTensor(const HostArray& array, Dtype dtype, Layout layout,
     });
   });
   before_ = *memory_;
-  tensor_ = from_blob(first, array.shape, dtype, [memory = memory_] {}, strides);
+  tensor_ = from_blob(
+      first, array.shape, dtype, [memory = memory_] {}, strides);
   if (!device.is_cpu()) tensor_ = tensor_.to(device);
 }
 

@@ -56,8 +56,8 @@ HostArray read(const Tensor& tensor);
 /// kExpanded.
 HostArray rounded(const HostArray& array, Dtype dtype, Layout layout = Layout::kContiguous);
 
-/// Whether shape, dtype and every bit are the same (two undefined tensors are the same). Layouts may
-/// differ.
+/// Whether shape, dtype and every bit are the same (two undefined tensors are the same). Layouts
+/// may differ.
 bool bit_equal(const Tensor& a, const Tensor& b);
 /// Empty if |got - want| <= atol + rtol * |want| throughout; else the worst element and how many
 /// are wrong. NaN is close only to NaN, infinity only to itself.

@@ -83,8 +83,8 @@ Input normal(const Shape& shape) { return input(shape, Input::Fill::kNormal); }
 Input distinct(const Shape& shape) { return input(shape, Input::Fill::kDistinct); }
 
 Input index(const Shape& shape, int64_t low, int64_t high, Dtype dtype) {
-  Input result = input(shape, Input::Fill::kIndex, static_cast<double>(low),
-                       static_cast<double>(high));
+  Input result =
+      input(shape, Input::Fill::kIndex, static_cast<double>(low), static_cast<double>(high));
   result.dtype = dtype;
   result.grad = false;
   return result;
@@ -115,7 +115,7 @@ Samples binary_samples(double low, double high) {
     samples.push_back({uniform(shape, low, high), uniform(shape, low, high)});
   }
   const std::pair<Shape, Shape> broadcast[] = {
-      {{3, 1}, {1, 33}}, {{}, {31}}, {{2, 3, 4}, {4}},     {{5}, {3, 1, 5}},
+      {{3, 1}, {1, 33}}, {{}, {31}}, {{2, 3, 4}, {4}},         {{5}, {3, 1, 5}},
       {{0}, {1}},        {{1}, {7}}, {{2, 1, 3, 1}, {4, 1, 5}}};
   for (const auto& shapes : broadcast) {
     samples.push_back({uniform(shapes.first, low, high), uniform(shapes.second, low, high)});
@@ -135,8 +135,7 @@ std::function<Arrays(const Arrays&)> elementwise(double (*function)(double, doub
   return [function](const Arrays& x) -> Arrays {
     HostArray y{broadcast_shapes("reference", x[0].shape, x[1].shape), {}};
     for (int64_t i = 0; i < y.shape.numel(); ++i) {
-      y.values.push_back(
-          function(broadcast_at(x[0], y.shape, i), broadcast_at(x[1], y.shape, i)));
+      y.values.push_back(function(broadcast_at(x[0], y.shape, i), broadcast_at(x[1], y.shape, i)));
     }
     return {y};
   };

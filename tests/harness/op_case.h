@@ -46,9 +46,9 @@ struct Input {
   Fill fill = Fill::kUniform;
   double low = -1;
   double high = 1;
-  std::optional<Dtype> dtype = {};   // fixed, whatever the dtype under test
-  bool grad = true;                  // differentiate by it
-  std::vector<double> kinks = {};    // values to keep 0.05 away from
+  std::optional<Dtype> dtype = {};  // fixed, whatever the dtype under test
+  bool grad = true;                 // differentiate by it
+  std::vector<double> kinks = {};   // values to keep 0.05 away from
 
   /// The same, not differentiated.
   Input constant() const;
@@ -103,7 +103,7 @@ struct OpCase {
   Tolerance tolerance = Tolerance::elementwise();
   bool differentiable = true;
   bool second_order = false;
-  bool any_layout = true;          // false: an input's memory layout is part of the op's meaning
+  bool any_layout = true;            // false: an input's memory layout is part of the op's meaning
   bool same_for_any_threads = true;  // false: a vendor library splits its sums by threads
   GradcheckOptions gradcheck = {};
   /// Floating point operations on a sample; unset: not checked.
@@ -133,6 +133,6 @@ struct OpCaseRegistration {
 }  // namespace wick::testing
 
 /// Declares the case `id` and its tests; the other arguments are fields of OpCase.
-#define WICK_OP_CASE(id, ...)                                          \
-  const ::wick::testing::OpCaseRegistration wick_op_case_##id(         \
+#define WICK_OP_CASE(id, ...)                                  \
+  const ::wick::testing::OpCaseRegistration wick_op_case_##id( \
       ::wick::testing::OpCase{.name = #id, __VA_ARGS__}, __FILE__, __LINE__)

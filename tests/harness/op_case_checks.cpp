@@ -77,9 +77,7 @@ class Run {
 };
 
 // The unit in the last place relative to the value; 0 for types that are computed in themselves.
-double ulp(Dtype dtype) {
-  return dtype == kFloat16 ? 0x1p-10 : dtype == kBFloat16 ? 0x1p-7 : 0;
-}
+double ulp(Dtype dtype) { return dtype == kFloat16 ? 0x1p-10 : dtype == kBFloat16 ? 0x1p-7 : 0; }
 
 void expect_close(const Tensor& got, HostArray want, const OpCase& op_case, double slack,
                   const std::string& what) {
@@ -92,8 +90,8 @@ void expect_close(const Tensor& got, HostArray want, const OpCase& op_case, doub
   if (got.dtype() != kFloat64) want = rounded(want, got.dtype());
   const double rounding = t.roundings * slack * ulp(got.dtype());
   const double rtol = t.factor * slack * eps + rounding;
-  const double atol = t.floor * slack * eps * largest +
-                      (slack > 1 ? rounding * largest : rounding * 0x1p-14);
+  const double atol =
+      t.floor * slack * eps * largest + (slack > 1 ? rounding * largest : rounding * 0x1p-14);
   const std::string wrong = difference(read(got), want, rtol, atol);
   EXPECT_TRUE(wrong.empty()) << what << ": " << wrong;
 }
@@ -142,8 +140,8 @@ void check_values(const OpCase& op_case, Dtype dtype, bool large) {
     } else {
       const Run wide(op_case, exact, sample, kFloat64);
       const Tensors in = wide.inputs();
-      for (const Tensor& t : (op_case.composed && dtype == kFloat64 ? op_case.composed
-                                                                    : op_case.call)(in)) {
+      for (const Tensor& t :
+           (op_case.composed && dtype == kFloat64 ? op_case.composed : op_case.call)(in)) {
         want.push_back(read(t));
       }
     }
@@ -263,11 +261,10 @@ void check_other_device(const OpCase& op_case, Dtype dtype) {
   for_samples(op_case, false, [&](const Arrays& arrays, const Sample& sample) {
     const Run run(op_case, arrays, sample, dtype);
     const Tensors inputs = Run::tensors(run.guarded({Layout::kContiguous}, device));
-    const Tensors got = op_case.differentiable ? run.forward_backward(op_case.call, inputs)
-                                               : op_case.call(inputs);
-    const Tensors want = op_case.differentiable
-                             ? run.forward_backward(op_case.call, run.inputs())
-                             : op_case.call(run.inputs());
+    const Tensors got =
+        op_case.differentiable ? run.forward_backward(op_case.call, inputs) : op_case.call(inputs);
+    const Tensors want = op_case.differentiable ? run.forward_backward(op_case.call, run.inputs())
+                                                : op_case.call(run.inputs());
     for (size_t i = 0; i < got.size(); ++i) {
       expect_close(got[i], read(want[i]), op_case, 4, concat("output or gradient ", i));
     }
@@ -292,10 +289,9 @@ class OpCaseTest : public ::testing::Test {
 void register_tests(size_t index, const char* file, int line) {
   const OpCase& op_case = op_cases()[index];
   const auto add = [&](const std::string& property, const Check& check) {
-    ::testing::RegisterTest(op_case.name.c_str(), property.c_str(), nullptr, nullptr, file, line,
-                            [index, check]() -> OpCaseTest* {
-                              return new OpCaseTest(index, check);
-                            });
+    ::testing::RegisterTest(
+        op_case.name.c_str(), property.c_str(), nullptr, nullptr, file, line,
+        [index, check]() -> OpCaseTest* { return new OpCaseTest(index, check); });
   };
   const bool independent = op_case.reference || op_case.composed;
   for (const Dtype dtype : op_case.dtypes) {

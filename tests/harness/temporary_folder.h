@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+namespace wick::testing {
+
+/// A new empty folder that goes, with all it holds, at the end of the scope.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  /// The path of `name` in the folder.
+  std::string path(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace wick::testing
