@@ -70,3 +70,19 @@ if(WICK_INSTALL)
                    -DFLAGS=${CMAKE_CXX_FLAGS} -DGENERATOR=${CMAKE_GENERATOR}
                    -P ${WICK_TEST_ROOT}/embed/embed_test.cmake)
 endif()
+
+# Every public header compiles by itself: cmake --build --preset release --target wick_headers
+file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
+     core/*.h kernels/*.h nn/*.h optim/*.h data/*.h dist/*.h)
+list(FILTER headers EXCLUDE REGEX "^(kernels/(cpu|cuda|sim)|core/cuda)/")
+if(EXISTS ${PROJECT_SOURCE_DIR}/wick.h)
+  list(APPEND headers wick.h)
+endif()
+set(header_sources)
+foreach(header ${headers})
+  set(source ${PROJECT_BINARY_DIR}/headers/${header}.cpp)
+  file(CONFIGURE OUTPUT ${source} CONTENT "#include \"wick/${header}\"\n")
+  list(APPEND header_sources ${source})
+endforeach()
+add_library(wick_headers OBJECT EXCLUDE_FROM_ALL ${header_sources})
+wick_options(wick_headers)
