@@ -4,7 +4,8 @@
 #include <vector>
 
 #include "wick/core/base/check.h"
-#include "wick/data/input_file.h"
+#include "wick/core/file.h"
+#include "wick/data/files.h"
 
 namespace wick::data {
 
@@ -21,24 +22,25 @@ struct Layout {
 };
 
 void append_file(const std::string& path, const Layout& layout, ImageSet& set) {
-  InputFile file(path, /*unpack_gzip=*/false);
-  const uint64_t bytes = file.most_bytes_left(), count = bytes / layout.record();
+  const InputFile file(path);
+  const uint64_t bytes = file.size(), count = bytes / layout.record();
   WICK_CHECK(bytes > 0 && bytes % layout.record() == 0, path, ": wrong size: got ", bytes,
              " bytes, expected a multiple of ", layout.record(), " (", layout.label_bytes,
              layout.label_bytes == 1 ? " label byte" : " label bytes", " and 3 x 32 x 32 pixels)");
   WICK_CHECK(count <= kMostImages, path, ": too large: got ", count, " images, expected at most ",
              kMostImages);
-  set.pixels.reserve(set.pixels.size() + count * kPixels * kChannels);
+  uint64_t at = set.pixels.size();
+  set.pixels.resize(at + count * kPixels * kChannels);
   std::vector<uint8_t> record(layout.record());
   for (uint64_t i = 0; i < count; ++i) {
-    file.read(record.data(), record.size(), "an image");
+    file.read_at(i * record.size(), record.data(), record.size());
     const uint8_t label = record[layout.label_bytes - 1];
     WICK_CHECK(label < layout.classes, path, ": the label of image ", i, " is out of range: got ",
                static_cast<int>(label), ", expected less than ", layout.classes);
     set.labels.push_back(label);
     const uint8_t* planes = record.data() + layout.label_bytes;
     for (uint64_t p = 0; p < kPixels; ++p) {
-      for (uint64_t c = 0; c < kChannels; ++c) set.pixels.push_back(planes[c * kPixels + p]);
+      for (uint64_t c = 0; c < kChannels; ++c) set.pixels[at++] = planes[c * kPixels + p];
     }
   }
 }

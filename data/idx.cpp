@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "wick/core/base/check.h"
-#include "wick/data/input_file.h"
+#include "wick/data/files.h"
 
 namespace wick::data {
 
@@ -58,7 +58,7 @@ ImageSet read_mnist_form(const std::string& data_set, const std::string& data_di
 IdxArray read_idx(const std::string& path, int rank) {
   WICK_CHECK(rank >= 1 && rank <= 4, "read_idx: wrong number of axes: got ", rank,
              ", expected 1 to 4");
-  InputFile file(path);
+  UnpackedFile file(path);
   uint8_t word[4];
   file.read(word, 4, "the header");
   const uint32_t magic = big_endian(word), expected = 0x00000800u + static_cast<uint32_t>(rank);

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "wick/core/base/check.h"
-#include "wick/data/input_file.h"
+#include "wick/core/file.h"
 
 namespace wick::data {
 
@@ -30,6 +30,15 @@ void check_size(const std::string& name, int64_t height, int64_t width, size_t b
   WICK_CHECK(height * width / most_per_byte <= static_cast<int64_t>(bytes), name,
              ": damaged image: its header promises ", height, " x ", width,
              " pixels, expected fewer in a file of ", bytes, " bytes");
+}
+
+// Makes `image` an RGB image of that size, and returns its number of pixels.
+size_t allocate(Image& image, int64_t height, int64_t width) {
+  image.height = height;
+  image.width = width;
+  image.channels = 3;
+  image.pixels.resize(static_cast<size_t>(height * width * 3));
+  return static_cast<size_t>(height * width);
 }
 
 // The scans of a JPEG, counted without decoding: each costs the decoder a pass over all blocks.
@@ -82,10 +91,7 @@ void decode_jpeg(std::span<const uint8_t> bytes, const std::string& name, Image&
   const int scans = count_scans(bytes);
   WICK_CHECK(scans <= kMostScans, name, ": too many JPEG scans: got ", scans, ", expected at most ",
              kMostScans);
-  image.height = height;
-  image.width = width;
-  const auto pixels = static_cast<size_t>(image.height * image.width);
-  image.pixels.resize(pixels * 3);
+  const size_t pixels = allocate(image, height, width);
   const bool inks = colorspace == TJCS_CMYK || colorspace == TJCS_YCCK;
   std::vector<uint8_t> cmyk(inks ? pixels * 4 : 0);
   const int status = tjDecompress2(tj, bytes.data(), size, inks ? cmyk.data() : image.pixels.data(),
@@ -112,10 +118,7 @@ void decode_png(std::span<const uint8_t> bytes, const std::string& name, Image& 
   WICK_CHECK(png_image_begin_read_from_memory(&png, bytes.data(), bytes.size()) != 0, name,
              ": damaged PNG: ", png.message);
   check_size(name, png.height, png.width, bytes.size(), kMostPngPixelsPerByte);
-  image.height = png.height;
-  image.width = png.width;
-  const auto pixels = static_cast<size_t>(image.height * image.width);
-  image.pixels.resize(pixels * 3);
+  const size_t pixels = allocate(image, png.height, png.width);
   const bool transparent = (png.format & PNG_FORMAT_FLAG_ALPHA) != 0;
   std::vector<uint8_t> rgba(transparent ? pixels * 4 : 0);
   png.format = transparent ? PNG_FORMAT_RGBA : PNG_FORMAT_RGB;
@@ -142,7 +145,8 @@ void decode_image(std::span<const uint8_t> bytes, const std::string& name, Image
 }
 
 void read_image(const std::string& path, Image& image) {
-  decode_image(read_file(path, kMostFileBytes), path, image);
+  const std::string bytes = read_file(path, kMostFileBytes);
+  decode_image({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, path, image);
 }
 
 }  // namespace wick::data

@@ -7,19 +7,19 @@
 
 namespace wick::data {
 
-/// An RGB image: pixel (y, x, c) is `pixels[(y * width + x) * 3 + c]`.
+/// An image: pixel (y, x, c) is `pixels[(y * width + x) * channels + c]`.
 struct Image {
-  int64_t height = 0, width = 0;
+  int64_t height = 0, width = 0, channels = 3;
   std::vector<uint8_t> pixels;
 };
 
 /// Images of more pixels are refused before memory is allocated for them.
 inline constexpr int64_t kMostPixels = int64_t{64} << 20;
 
-/// Decodes a JPEG or a PNG, told apart by the first bytes, into `image`, whose memory is reused.
-/// Grey becomes RGB, CMYK is converted, transparency is dropped. Errors, which begin with `name`:
-/// another format, damaged or cut-off data, more than kMostPixels, more pixels than so few bytes
-/// can hold, a progressive JPEG of more than 100 scans.
+/// Decodes a JPEG or a PNG, told apart by the first bytes, into RGB. The memory of `image` is
+/// reused. Grey becomes RGB, CMYK is converted, transparency is dropped. Errors, which begin with
+/// `name`: another format, damaged or cut-off data, more than kMostPixels, more pixels than so few
+/// bytes can hold, a progressive JPEG of more than 100 scans.
 void decode_image(std::span<const uint8_t> bytes, const std::string& name, Image& image);
 
 /// Reads and decodes the JPEG or PNG file `path` (of at most 256 MB).

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "data_testing.h"
+#include "wick/tests/data/data_testing.h"
 
 namespace wick::data {
 namespace {
@@ -93,10 +93,10 @@ TEST(Idx, SizesThatCannotBeAreErrorsBeforeMemoryIsAllocated) {
 
 TEST(Idx, WhatIsNoFileIsAnError) {
   const TemporaryFolder folder;
-  expect_error([&] { read_idx(folder.path("none"), 3); }, {"none", "cannot be opened"});
-  expect_error([&] { read_idx(folder.path(), 3); }, {folder.path(), "not a file"});
+  expect_error([&] { read_idx(folder.path("none"), 3); }, {"none", "cannot read"});
+  expect_error([&] { read_idx(folder.path(), 3); }, {folder.path(), "not a regular file"});
   ASSERT_EQ(mkfifo(folder.path("pipe").c_str(), 0600), 0);  // must not wait for a writer
-  expect_error([&] { read_idx(folder.path("pipe"), 3); }, {"pipe", "not a file"});
+  expect_error([&] { read_idx(folder.path("pipe"), 3); }, {"pipe", "not a regular file"});
 }
 
 class MnistTest : public ::testing::Test {

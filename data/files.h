@@ -6,19 +6,19 @@
 #include <string>
 #include <vector>
 
+#include "wick/core/file.h"
+
 namespace wick::data {
 
-/// A file read from its beginning to its end. Errors name the file.
-class InputFile {
+/// A file read from its beginning to its end; one that starts as gzip does is unpacked on the way.
+/// Errors name the file.
+class UnpackedFile {
  public:
-  /// Error if `path` is missing, is not a regular file, or may not be read. A file that starts as
-  /// gzip does is unpacked on the way if `unpack_gzip`.
-  explicit InputFile(const std::string& path, bool unpack_gzip = true);
-  ~InputFile();
-  InputFile(const InputFile&) = delete;
-  InputFile& operator=(const InputFile&) = delete;
+  explicit UnpackedFile(const std::string& path);
+  ~UnpackedFile();
+  UnpackedFile(const UnpackedFile&) = delete;
+  UnpackedFile& operator=(const UnpackedFile&) = delete;
 
-  const std::string& path() const { return path_; }
   /// An upper bound of the bytes still to come, to check a header by before memory is allocated for
   /// what it promises: exact for a plain file, what deflate can reach at best for a packed one.
   uint64_t most_bytes_left() const;
@@ -32,14 +32,10 @@ class InputFile {
   size_t read_some(uint8_t* out, size_t bytes);
   size_t read_raw(uint8_t* out, size_t bytes);
 
-  std::string path_;
-  int descriptor_ = -1;
-  uint64_t size_ = 0, raw_position_ = 0, position_ = 0;
+  InputFile file_;
+  uint64_t raw_position_ = 0, position_ = 0;
   std::unique_ptr<Gzip> gzip_;
 };
-
-/// The bytes of a whole file, as they are. Error if there are more than `limit`.
-std::vector<uint8_t> read_file(const std::string& path, uint64_t limit);
 
 /// The first of `folders` (each within `data_dir`; "" is `data_dir` itself) that holds one of
 /// `files`, as the file's path. The error names `data_set` and every place looked at.
