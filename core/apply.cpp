@@ -178,6 +178,7 @@ struct Door {
       const Tensor& output = outputs[i];
       node->add_output(output);
       if (!output.defined()) continue;
+      if (!is_floating(output.dtype())) continue;
       TensorImpl& impl = *output.impl();
       for (Saved::Entry& entry : node->saved.entries_) {
         if (!entry.tensor.is_same(output)) continue;
@@ -185,7 +186,6 @@ struct Door {
         entry.version = output.version();
         entry.output = static_cast<int>(i);
       }
-      if (!is_floating(output.dtype())) continue;
       impl.autograd = std::make_unique<AutogradMeta>();
       impl.autograd->node = node;
       impl.autograd->output_index = static_cast<int>(i);

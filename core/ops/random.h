@@ -1,0 +1,40 @@
+#pragma once
+
+#include "wick/core/random.h"
+#include "wick/core/tensor.h"
+
+// Each function draws once from `generator`, by default the device's own. The numbers are the same
+// on every device and for any number of threads.
+
+namespace wick {
+
+/// Uniform in [0, 1), floating.
+Tensor rand(const Shape& shape, Dtype dtype = kFloat32, Device device = kCpu,
+            Generator* generator = nullptr);
+
+/// Standard normal, floating.
+Tensor randn(const Shape& shape, Dtype dtype = kFloat32, Device device = kCpu,
+             Generator* generator = nullptr);
+
+/// Uniform integers in [low, high). Error unless low < high.
+Tensor randint(int64_t low, int64_t high, const Shape& shape, Dtype dtype = kInt64,
+               Device device = kCpu, Generator* generator = nullptr);
+
+/// The integers 0 to n - 1 in random order.
+Tensor randperm(int64_t n, Dtype dtype = kInt64, Device device = kCpu,
+                Generator* generator = nullptr);
+
+/// One with the probability that the floating tensor `p` gives for each element, else zero.
+Tensor bernoulli(const Tensor& p, Generator* generator = nullptr);
+
+/// In training, zero with probability `p`, else x / (1 - p); otherwise `x` itself. Any shape,
+/// floating. Nothing is kept for backward, which draws the same numbers again.
+/// Srivastava et al.: Dropout: a simple way to prevent neural networks from overfitting (2014).
+Tensor dropout(const Tensor& x, double p = 0.5, bool training = true,
+               Generator* generator = nullptr);
+
+/// Dropout of whole channels of x [N, C, ...].
+Tensor dropout2d(const Tensor& x, double p = 0.5, bool training = true,
+                 Generator* generator = nullptr);
+
+}  // namespace wick

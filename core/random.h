@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+
+#include "wick/core/base/device.h"
+#include "wick/kernels/random.h"
+
+namespace wick {
+
+/// The seed generators start with.
+inline constexpr uint64_t kDefaultSeed = 67280421310721;
+
+/// A source of random numbers for tensors: a seed, and how many tensors were drawn. The numbers
+/// depend on these two alone, not on device or threads, so saving them saves the generator.
+/// Safe to use from several threads, though the order of their draws is then theirs.
+class Generator {
+ public:
+  explicit Generator(uint64_t seed = kDefaultSeed) : state_{seed, 0} {}
+
+  /// Starts anew from `seed`.
+  void manual_seed(uint64_t seed) { set_state({seed, 0}); }
+  /// What a checkpoint keeps: the seed and the number of draws.
+  RandomKey get_state() const {
+    const std::lock_guard lock(mutex_);
+    return state_;
+  }
+  void set_state(RandomKey state) {
+    const std::lock_guard lock(mutex_);
+    state_ = state;
+  }
+  /// Takes one draw: enough for a tensor of any size.
+  RandomKey next() {
+    const std::lock_guard lock(mutex_);
+    const RandomKey key = state_;
+    ++state_.offset;
+    return key;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  RandomKey state_;
+};
+
+/// The generator that operations on `device` draw from unless told otherwise.
+Generator& default_generator(Device device);
+
+/// Seeds the default generators of all devices.
+void manual_seed(uint64_t seed);
+
+}  // namespace wick

@@ -1,0 +1,117 @@
+#include "wick/kernels/scan.h"
+
+#include "wick/core/base/parallel.h"
+
+namespace wick::WICK_ISA {
+
+namespace {
+
+template <class T>
+struct ScanOf {
+  using type = double;
+};
+template <>
+struct ScanOf<int64_t> {
+  using type = int64_t;
+};
+template <class T>
+using ScanType = typename ScanOf<T>::type;
+
+template <class Visit>
+WICK_INLINE void visit_scanned(Dtype dtype, Visit&& visit) {
+  if (dtype == Dtype::kInt64) return visit(Type<int64_t>{});
+  visit_floating(dtype, visit);
+}
+
+template <class T>
+WICK_INLINE T rounded(ScanType<T> value) {
+  if constexpr (sizeof(T) == 8) return value;
+  else return T(static_cast<float>(value));
+}
+
+constexpr int64_t kColumns = 64;  // columns scanned side by side
+
+// Calls body(first element, columns) for each block of columns of [outer, n, inner].
+template <class Body>
+WICK_INLINE void for_each_block(const Shape& shape, const Body& body) {
+  const int64_t n = shape[1], inner = shape[2];
+  const int64_t blocks = (inner + kColumns - 1) / kColumns;
+  const int64_t work = n * (inner < kColumns ? inner : kColumns);
+  parallel_for(shape[0] * blocks, 1 + 32768 / (work + 1), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t column = i % blocks * kColumns;
+      const int64_t left = inner - column;
+      body(i / blocks * n * inner + column, left < kColumns ? left : kColumns);
+    }
+  });
+}
+
+template <class T, class Combine>
+WICK_INLINE void scan(const View& x, const View& y, bool reverse, ScanType<T> start,
+                      const Combine& combine) {
+  const int64_t n = x.shape[1], inner = x.shape[2];
+  for_each_block(x.shape, [&](int64_t first, int64_t columns) {
+    ScanType<T> running[kColumns];
+    for (int64_t j = 0; j < columns; ++j) running[j] = start;
+    for (int64_t k = 0; k < n; ++k) {
+      const int64_t row = first + (reverse ? n - 1 - k : k) * inner;
+      const T* from = x.as<const T>() + row;
+      T* to = y.as<T>() + row;
+      for (int64_t j = 0; j < columns; ++j) {
+        running[j] = combine(running[j], static_cast<ScanType<T>>(from[j]));
+        to[j] = rounded<T>(running[j]);
+      }
+    }
+  });
+}
+
+// One column: with the first zero of x at `zero`, every product that keeps it vanishes, so only
+// the elements up to it have a gradient.
+template <class T>
+WICK_INLINE void product_gradient(const T* x, const T* dy, T* dx, int64_t n, int64_t step) {
+  int64_t zero = 0;
+  double product = 1;
+  while (zero < n && static_cast<double>(x[zero * step]) != 0) {
+    product *= static_cast<double>(x[zero++ * step]);
+  }
+  double at_zero = 0, without = product;
+  for (int64_t j = zero; j < n; ++j) {
+    if (j > zero) without *= static_cast<double>(x[j * step]);
+    at_zero += static_cast<double>(dy[j * step]) * without;
+    dx[j * step] = T(0.0f);
+  }
+  if (zero < n) dx[zero * step] = T(static_cast<Accumulator<T>>(at_zero));
+  double sum = 0;
+  for (int64_t k = zero - 1; k >= 0; --k) {
+    sum += static_cast<double>(dy[k * step]) * product;
+    product /= static_cast<double>(x[k * step]);
+    dx[k * step] = T(static_cast<Accumulator<T>>(sum / static_cast<double>(x[k * step])));
+  }
+}
+
+}  // namespace
+
+void cumulative_sum(const View& x, const View& y, bool reverse) {
+  visit_scanned(x.dtype, [&]<class T>(Type<T>) {
+    scan<T>(x, y, reverse, 0, [](ScanType<T> a, ScanType<T> b) { return a + b; });
+  });
+}
+
+void cumulative_product(const View& x, const View& y) {
+  visit_scanned(x.dtype, [&]<class T>(Type<T>) {
+    scan<T>(x, y, false, 1, [](ScanType<T> a, ScanType<T> b) { return a * b; });
+  });
+}
+
+void cumulative_product_backward(const View& x, const View& dy, const View& dx) {
+  visit_floating(x.dtype, [&]<class T>(Type<T>) {
+    for_each_block(x.shape, [&](int64_t first, int64_t columns) {
+      for (int64_t j = first; j < first + columns; ++j) {
+        product_gradient(x.as<const T>() + j, dy.as<const T>() + j, dx.as<T>() + j, x.shape[1],
+                         x.shape[2]);
+      }
+    });
+  });
+}
+
+}  // namespace wick::WICK_ISA
