@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <random>
 #include <thread>
@@ -265,6 +266,21 @@ TEST(CpuMemory, IsAlignedForVectorsAndHugePages) {
     EXPECT_EQ(segment.address % (2 * kMiB), 0u);
     EXPECT_EQ(segment.size % (2 * kMiB), 0u);
   }
+}
+
+TEST(CpuMemory, LeavesNoAddressesMapped) {
+  const auto mapped_pages = [] {
+    int64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    return pages;
+  };
+  empty_cache(kCpu);
+  const int64_t before = mapped_pages();
+  for (int i = 0; i < 100; ++i) {
+    allocator(kCpu).deallocate(allocator(kCpu).allocate(30 * kMiB, current_stream(kCpu)));
+    empty_cache(kCpu);
+  }
+  EXPECT_LT((mapped_pages() - before) * 4096, static_cast<int64_t>(50 * kMiB));
 }
 
 TEST(CpuMemory, IsCountedAndGivenBack) {

@@ -151,6 +151,9 @@ TEST(Allocator, OversizeBlocksAreNeitherSplitNorWasted) {
   EXPECT_EQ(f.allocate(81 * kMiB), large);  // near enough; not split
   EXPECT_EQ(f.allocator->snapshot()[0].blocks.size(), 1u);
   EXPECT_EQ(f.fake.calls, 3);
+  char* just = f.allocate(64 * kMiB);
+  f.free(just);
+  EXPECT_NE(f.allocate(63 * kMiB), just);  // near, but may itself be split
   config.max_split_size = 20 * kMiB;
   EXPECT_NE(error_of([&] { AllocatorFixture g(kMiB, config); }).find("max_split_size"),
             std::string::npos);
@@ -287,7 +290,7 @@ TEST(Allocator, PrivatePoolsKeepTheirMemoryApart) {
             std::string::npos);
 }
 
-TEST(Allocator, NoEventIsRecordedDuringACapture) {
+TEST(Allocator, NoEventIsRecordedNorQueriedDuringACapture) {
   AllocatorFixture f;
   char* a = f.allocate(20 * kMiB);
   f.allocator->record_stream(a, f.fake.stream(1));
@@ -298,6 +301,9 @@ TEST(Allocator, NoEventIsRecordedDuringACapture) {
   EXPECT_NE(f.allocate(20 * kMiB), a);
   f.allocator->end_allocate_to_pool(pool, f.fake.stream(2));
   EXPECT_EQ(f.fake.recorded, 1);
+  f.allocator->begin_allocate_to_pool(pool, f.fake.stream(2));
+  EXPECT_NE(f.allocate(20 * kMiB), a);
+  f.allocator->end_allocate_to_pool(pool, f.fake.stream(2));
   EXPECT_EQ(f.allocate(20 * kMiB), a);
 }
 
