@@ -50,6 +50,10 @@ if(golden_sources)
   add_test(NAME golden COMMAND golden_test)
 endif()
 
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=address")
+  include(${PROJECT_SOURCE_DIR}/cmake/fuzz.cmake)
+endif()
+
 add_test(NAME isa_symbols_self_test
          COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/isa/isa_symbols.py --self-test
                  ${CMAKE_CXX_COMPILER})
