@@ -263,7 +263,8 @@ Shape resolve(const char* op, const Shape& shape, const Tensor& x) {
 
 }  // namespace
 
-// --- Shapes ---------------------------------------------------------------------------------------
+// --- Shapes
+// ---------------------------------------------------------------------------------------
 
 Tensor Tensor::reshape(const Shape& wanted) const {
   const Shape resolved = resolve("reshape", wanted, *this);
@@ -343,7 +344,8 @@ Tensor Tensor::expand(const Shape& wanted) const {
   return apply(Expand{resolved}, *this);
 }
 
-// --- Order of axes --------------------------------------------------------------------------------
+// --- Order of axes
+// --------------------------------------------------------------------------------
 
 Tensor Tensor::permute(const Shape& axes) const {
   Shape order = axes;

@@ -108,7 +108,8 @@ void random_bernoulli(const View& p, const View& y, RandomKey key) {
     for_each_unit<T, 1>(n, y.as<T>(), key, [=](const uint32_t* words, int64_t first, T* out) {
       const int64_t some = n - first < kUnit ? n - first : kUnit;
       for (int64_t i = 0; i < some; ++i) {
-        const bool set = static_cast<double>(words[i]) * 0x1p-32 < static_cast<double>(chance[first + i]);
+        const bool set =
+            static_cast<double>(words[i]) * 0x1p-32 < static_cast<double>(chance[first + i]);
         out[i] = T(set ? 1.0f : 0.0f);
       }
     });
