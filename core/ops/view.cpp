@@ -374,7 +374,8 @@ Tensor Tensor::t() const {
   return rank() < 2 ? *this : transpose(0, 1);
 }
 
-// --- Parts ----------------------------------------------------------------------------------------
+// --- Parts
+// ----------------------------------------------------------------------------------------
 
 Tensor Tensor::narrow(int64_t axis, int64_t start, int64_t length) const {
   WICK_CHECK(rank() > 0, "narrow: needs at least one axis");
@@ -391,8 +392,8 @@ Tensor Tensor::select(int64_t axis, int64_t index) const {
   WICK_CHECK(rank() > 0, "select: needs at least one axis");
   const int a = wrap_axis("select", axis, rank());
   const int64_t n = shape()[a];
-  WICK_CHECK(index >= -n && index < n, "select: index out of range: got ", index, " for axis ", axis,
-             " of shape ", shape(), ", expected one in [", -n, ", ", n - 1, "]");
+  WICK_CHECK(index >= -n && index < n, "select: index out of range: got ", index, " for axis ",
+             axis, " of shape ", shape(), ", expected one in [", -n, ", ", n - 1, "]");
   return narrow(a, index, 1).squeeze(a);
 }
 
@@ -437,7 +438,8 @@ std::vector<Tensor> Tensor::split(int64_t split_size, int64_t axis) const {
   WICK_CHECK(split_size > 0, "split: size must be positive: got ", split_size);
   const int64_t n = size(axis);
   std::vector<int64_t> sizes;
-  for (int64_t done = 0; done < n; done += split_size) sizes.push_back(std::min(split_size, n - done));
+  for (int64_t done = 0; done < n; done += split_size)
+    sizes.push_back(std::min(split_size, n - done));
   if (sizes.empty()) sizes.push_back(0);
   return wick::split(*this, sizes, axis);
 }
