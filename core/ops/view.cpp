@@ -374,8 +374,7 @@ Tensor Tensor::t() const {
   return rank() < 2 ? *this : transpose(0, 1);
 }
 
-// --- Parts
-// ----------------------------------------------------------------------------------------
+// --- Parts --------------------------------------------------------------------------------------
 
 Tensor Tensor::narrow(int64_t axis, int64_t start, int64_t length) const {
   WICK_CHECK(rank() > 0, "narrow: needs at least one axis");
