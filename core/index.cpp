@@ -21,21 +21,15 @@ Tensor Tensor::operator[](std::initializer_list<Index> indices) const {
   int axis = 0;
   for (const Index& index : indices) {
     switch (index.kind()) {
-      case Index::Kind::kInteger:
-        x = x.select(axis, index.integer());
-        break;
+      case Index::Kind::kInteger: x = x.select(axis, index.integer()); break;
       case Index::Kind::kSlice: {
         const Slice& s = index.slice();
         x = x.slice(axis, s.start.value_or(0), s.stop.value_or(x.size(axis)), s.step);
         ++axis;
         break;
       }
-      case Index::Kind::kNone:
-        x = x.unsqueeze(axis++);
-        break;
-      case Index::Kind::kEllipsis:
-        axis += rank() - taken;
-        break;
+      case Index::Kind::kNone: x = x.unsqueeze(axis++); break;
+      case Index::Kind::kEllipsis: axis += rank() - taken; break;
     }
   }
   return x;

@@ -77,8 +77,7 @@ class Printer {
       whole = whole && value == std::trunc(value);
     }
     const bool any = most > 0;
-    const bool scientific =
-        any && (most / least > 1000 || most > 1e8 || (!whole && least < 1e-4));
+    const bool scientific = any && (most / least > 1000 || most > 1e8 || (!whole && least < 1e-4));
     const char* format = scientific ? "%.4e" : whole ? "%.0f." : "%.4f";
     for (const double value : reals_) {
       char buffer[64];
@@ -90,8 +89,8 @@ class Printer {
   std::string layout(int axis, int64_t indent) {
     if (axis == shape_.rank()) return texts_[next_++];
     const bool innermost = axis == shape_.rank() - 1;
-    const auto per_line = std::max<int64_t>(
-        1, (kLineWidth - indent) / static_cast<int64_t>(width_ + 2));
+    const auto per_line =
+        std::max<int64_t>(1, (kLineWidth - indent) / static_cast<int64_t>(width_ + 2));
     const std::string margin(static_cast<size_t>(indent + 1), ' ');
     const std::string blank_lines(static_cast<size_t>(shape_.rank() - axis - 1), '\n');
     std::string result = "[";

@@ -4,7 +4,7 @@
 
 #include "wick/core/apply.h"
 #include "wick/core/ops/index.h"
-#include "wick/core/ops/view.h"
+#include "wick/core/ops/slice.h"
 #include "wick/kernels/index.h"
 
 namespace wick {
@@ -21,8 +21,7 @@ bool all_channels_last(std::span<const Tensor> tensors) {
 }
 
 struct Cat {
-  static constexpr OpInfo info{.name = "cat",
-                               .autocast = {Autocast::kPromote, Autocast::kPromote}};
+  static constexpr OpInfo info{.name = "cat", .autocast = {Autocast::kPromote, Autocast::kPromote}};
   int64_t axis;
   static constexpr auto fields = std::tuple{field("axis", &Cat::axis)};
 

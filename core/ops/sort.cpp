@@ -35,10 +35,10 @@ struct Sort {
     const Shape rows = as_rows(x.shape());
     const int64_t workers = std::clamp<int64_t>(num_threads(), 1, std::max<int64_t>(rows[0], 1));
     const Tensor scratch = empty({workers, 4 * rows[1]}, kInt64, x.device());
-    WICK_DISPATCH(x.device(),
-                  sort_rows(from.view(rows).view_for_kernel(), values.view(rows).view_for_kernel(),
-                            indices.view(rows).view_for_kernel(), scratch.view_for_kernel(),
-                            descending));
+    WICK_DISPATCH(
+        x.device(),
+        sort_rows(from.view(rows).view_for_kernel(), values.view(rows).view_for_kernel(),
+                  indices.view(rows).view_for_kernel(), scratch.view_for_kernel(), descending));
     saved.save(indices);
     return {values, indices};
   }

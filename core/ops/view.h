@@ -1,11 +1,9 @@
 #pragma once
 
-#include <vector>
-
 #include "wick/core/tensor.h"
 
 // Views share the memory of the tensor they are made from and allocate nothing. Most are members of
-// Tensor: reshape, permute, narrow, ...
+// Tensor: reshape, permute, expand, ...
 
 namespace wick {
 
@@ -13,16 +11,10 @@ namespace wick {
 /// their product is the axis' size.
 Tensor unflatten(const Tensor& x, int64_t axis, const Shape& sizes);
 
-/// Neighbouring parts of `sizes` along `axis`. Error unless the sizes add up to the axis' size.
-std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int64_t axis = 0);
-
-/// Elements whose index along `axis1` is that along `axis0` plus `offset`, as a new last axis in
-/// place of both: [N, 3, 4] -> [N, 3] for axes 1 and 2.
-Tensor diagonal(const Tensor& x, int64_t offset = 0, int64_t axis0 = 0, int64_t axis1 = 1);
-
-/// A tensor of `shape` filled with `value`, in which `x` stands at `start`, its elements `step`
-/// apart; all three with one entry per axis of x. Error if x reaches beyond `shape`.
-Tensor place(const Tensor& x, const Shape& shape, const Shape& start, const Shape& step,
-             double value = 0);
+namespace detail {
+/// The memory of `x` from element `offset` on, walked as `shape` by `strides`: what the forward of
+/// a view op returns.
+Tensor make_view(const Tensor& x, int64_t offset, const Shape& shape, const Strides& strides);
+}  // namespace detail
 
 }  // namespace wick

@@ -25,8 +25,8 @@ typedef uint64_t Lanes __attribute__((vector_size(8 * kLanes)));
 WICK_INLINE Lanes multiply(Lanes a, Lanes b) {
 #ifdef __AVX512F__
   // The form without a mask makes g++ 12 warn of its own header.
-  return reinterpret_cast<Lanes>(_mm512_maskz_mul_epu32(0xFF, reinterpret_cast<__m512i>(a),
-                                                        reinterpret_cast<__m512i>(b)));
+  return reinterpret_cast<Lanes>(
+      _mm512_maskz_mul_epu32(0xFF, reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
 #else
   return reinterpret_cast<Lanes>(
       _mm256_mul_epu32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));

@@ -64,8 +64,8 @@ void normal(const View& y, RandomKey key, double mean, double stddev) {
   if constexpr (sizeof(T) == 8) {
     for_each_unit<T, 2>(y.numel(), y.as<T>(), key, [=](const uint32_t* words, int64_t, T* out) {
       for (int i = 0; i < kUnit; i += 4) {
-        const auto two = box_muller(join_words(words[i + 1], words[i]),
-                                    join_words(words[i + 3], words[i + 2]));
+        const auto two =
+            box_muller(join_words(words[i + 1], words[i]), join_words(words[i + 3], words[i + 2]));
         out[i / 2] = fused(two.first, width, centre);
         out[i / 2 + 1] = fused(two.second, width, centre);
       }

@@ -25,8 +25,10 @@ WICK_INLINE void visit_scanned(Dtype dtype, Visit&& visit) {
 
 template <class T>
 WICK_INLINE T rounded(ScanType<T> value) {
-  if constexpr (sizeof(T) == 8) return value;
-  else return T(static_cast<float>(value));
+  if constexpr (sizeof(T) == 8)
+    return value;
+  else
+    return T(static_cast<float>(value));
 }
 
 constexpr int64_t kColumns = 64;  // columns scanned side by side

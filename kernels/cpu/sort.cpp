@@ -17,9 +17,9 @@ WICK_INLINE uint64_t ascending_key(T x) {
   if constexpr (sizeof(T) == 1) {
     return static_cast<uint64_t>(x);
   } else if constexpr (dtype_of<T> == Dtype::kInt64) {
-    return static_cast<uint64_t>(x) ^ uint64_t{1} << 63;
+    return static_cast<uint64_t>(x) ^ uint64_t { 1 } << 63;
   } else if constexpr (dtype_of<T> == Dtype::kInt32) {
-    return static_cast<uint32_t>(x) ^ uint32_t{1} << 31;
+    return static_cast<uint32_t>(x) ^ uint32_t { 1 } << 31;
   } else if constexpr (sizeof(T) == 8) {
     if (x != x) return ~uint64_t{0};
     const uint64_t bits = __builtin_bit_cast(uint64_t, x + 0.0);
@@ -70,8 +70,7 @@ Entry* radix_sort(Entry* entries, Entry* other, int64_t n, int bytes) {
 }
 
 template <class T>
-void sort_row(const T* x, T* values, int64_t* indices, Entry* scratch, int64_t n,
-              bool descending) {
+void sort_row(const T* x, T* values, int64_t* indices, Entry* scratch, int64_t n, bool descending) {
   for (int64_t i = 0; i < n; ++i) scratch[i] = {key_of(x[i], descending), i};
   const Entry* sorted = scratch;
   if (n <= 32) {
