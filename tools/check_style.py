@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks what a compiler does not: include order, sizes, line width, unfinished work.
+"""Checks what a compiler does not: include order, sizes, line width, unfinished work, and that
+the umbrella header of each folder names all its headers.
 
 usage: check_style.py              checks the source tree that this file is in
        check_style.py --self-test  checks that each rule can fail
@@ -29,6 +30,7 @@ THIRD_PARTY = re.compile(r"^(Eigen|unsupported|dnnl|oneapi|fmt|nlohmann|CLI|png|
                          r"|gtest|benchmark|omp\.h)")
 PRIVATE_FOLDERS = ("kernels/cpu/", "kernels/cuda/", "kernels/sim/",
                    "tools/", "bench/", "tests/")
+UMBRELLA_FOLDERS = ("core", "nn", "optim", "data", "dist")
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -131,6 +133,27 @@ def source_files():
                     yield os.path.relpath(os.path.join(folder, name), ROOT)
 
 
+def check_umbrella(folder, umbrella, headers):
+    """Yields a message for each header of `folder` that its umbrella header does not name."""
+    for header in headers:
+        name = header[len(folder) + 1:]
+        if name != f"{folder}.h" and not re.search(rf"[\s/]{re.escape(name)}\b", umbrella):
+            yield f"names neither as included nor as left out: {name}"
+
+
+def check_umbrellas(files):
+    for folder in UMBRELLA_FOLDERS:
+        path = f"{folder}/{folder}.h"
+        headers = [f for f in files if f.startswith(folder + "/") and f.endswith(".h")
+                   and not f.startswith(("core/base/", "core/cuda/"))]
+        if path in headers:
+            with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+                for message in check_umbrella(folder, file.read(), headers):
+                    yield path, 1, message
+        elif headers:
+            yield path, 1, "the folder's umbrella header is missing"
+
+
 def self_test():
     body = "  f();\n"
     cases = (
@@ -162,7 +185,12 @@ def self_test():
         if not right:
             print(f"self-test: {path}: got {messages}, expected {expected}, in:\n{text[:200]}")
             return 1
-    print(f"self-test: {len(cases)} cases passed")
+    umbrella = '// Not here: b.h\n#include "wick/nn/a.h"\n'
+    missing = list(check_umbrella("nn", umbrella, ["nn/nn.h", "nn/a.h", "nn/b.h", "nn/d/a.h"]))
+    if len(missing) != 1 or "d/a.h" not in missing[0]:
+        print(f"self-test: umbrella: got {missing}, expected d/a.h")
+        return 1
+    print(f"self-test: {len(cases) + 1} cases passed")
     return 0
 
 
@@ -172,14 +200,15 @@ def main(arguments):
     if arguments:
         print(__doc__)
         return 2
-    files, found = list(source_files()), 0
+    files = list(source_files())
+    faults = list(check_umbrellas(files))
     for path in files:
         with open(os.path.join(ROOT, path), encoding="utf-8") as file:
-            for number, message in check(path, file.read()):
-                print(f"{path}:{number}: {message}")
-                found += 1
-    print(f"{len(files)} files, {found} faults of style")
-    return 1 if found else 0
+            faults += [(path, number, message) for number, message in check(path, file.read())]
+    for path, number, message in faults:
+        print(f"{path}:{number}: {message}")
+    print(f"{len(files)} files, {len(faults)} faults of style")
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":
