@@ -47,7 +47,11 @@ endforeach()
 file(GLOB golden_sources CONFIGURE_DEPENDS ${WICK_TEST_ROOT}/golden/*.cpp)
 if(golden_sources)
   wick_test_program(golden_test ${golden_sources})
-  add_test(NAME golden COMMAND golden_test)
+  foreach(family shape)
+    add_test(NAME golden_${family} COMMAND golden_test --family ${family})
+  endforeach()
+  add_test(NAME golden_schedule
+           COMMAND golden_test --family schedule --op "OneCycleLR|CosineAnnealingLR")
 endif()
 
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=address")

@@ -213,45 +213,78 @@ std::string gradcheck(const TensorFunction& function, const Tensors& inputs,
   return Gradcheck(function, inputs, wants, options).run();
 }
 
-std::string gradgradcheck(const TensorFunction& function, const Tensors& inputs,
-                          const std::vector<bool>& wants, const GradcheckOptions& options) {
-  Tensors all = inputs;
-  std::vector<bool> all_wants = wants;
-  std::vector<size_t> used;  // outputs that have gradients
-  {
-    std::mt19937_64 random(20240608);
+namespace {
+
+// The gradients of a function, as a function of its inputs and the incoming gradients.
+class GradientFunction {
+ public:
+  GradientFunction(const TensorFunction& function, const Tensors& inputs,
+                   const std::vector<bool>& wants)
+      : function_(function), inputs_(inputs.size()), wants_(wants) {
     Tensors tracked = inputs;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (wants[i]) tracked[i] = inputs[i].detach().set_requires_grad();
+    for (size_t i = 0; i < inputs_; ++i) {
+      if (wants_[i]) tracked[i] = inputs[i].detach().set_requires_grad();
     }
-    const Tensors outputs = function(tracked);
+    std::mt19937_64 random(20240608);
+    const Tensors outputs = function_(tracked);
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (!outputs[i].requires_grad()) continue;
-      used.push_back(i);
-      all.push_back(make_tensor(random_normal(outputs[i].shape(), random), kFloat64));
-      all_wants.push_back(true);
+      used_.push_back(i);
+      incoming_.push_back(make_tensor(random_normal(outputs[i].shape(), random), kFloat64));
     }
   }
-  const size_t n = inputs.size();
-  const TensorFunction gradient = [&](const Tensors& x) {
+
+  const Tensors& incoming() const { return incoming_; }
+
+  Tensors operator()(const Tensors& x, bool create_graph) const {
     const EnableGrad enable;
-    Tensors in(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(n));
-    const Tensors incoming(x.begin() + static_cast<std::ptrdiff_t>(n), x.end());
+    const auto middle = x.begin() + static_cast<std::ptrdiff_t>(inputs_);
+    Tensors in(x.begin(), middle);
     Tensors wanted, outputs;
-    for (size_t i = 0; i < n; ++i) {
-      if (!wants[i]) continue;
+    for (size_t i = 0; i < inputs_; ++i) {
+      if (!wants_[i]) continue;
       if (!in[i].requires_grad()) in[i] = in[i].detach().set_requires_grad();
       wanted.push_back(in[i]);
     }
-    const Tensors all_outputs = function(in);
-    for (const size_t i : used) outputs.push_back(all_outputs[i]);
-    Tensors found = grad(outputs, wanted, incoming, false, true, true);
+    const Tensors all = function_(in);
+    for (const size_t i : used_) outputs.push_back(all[i]);
+    Tensors found(wanted.size());
+    if (!outputs.empty()) {
+      found = grad(outputs, wanted, Tensors(middle, x.end()), false, create_graph, true);
+    }
     for (size_t i = 0; i < found.size(); ++i) {
       if (!found[i].defined()) found[i] = make_tensor(scaled(read(wanted[i]), 0), kFloat64);
     }
     return found;
-  };
-  return Gradcheck(gradient, all, all_wants, options).run();
+  }
+
+ private:
+  const TensorFunction& function_;
+  size_t inputs_;
+  const std::vector<bool>& wants_;
+  std::vector<size_t> used_;  // outputs that have gradients
+  Tensors incoming_;
+};
+
+}  // namespace
+
+std::string gradgradcheck(const TensorFunction& function, const Tensors& inputs,
+                          const std::vector<bool>& wants, const GradcheckOptions& options) {
+  const GradientFunction gradient(function, inputs, wants);
+  Tensors all = inputs;
+  std::vector<bool> all_wants = wants;
+  for (const Tensor& incoming : gradient.incoming()) {
+    all.push_back(incoming);
+    all_wants.push_back(true);
+  }
+  const Tensors plain = gradient(all, false);
+  const Tensors recorded = gradient(all, true);
+  for (size_t i = 0; i < plain.size(); ++i) {
+    const std::string wrong = difference(read(recorded[i]), read(plain[i]), kSameRtol, kSameAtol);
+    if (!wrong.empty()) return concat("with create_graph, gradient ", i, ": ", wrong);
+  }
+  const TensorFunction recorded_gradient = [&](const Tensors& x) { return gradient(x, true); };
+  return Gradcheck(recorded_gradient, all, all_wants, options).run();
 }
 
 std::vector<std::string> graph_ops(const Tensors& outputs) {

@@ -1,0 +1,108 @@
+#include "wick/core/ops/index.h"
+#include "wick/core/ops/join.h"
+#include "wick/core/ops/view.h"
+#include "wick/tests/golden/golden.h"
+
+namespace wick::golden {
+namespace {
+
+Tensor flatten(const Tensor& x) { return x.reshape({-1}); }
+
+Tensors cat_in_order(const Inputs& in, Args& a) {
+  Tensors tensors;
+  if (a.has("order")) {
+    for (const std::string& name : a.texts("order")) tensors.push_back(in[name]);
+  } else {
+    for (size_t i = 0; i < in.size(); ++i) tensors.push_back(in[i]);
+  }
+  return {cat(tensors, a.integer("dim", 0))};
+}
+
+Tensors stack_all(const Inputs& in, Args& a) {
+  Tensors tensors;
+  for (size_t i = 0; i < in.size(); ++i) tensors.push_back(in[i]);
+  return {stack(tensors, a.integer("dim", 0))};
+}
+
+Tensors squeeze(const Inputs& in, Args& a) {
+  if (!a.has("dim")) return {in[0].squeeze()};
+  return {in[0].squeeze(a.integer("dim"))};
+}
+
+Tensors slice_step(const Inputs& in, Args& a) {
+  const int64_t axis = a.integer("dim", 0);
+  return {in[0].slice(axis, a.integer("start", 0), a.integer("stop", in[0].size(axis)),
+                      a.integer("step", 1))};
+}
+
+Tensors padded(const Inputs& in, Args& a) {
+  const Shape pads = a.shape("pad");
+  const std::string mode = a.text("mode", "constant");
+  WICK_CHECK(mode == "constant" || mode == "reflect" || mode == "replicate",
+             "argument 'mode': unknown: got ", mode);
+  return {pad(in[0], std::vector<int64_t>(pads.begin(), pads.end()), a.number("value", 0),
+              mode == "constant"  ? PadMode::kConstant
+              : mode == "reflect" ? PadMode::kReflect
+                                  : PadMode::kReplicate)};
+}
+
+Tensors embedded(const Inputs& in, Args& a) {
+  std::optional<int64_t> padding;
+  if (a.has("padding_idx")) padding = a.integer("padding_idx");
+  return {embedding(in[0], in[1], padding)};
+}
+
+const Family family(
+    "shape",
+    op_runner({
+        {"reshape",
+         [](const Inputs& in, Args& a) { return Tensors{in[0].reshape(a.shape("shape"))}; }},
+        {"view", [](const Inputs& in, Args& a) { return Tensors{in[0].view(a.shape("shape"))}; }},
+        {"permute",
+         [](const Inputs& in, Args& a) { return Tensors{in[0].permute(a.shape("dims"))}; }},
+        {"permute_reshape",
+         [](const Inputs& in, Args& a) {
+           return Tensors{flatten(in[0].permute(a.shape("dims")))};
+         }},
+        {"transpose",
+         [](const Inputs& in, Args& a) {
+           return Tensors{in[0].transpose(a.integer("dim0"), a.integer("dim1"))};
+         }},
+        {"flatten",
+         [](const Inputs& in, Args& a) {
+           return Tensors{in[0].flatten(a.integer("start_dim", 0), a.integer("end_dim", -1))};
+         }},
+        {"unsqueeze",
+         [](const Inputs& in, Args& a) { return Tensors{in[0].unsqueeze(a.integer("dim"))}; }},
+        {"squeeze", squeeze},
+        {"expand",
+         [](const Inputs& in, Args& a) { return Tensors{in[0].expand(a.shape("shape"))}; }},
+        {"narrow",
+         [](const Inputs& in, Args& a) {
+           return Tensors{in[0].narrow(a.integer("dim"), a.integer("start"), a.integer("length"))};
+         }},
+        {"slice_step", slice_step},
+        {"cat", cat_in_order},
+        {"stack", stack_all},
+        {"chunk", [](const Inputs& in,
+                     Args& a) { return in[0].chunk(a.integer("chunks"), a.integer("dim", 0)); }},
+        {"index_select",
+         [](const Inputs& in, Args& a) {
+           return Tensors{index_select(in[0], a.integer("dim"), in[1])};
+         }},
+        {"gather",
+         [](const Inputs& in, Args& a) { return Tensors{gather(in[0], a.integer("dim"), in[1])}; }},
+        {"pad", padded},
+        {"embedding", embedded},
+        {"masked_fill",
+         [](const Inputs& in, Args& a) {
+           return Tensors{in[0].masked_fill(in[1], a.scalar("value"))};
+         }},
+        {"tril",
+         [](const Inputs& in, Args& a) { return Tensors{tril(in[0], a.integer("diagonal", 0))}; }},
+        {"triu",
+         [](const Inputs& in, Args& a) { return Tensors{triu(in[0], a.integer("diagonal", 0))}; }},
+    }));
+
+}  // namespace
+}  // namespace wick::golden

@@ -1,0 +1,71 @@
+// Every op of the program must be tested by a case.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "wick/core/apply.h"
+#include "wick/tests/harness/op_case.h"
+
+namespace wick::testing {
+namespace {
+
+// Ops found in the graphs of the gradients that a case checks, and those it names.
+std::set<std::string> ops_of(const OpCase& op_case) {
+  std::set<std::string> names(op_case.covers.begin(), op_case.covers.end());
+  if (!op_case.differentiable) return names;
+  for (size_t i = 0; i < op_case.samples.size(); ++i) {
+    const Sample& sample = op_case.samples[i];
+    Tensors inputs, wanted;
+    for (size_t j = 0; j < sample.size(); ++j) {
+      inputs.push_back(make_tensor(make_inputs(op_case, i)[j], sample[j].dtype.value_or(kFloat64)));
+      if (!sample[j].grad || !is_floating(inputs[j].dtype())) continue;
+      inputs[j].set_requires_grad();
+      wanted.push_back(inputs[j]);
+    }
+    Tensors outputs, incoming;
+    for (const Tensor& output : op_case.call(inputs)) {
+      if (!output.requires_grad()) continue;
+      outputs.push_back(output);
+      incoming.push_back(ones_like(output.detach()).set_requires_grad());
+    }
+    for (const std::string& name : graph_ops(outputs)) names.insert(name);
+    if (!op_case.second_order || outputs.empty()) continue;
+    for (const std::string& name : graph_ops(grad(outputs, wanted, incoming, false, true, true))) {
+      names.insert(name);
+    }
+  }
+  return names;
+}
+
+TEST(Coverage, EveryOpHasACase) {
+  std::set<std::string> covered;
+  for (const OpCase& op_case : op_cases()) {
+    const std::set<std::string> names = ops_of(op_case);
+    EXPECT_FALSE(names.empty()) << op_case.name << " covers no op";
+    covered.insert(names.begin(), names.end());
+  }
+  for (const OpType* type : registered_ops()) {
+    const std::string name = type->info.name;
+    if (covered.contains(name)) continue;
+    // A gradient kernel without a gradient of its own runs in the gradients of its op's case.
+    const size_t suffix = name.rfind("_backward");
+    const bool gradient = type->backward == nullptr && suffix != std::string::npos &&
+                          covered.contains(name.substr(0, suffix));
+    EXPECT_TRUE(gradient) << "no case covers the op " << name;
+  }
+}
+
+TEST(Coverage, NamesOnlyOpsThatExist) {
+  for (const OpCase& op_case : op_cases()) {
+    for (const std::string& name : op_case.covers) {
+      const auto ops = registered_ops();
+      EXPECT_TRUE(std::any_of(ops.begin(), ops.end(),
+                              [&](const OpType* type) { return type->info.name == name; }))
+          << op_case.name << " names " << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace wick::testing
