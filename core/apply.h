@@ -172,7 +172,7 @@ std::string describe(const void* op) {
       text += concat(separator, name, "=", field_text(value));
       separator = ", ";
     });
-    text += ")";
+    if (*separator == ',') text += ")";
   }
   return text;
 }

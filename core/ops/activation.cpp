@@ -1,0 +1,76 @@
+#include "wick/core/ops/activation.h"
+
+#include "wick/core/ops/elementwise_op.h"
+#include "wick/kernels/elementwise_ops_activation.h"
+
+namespace wick {
+
+template <>
+constexpr auto functor_fields<fn::Softplus> =
+    std::tuple{field("beta", &fn::Softplus::beta), field("threshold", &fn::Softplus::threshold)};
+template <>
+constexpr auto functor_fields<fn::LeakyRelu> =
+    std::tuple{field("negative_slope", &fn::LeakyRelu::negative_slope)};
+template <>
+constexpr auto functor_fields<fn::Elu> = std::tuple{field("alpha", &fn::Elu::alpha)};
+template <>
+constexpr auto functor_fields<fn::Clamp> =
+    std::tuple{field("low", &fn::Clamp::low), field("high", &fn::Clamp::high)};
+
+Tensor relu(const Tensor& x) { return apply(Unary<fn::Relu>{}, x); }
+Tensor gelu(const Tensor& x, GeluApproximation approximation) {
+  if (approximation == GeluApproximation::kTanh) return apply(Unary<fn::GeluTanh>{}, x);
+  return apply(Unary<fn::Gelu>{}, x);
+}
+Tensor silu(const Tensor& x) { return apply(Unary<fn::Silu>{}, x); }
+Tensor hardswish(const Tensor& x) { return apply(Unary<fn::Hardswish>{}, x); }
+Tensor hardsigmoid(const Tensor& x) { return apply(Unary<fn::Hardsigmoid>{}, x); }
+Tensor softplus(const Tensor& x, double beta, double threshold) {
+  Unary<fn::Softplus> op;
+  op.beta = beta;
+  op.threshold = threshold;
+  return apply(op, x);
+}
+Tensor leaky_relu(const Tensor& x, double negative_slope) {
+  Unary<fn::LeakyRelu> op;
+  op.negative_slope = negative_slope;
+  return apply(op, x);
+}
+Tensor elu(const Tensor& x, double alpha) {
+  Unary<fn::Elu> op;
+  op.alpha = alpha;
+  return apply(op, x);
+}
+
+Tensor clamp(const Tensor& x, std::optional<Scalar> low, std::optional<Scalar> high) {
+  WICK_CHECK(low || high, "clamp: neither bound is given");
+  Unary<fn::Clamp> op;
+  Dtype dtype = x.dtype();
+  if (low) {
+    op.low = to_number(*low);
+    dtype = result_dtype(x, *low);
+  }
+  if (high) {
+    op.high = to_number(*high);
+    dtype = promote(dtype, result_dtype(x, *high));
+  }
+  return apply(op, x.to(dtype));
+}
+
+Tensor Tensor::relu() const { return wick::relu(*this); }
+
+const Tensor& Tensor::relu_() const {
+  apply(UnaryInPlace<fn::Relu>{}, *this);
+  return *this;
+}
+const Tensor& Tensor::clamp_(Scalar min, Scalar max) const {
+  check_writable("clamp_", *this, shape(),
+                 promote(result_dtype(*this, min), result_dtype(*this, max)));
+  UnaryInPlace<fn::Clamp> op;
+  op.low = to_number(min);
+  op.high = to_number(max);
+  apply(op, *this);
+  return *this;
+}
+
+}  // namespace wick

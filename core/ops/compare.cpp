@@ -1,0 +1,188 @@
+#include "wick/core/ops/compare.h"
+
+#include "wick/core/ops/elementwise_op.h"
+#include "wick/kernels/elementwise_ops_compare.h"
+
+namespace wick {
+
+template <>
+constexpr auto functor_fields<fn::MaskedFill> = std::tuple{field("value", &fn::MaskedFill::value)};
+
+namespace {
+
+// A truth value for each pair.
+template <class F>
+struct Compare : F {
+  static constexpr OpInfo info{.name = F::name, .differentiable = false};
+
+  Tensor forward(Saved&, const Tensor& x, const Tensor& y) const {
+    const Tensor z = empty_result(broadcast_shapes(info.name, x.shape(), y.shape()), kBool, {x, y});
+    const F& f = *this;
+    run_functor(f, result_dtype(x, y), z, x, y);
+    return z;
+  }
+};
+
+// A truth value for each element.
+template <class F>
+struct Predicate : F {
+  static constexpr OpInfo info{.name = F::name, .differentiable = false};
+
+  Tensor forward(Saved&, const Tensor& x) const {
+    const Tensor z = empty_like(x, kBool);
+    const F& f = *this;
+    run_functor(f, x.dtype(), z, x);
+    return z;
+  }
+};
+
+// Each element compared with a number.
+template <class F>
+struct CompareScalar {
+  static constexpr OpInfo info{.name = detail::kScalarName<F>.data(), .differentiable = false};
+  Scalar y;
+  static constexpr auto fields = std::tuple{field("y", &CompareScalar::y)};
+
+  Tensor forward(Saved&, const Tensor& x) const {
+    const Dtype dtype = result_dtype(x, y);
+    fn::WithConstant<F> f;
+    f.constant = to_number(y);
+    // The number as x's dtype has it, so that float16(0.1) equals 0.1.
+    if (dtype == kFloat16) f.constant.real = Half(static_cast<float>(f.constant.real));
+    if (dtype == kBFloat16) f.constant.real = BFloat16(static_cast<float>(f.constant.real));
+    const Tensor z = empty_like(x, kBool);
+    run_functor(f, dtype, z, x);
+    return z;
+  }
+};
+
+template <class F>
+struct Bitwise : F {
+  static constexpr OpInfo info{.name = F::name, .differentiable = false};
+
+  Tensor forward(Saved&, const Tensor& x, const Tensor& y) const {
+    const Dtype dtype = result_dtype(x, y);
+    WICK_CHECK(!is_floating(dtype), info.name, ": needs integers or bool: got ",
+               to_string(x.dtype()), " and ", to_string(y.dtype()));
+    const Tensor z = empty_result(broadcast_shapes(info.name, x.shape(), y.shape()), dtype, {x, y});
+    const F& f = *this;
+    run_functor(f, dtype, z, x, y);
+    return z;
+  }
+};
+
+struct Where {
+  static constexpr OpInfo info{.name = "where", .broadcasts = true};
+
+  Tensor forward(Saved& saved, const Tensor& condition, const Tensor& x, const Tensor& y) const {
+    Shape shape = broadcast_shapes(info.name, x.shape(), y.shape());
+    shape = broadcast_shapes(info.name, condition.shape(), shape);
+    const Dtype dtype = result_dtype(x, y);
+    const Tensor z = empty_result(shape, dtype, {x, y, condition});
+    run_functor(fn::Where(), dtype, z, condition, x, y);
+    saved.save(condition);
+    return z;
+  }
+  Gradients backward(const Saved& saved, const Tensor& dz) const {
+    const Tensor condition = saved[0];
+    Tensor dx, dy;
+    if (saved.needs(1)) {
+      dx = masked_fill(dz, logical_not(condition), 0).to(saved.input(1).dtype);
+    }
+    if (saved.needs(2)) dy = masked_fill(dz, condition, 0).to(saved.input(2).dtype);
+    return {Tensor(), dx, dy};
+  }
+};
+
+struct MaskedFill : fn::MaskedFill {
+  static constexpr OpInfo info{.name = "masked_fill"};
+  static constexpr auto fields = functor_fields<fn::MaskedFill>;
+
+  Tensor forward(Saved& saved, const Tensor& x, const Tensor& mask) const {
+    const Tensor y = empty_like(x);
+    const fn::MaskedFill& f = *this;
+    run_functor(f, x.dtype(), y, x, mask);
+    saved.save(mask);
+    return y;
+  }
+  Gradients backward(const Saved& saved, const Tensor& dy) const {
+    return {masked_fill(dy, saved[0], 0), Tensor()};
+  }
+};
+
+void check_mask(const char* op, const Tensor& mask) {
+  WICK_CHECK(mask.dtype() == kBool, op, ": the condition must be bool: got ",
+             to_string(mask.dtype()));
+}
+
+// A number beside `other`: of other's dtype unless the number is of a higher kind.
+Tensor number_beside(Scalar value, const Tensor& other) {
+  return scalar_tensor(value, result_dtype(other, value), other.device());
+}
+
+}  // namespace
+
+Tensor eq(const Tensor& x, const Tensor& y) { return apply(Compare<fn::Eq>{}, x, y); }
+Tensor eq(const Tensor& x, Scalar y) { return apply(CompareScalar<fn::Eq>{y}, x); }
+Tensor ne(const Tensor& x, const Tensor& y) { return apply(Compare<fn::Ne>{}, x, y); }
+Tensor ne(const Tensor& x, Scalar y) { return apply(CompareScalar<fn::Ne>{y}, x); }
+Tensor lt(const Tensor& x, const Tensor& y) { return apply(Compare<fn::Lt>{}, x, y); }
+Tensor lt(const Tensor& x, Scalar y) { return apply(CompareScalar<fn::Lt>{y}, x); }
+Tensor le(const Tensor& x, const Tensor& y) { return apply(Compare<fn::Le>{}, x, y); }
+Tensor le(const Tensor& x, Scalar y) { return apply(CompareScalar<fn::Le>{y}, x); }
+Tensor gt(const Tensor& x, const Tensor& y) { return apply(Compare<fn::Gt>{}, x, y); }
+Tensor gt(const Tensor& x, Scalar y) { return apply(CompareScalar<fn::Gt>{y}, x); }
+Tensor ge(const Tensor& x, const Tensor& y) { return apply(Compare<fn::Ge>{}, x, y); }
+Tensor ge(const Tensor& x, Scalar y) { return apply(CompareScalar<fn::Ge>{y}, x); }
+
+Tensor logical_and(const Tensor& x, const Tensor& y) {
+  return apply(Compare<fn::LogicalAnd>{}, x, y);
+}
+Tensor logical_or(const Tensor& x, const Tensor& y) {
+  return apply(Compare<fn::LogicalOr>{}, x, y);
+}
+Tensor logical_xor(const Tensor& x, const Tensor& y) {
+  return apply(Compare<fn::LogicalXor>{}, x, y);
+}
+Tensor logical_not(const Tensor& x) { return apply(Predicate<fn::LogicalNot>{}, x); }
+
+Tensor bitwise_and(const Tensor& x, const Tensor& y) {
+  return apply(Bitwise<fn::BitwiseAnd>{}, x, y);
+}
+Tensor bitwise_or(const Tensor& x, const Tensor& y) {
+  return apply(Bitwise<fn::BitwiseOr>{}, x, y);
+}
+Tensor bitwise_xor(const Tensor& x, const Tensor& y) {
+  return apply(Bitwise<fn::BitwiseXor>{}, x, y);
+}
+
+Tensor isnan(const Tensor& x) { return apply(Predicate<fn::IsNan>{}, x); }
+Tensor isinf(const Tensor& x) { return apply(Predicate<fn::IsInf>{}, x); }
+Tensor isfinite(const Tensor& x) { return apply(Predicate<fn::IsFinite>{}, x); }
+
+Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y) {
+  check_mask("where", condition);
+  return apply(Where{}, condition, x, y);
+}
+Tensor where(const Tensor& condition, const Tensor& x, Scalar y) {
+  return where(condition, x, number_beside(y, x));
+}
+Tensor where(const Tensor& condition, Scalar x, const Tensor& y) {
+  return where(condition, number_beside(x, y), y);
+}
+
+Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value) {
+  check_mask("masked_fill", mask);
+  const Shape shape = broadcast_shapes("masked_fill", x.shape(), mask.shape());
+  WICK_CHECK(shape == x.shape(), "masked_fill: the mask does not broadcast to x: got ",
+             mask.shape(), ", expected ", x.shape());
+  MaskedFill op;
+  op.value = to_number(value);
+  return apply(op, x, mask);
+}
+
+Tensor Tensor::masked_fill(const Tensor& mask, Scalar value) const {
+  return wick::masked_fill(*this, mask, value);
+}
+
+}  // namespace wick

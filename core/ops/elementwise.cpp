@@ -1,0 +1,211 @@
+#include "wick/core/ops/elementwise.h"
+
+#include "wick/core/ops/elementwise_op.h"
+#include "wick/kernels/elementwise_ops_arithmetic.h"
+
+namespace wick {
+
+template <>
+constexpr auto functor_fields<fn::Add> = std::tuple{field("alpha", &fn::Add::alpha)};
+template <>
+constexpr auto functor_fields<fn::AddScalar> = std::tuple{field("other", &fn::AddScalar::other)};
+template <>
+constexpr auto functor_fields<fn::MulScalar> = std::tuple{field("other", &fn::MulScalar::other)};
+template <>
+constexpr auto functor_fields<fn::DivScalar> = std::tuple{field("other", &fn::DivScalar::other)};
+template <>
+constexpr auto functor_fields<fn::SubFromScalar> =
+    std::tuple{field("other", &fn::SubFromScalar::other)};
+template <>
+constexpr auto functor_fields<fn::DivScalarBy> =
+    std::tuple{field("other", &fn::DivScalarBy::other)};
+template <>
+constexpr auto functor_fields<fn::PowScalar> =
+    std::tuple{field("exponent", &fn::PowScalar::exponent)};
+
+namespace {
+
+struct AddRule : fn::Add {
+  using Functor = fn::Add;
+  static constexpr bool keeps_inputs = false;
+  Gradients gradients(const Tensor& dz, const Tensor&, const Tensor&, bool, bool needs_y) const {
+    return {dz, needs_y && alpha.real != 1 ? dz * alpha.real : dz};
+  }
+};
+
+struct MulRule : fn::Mul {
+  using Functor = fn::Mul;
+  static constexpr bool keeps_inputs = true;
+  Gradients gradients(const Tensor& dz, const Tensor& x, const Tensor& y, bool needs_x,
+                      bool needs_y) const {
+    return {needs_x ? dz * y : Tensor(), needs_y ? dz * x : Tensor()};
+  }
+};
+
+struct DivRule : fn::Div {
+  using Functor = fn::Div;
+  static constexpr bool keeps_inputs = true;
+  Gradients gradients(const Tensor& dz, const Tensor& x, const Tensor& y, bool needs_x,
+                      bool needs_y) const {
+    return {needs_x ? dz / y : Tensor(), needs_y ? -dz * ((x / y) / y) : Tensor()};
+  }
+};
+
+struct PowRule : fn::Pow {
+  using Functor = fn::Pow;
+  static constexpr bool keeps_inputs = true;
+  Gradients gradients(const Tensor& dz, const Tensor& x, const Tensor& y, bool needs_x,
+                      bool needs_y) const {
+    Tensor dx, dy;
+    // y = 0 makes a constant, and 0^y with y >= 0 does not change with y: no 0 * infinity there.
+    if (needs_x) dx = masked_fill(dz * (y * pow(x, y - 1)), eq(y, 0), 0);
+    if (needs_y) {
+      const Tensor constant = logical_and(eq(x, 0), ge(y, 0));
+      dy = masked_fill(dz * (pow(x, y) * log(x)), constant, 0);
+    }
+    return {dx, dy};
+  }
+};
+
+// Of maximum, with `loses` = lt, and minimum, with gt.
+Gradients chosen_gradients(const Tensor& dz, const Tensor& x, const Tensor& y,
+                           Tensor (*loses)(const Tensor&, const Tensor&), bool needs_x,
+                           bool needs_y) {
+  const Tensor shared = where(eq(x, y), dz * 0.5, dz);
+  return {needs_x ? masked_fill(shared, loses(x, y), 0) : Tensor(),
+          needs_y ? masked_fill(shared, loses(y, x), 0) : Tensor()};
+}
+
+struct MaximumRule : fn::Maximum {
+  using Functor = fn::Maximum;
+  static constexpr bool keeps_inputs = true;
+  Gradients gradients(const Tensor& dz, const Tensor& x, const Tensor& y, bool needs_x,
+                      bool needs_y) const {
+    return chosen_gradients(dz, x, y, lt, needs_x, needs_y);
+  }
+};
+
+struct MinimumRule : fn::Minimum {
+  using Functor = fn::Minimum;
+  static constexpr bool keeps_inputs = true;
+  Gradients gradients(const Tensor& dz, const Tensor& x, const Tensor& y, bool needs_x,
+                      bool needs_y) const {
+    return chosen_gradients(dz, x, y, gt, needs_x, needs_y);
+  }
+};
+
+// The op of functor F, which has one constant.
+template <template <class> class Op, class F>
+Op<F> with(fn::Number F::*constant, Scalar value) {
+  Op<F> op;
+  op.*constant = to_number(value);
+  return op;
+}
+
+template <template <class> class Op>
+Op<AddRule> scaled_add(Scalar alpha) {
+  Op<AddRule> op;
+  op.alpha = to_number(alpha);
+  return op;
+}
+
+Scalar negated(Scalar value) {
+  return value.is_integral() ? Scalar(-value.to_int64()) : Scalar(-value.to_double());
+}
+
+void check_alpha(const char* op, Dtype dtype, Scalar alpha) {
+  WICK_CHECK(is_floating(dtype) || alpha.is_integral(), op,
+             ": alpha must be whole where the result is of an integer dtype: got ",
+             alpha.to_double());
+}
+void check_no_bool(const char* op, const Tensor& x) {
+  WICK_CHECK(x.dtype() != kBool, op, ": not defined on bool: use logical_not or logical_xor");
+}
+
+// x as an op with the constant y takes it.
+Tensor widened(const Tensor& x, Scalar y) { return x.to(result_dtype(x, y)); }
+
+// Error unless an op with the constant y may change x.
+void check_in_place(const char* op, const Tensor& x, Scalar y) {
+  check_writable(op, x, x.shape(), result_dtype(x, y));
+}
+
+}  // namespace
+
+Tensor add(const Tensor& x, const Tensor& y, Scalar alpha) {
+  check_alpha("add", result_dtype(x, y), alpha);
+  return apply(scaled_add<Binary>(alpha), x, y);
+}
+Tensor add(const Tensor& x, Scalar y) {
+  return apply(with<Unary>(&fn::AddScalar::other, y), widened(x, y));
+}
+Tensor sub(const Tensor& x, const Tensor& y, Scalar alpha) {
+  check_no_bool("sub", x);
+  check_no_bool("sub", y);
+  return add(x, y, negated(alpha));
+}
+Tensor sub(const Tensor& x, Scalar y) {
+  check_no_bool("sub", x);
+  return add(x, negated(y));
+}
+Tensor sub(Scalar x, const Tensor& y) {
+  check_no_bool("sub", y);
+  return apply(with<Unary>(&fn::SubFromScalar::other, x), widened(y, x));
+}
+Tensor mul(const Tensor& x, const Tensor& y) { return apply(Binary<MulRule>{}, x, y); }
+Tensor mul(const Tensor& x, Scalar y) {
+  return apply(with<Unary>(&fn::MulScalar::other, y), widened(x, y));
+}
+Tensor div(const Tensor& x, const Tensor& y) { return apply(Binary<DivRule>{}, x, y); }
+Tensor div(const Tensor& x, Scalar y) { return apply(with<Unary>(&fn::DivScalar::other, y), x); }
+Tensor div(Scalar x, const Tensor& y) { return apply(with<Unary>(&fn::DivScalarBy::other, x), y); }
+Tensor pow(const Tensor& x, const Tensor& y) { return apply(Binary<PowRule>{}, x, y); }
+Tensor pow(const Tensor& x, Scalar y) {
+  if (y.to_double() == 2) return square(x);
+  if (y.to_double() == 0.5) return sqrt(x);
+  WICK_CHECK(is_floating(result_dtype(x, y)) || y.to_int64() >= 0,
+             "pow: integers have no negative powers: got ", y.to_int64());
+  return apply(with<Unary>(&fn::PowScalar::exponent, y), widened(x, y));
+}
+Tensor maximum(const Tensor& x, const Tensor& y) { return apply(Binary<MaximumRule>{}, x, y); }
+Tensor minimum(const Tensor& x, const Tensor& y) { return apply(Binary<MinimumRule>{}, x, y); }
+
+Tensor Tensor::pow(Scalar exponent) const { return wick::pow(*this, exponent); }
+
+const Tensor& Tensor::add_(const Tensor& other, Scalar alpha) const {
+  check_alpha("add_", dtype(), alpha);
+  apply(scaled_add<BinaryInPlace>(alpha), *this, other);
+  return *this;
+}
+const Tensor& Tensor::add_(Scalar other) const {
+  check_in_place("add_", *this, other);
+  apply(with<UnaryInPlace>(&fn::AddScalar::other, other), *this);
+  return *this;
+}
+const Tensor& Tensor::sub_(const Tensor& other) const {
+  check_no_bool("sub_", *this);
+  return add_(other, -1);
+}
+const Tensor& Tensor::sub_(Scalar other) const {
+  check_no_bool("sub_", *this);
+  return add_(negated(other));
+}
+const Tensor& Tensor::mul_(const Tensor& other) const {
+  apply(BinaryInPlace<MulRule>{}, *this, other);
+  return *this;
+}
+const Tensor& Tensor::mul_(Scalar other) const {
+  check_in_place("mul_", *this, other);
+  apply(with<UnaryInPlace>(&fn::MulScalar::other, other), *this);
+  return *this;
+}
+const Tensor& Tensor::div_(const Tensor& other) const {
+  apply(BinaryInPlace<DivRule>{}, *this, other);
+  return *this;
+}
+const Tensor& Tensor::div_(Scalar other) const {
+  apply(with<UnaryInPlace>(&fn::DivScalar::other, other), *this);
+  return *this;
+}
+
+}  // namespace wick

@@ -1,0 +1,39 @@
+#include "wick/core/ops/elementwise_op.h"
+#include "wick/kernels/elementwise_ops_math.h"
+
+namespace wick {
+
+Tensor neg(const Tensor& x) {
+  WICK_CHECK(x.dtype() != kBool, "neg: not defined on bool: use logical_not");
+  return apply(Unary<fn::Neg>{}, x);
+}
+Tensor abs(const Tensor& x) { return apply(Unary<fn::Abs>{}, x); }
+Tensor sign(const Tensor& x) { return apply(Unary<fn::Sign>{}, x); }
+Tensor square(const Tensor& x) { return apply(Unary<fn::Square>{}, x); }
+Tensor sqrt(const Tensor& x) { return apply(Unary<fn::Sqrt>{}, x); }
+Tensor rsqrt(const Tensor& x) { return apply(Unary<fn::Rsqrt>{}, x); }
+Tensor reciprocal(const Tensor& x) { return apply(Unary<fn::Reciprocal>{}, x); }
+Tensor exp(const Tensor& x) { return apply(Unary<fn::Exp>{}, x); }
+Tensor expm1(const Tensor& x) { return apply(Unary<fn::Expm1>{}, x); }
+Tensor log(const Tensor& x) { return apply(Unary<fn::Log>{}, x); }
+Tensor log1p(const Tensor& x) { return apply(Unary<fn::Log1p>{}, x); }
+Tensor sin(const Tensor& x) { return apply(Unary<fn::Sin>{}, x); }
+Tensor cos(const Tensor& x) { return apply(Unary<fn::Cos>{}, x); }
+Tensor tanh(const Tensor& x) { return apply(Unary<fn::Tanh>{}, x); }
+Tensor erf(const Tensor& x) { return apply(Unary<fn::Erf>{}, x); }
+Tensor sigmoid(const Tensor& x) { return apply(Unary<fn::Sigmoid>{}, x); }
+
+// Whole numbers are whole already.
+Tensor floor(const Tensor& x) { return is_floating(x.dtype()) ? apply(Unary<fn::Floor>{}, x) : x; }
+Tensor ceil(const Tensor& x) { return is_floating(x.dtype()) ? apply(Unary<fn::Ceil>{}, x) : x; }
+Tensor round(const Tensor& x) { return is_floating(x.dtype()) ? apply(Unary<fn::Round>{}, x) : x; }
+Tensor trunc(const Tensor& x) { return is_floating(x.dtype()) ? apply(Unary<fn::Trunc>{}, x) : x; }
+
+Tensor Tensor::abs() const { return wick::abs(*this); }
+Tensor Tensor::exp() const { return wick::exp(*this); }
+Tensor Tensor::log() const { return wick::log(*this); }
+Tensor Tensor::sqrt() const { return wick::sqrt(*this); }
+Tensor Tensor::sigmoid() const { return wick::sigmoid(*this); }
+Tensor Tensor::tanh() const { return wick::tanh(*this); }
+
+}  // namespace wick

@@ -1,0 +1,85 @@
+#include "wick/kernels/cpu/convert.h"
+
+namespace wick::WICK_ISA {
+
+namespace {
+
+template <class T>
+constexpr bool kIsHalf = false;
+template <>
+constexpr bool kIsHalf<Half> = true;
+template <>
+constexpr bool kIsHalf<BFloat16> = true;
+template <class T>
+constexpr bool kIsReal = kIsHalf<T>;
+template <>
+constexpr bool kIsReal<float> = true;
+template <>
+constexpr bool kIsReal<double> = true;
+
+template <class To, class From>
+WICK_INLINE To convert(From x) {
+  if constexpr (__is_same(To, bool)) {
+    if constexpr (kIsHalf<From>) {
+      return static_cast<float>(x) != 0.0f;
+    } else {
+      return x != From(0);
+    }
+  } else if constexpr (kIsHalf<To>) {
+    return To(static_cast<float>(x));
+  } else if constexpr (kIsReal<To>) {
+    return static_cast<To>(x);
+  } else if constexpr (kIsHalf<From>) {
+    return static_cast<To>(static_cast<int64_t>(static_cast<float>(x)));
+  } else if constexpr (kIsReal<From>) {
+    return static_cast<To>(static_cast<int64_t>(x));
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+template <class To, class From>
+void convert_row(void* to_row, int64_t to_stride, const void* from_row, int64_t from_stride,
+                 int64_t n) {
+  To* to = static_cast<To*>(to_row);
+  const From* from = static_cast<const From*>(from_row);
+  if (to_stride == 1 && from_stride == 1) {
+    if constexpr (__is_same(To, From)) {
+      __builtin_memcpy(to, from, static_cast<size_t>(n) * sizeof(To));
+    } else if constexpr ((kIsHalf<To> && kIsHalf<From>) ||
+                         (kIsHalf<To> && __is_same(From, float)) ||
+                         (kIsHalf<From> && __is_same(To, float))) {
+      int64_t i = 0;
+      for (; i + VecF::size <= n; i += VecF::size) VecF::load(from + i).store(to + i);
+      if (i < n) VecF::load_partial(from + i, n - i).store_partial(to + i, n - i);
+    } else {
+      for (int64_t i = 0; i < n; ++i) to[i] = convert<To>(from[i]);
+    }
+  } else if (from_stride == 0) {
+    const To value = convert<To>(*from);
+    if (to_stride == 1) {
+      for (int64_t i = 0; i < n; ++i) to[i] = value;
+    } else {
+      for (int64_t i = 0; i < n; ++i) to[i * to_stride] = value;
+    }
+  } else if (to_stride == 1) {
+    for (int64_t i = 0; i < n; ++i) to[i] = convert<To>(from[i * from_stride]);
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i * to_stride] = convert<To>(from[i * from_stride]);
+  }
+}
+
+}  // namespace
+
+RowConverter row_converter(Dtype to, Dtype from) {
+  RowConverter converter = nullptr;
+  visit_dtype(
+      to, [&]<class To>(Type<To>) __attribute__((always_inline)) {
+        visit_dtype(
+            from, [&]<class From>(Type<From>)
+                      __attribute__((always_inline)) { converter = &convert_row<To, From>; });
+      });
+  return converter;
+}
+
+}  // namespace wick::WICK_ISA

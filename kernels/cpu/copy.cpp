@@ -1,0 +1,135 @@
+#include "wick/kernels/copy.h"
+
+#include "wick/core/base/parallel.h"
+#include "wick/kernels/cpu/convert.h"
+#include "wick/kernels/loop_nest.h"
+
+namespace wick::WICK_ISA {
+
+namespace {
+
+using Nest = LoopNest<2>;  // view 0 is the destination
+using Cursor = LoopCursor<2>;
+
+constexpr int64_t kTile = 32;     // a transposed tile of 32 x 32 stays in the nearest cache
+constexpr int64_t kBlock = 4096;  // bytes converted before they are streamed
+
+class Copy {
+ public:
+  Copy(const View& x, const View& y, const View* const* views)
+      : x_(x), y_(y), nest_(views, 2), convert_(row_converter(y.dtype, x.dtype)) {
+    stream_ = nest_.is_dense(0) && nest_.numel * size_of(y.dtype) >= kStreamBytes;
+    // The axis along which the source's elements are neighbours, where that is not the innermost.
+    for (int axis = 1; axis < nest_.rank; ++axis) {
+      if (nest_.strides[1][axis] == 1 && nest_.strides[1][0] > 1) across_ = axis;
+    }
+  }
+
+  void run() const {
+    if (across_ > 0 && nest_.sizes[0] > 1) {
+      run_transposed();
+    } else {
+      parallel_for(nest_.numel, kParallelGrain,
+                   [this](int64_t begin, int64_t end) { run_rows(begin, end); });
+    }
+  }
+
+ private:
+  char* to(int64_t offset) const { return y_.as<char>() + offset * size_of(y_.dtype); }
+  const char* from(int64_t offset) const {
+    return x_.as<const char>() + offset * size_of(x_.dtype);
+  }
+
+  void run_rows(int64_t begin, int64_t end) const {
+    Cursor cursor(nest_, begin);
+    for (int64_t position = begin; position < end;) {
+      int64_t n = nest_.row() - cursor.index[0];
+      if (n > end - position) n = end - position;
+      copy_row(cursor, n);
+      position += n;
+      cursor.advance(nest_, n);
+    }
+    if (stream_) stream_fence();
+  }
+
+  void copy_row(const Cursor& cursor, int64_t n) const {
+    const int64_t bytes = size_of(y_.dtype), stride = nest_.strides[1][0];
+    char* out = to(cursor.offset[0]);
+    const char* in = from(cursor.offset[1]);
+    if (!stream_ || n * bytes < 1024) return convert_(out, nest_.strides[0][0], in, stride, n);
+    if (y_.dtype == x_.dtype && stride == 1) return stream_bytes(out, in, n * bytes);
+    alignas(64) char block[kBlock];
+    const int64_t most = kBlock / bytes;
+    for (int64_t i = 0; i < n; i += most) {
+      const int64_t count = n - i < most ? n - i : most;
+      convert_(block, 1, in + i * stride * size_of(x_.dtype), stride, count);
+      stream_bytes(out + i * bytes, block, count * bytes);
+    }
+  }
+
+  // Square tiles of the innermost axis and the one along which the source is dense, so that the
+  // cache lines of both are used whole.
+  void run_transposed() const {
+    Nest outer = nest_;
+    const int64_t rows = nest_.sizes[across_], columns = nest_.sizes[0];
+    outer.sizes[0] = (columns + kTile - 1) / kTile;
+    outer.sizes[across_] = (rows + kTile - 1) / kTile;
+    int64_t tiles = 1;
+    for (int axis = 0; axis < outer.rank; ++axis) tiles *= outer.sizes[axis];
+    for (auto& s : outer.strides) {
+      s[0] *= kTile;
+      s[across_] *= kTile;
+    }
+    const int64_t grain = (kParallelGrain + kTile * kTile - 1) / (kTile * kTile);
+    parallel_for(tiles, grain, [&](int64_t begin, int64_t end) {
+      Cursor cursor(outer, begin);
+      for (int64_t tile = begin; tile < end; ++tile) {
+        const int64_t c = columns - cursor.index[0] * kTile;
+        const int64_t r = rows - cursor.index[across_] * kTile;
+        copy_tile(cursor, r < kTile ? r : kTile, c < kTile ? c : kTile);
+        cursor.advance(outer, 1);
+      }
+    });
+  }
+
+  void copy_tile(const Cursor& cursor, int64_t rows, int64_t columns) const {
+    const bool along = columns >= rows;  // the longer side is the inner loop
+    const int outer = along ? across_ : 0, inner = along ? 0 : across_;
+    const int64_t lines = along ? rows : columns, length = along ? columns : rows;
+    for (int64_t i = 0; i < lines; ++i) {
+      convert_(to(cursor.offset[0] + i * nest_.strides[0][outer]), nest_.strides[0][inner],
+               from(cursor.offset[1] + i * nest_.strides[1][outer]), nest_.strides[1][inner],
+               length);
+    }
+  }
+
+  const View& x_;
+  const View& y_;
+  Nest nest_;
+  RowConverter convert_;
+  bool stream_;
+  int across_ = 0;
+};
+
+}  // namespace
+
+void copy(const View& x, const View& y) {
+  if (y.numel() == 0) return;
+  const View* views[] = {&y, &x};
+  Copy(x, y, views).run();
+}
+
+void fill(const View& y, double real, int64_t integer) {
+  alignas(8) char value[8];
+  const bool floating = is_floating(y.dtype);
+  const Dtype given = floating ? Dtype::kFloat64 : Dtype::kInt64;
+  const void* source = floating ? static_cast<const void*>(&real) : &integer;
+  row_converter(y.dtype, given)(value, 1, source, 0, 1);
+  View x = y;
+  x.data = value;
+  x.shape = Shape();
+  x.strides = Strides();
+  copy(x, y);
+}
+
+}  // namespace wick::WICK_ISA

@@ -1,0 +1,18 @@
+#include "wick/kernels/elementwise_ops_activation.h"
+
+#include "wick/kernels/cpu/elementwise_loop.h"
+
+namespace wick::WICK_ISA {
+
+WICK_INSTANTIATE_DIFFERENTIABLE(fn::Relu);
+WICK_INSTANTIATE_DIFFERENTIABLE(fn::Gelu);
+WICK_INSTANTIATE_DIFFERENTIABLE(fn::GeluTanh);
+WICK_INSTANTIATE_DIFFERENTIABLE(fn::Silu);
+WICK_INSTANTIATE_DIFFERENTIABLE(fn::Hardswish);
+WICK_INSTANTIATE_DIFFERENTIABLE(fn::Hardsigmoid);
+WICK_INSTANTIATE_DIFFERENTIABLE(fn::Softplus);
+WICK_INSTANTIATE_DIFFERENTIABLE(fn::LeakyRelu);
+WICK_INSTANTIATE_DIFFERENTIABLE(fn::Elu);
+WICK_INSTANTIATE_DIFFERENTIABLE(fn::Clamp);
+
+}  // namespace wick::WICK_ISA

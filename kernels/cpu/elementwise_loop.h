@@ -1,0 +1,78 @@
+#pragma once
+
+#include "wick/kernels/cpu/simd_math.h"
+#include "wick/kernels/elementwise.h"
+#include "wick/kernels/elementwise_ops.h"
+
+// How a functor becomes a kernel on the CPU: one loop over neighbouring elements of the computing
+// type per functor. All that concerns strides, dtypes, threads and caches is in one function that
+// no functor instantiates anew.
+namespace wick::WICK_ISA {
+
+/// y[i] = f(x[0][i], ...) for i < n.
+using ElementLoop = void (*)(const void* f, void* y, const void* const* x, int64_t n);
+
+/// Walks the views, calling `loop` on pieces of them as elements of `compute`'s computing type.
+void run_elementwise(ElementLoop loop, const void* f, Dtype compute, int arity, const View& y,
+                     const View* x);
+
+template <class F, class V>
+WICK_INLINE V call_functor(const F& f, const V* x) {
+  if constexpr (F::arity == 1) {
+    return f(x[0]);
+  } else if constexpr (F::arity == 2) {
+    return f(x[0], x[1]);
+  } else {
+    return f(x[0], x[1], x[2]);
+  }
+}
+
+template <class F, class T>
+void element_loop(const void* functor, void* y, const void* const* x, int64_t n) {
+  const F f = *static_cast<const F*>(functor);
+  T* out = static_cast<T*>(y);
+  const T* in[F::arity];
+  for (int k = 0; k < F::arity; ++k) in[k] = static_cast<const T*>(x[k]);
+  if constexpr (__is_same(T, int64_t)) {
+    for (int64_t i = 0; i < n; ++i) {
+      T a[F::arity];
+      for (int k = 0; k < F::arity; ++k) a[k] = in[k][i];
+      out[i] = call_functor(f, a);
+    }
+  } else {
+    using V = Vec<T>;
+    V a[F::arity];
+    int64_t i = 0;
+    for (; i + V::size <= n; i += V::size) {
+      for (int k = 0; k < F::arity; ++k) a[k] = V::load(in[k] + i);
+      call_functor(f, a).store(out + i);
+    }
+    if (i < n) {
+      for (int k = 0; k < F::arity; ++k) a[k] = V::load_partial(in[k] + i, n - i);
+      call_functor(f, a).store_partial(out + i, n - i);
+    }
+  }
+}
+
+template <class F>
+void elementwise(const F& f, Dtype compute, const View& y, const View* x) {
+  ElementLoop loop = nullptr;
+  if (is_floating(compute)) {
+    if constexpr (F::on_floats) {
+      loop = compute == Dtype::kFloat64 ? &element_loop<F, double> : &element_loop<F, float>;
+    }
+  } else if constexpr (F::on_integers) {
+    loop = &element_loop<F, int64_t>;
+  }
+  if (loop == nullptr) unsupported_dtype(compute);
+  run_elementwise(loop, &f, compute, F::arity, y, x);
+}
+
+}  // namespace wick::WICK_ISA
+
+/// Instantiates the kernel of functor `F`.
+#define WICK_INSTANTIATE(F) template void elementwise<F>(const F&, Dtype, const View&, const View*)
+/// The same, and that of its gradient.
+#define WICK_INSTANTIATE_DIFFERENTIABLE(F) \
+  WICK_INSTANTIATE(F);                     \
+  WICK_INSTANTIATE(fn::Gradient<F>)

@@ -1,0 +1,71 @@
+#pragma once
+
+#include "wick/kernels/elementwise_ops.h"
+
+// Truth values are the numbers 0 and 1 here; results are stored as bool.
+namespace wick::fn {
+
+#define WICK_COMPARISON(Type, label, condition)     \
+  struct Type : OnNumbers<2> {                      \
+    static constexpr char name[] = label;           \
+    template <class V>                              \
+    WICK_HOST_DEVICE V operator()(V x, V y) const { \
+      return select(condition, V(1), V(0));         \
+    }                                               \
+  }
+WICK_COMPARISON(Eq, "eq", x == y);
+WICK_COMPARISON(Ne, "ne", x != y);
+WICK_COMPARISON(Lt, "lt", x < y);
+WICK_COMPARISON(Le, "le", x <= y);
+WICK_COMPARISON(Gt, "gt", x > y);
+WICK_COMPARISON(Ge, "ge", x >= y);
+WICK_COMPARISON(LogicalAnd, "logical_and", (x != V(0)) & (y != V(0)));
+WICK_COMPARISON(LogicalOr, "logical_or", (x != V(0)) | (y != V(0)));
+WICK_COMPARISON(LogicalXor, "logical_xor",
+                select(x != V(0), V(1), V(0)) != select(y != V(0), V(1), V(0)));
+#undef WICK_COMPARISON
+
+#define WICK_PREDICATE(Type, label, condition) \
+  struct Type : OnNumbers<1> {                 \
+    static constexpr char name[] = label;      \
+    template <class V>                         \
+    WICK_HOST_DEVICE V operator()(V x) const { \
+      return select(condition, V(1), V(0));    \
+    }                                          \
+  }
+WICK_PREDICATE(LogicalNot, "logical_not", x == V(0));
+WICK_PREDICATE(IsNan, "isnan", x != x);
+WICK_PREDICATE(IsFinite, "isfinite", x - x == V(0));
+WICK_PREDICATE(IsInf, "isinf", (x == x) & (x - x != V(0)));
+#undef WICK_PREDICATE
+
+#define WICK_BITWISE(Type, label, operation)                                                  \
+  struct Type : OnIntegers<2> {                                                               \
+    static constexpr char name[] = label;                                                     \
+    WICK_HOST_DEVICE int64_t operator()(int64_t x, int64_t y) const { return x operation y; } \
+  }
+WICK_BITWISE(BitwiseAnd, "bitwise_and", &);
+WICK_BITWISE(BitwiseOr, "bitwise_or", |);
+WICK_BITWISE(BitwiseXor, "bitwise_xor", ^);
+#undef WICK_BITWISE
+
+/// condition ? x : y
+struct Where : OnNumbers<3> {
+  static constexpr char name[] = "where";
+  template <class V>
+  WICK_HOST_DEVICE V operator()(V condition, V x, V y) const {
+    return select(condition != V(0), x, y);
+  }
+};
+
+/// mask ? value : x, given (x, mask).
+struct MaskedFill : OnNumbers<2> {
+  static constexpr char name[] = "masked_fill";
+  Number value;
+  template <class V>
+  WICK_HOST_DEVICE V operator()(V x, V mask) const {
+    return select(mask != V(0), value.as<V>(), x);
+  }
+};
+
+}  // namespace wick::fn
