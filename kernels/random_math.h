@@ -17,10 +17,10 @@ namespace wick {
 /// which numbers its samples from 0, repeats them.
 inline constexpr uint64_t kTensorSequences = uint64_t{1} << 63;
 
-WICK_HOST_DEVICE float fused(float a, float b, float c) { return fmaf(a, b, c); }
-WICK_HOST_DEVICE double fused(double a, double b, double c) { return fma(a, b, c); }
-WICK_HOST_DEVICE float square_root(float x) { return sqrtf(x); }
-WICK_HOST_DEVICE double square_root(double x) { return sqrt(x); }
+WICK_HOST_DEVICE float fused(float a, float b, float c) { return ::fmaf(a, b, c); }
+WICK_HOST_DEVICE double fused(double a, double b, double c) { return ::fma(a, b, c); }
+WICK_HOST_DEVICE float square_root(float x) { return ::sqrtf(x); }
+WICK_HOST_DEVICE double square_root(double x) { return ::sqrt(x); }
 
 WICK_HOST_DEVICE uint64_t join_words(uint32_t high, uint32_t low) {
   return uint64_t{high} << 32 | low;

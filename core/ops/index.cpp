@@ -1,0 +1,332 @@
+#include "wick/core/ops/index.h"
+
+#include <algorithm>
+
+#include "wick/core/apply.h"
+#include "wick/core/ops/compare.h"
+#include "wick/core/ops/elementwise.h"
+#include "wick/kernels/index.h"
+
+namespace wick {
+
+namespace {
+
+// `index` as contiguous int64; an error for other types, and on the CPU for an entry outside
+// [low, high).
+Tensor checked_index(const char* op, const Tensor& index, int64_t low, int64_t high) {
+  WICK_CHECK(index.dtype() == kInt64 || index.dtype() == kInt32, op,
+             ": indices must be int64 or int32: got ", to_string(index.dtype()));
+  const Tensor checked = index.to(kInt64).contiguous();
+  if (!checked.device().is_cpu()) return checked;
+  const int64_t* at = checked.data<int64_t>();
+  int64_t least = high - 1, most = low;
+  for (int64_t i = 0; i < checked.numel(); ++i) {
+    least = std::min(least, at[i]);
+    most = std::max(most, at[i]);
+  }
+  WICK_CHECK(checked.numel() == 0 || (least >= low && most < high), op,
+             ": index out of range: got ", least < low ? least : most, ", expected one in [", low,
+             ", ", high - 1, "]");
+  return checked;
+}
+
+// x as [outer, n, inner] around `axis`, contiguous.
+Tensor around_axis(const Tensor& x, int axis) {
+  Shape three{1, x.shape()[axis], 1};
+  for (int i = 0; i < x.rank(); ++i) {
+    if (i != axis) three[i < axis ? 0 : 2] *= x.shape()[i];
+  }
+  return x.contiguous().view(three);
+}
+
+Shape with_size(Shape shape, int axis, int64_t size) {
+  shape[axis] = size;
+  return shape;
+}
+
+// A copy of `base`, or zeros of `shape` where there is none, in the type that sums are kept in.
+Tensor to_add_to(const Tensor& base, const Shape& shape, const Tensor& like) {
+  const Dtype dtype = is_reduced(like.dtype()) ? kFloat32 : like.dtype();
+  if (!base.defined()) return zeros(shape, dtype, like.device());
+  Tensor y = empty(shape, dtype, like.device());
+  y.copy_(base);
+  return y;
+}
+
+// Negative indices select zeros, and nothing is added for them. They come from padding only.
+struct IndexSelect {
+  static constexpr OpInfo info{.name = "index_select"};
+  int64_t axis;
+  int64_t padding = -1;  // this index gets no gradient
+  static constexpr auto fields =
+      std::tuple{field("axis", &IndexSelect::axis), field("padding", &IndexSelect::padding)};
+
+  Tensor forward(Saved& saved, const Tensor& x, const Tensor& index) const {
+    saved.save(index);
+    const int a = static_cast<int>(axis);
+    Tensor y = empty(with_size(x.shape(), a, index.numel()), x.dtype(), x.device());
+    WICK_DISPATCH(x.device(),
+                  index_select(around_axis(x, a).view_for_kernel(), index.view_for_kernel(),
+                               around_axis(y, a).view_for_kernel()));
+    return y;
+  }
+  Gradients backward(const Saved& saved, const Tensor& dy) const;
+};
+
+// x may be undefined, which stands for zeros.
+struct IndexAdd {
+  static constexpr OpInfo info{.name = "index_add"};
+  int64_t axis;
+  Shape shape;
+  static constexpr auto fields =
+      std::tuple{field("axis", &IndexAdd::axis), field("shape", &IndexAdd::shape)};
+
+  Tensor forward(Saved& saved, const Tensor& x, const Tensor& index, const Tensor& source) const {
+    saved.save(index);
+    const int a = static_cast<int>(axis);
+    const Tensor y = to_add_to(x, shape, source);
+    const Tensor from = around_axis(source.to(y.dtype()), a);
+    WICK_DISPATCH(y.device(), index_add(around_axis(y, a).view_for_kernel(),
+                                        index.view_for_kernel(), from.view_for_kernel()));
+    return y.to(source.dtype());
+  }
+  Gradients backward(const Saved& saved, const Tensor& dy) const {
+    return {dy, {}, apply(IndexSelect{axis}, dy, saved[0])};
+  }
+};
+
+Gradients IndexSelect::backward(const Saved& saved, const Tensor& dy) const {
+  Tensor index = saved[0];
+  if (padding >= 0) index = index.masked_fill(eq(index, padding), -1);
+  return {apply(IndexAdd{axis, saved.input(0).shape}, Tensor(), index, dy), {}};
+}
+
+struct Gather {
+  static constexpr OpInfo info{.name = "gather"};
+  int64_t axis;
+  static constexpr auto fields = std::tuple{field("axis", &Gather::axis)};
+
+  Tensor forward(Saved& saved, const Tensor& x, const Tensor& index) const {
+    saved.save(index);
+    Tensor y = empty(index.shape(), x.dtype(), x.device());
+    WICK_DISPATCH(x.device(), gather(x.view_for_kernel(), index.view_for_kernel(),
+                                     y.view_for_kernel(), static_cast<int>(axis)));
+    return y;
+  }
+  Gradients backward(const Saved& saved, const Tensor& dy) const;
+};
+
+// x may be undefined, which stands for zeros.
+struct ScatterAdd {
+  static constexpr OpInfo info{.name = "scatter_add",
+                               .autocast = {Autocast::kPromote, Autocast::kAsIs}};
+  int64_t axis;
+  Shape shape;
+  static constexpr auto fields =
+      std::tuple{field("axis", &ScatterAdd::axis), field("shape", &ScatterAdd::shape)};
+
+  Tensor forward(Saved& saved, const Tensor& x, const Tensor& index, const Tensor& source) const {
+    saved.save(index);
+    const Tensor y = to_add_to(x, shape, source);
+    WICK_DISPATCH(y.device(),
+                  scatter_add(y.view_for_kernel(), index.view_for_kernel(),
+                              source.to(y.dtype()).view_for_kernel(), static_cast<int>(axis)));
+    return y.to(source.dtype());
+  }
+  Gradients backward(const Saved& saved, const Tensor& dy) const {
+    return {dy, {}, apply(Gather{axis}, dy, saved[0])};
+  }
+};
+
+Gradients Gather::backward(const Saved& saved, const Tensor& dy) const {
+  return {apply(ScatterAdd{axis, saved.input(0).shape}, Tensor(), saved[0], dy), {}};
+}
+
+struct Scatter {
+  static constexpr OpInfo info{.name = "scatter"};
+  int64_t axis;
+  static constexpr auto fields = std::tuple{field("axis", &Scatter::axis)};
+
+  Tensor forward(Saved& saved, const Tensor& x, const Tensor& index, const Tensor& source) const {
+    saved.save(index);
+    const Tensor y = x.clone(MemoryFormat::kContiguous);
+    WICK_DISPATCH(x.device(), scatter(y.view_for_kernel(), index.view_for_kernel(),
+                                      source.view_for_kernel(), static_cast<int>(axis)));
+    return y;
+  }
+  Gradients backward(const Saved& saved, const Tensor& dy) const {
+    const Tensor index = saved[0];
+    const Tensor none = zeros(index.shape(), dy.dtype(), dy.device());
+    return {apply(*this, dy, index, none), {}, apply(Gather{axis}, dy, index)};
+  }
+};
+
+struct Nonzero {
+  static constexpr OpInfo info{.name = "nonzero", .differentiable = false};
+
+  Tensor forward(Saved&, const Tensor& x) const {
+    const Tensor mask = x.to(kBool).contiguous();
+    const Tensor count = empty({1}, kInt64, x.device());
+    WICK_DISPATCH(x.device(), count_nonzero(mask.view_for_kernel(), count.view_for_kernel()));
+    Tensor y = empty({count.item<int64_t>(), x.rank()}, kInt64, x.device());
+    WICK_DISPATCH(x.device(), nonzero(mask.view_for_kernel(), y.view_for_kernel()));
+    return y;
+  }
+};
+
+// Checks the shapes of gather (no source) and scatter; rank 0 counts as one axis.
+void check_along(const char* op, const Tensor& x, int axis, const Tensor& index,
+                 const Tensor& source) {
+  bool fits = index.rank() == x.rank();
+  for (int i = 0; fits && i < x.rank(); ++i) {
+    fits = i == axis || index.shape()[i] <= x.shape()[i];
+  }
+  WICK_CHECK(fits || index.numel() == 0, op, ": index does not fit: got index ", index.shape(),
+             " for a tensor of shape ", x.shape(), ", expected as many axes and, but for axis ",
+             axis, ", no larger sizes");
+  if (!source.defined()) return;
+  fits = source.rank() == index.rank();
+  for (int i = 0; fits && i < x.rank(); ++i) fits = index.shape()[i] <= source.shape()[i];
+  WICK_CHECK(fits, op, ": index does not fit: got index ", index.shape(), " for a source of shape ",
+             source.shape());
+  WICK_CHECK(source.dtype() == x.dtype(), op, ": dtypes differ: got ", to_string(x.dtype()),
+             " and ", to_string(source.dtype()));
+}
+
+Tensor scatter_with(const char* op, const Tensor& x, int64_t axis, const Tensor& index,
+                    const Tensor& source, bool add) {
+  if (x.rank() == 0 && index.rank() == 0 && source.rank() == 0) {
+    const Tensor one =
+        scatter_with(op, x.reshape({1}), axis, index.reshape({1}), source.reshape({1}), add);
+    return one.reshape({});
+  }
+  const int a = wrap_axis(op, axis, x.rank());
+  check_along(op, x, a, index, source);
+  if (index.numel() == 0) return x.clone();
+  const Tensor checked = checked_index(op, index, 0, x.shape()[a]);
+  Tensor part = source;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (index.shape()[i] < part.shape()[i]) part = part.narrow(i, 0, index.shape()[i]);
+  }
+  if (add) return apply(ScatterAdd{a, x.shape()}, x, checked, part);
+  return apply(Scatter{a}, x, checked, part);
+}
+
+}  // namespace
+
+Tensor index_select(const Tensor& x, int64_t axis, const Tensor& index) {
+  WICK_CHECK(index.rank() <= 1, "index_select: index needs one axis: got shape ", index.shape());
+  if (x.rank() == 0) return index_select(x.reshape({1}), axis, index).reshape({});
+  const int a = wrap_axis("index_select", axis, x.rank());
+  return apply(IndexSelect{a}, x,
+               checked_index("index_select", index, 0, x.shape()[a]).reshape({-1}));
+}
+
+Tensor index_add(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source) {
+  WICK_CHECK(x.rank() > 0 && index.rank() <= 1,
+             "index_add: index needs one axis, x at least one: ", "got shapes ", index.shape(),
+             " and ", x.shape());
+  const int a = wrap_axis("index_add", axis, x.rank());
+  const Shape expected = with_size(x.shape(), a, index.numel());
+  WICK_CHECK(source.shape() == expected, "index_add: got source ", source.shape(), ", expected ",
+             expected);
+  WICK_CHECK(source.dtype() == x.dtype(), "index_add: dtypes differ: got ", to_string(x.dtype()),
+             " and ", to_string(source.dtype()));
+  const Tensor checked = checked_index("index_add", index, 0, x.shape()[a]).reshape({-1});
+  return apply(IndexAdd{a, x.shape()}, x, checked, source);
+}
+
+Tensor gather(const Tensor& x, int64_t axis, const Tensor& index) {
+  if (x.rank() == 0 && index.rank() == 0) {
+    return gather(x.reshape({1}), axis, index.reshape({1})).reshape({});
+  }
+  const int a = wrap_axis("gather", axis, x.rank());
+  check_along("gather", x, a, index, {});
+  return apply(Gather{a}, x,
+               checked_index("gather", index, 0, index.numel() == 0 ? 1 : x.shape()[a]));
+}
+
+Tensor scatter(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source) {
+  return scatter_with("scatter", x, axis, index, source, false);
+}
+Tensor scatter_add(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source) {
+  WICK_CHECK(x.dtype() != kBool, "scatter_add: bool tensors cannot be added");
+  return scatter_with("scatter_add", x, axis, index, source, true);
+}
+
+Tensor take_along_axis(const Tensor& x, const Tensor& index, int64_t axis) {
+  WICK_CHECK(index.rank() == x.rank(), "take_along_axis: got index ", index.shape(),
+             " for a tensor of shape ", x.shape(), ", expected as many axes");
+  const int a = wrap_axis("take_along_axis", axis, x.rank());
+  if (x.rank() == 0) return gather(x, 0, index);
+  const Shape others = broadcast_shapes("take_along_axis", with_size(x.shape(), a, 1),
+                                        with_size(index.shape(), a, 1));
+  return gather(x.expand(with_size(others, a, x.shape()[a])), a,
+                index.expand(with_size(others, a, index.shape()[a])));
+}
+
+Tensor embedding(const Tensor& weight, const Tensor& index, std::optional<int64_t> padding_idx) {
+  WICK_CHECK(weight.rank() == 2, "embedding: weight needs 2 axes: got shape ", weight.shape());
+  const int64_t rows = weight.shape()[0];
+  int64_t padding = -1;
+  if (padding_idx) {
+    WICK_CHECK(*padding_idx >= -rows && *padding_idx < rows,
+               "embedding: padding_idx out of range: got ", *padding_idx, ", expected one in [",
+               -rows, ", ", rows - 1, "]");
+    padding = *padding_idx < 0 ? *padding_idx + rows : *padding_idx;
+  }
+  Shape shape = index.shape();
+  shape.push_back(weight.shape()[1]);
+  const Tensor flat = checked_index("embedding", index, 0, rows).reshape({index.numel()});
+  return apply(IndexSelect{0, padding}, weight, flat).reshape(shape);
+}
+
+Tensor nonzero(const Tensor& x) { return apply(Nonzero{}, x); }
+
+Tensor masked_select(const Tensor& x, const Tensor& mask) {
+  WICK_CHECK(mask.dtype() == kBool, "masked_select: mask must be bool: got ",
+             to_string(mask.dtype()));
+  const Shape shape = broadcast_shapes("masked_select", x.shape(), mask.shape());
+  const Tensor where = nonzero(mask.expand(shape).reshape({shape.numel()})).reshape({-1});
+  return apply(IndexSelect{0}, x.expand(shape).reshape({shape.numel()}), where);
+}
+
+Tensor one_hot(const Tensor& index, int64_t classes) {
+  WICK_CHECK(classes >= 0 || index.numel() > 0, "one_hot: the number of classes is unknown");
+  const int64_t count = classes >= 0 ? classes : index.amax().item<int64_t>() + 1;
+  const Tensor at = checked_index("one_hot", index, 0, count).unsqueeze(-1);
+  Shape shape = index.shape();
+  shape.push_back(count);
+  return scatter(zeros(shape, kInt64, index.device()), -1, at,
+                 ones(at.shape(), kInt64, index.device()));
+}
+
+Tensor Tensor::operator[](const Tensor& index) const {
+  const bool by_mask = index.dtype() == kBool;
+  const int used = by_mask ? index.rank() : 1;
+  bool fits = used <= rank();
+  for (int i = 0; by_mask && fits && i < used; ++i) fits = index.shape()[i] == shape()[i];
+  WICK_CHECK(fits, "index: got ", to_string(index.dtype()), " indices of shape ", index.shape(),
+             " for a tensor of shape ", shape());
+  Shape rows, result;
+  if (by_mask) {
+    rows.push_back(index.numel());
+  } else {
+    rows.push_back(shape()[0]);
+    result = index.shape();
+  }
+  for (int i = used; i < rank(); ++i) {
+    rows.push_back(shape()[i]);
+    if (!by_mask) result.push_back(shape()[i]);
+  }
+  if (by_mask) {
+    const Tensor where = nonzero(index.reshape({index.numel()})).reshape({-1});
+    return apply(IndexSelect{0}, reshape(rows), where);
+  }
+  const int64_t n = shape()[0];
+  Tensor at = checked_index("index", index, -n, n).reshape({index.numel()});
+  at = where(at < 0, at + n, at);
+  return apply(IndexSelect{0}, *this, at).reshape(result);
+}
+
+}  // namespace wick

@@ -1,0 +1,202 @@
+#include "wick/core/ops/random.h"
+
+#include "wick/core/apply.h"
+#include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/sort.h"
+#include "wick/kernels/random.h"
+
+namespace wick {
+
+namespace {
+
+RandomKey draw(Generator* generator, Device device) {
+  return (generator != nullptr ? *generator : default_generator(device)).next();
+}
+
+void check_floating(const char* op, Dtype dtype) {
+  WICK_CHECK(is_floating(dtype), op, ": needs a floating dtype: got ", to_string(dtype));
+}
+
+// Lets `fill` write the elements of x in row-major order, whatever its strides.
+template <class Fill>
+Tensor fill_in_order(const Tensor& x, const Fill& fill) {
+  if (x.is_contiguous()) {
+    fill(x.view_for_kernel());
+  } else {
+    const Tensor dense = empty(x.shape(), x.dtype(), x.device());
+    fill(dense.view_for_kernel());
+    x.copy_(dense);
+  }
+  return x;
+}
+
+struct Uniform {
+  static constexpr OpInfo info{.name = "uniform_", .mutates = 1};
+  double low, high;
+  uint64_t seed, offset;
+  static constexpr auto fields =
+      std::tuple{field("low", &Uniform::low), field("high", &Uniform::high),
+                 field("seed", &Uniform::seed), field("offset", &Uniform::offset)};
+
+  Tensor forward(Saved&, const Tensor& x) const {
+    return fill_in_order(x, [&](const View& y) {
+      WICK_DISPATCH(y.device, random_uniform(y, RandomKey{seed, offset}, low, high));
+    });
+  }
+  Gradients backward(const Saved&, const Tensor&) const { return {Tensor()}; }
+};
+
+struct Normal {
+  static constexpr OpInfo info{.name = "normal_", .mutates = 1};
+  double mean, stddev;
+  uint64_t seed, offset;
+  static constexpr auto fields =
+      std::tuple{field("mean", &Normal::mean), field("stddev", &Normal::stddev),
+                 field("seed", &Normal::seed), field("offset", &Normal::offset)};
+
+  Tensor forward(Saved&, const Tensor& x) const {
+    return fill_in_order(x, [&](const View& y) {
+      WICK_DISPATCH(y.device, random_normal(y, RandomKey{seed, offset}, mean, stddev));
+    });
+  }
+  Gradients backward(const Saved&, const Tensor&) const { return {Tensor()}; }
+};
+
+struct Integers {
+  static constexpr OpInfo info{.name = "randint_", .mutates = 1, .differentiable = false};
+  int64_t low;
+  uint64_t range;  // 0 stands for 2^64
+  uint64_t seed, offset;
+  static constexpr auto fields =
+      std::tuple{field("low", &Integers::low), field("range", &Integers::range),
+                 field("seed", &Integers::seed), field("offset", &Integers::offset)};
+
+  Tensor forward(Saved&, const Tensor& x) const {
+    return fill_in_order(x, [&](const View& y) {
+      WICK_DISPATCH(y.device, random_integers(y, RandomKey{seed, offset}, low, range));
+    });
+  }
+};
+
+struct Bernoulli {
+  static constexpr OpInfo info{.name = "bernoulli", .differentiable = false};
+  uint64_t seed, offset;
+  static constexpr auto fields =
+      std::tuple{field("seed", &Bernoulli::seed), field("offset", &Bernoulli::offset)};
+
+  Tensor forward(Saved&, const Tensor& p) const {
+    const Tensor chance = p.contiguous();
+    Tensor y = empty(p.shape(), p.dtype(), p.device());
+    WICK_DISPATCH(p.device(), random_bernoulli(chance.view_for_kernel(), y.view_for_kernel(),
+                                               RandomKey{seed, offset}));
+    return y;
+  }
+};
+
+// A linear map that is its own transpose: backward applies the same op.
+struct Dropout {
+  static constexpr OpInfo info{.name = "dropout"};
+  double p;
+  uint64_t seed, offset;
+  bool channels_last;  // the order in memory, in which elements take their random numbers
+  static constexpr auto fields = std::tuple{field("p", &Dropout::p), field("seed", &Dropout::seed),
+                                            field("offset", &Dropout::offset),
+                                            field("channels_last", &Dropout::channels_last)};
+
+  Tensor forward(Saved&, const Tensor& x) const {
+    const auto format = channels_last ? MemoryFormat::kChannelsLast : MemoryFormat::kContiguous;
+    Tensor y = empty(x.shape(), x.dtype(), x.device(), format);
+    if (p == 1) {
+      y.zero_();
+    } else {
+      const Tensor from = x.contiguous(format);
+      WICK_DISPATCH(x.device(), dropout(from.view_for_kernel(), y.view_for_kernel(),
+                                        RandomKey{seed, offset}, p));
+    }
+    return y;
+  }
+  Gradients backward(const Saved&, const Tensor& dy) const { return {apply(*this, dy)}; }
+};
+
+Tensor uniform(const Tensor& x, double low, double high, Generator* generator) {
+  check_floating("uniform", x.dtype());
+  WICK_CHECK(low <= high, "uniform: got low ", low, " above high ", high);
+  const RandomKey key = draw(generator, x.device());
+  return apply(Uniform{low, high, key.seed, key.offset}, x);
+}
+
+Tensor normal(const Tensor& x, double mean, double stddev, Generator* generator) {
+  check_floating("normal", x.dtype());
+  WICK_CHECK(stddev >= 0, "normal: negative standard deviation: got ", stddev);
+  const RandomKey key = draw(generator, x.device());
+  return apply(Normal{mean, stddev, key.seed, key.offset}, x);
+}
+
+Tensor integers(int64_t low, uint64_t range, const Shape& shape, Device device,
+                Generator* generator) {
+  const RandomKey key = draw(generator, device);
+  return apply(Integers{low, range, key.seed, key.offset}, empty(shape, kInt64, device));
+}
+
+void check_dropout(const char* op, const Tensor& x, double p) {
+  check_floating(op, x.dtype());
+  WICK_CHECK(p >= 0 && p <= 1, op, ": probability out of range: got ", p, ", expected 0 to 1");
+}
+
+}  // namespace
+
+const Tensor& Tensor::uniform_(double low, double high) const {
+  uniform(*this, low, high, nullptr);
+  return *this;
+}
+
+const Tensor& Tensor::normal_(double mean, double stddev) const {
+  normal(*this, mean, stddev, nullptr);
+  return *this;
+}
+
+Tensor rand(const Shape& shape, Dtype dtype, Device device, Generator* generator) {
+  return uniform(empty(shape, dtype, device), 0, 1, generator);
+}
+
+Tensor randn(const Shape& shape, Dtype dtype, Device device, Generator* generator) {
+  return normal(empty(shape, dtype, device), 0, 1, generator);
+}
+
+Tensor randint(int64_t low, int64_t high, const Shape& shape, Dtype dtype, Device device,
+               Generator* generator) {
+  WICK_CHECK(low < high, "randint: no integer in [", low, ", ", high, ")");
+  const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+  return integers(low, range, shape, device, generator).to(dtype);
+}
+
+Tensor randperm(int64_t n, Dtype dtype, Device device, Generator* generator) {
+  WICK_CHECK(n >= 0, "randperm: negative number: got ", n);
+  return argsort(integers(0, 0, {n}, device, generator), 0).to(dtype);
+}
+
+Tensor bernoulli(const Tensor& p, Generator* generator) {
+  check_floating("bernoulli", p.dtype());
+  const RandomKey key = draw(generator, p.device());
+  return apply(Bernoulli{key.seed, key.offset}, p);
+}
+
+Tensor dropout(const Tensor& x, double p, bool training, Generator* generator) {
+  check_dropout("dropout", x, p);
+  if (!training || p == 0) return x;
+  const RandomKey key = draw(generator, x.device());
+  const bool channels_last = !x.is_contiguous() && x.is_contiguous(MemoryFormat::kChannelsLast);
+  return apply(Dropout{p, key.seed, key.offset, channels_last}, x);
+}
+
+Tensor dropout2d(const Tensor& x, double p, bool training, Generator* generator) {
+  check_dropout("dropout2d", x, p);
+  WICK_CHECK(x.rank() >= 2, "dropout2d: needs [N, C, ...]: got shape ", x.shape());
+  if (!training || p == 0) return x;
+  Shape channels = Shape::filled(x.rank(), 1);
+  channels[0] = x.shape()[0];
+  channels[1] = x.shape()[1];
+  return mul(x, dropout(ones(channels, x.dtype(), x.device()), p, true, generator));
+}
+
+}  // namespace wick
