@@ -1,0 +1,26 @@
+#pragma once
+
+#include <vector>
+
+#include "wick/core/base/device.h"
+#include "wick/core/base/workspace.h"
+
+namespace wick {
+
+/// Scratch memory from a device's caching allocator, given back when this goes out of scope.
+class AllocatorWorkspace final : public Workspace {
+ public:
+  explicit AllocatorWorkspace(Device device) : device_(device) {}
+  ~AllocatorWorkspace();
+  AllocatorWorkspace(const AllocatorWorkspace&) = delete;
+  AllocatorWorkspace& operator=(const AllocatorWorkspace&) = delete;
+
+  void* allocate(size_t bytes) override;
+  void release(void* block) override;
+
+ private:
+  Device device_;
+  std::vector<void*> blocks_;
+};
+
+}  // namespace wick

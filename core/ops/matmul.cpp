@@ -1,0 +1,149 @@
+#include "wick/core/ops/matmul.h"
+
+#include "wick/core/apply.h"
+#include "wick/core/memory/workspace.h"
+#include "wick/core/ops/compute_dtype.h"
+#include "wick/kernels/matmul.h"
+
+namespace wick {
+
+namespace {
+
+constexpr AutocastPolicy kLower{.cuda = Autocast::kLower, .cpu = Autocast::kLower};
+
+void check_dtypes(const char* op, const Tensor& a, const Tensor& b) {
+  WICK_CHECK(a.dtype() == b.dtype(), op, ": dtypes differ: got ", to_string(a.dtype()), " and ",
+             to_string(b.dtype()));
+}
+
+// Kernels want one of the last two strides to be 1 and the other to step over it.
+Tensor with_kernel_strides(const Tensor& x) {
+  const int rank = x.rank();
+  const int64_t rows = x.size(-2), columns = x.size(-1);
+  const int64_t row = x.strides()[rank - 2], column = x.strides()[rank - 1];
+  const bool by_rows = (column == 1 || columns <= 1) && (rows <= 1 || row >= columns);
+  const bool by_columns = (row == 1 || rows <= 1) && (columns <= 1 || column >= rows);
+  return by_rows || by_columns ? x : x.contiguous();
+}
+
+// Multiplies on views; `bias` may be undefined. All of one dtype.
+Tensor multiply(const Tensor& a, const Tensor& b, const Tensor& bias, const Shape& shape) {
+  if (computes_in_float32(a.device(), a.dtype())) {
+    const Tensor wide_bias = bias.defined() ? bias.to(kFloat32) : bias;
+    return multiply(a.to(kFloat32), b.to(kFloat32), wide_bias, shape).to(a.dtype());
+  }
+  Tensor y = empty(shape, a.dtype(), a.device());
+  if (y.numel() == 0) return y;
+  const Tensor ka = with_kernel_strides(a), kb = with_kernel_strides(b);
+  const Tensor kbias = bias.defined() ? bias.contiguous() : bias;
+  const View bias_view = kbias.defined() ? kbias.view_for_kernel() : View{};
+  AllocatorWorkspace workspace(y.device());
+  WICK_DISPATCH(y.device(), matmul(ka.view_for_kernel(), kb.view_for_kernel(), bias_view,
+                                   y.view_for_kernel(), workspace));
+  return y;
+}
+
+Shape with_last_two(Shape batch, int64_t rows, int64_t columns) {
+  batch.push_back(rows);
+  batch.push_back(columns);
+  return batch;
+}
+
+struct MatMul {
+  static constexpr OpInfo info{.name = "matmul", .autocast = kLower, .broadcasts = true};
+
+  // Ranks are 2 or more.
+  Tensor forward(Saved& saved, const Tensor& a, const Tensor& b) const {
+    check_dtypes("matmul", a, b);
+    WICK_CHECK(a.dtype() != kBool, "matmul: bool is not supported: convert to int64 or float32");
+    saved.save(a, b);
+    Shape batch_a = a.shape(), batch_b = b.shape();
+    for (Shape* shape : {&batch_a, &batch_b}) {
+      shape->erase(shape->rank() - 1);
+      shape->erase(shape->rank() - 1);
+    }
+    const Shape batch = broadcast_shapes("matmul", batch_a, batch_b);
+    const int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1);
+    return multiply(a.expand(with_last_two(batch, m, k)), b.expand(with_last_two(batch, k, n)), {},
+                    with_last_two(batch, m, n));
+  }
+
+  Gradients backward(const Saved& saved, const Tensor& dy) const {
+    Gradients grads(2);
+    if (saved.needs(0)) grads[0] = matmul(dy, saved[1].transpose(-2, -1));
+    if (saved.needs(1)) grads[1] = matmul(saved[0].transpose(-2, -1), dy);
+    return grads;
+  }
+
+  double flops(std::span<const Tensor> inputs, const Tensor& y) const {
+    return 2.0 * static_cast<double>(y.numel()) * static_cast<double>(inputs[0].size(-1));
+  }
+};
+
+struct Linear {
+  static constexpr OpInfo info{.name = "linear", .autocast = kLower};
+
+  Tensor forward(Saved& saved, const Tensor& x, const Tensor& weight, const Tensor& bias) const {
+    check_dtypes("linear", x, weight);
+    if (bias.defined()) check_dtypes("linear", x, bias);
+    WICK_CHECK(is_floating(x.dtype()), "linear: needs a floating dtype: got ",
+               to_string(x.dtype()));
+    saved.save(x, weight);
+    const int64_t k = weight.size(1), n = weight.size(0);
+    int64_t rows = 1;
+    for (int axis = 0; axis + 1 < x.rank(); ++axis) rows *= x.shape()[axis];
+    const Tensor y = multiply(x.reshape({rows, k}), weight.t(), bias, {rows, n});
+    Shape shape = x.shape();
+    shape[x.rank() - 1] = n;
+    return y.reshape(shape);
+  }
+
+  Gradients backward(const Saved& saved, const Tensor& dy) const {
+    Gradients grads(3);
+    const Tensor x = saved[0], weight = saved[1];
+    const int64_t k = weight.size(1), n = weight.size(0), rows = n == 0 ? 0 : dy.numel() / n;
+    if (saved.needs(0)) grads[0] = matmul(dy, weight);
+    if (saved.needs(1)) grads[1] = matmul(dy.reshape({rows, n}).t(), x.reshape({rows, k}));
+    if (saved.needs(2)) grads[2] = dy.reshape({rows, n}).sum({0});
+    return grads;
+  }
+
+  double flops(std::span<const Tensor> inputs, const Tensor& y) const {
+    return 2.0 * static_cast<double>(y.numel()) * static_cast<double>(inputs[1].size(1));
+  }
+};
+
+}  // namespace
+
+Tensor matmul(const Tensor& a, const Tensor& b) {
+  WICK_CHECK(a.rank() >= 1 && b.rank() >= 1,
+             "matmul: inputs need 1 axis or more: got shapes ", a.shape(), " and ", b.shape());
+  WICK_CHECK(a.size(-1) == b.size(b.rank() == 1 ? 0 : -2), "matmul: inner sizes differ: got ",
+             a.shape(), " x ", b.shape());
+  if (a.rank() == 1) return matmul(a.unsqueeze(0), b).squeeze(b.rank() == 1 ? 0 : -2);
+  if (b.rank() == 1) return matmul(a, b.unsqueeze(1)).squeeze(-1);
+  if (a.rank() > 2 && b.rank() == 2) {  // one tall matrix instead of a batch of them
+    Shape shape = a.shape();
+    const int64_t k = a.size(-1);
+    shape[a.rank() - 1] = b.size(1);
+    int64_t rows = 1;
+    for (int axis = 0; axis + 1 < a.rank(); ++axis) rows *= a.shape()[axis];
+    return apply(MatMul{}, a.reshape({rows, k}), b).reshape(shape);
+  }
+  return apply(MatMul{}, a, b);
+}
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  WICK_CHECK(weight.rank() == 2, "linear: weight needs 2 axes: got shape ", weight.shape());
+  WICK_CHECK(x.rank() >= 1 && x.size(-1) == weight.size(1), "linear: features differ: got x ",
+             x.shape(), " and weight ", weight.shape());
+  if (bias.defined()) {
+    WICK_CHECK(bias.rank() == 1 && bias.size(0) == weight.size(0), "linear: bias has shape ",
+               bias.shape(), ", expected [", weight.size(0), "]");
+  }
+  return apply(Linear{}, x, weight, bias);
+}
+
+Tensor Tensor::matmul(const Tensor& other) const { return wick::matmul(*this, other); }
+
+}  // namespace wick

@@ -1,0 +1,51 @@
+#pragma once
+
+#include "wick/core/base/workspace.h"
+#include "wick/kernels/declare.h"
+
+namespace wick {
+
+enum class ConvDirection : uint8_t { kForward, kBackwardData, kBackwardWeights };
+
+enum class ConvAlgorithm : uint8_t {
+  kDirect,    // on channels-last tensors as they are
+  kWinograd,  // float32, 3x3, stride 1: a quarter of the multiplications
+  kIm2col,    // patches copied side by side, then matrix multiplication: every case
+};
+inline constexpr int kConvAlgorithms = 3;
+
+struct Conv2dParams {
+  int64_t stride[2] = {1, 1};
+  int64_t padding[2] = {0, 0};
+  int64_t dilation[2] = {1, 1};
+  int64_t groups = 1;
+};
+
+/// A convolution without its data. x: [N, C, H, W], weight: [K, C / groups, R, S], y: [N, K, P, Q].
+struct Conv2dProblem {
+  ConvDirection direction = ConvDirection::kForward;
+  Dtype dtype = Dtype::kFloat32;
+  Shape x, weight, y;
+  Conv2dParams params;
+};
+
+// All tensors are dense and channels-last (weights too: stored K, R, S, C) and not empty, of one
+// dtype: float64, float32, bfloat16 (with AVX-512).
+
+// Algorithms that compute `problem`; first the one that a fixed rule prefers. Room for
+// kConvAlgorithms.
+WICK_LIBRARY_KERNEL(conv2d_algorithms,
+                    (const Conv2dProblem& problem, ConvAlgorithm* algorithms, int* count));
+
+// The kernels take only algorithms that conv2d_algorithms lists. bias, dbias: [K] or undefined.
+WICK_LIBRARY_KERNEL(conv2d_forward,
+                    (const View& x, const View& weight, const View& bias, const View& y,
+                     const Conv2dParams& params, ConvAlgorithm algorithm, Workspace& workspace));
+WICK_LIBRARY_KERNEL(conv2d_backward_data,
+                    (const View& dy, const View& weight, const View& dx,
+                     const Conv2dParams& params, ConvAlgorithm algorithm, Workspace& workspace));
+WICK_LIBRARY_KERNEL(conv2d_backward_weights,
+                    (const View& x, const View& dy, const View& dweight, const View& dbias,
+                     const Conv2dParams& params, ConvAlgorithm algorithm, Workspace& workspace));
+
+}  // namespace wick

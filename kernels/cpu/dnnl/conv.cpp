@@ -1,0 +1,273 @@
+#include "wick/kernels/conv.h"
+
+#include "wick/core/base/parallel.h"
+#include "wick/kernels/cpu/dnnl/execution.h"
+#include "wick/kernels/cpu/dnnl/im2col.h"
+
+namespace wick::cpu {
+
+namespace {
+
+using dnnl::algorithm;
+using dnnl::memory;
+using Forward = dnnl::convolution_forward;
+using BackwardData = dnnl::convolution_backward_data;
+using BackwardWeights = dnnl::convolution_backward_weights;
+
+// oneDNN's description of a problem, its tensors as the caller stores them.
+struct Described {
+  MemoryDesc x, weight, y, bias;
+  memory::dims stride, dilation, padding;
+
+  Described(const Conv2dProblem& problem, bool with_bias) {
+    const DataType type = dnnl_type(problem.dtype);
+    const Shape& w = problem.weight;
+    const Conv2dParams& p = problem.params;
+    x = channels_last(problem.x, type);
+    y = channels_last(problem.y, type);
+    if (p.groups == 1) {
+      weight = channels_last(w, type);
+    } else {
+      const int64_t k = w[0] / p.groups;
+      weight = MemoryDesc({p.groups, k, w[1], w[2], w[3]}, type,
+                          {k * w[1] * w[2] * w[3], w[1] * w[2] * w[3], 1, w[1] * w[3], w[1]});
+    }
+    if (with_bias) bias = MemoryDesc({w[0]}, type, {1});
+    stride = {p.stride[0], p.stride[1]};
+    dilation = {p.dilation[0] - 1, p.dilation[1] - 1};
+    padding = {p.padding[0], p.padding[1]};
+  }
+
+  static MemoryDesc channels_last(const Shape& s, DataType type) {
+    return MemoryDesc({s[0], s[1], s[2], s[3]}, type,
+                      {s[1] * s[2] * s[3], 1, s[1] * s[3], s[1]});
+  }
+};
+
+MemoryDesc any(const MemoryDesc& desc) {
+  return MemoryDesc(desc.dims(), desc.data_type(), memory::format_tag::any);
+}
+
+// Primitive descriptors of the library's algorithms. `direct` takes activations as they are;
+// Winograd wants blocked ones. Both want the weights in blocks of their own.
+struct Descriptors {
+  Described d;
+  algorithm kind;
+  MemoryDesc x, y, weight;
+
+  Descriptors(const Conv2dProblem& problem, ConvAlgorithm chosen, bool with_bias)
+      : d(problem, with_bias) {
+    const bool winograd = chosen == ConvAlgorithm::kWinograd;
+    kind = winograd ? algorithm::convolution_winograd : algorithm::convolution_direct;
+    x = winograd ? any(d.x) : d.x;
+    y = winograd ? any(d.y) : d.y;
+    weight = any(d.weight);
+  }
+
+  Forward::primitive_desc forward() const {
+    const auto make = [&](dnnl::prop_kind use) {
+      if (d.bias.data.ndims == 0) {
+        return Forward::desc(use, kind, x, weight, y, d.stride, d.dilation, d.padding, d.padding);
+      }
+      return Forward::desc(use, kind, x, weight, d.bias, y, d.stride, d.dilation, d.padding,
+                           d.padding);
+    };
+    return Forward::primitive_desc(make(dnnl::prop_kind::forward_training), user_scratchpad(),
+                                   dnnl_engine());
+  }
+  BackwardData::primitive_desc backward_data() const {
+    const BackwardData::desc desc(kind, x, weight, y, d.stride, d.dilation, d.padding, d.padding);
+    return BackwardData::primitive_desc(desc, user_scratchpad(), dnnl_engine(), forward());
+  }
+  BackwardWeights::primitive_desc backward_weights() const {
+    const auto make = [&] {
+      if (d.bias.data.ndims == 0) {
+        return BackwardWeights::desc(kind, x, weight, y, d.stride, d.dilation, d.padding,
+                                     d.padding);
+      }
+      return BackwardWeights::desc(kind, x, weight, d.bias, y, d.stride, d.dilation, d.padding,
+                                   d.padding);
+    };
+    return BackwardWeights::primitive_desc(make(), user_scratchpad(), dnnl_engine(), forward());
+  }
+};
+
+PrimitiveKey key_of(const Conv2dProblem& problem, int64_t variant) {
+  const Conv2dParams& p = problem.params;
+  PrimitiveKey key(problem.direction, problem.dtype, variant, num_threads(), p.stride[0],
+                   p.stride[1], p.padding[0], p.padding[1], p.dilation[0], p.dilation[1], p.groups);
+  key.add(problem.x);
+  key.add(problem.weight);
+  key.add(problem.y);
+  return key;
+}
+
+// Whether oneDNN has fast code for `problem` by `chosen`.
+bool library_has(const Conv2dProblem& problem, ConvAlgorithm chosen) {
+  try {
+    const Descriptors descriptors(problem, chosen, false);
+    switch (problem.direction) {
+      case ConvDirection::kForward: return !is_reference(descriptors.forward());
+      case ConvDirection::kBackwardData: return !is_reference(descriptors.backward_data());
+      case ConvDirection::kBackwardWeights: return !is_reference(descriptors.backward_weights());
+    }
+  } catch (const dnnl::error& error) {
+    if (error.status != dnnl_unimplemented && error.status != dnnl_invalid_arguments) throw;
+  }
+  return false;
+}
+
+// oneDNN 2.6's bfloat16 weight gradients are silently wrong in some of these cases.
+bool wrong_in_library(const Conv2dProblem& problem) {
+  if (problem.direction != ConvDirection::kBackwardWeights || problem.dtype != kBFloat16) {
+    return false;
+  }
+  const Conv2dParams& p = problem.params;
+  const Shape& w = problem.weight;
+  const bool dilated = p.dilation[0] > 1 || p.dilation[1] > 1;
+  const bool narrow = problem.x[3] == 1 && (p.stride[0] > 1 || p.stride[1] > 1) &&
+                      (w[2] >= 3 || w[3] >= 3);
+  return (dilated && w[1] > 32 && w[1] % 16 != 0) || narrow;
+}
+
+bool winograd_shape(const Conv2dProblem& problem) {
+  const Conv2dParams& p = problem.params;
+  const Shape& w = problem.weight;
+  return problem.dtype == kFloat32 && p.groups == 1 && w[2] == 3 && w[3] == 3 &&
+         p.stride[0] == 1 && p.stride[1] == 1 && p.dilation[0] == 1 && p.dilation[1] == 1 &&
+         w[0] % 16 == 0 && w[1] % 16 == 0;
+}
+
+// Where Winograd beats the direct code: measured, see docs/convolution.md.
+bool prefers_winograd(const Conv2dProblem& problem) {
+  return problem.y[0] * problem.y[2] * problem.y[3] >= 512;
+}
+
+// bfloat16 with many channels on small images: the library's blocking has too little to do.
+bool prefers_im2col(const Conv2dProblem& problem) {
+  if (problem.dtype != kBFloat16 || problem.params.groups != 1 ||
+      problem.direction == ConvDirection::kBackwardData) {
+    return false;
+  }
+  const bool small = problem.y[2] * problem.y[3] <= 64 && problem.weight[1] >= 256;
+  return small && (problem.direction == ConvDirection::kBackwardWeights ||
+                   problem.y[2] * problem.y[3] <= 16);
+}
+
+struct AlgorithmList {
+  ConvAlgorithm algorithms[kConvAlgorithms];
+  int count = 0;
+  void add(ConvAlgorithm algorithm) { algorithms[count++] = algorithm; }
+};
+
+AlgorithmList list_algorithms(const Conv2dProblem& problem) {
+  AlgorithmList list;
+  const bool library = (problem.dtype == kFloat32 || problem.dtype == kBFloat16) &&
+                       !wrong_in_library(problem);
+  const bool direct = library && library_has(problem, ConvAlgorithm::kDirect);
+  const bool winograd = library && winograd_shape(problem) &&
+                        library_has(problem, ConvAlgorithm::kWinograd);
+  const bool im2col_first = prefers_im2col(problem);
+  const bool winograd_first = winograd && prefers_winograd(problem);
+  if (im2col_first) list.add(ConvAlgorithm::kIm2col);
+  if (winograd_first) list.add(ConvAlgorithm::kWinograd);
+  if (direct) list.add(ConvAlgorithm::kDirect);
+  if (winograd && !winograd_first) list.add(ConvAlgorithm::kWinograd);
+  if (!im2col_first) list.add(ConvAlgorithm::kIm2col);
+  return list;
+}
+
+PrimitiveCache<Execution>& conv_cache() {
+  thread_local PrimitiveCache<Execution> cache;
+  return cache;
+}
+
+// The primitive of `problem`, made when first used.
+Execution& conv_execution(const Conv2dProblem& problem, ConvAlgorithm chosen, bool with_bias) {
+  const PrimitiveKey key = key_of(problem, static_cast<int64_t>(chosen) * 2 + (with_bias ? 1 : 0));
+  return conv_cache().get(key, [&] {
+    const Descriptors make(problem, chosen, with_bias);
+    const Described& user = make.d;
+    if (problem.direction == ConvDirection::kForward) {
+      const auto pd = make.forward();
+      Execution execution(Forward(pd), pd.scratchpad_desc());
+      execution.input(DNNL_ARG_SRC, user.x, pd.src_desc());
+      execution.input(DNNL_ARG_WEIGHTS, user.weight, pd.weights_desc());
+      if (with_bias) execution.input(DNNL_ARG_BIAS, user.bias, user.bias);
+      execution.output(DNNL_ARG_DST, user.y, pd.dst_desc());
+      return execution;
+    }
+    if (problem.direction == ConvDirection::kBackwardData) {
+      const auto pd = make.backward_data();
+      Execution execution(BackwardData(pd), pd.scratchpad_desc());
+      execution.input(DNNL_ARG_DIFF_DST, user.y, pd.diff_dst_desc());
+      execution.input(DNNL_ARG_WEIGHTS, user.weight, pd.weights_desc());
+      execution.output(DNNL_ARG_DIFF_SRC, user.x, pd.diff_src_desc());
+      return execution;
+    }
+    const auto pd = make.backward_weights();
+    Execution execution(BackwardWeights(pd), pd.scratchpad_desc());
+    execution.input(DNNL_ARG_SRC, user.x, pd.src_desc());
+    execution.input(DNNL_ARG_DIFF_DST, user.y, pd.diff_dst_desc());
+    execution.output(DNNL_ARG_DIFF_WEIGHTS, user.weight, pd.diff_weights_desc());
+    if (with_bias) execution.output(DNNL_ARG_DIFF_BIAS, user.bias, user.bias);
+    return execution;
+  });
+}
+
+}  // namespace
+
+void conv2d_algorithms(const Conv2dProblem& problem, ConvAlgorithm* algorithms, int* count) {
+  thread_local PrimitiveCache<AlgorithmList> cache;
+  with_dnnl_errors("conv2d", [&] {
+    const AlgorithmList& list =
+        cache.get(key_of(problem, 0), [&] { return list_algorithms(problem); });
+    for (int i = 0; i < list.count; ++i) algorithms[i] = list.algorithms[i];
+    *count = list.count;
+  });
+}
+
+void conv2d_forward(const View& x, const View& weight, const View& bias, const View& y,
+                    const Conv2dParams& params, ConvAlgorithm chosen, Workspace& workspace) {
+  if (chosen == ConvAlgorithm::kIm2col) {
+    return im2col_forward(x, weight, bias, y, params, workspace);
+  }
+  with_dnnl_errors("conv2d", [&] {
+    Execution& execution = conv_execution(
+        {ConvDirection::kForward, x.dtype, x.shape, weight.shape, y.shape, params}, chosen,
+        bias.defined());
+    if (bias.defined()) return execution.run({x.data, weight.data, bias.data, y.data}, workspace);
+    execution.run({x.data, weight.data, y.data}, workspace);
+  });
+}
+
+void conv2d_backward_data(const View& dy, const View& weight, const View& dx,
+                          const Conv2dParams& params, ConvAlgorithm chosen, Workspace& workspace) {
+  if (chosen == ConvAlgorithm::kIm2col) {
+    return im2col_backward_data(dy, weight, dx, params, workspace);
+  }
+  with_dnnl_errors("conv2d_backward_data", [&] {
+    conv_execution({ConvDirection::kBackwardData, dy.dtype, dx.shape, weight.shape, dy.shape, params},
+                   chosen, false)
+        .run({dy.data, weight.data, dx.data}, workspace);
+  });
+}
+
+void conv2d_backward_weights(const View& x, const View& dy, const View& dweight, const View& dbias,
+                             const Conv2dParams& params, ConvAlgorithm chosen,
+                             Workspace& workspace) {
+  if (chosen == ConvAlgorithm::kIm2col) {
+    return im2col_backward_weights(x, dy, dweight, dbias, params, workspace);
+  }
+  with_dnnl_errors("conv2d_backward_weights", [&] {
+    Execution& execution = conv_execution(
+        {ConvDirection::kBackwardWeights, x.dtype, x.shape, dweight.shape, dy.shape, params},
+        chosen, dbias.defined());
+    if (dbias.defined()) {
+      return execution.run({x.data, dy.data, dweight.data, dbias.data}, workspace);
+    }
+    execution.run({x.data, dy.data, dweight.data}, workspace);
+  });
+}
+
+}  // namespace wick::cpu
