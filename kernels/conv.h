@@ -37,7 +37,7 @@ struct Conv2dProblem {
 WICK_LIBRARY_KERNEL(conv2d_algorithms,
                     (const Conv2dProblem& problem, ConvAlgorithm* algorithms, int* count));
 
-// The kernels take only algorithms that conv2d_algorithms lists. bias, dbias: [K] or undefined.
+// The kernels take only algorithms that conv2d_algorithms lists. bias: [K] or undefined.
 WICK_LIBRARY_KERNEL(conv2d_forward,
                     (const View& x, const View& weight, const View& bias, const View& y,
                      const Conv2dParams& params, ConvAlgorithm algorithm, Workspace& workspace));
@@ -45,7 +45,7 @@ WICK_LIBRARY_KERNEL(conv2d_backward_data,
                     (const View& dy, const View& weight, const View& dx,
                      const Conv2dParams& params, ConvAlgorithm algorithm, Workspace& workspace));
 WICK_LIBRARY_KERNEL(conv2d_backward_weights,
-                    (const View& x, const View& dy, const View& dweight, const View& dbias,
+                    (const View& x, const View& dy, const View& dweight,
                      const Conv2dParams& params, ConvAlgorithm algorithm, Workspace& workspace));
 
 }  // namespace wick

@@ -80,15 +80,9 @@ struct Descriptors {
     return BackwardData::primitive_desc(desc, user_scratchpad(), dnnl_engine(), forward());
   }
   BackwardWeights::primitive_desc backward_weights() const {
-    const auto make = [&] {
-      if (d.bias.data.ndims == 0) {
-        return BackwardWeights::desc(kind, x, weight, y, d.stride, d.dilation, d.padding,
+    const BackwardWeights::desc desc(kind, x, weight, y, d.stride, d.dilation, d.padding,
                                      d.padding);
-      }
-      return BackwardWeights::desc(kind, x, weight, d.bias, y, d.stride, d.dilation, d.padding,
-                                   d.padding);
-    };
-    return BackwardWeights::primitive_desc(make(), user_scratchpad(), dnnl_engine(), forward());
+    return BackwardWeights::primitive_desc(desc, user_scratchpad(), dnnl_engine(), forward());
   }
 };
 
@@ -210,7 +204,6 @@ Execution& conv_execution(const Conv2dProblem& problem, ConvAlgorithm chosen, bo
     execution.input(DNNL_ARG_SRC, user.x, pd.src_desc());
     execution.input(DNNL_ARG_DIFF_DST, user.y, pd.diff_dst_desc());
     execution.output(DNNL_ARG_DIFF_WEIGHTS, user.weight, pd.diff_weights_desc());
-    if (with_bias) execution.output(DNNL_ARG_DIFF_BIAS, user.bias, user.bias);
     return execution;
   });
 }
@@ -246,27 +239,24 @@ void conv2d_backward_data(const View& dy, const View& weight, const View& dx,
   if (chosen == ConvAlgorithm::kIm2col) {
     return im2col_backward_data(dy, weight, dx, params, workspace);
   }
-  with_dnnl_errors("conv2d_backward_data", [&] {
+  with_dnnl_errors("conv2d_backward_input", [&] {
     conv_execution({ConvDirection::kBackwardData, dy.dtype, dx.shape, weight.shape, dy.shape, params},
                    chosen, false)
         .run({dy.data, weight.data, dx.data}, workspace);
   });
 }
 
-void conv2d_backward_weights(const View& x, const View& dy, const View& dweight, const View& dbias,
+void conv2d_backward_weights(const View& x, const View& dy, const View& dweight,
                              const Conv2dParams& params, ConvAlgorithm chosen,
                              Workspace& workspace) {
   if (chosen == ConvAlgorithm::kIm2col) {
-    return im2col_backward_weights(x, dy, dweight, dbias, params, workspace);
+    return im2col_backward_weights(x, dy, dweight, params, workspace);
   }
-  with_dnnl_errors("conv2d_backward_weights", [&] {
-    Execution& execution = conv_execution(
+  with_dnnl_errors("conv2d_backward_weight", [&] {
+    conv_execution(
         {ConvDirection::kBackwardWeights, x.dtype, x.shape, dweight.shape, dy.shape, params},
-        chosen, dbias.defined());
-    if (dbias.defined()) {
-      return execution.run({x.data, dy.data, dweight.data, dbias.data}, workspace);
-    }
-    execution.run({x.data, dy.data, dweight.data}, workspace);
+        chosen, false)
+        .run({x.data, dy.data, dweight.data}, workspace);
   });
 }
 

@@ -115,24 +115,6 @@ void scatter(const Problem& d, const Sum* patches, int64_t group, int64_t first,
   workspace.release(sums);
 }
 
-template <class T>
-void sum_rows(const View& dy, const View& dbias) {
-  const int64_t k = dy.shape[1], rows = dy.numel() / k;
-  parallel_for(k, 16, [&](int64_t first, int64_t last) {
-    for (int64_t channel = first; channel < last; ++channel) {
-      double sum = 0;
-      for (int64_t row = 0; row < rows; ++row) {
-        sum += static_cast<double>(dy.as<T>()[row * k + channel]);
-      }
-      if constexpr (std::is_same_v<T, double>) {
-        dbias.as<T>()[channel] = sum;
-      } else {
-        dbias.as<T>()[channel] = T(static_cast<float>(sum));
-      }
-    }
-  });
-}
-
 // What the matrix products of a dtype are summed in.
 Dtype sum_dtype(Dtype dtype) { return dtype == kBFloat16 ? kFloat32 : dtype; }
 
@@ -181,7 +163,7 @@ void im2col_backward_data(const View& dy, const View& weight, const View& dx,
   }
 }
 
-void im2col_backward_weights(const View& x, const View& dy, const View& dweight, const View& dbias,
+void im2col_backward_weights(const View& x, const View& dy, const View& dweight,
                              const Conv2dParams& params, Workspace& workspace) {
   const Problem d(x.shape, dweight.shape, dy.shape, size_of(x.dtype), params);
   const bool chunked = d.images_per_chunk < d.n;
@@ -207,11 +189,6 @@ void im2col_backward_weights(const View& x, const View& dy, const View& dweight,
   if (sum != x.dtype) {
     const float* from = reinterpret_cast<const float*>(sums);
     for (int64_t i = 0; i < dweight.numel(); ++i) dweight.as<BFloat16>()[i] = BFloat16(from[i]);
-  }
-  if (dbias.defined()) {
-    visit_floating(dy.dtype, [&](auto type) {
-      sum_rows<typename decltype(type)::type>(dy, dbias);
-    });
   }
 }
 

@@ -10,7 +10,7 @@ void im2col_forward(const View& x, const View& weight, const View& bias, const V
                     const Conv2dParams& params, Workspace& workspace);
 void im2col_backward_data(const View& dy, const View& weight, const View& dx,
                           const Conv2dParams& params, Workspace& workspace);
-void im2col_backward_weights(const View& x, const View& dy, const View& dweight, const View& dbias,
+void im2col_backward_weights(const View& x, const View& dy, const View& dweight,
                              const Conv2dParams& params, Workspace& workspace);
 
 }  // namespace wick::cpu

@@ -1,0 +1,292 @@
+#include "wick/core/ops/conv.h"
+
+#include "wick/core/apply.h"
+#include "wick/core/conv_plan.h"
+#include "wick/core/memory/workspace.h"
+#include "wick/core/ops/compute_dtype.h"
+#include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/images.h"
+
+namespace wick {
+
+namespace {
+
+constexpr AutocastPolicy kLower{.cuda = Autocast::kLower, .cpu = Autocast::kLower};
+
+// The attributes that the convolution and its two gradients share.
+struct Geometry {
+  Shape stride, padding, dilation;
+  int64_t groups = 1;
+
+  Conv2dParams params() const {
+    return {{stride[0], stride[1]}, {padding[0], padding[1]}, {dilation[0], dilation[1]}, groups};
+  }
+  // Size of the result along image axis `axis`.
+  int64_t output_size(int axis, int64_t size, int64_t kernel) const {
+    return (size + 2 * padding[axis] - dilation[axis] * (kernel - 1) - 1) / stride[axis] + 1;
+  }
+};
+
+constexpr auto kGeometryFields =
+    std::tuple{field("stride", &Geometry::stride), field("padding", &Geometry::padding),
+               field("dilation", &Geometry::dilation), field("groups", &Geometry::groups)};
+
+void check_dtypes(const char* op, const Tensor& a, const Tensor& b) {
+  WICK_CHECK(is_floating(a.dtype()), op, ": needs a floating dtype: got ", to_string(a.dtype()));
+  WICK_CHECK(a.dtype() == b.dtype(), op, ": dtypes differ: got ", to_string(a.dtype()), " and ",
+             to_string(b.dtype()));
+}
+
+// Runs one of the three kernels into `result`: `kernel(algorithm, workspace)`.
+template <class Kernel>
+void run(ConvDirection direction, const Tensor& result, const Shape& x, const Shape& weight,
+         const Shape& y, const Geometry& geometry, const Kernel& kernel) {
+  const Device device = result.device();
+  const Conv2dProblem problem{direction, result.dtype(), x, weight, y, geometry.params()};
+  const auto compute = [&](ConvAlgorithm algorithm) {
+    AllocatorWorkspace workspace(device);
+    kernel(algorithm, workspace);
+  };
+  compute(conv_algorithm(problem, device, compute));
+}
+
+Tensor forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& shape,
+               const Geometry& geometry) {
+  if (computes_in_float32(x.device(), x.dtype())) {
+    const Tensor wide_bias = bias.defined() ? bias.to(kFloat32) : bias;
+    return forward(x.to(kFloat32), weight.to(kFloat32), wide_bias, shape, geometry).to(x.dtype());
+  }
+  Tensor y = empty(shape, x.dtype(), x.device(), kImageFormat);
+  if (y.numel() == 0) return y;
+  if (x.numel() == 0) {
+    y.zero_();
+    if (bias.defined()) y.add_(bias.reshape({1, shape[1], 1, 1}));
+    return y;
+  }
+  const Tensor kx = x.contiguous(kImageFormat), kw = weight.contiguous(kImageFormat);
+  const Tensor kb = bias.defined() ? bias.contiguous() : bias;
+  const View bias_view = kb.defined() ? kb.view_for_kernel() : View{};
+  run(ConvDirection::kForward, y, x.shape(), weight.shape(), shape, geometry,
+      [&](ConvAlgorithm algorithm, Workspace& workspace) {
+        WICK_DISPATCH(x.device(),
+                      conv2d_forward(kx.view_for_kernel(), kw.view_for_kernel(), bias_view,
+                                     y.view_for_kernel(), geometry.params(), algorithm, workspace));
+      });
+  return y;
+}
+
+Tensor backward_input(const Tensor& dy, const Tensor& weight, const Shape& shape,
+                      const Geometry& geometry) {
+  if (computes_in_float32(dy.device(), dy.dtype())) {
+    return backward_input(dy.to(kFloat32), weight.to(kFloat32), shape, geometry).to(dy.dtype());
+  }
+  Tensor dx = empty(shape, dy.dtype(), dy.device(), kImageFormat);
+  if (dx.numel() == 0) return dx;
+  if (dy.numel() == 0) {
+    dx.zero_();
+    return dx;
+  }
+  const Tensor kdy = dy.contiguous(kImageFormat), kw = weight.contiguous(kImageFormat);
+  run(ConvDirection::kBackwardData, dx, shape, weight.shape(), dy.shape(), geometry,
+      [&](ConvAlgorithm algorithm, Workspace& workspace) {
+        WICK_DISPATCH(dy.device(), conv2d_backward_data(kdy.view_for_kernel(), kw.view_for_kernel(),
+                                                        dx.view_for_kernel(), geometry.params(),
+                                                        algorithm, workspace));
+      });
+  return dx;
+}
+
+Tensor backward_weight(const Tensor& x, const Tensor& dy, const Shape& shape,
+                       const Geometry& geometry) {
+  if (computes_in_float32(x.device(), x.dtype())) {
+    return backward_weight(x.to(kFloat32), dy.to(kFloat32), shape, geometry).to(x.dtype());
+  }
+  Tensor dw = empty(shape, x.dtype(), x.device(), kImageFormat);
+  if (x.numel() == 0 || dy.numel() == 0 || dw.numel() == 0) {
+    dw.zero_();
+    return dw;
+  }
+  const Tensor kx = x.contiguous(kImageFormat), kdy = dy.contiguous(kImageFormat);
+  run(ConvDirection::kBackwardWeights, dw, x.shape(), shape, dy.shape(), geometry,
+      [&](ConvAlgorithm algorithm, Workspace& workspace) {
+        WICK_DISPATCH(x.device(), conv2d_backward_weights(kx.view_for_kernel(),
+                                                          kdy.view_for_kernel(),
+                                                          dw.view_for_kernel(), geometry.params(),
+                                                          algorithm, workspace));
+      });
+  return dw;
+}
+
+double conv_flops(const Tensor& y, const Shape& weight) {
+  return 2.0 * static_cast<double>(y.numel()) *
+         static_cast<double>(weight[1] * weight[2] * weight[3]);
+}
+
+// The three are linear in each input, and each is the others' gradient.
+struct Conv2d : Geometry {
+  static constexpr OpInfo info{.name = "conv2d", .autocast = kLower};
+  static constexpr auto fields = kGeometryFields;
+
+  Tensor forward(Saved& saved, const Tensor& x, const Tensor& weight, const Tensor& bias) const;
+  Gradients backward(const Saved& saved, const Tensor& dy) const;
+  double flops(std::span<const Tensor> inputs, const Tensor& y) const {
+    return conv_flops(y, inputs[1].shape());
+  }
+};
+
+struct Conv2dBackwardInput : Geometry {
+  static constexpr OpInfo info{.name = "conv2d_backward_input", .autocast = kLower};
+  Shape size;  // height and width of the input
+  static constexpr auto fields = 
+      std::tuple_cat(kGeometryFields, std::tuple{field("size", &Conv2dBackwardInput::size)});
+
+  Tensor forward(Saved& saved, const Tensor& dy, const Tensor& weight) const;
+  Gradients backward(const Saved& saved, const Tensor& g) const;
+  double flops(std::span<const Tensor> inputs, const Tensor&) const {
+    return conv_flops(inputs[0], inputs[1].shape());
+  }
+};
+
+struct Conv2dBackwardWeight : Geometry {
+  static constexpr OpInfo info{.name = "conv2d_backward_weight", .autocast = kLower};
+  Shape kernel;  // height and width of the weight
+  static constexpr auto fields =
+      std::tuple_cat(
+      kGeometryFields, std::tuple{field("kernel", &Conv2dBackwardWeight::kernel)});
+
+  Tensor forward(Saved& saved, const Tensor& x, const Tensor& dy) const;
+  Gradients backward(const Saved& saved, const Tensor& g) const;
+  double flops(std::span<const Tensor> inputs, const Tensor& dw) const {
+    return conv_flops(inputs[1], dw.shape());
+  }
+};
+
+Shape image_size(const Shape& shape) { return {shape[2], shape[3]}; }
+
+Tensor Conv2d::forward(Saved& saved, const Tensor& x, const Tensor& weight,
+                       const Tensor& bias) const {
+  check_dtypes("conv2d", x, weight);
+  if (bias.defined()) check_dtypes("conv2d", x, bias);
+  saved.save(x, weight);
+  const Shape shape{x.size(0), weight.size(0), output_size(0, x.size(2), weight.size(2)),
+                    output_size(1, x.size(3), weight.size(3))};
+  return wick::forward(x, weight, bias, shape, *this);
+}
+
+Gradients Conv2d::backward(const Saved& saved, const Tensor& dy) const {
+  const Tensor x = saved[0], weight = saved[1];
+  Gradients grads(3);
+  if (saved.needs(0)) {
+    grads[0] = apply(Conv2dBackwardInput{*this, image_size(x.shape())}, dy, weight);
+  }
+  if (saved.needs(1)) {
+    grads[1] = apply(Conv2dBackwardWeight{*this, image_size(weight.shape())}, x, dy);
+  }
+  if (saved.needs(2)) grads[2] = dy.sum({0, 2, 3});
+  return grads;
+}
+
+Tensor Conv2dBackwardInput::forward(Saved& saved, const Tensor& dy, const Tensor& weight) const {
+  check_dtypes("conv2d_backward_input", dy, weight);
+  saved.save(dy, weight);
+  return backward_input(dy, weight, {dy.size(0), weight.size(1) * groups, size[0], size[1]}, *this);
+}
+
+Gradients Conv2dBackwardInput::backward(const Saved& saved, const Tensor& g) const {
+  const Tensor dy = saved[0], weight = saved[1];
+  Gradients grads(2);
+  if (saved.needs(0)) grads[0] = apply(Conv2d{*this}, g, weight, Tensor());
+  if (saved.needs(1)) {
+    grads[1] = apply(Conv2dBackwardWeight{*this, image_size(weight.shape())}, g, dy);
+  }
+  return grads;
+}
+
+Tensor Conv2dBackwardWeight::forward(Saved& saved, const Tensor& x, const Tensor& dy) const {
+  check_dtypes("conv2d_backward_weight", x, dy);
+  saved.save(x, dy);
+  return backward_weight(x, dy, {dy.size(1), x.size(1) / groups, kernel[0], kernel[1]}, *this);
+}
+
+Gradients Conv2dBackwardWeight::backward(const Saved& saved, const Tensor& g) const {
+  const Tensor x = saved[0], dy = saved[1];
+  Gradients grads(2);
+  if (saved.needs(0)) {
+    grads[0] = apply(Conv2dBackwardInput{*this, image_size(x.shape())}, dy, g);
+  }
+  if (saved.needs(1)) grads[1] = apply(Conv2d{*this}, x, g, Tensor());
+  return grads;
+}
+
+// Checks what conv2d and conv_transpose2d have in common.
+Geometry checked_geometry(const char* op, const Tensor& x, const Tensor& weight,
+                          const Shape& stride, const Shape& padding, const Shape& dilation,
+                          int64_t groups) {
+  WICK_CHECK(x.rank() == 4, op, ": x needs 4 axes (N, C, H, W): got shape ", x.shape());
+  WICK_CHECK(weight.rank() == 4, op, ": weight needs 4 axes: got shape ", weight.shape());
+  WICK_CHECK(groups >= 1 && weight.size(0) % groups == 0 && x.size(1) % groups == 0, op,
+             ": channels are not divisible by groups: got x ", x.shape(), ", weight ",
+             weight.shape(), ", groups ", groups);
+  WICK_CHECK(weight.size(2) >= 1 && weight.size(3) >= 1 && weight.size(0) >= 1, op,
+             ": weight is empty: got shape ", weight.shape());
+  return {image_pair(op, "stride", stride, 1), image_pair(op, "padding", padding, 0),
+          image_pair(op, "dilation", dilation, 1), groups};
+}
+
+void check_bias(const char* op, const Tensor& bias, int64_t channels) {
+  WICK_CHECK(!bias.defined() || (bias.rank() == 1 && bias.size(0) == channels), op,
+             ": bias has shape ", bias.shape(), ", expected [", channels, "]");
+}
+
+}  // namespace
+
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& stride,
+              const Shape& padding, const Shape& dilation, int64_t groups) {
+  const Geometry geometry =
+      checked_geometry("conv2d", x, weight, stride, padding, dilation, groups);
+  WICK_CHECK(x.size(1) == weight.size(1) * groups, "conv2d: channels differ: got x ", x.shape(),
+             " and weight ", weight.shape(), " with ", groups, " groups");
+  check_bias("conv2d", bias, weight.size(0));
+  for (const int axis : {0, 1}) {
+    const int64_t padded = x.size(axis + 2) + 2 * geometry.padding[axis];
+    WICK_CHECK(geometry.dilation[axis] * (weight.size(axis + 2) - 1) + 1 <= padded,
+               "conv2d: kernel is larger than the padded image: got x ", x.shape(), ", weight ",
+               weight.shape(), ", padding ", geometry.padding, ", dilation ", geometry.dilation);
+  }
+  return apply(Conv2d{geometry}, x, weight, bias);
+}
+
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t stride,
+              int64_t padding, int64_t dilation, int64_t groups) {
+  WICK_CHECK(x.rank() == 3, "conv1d: x needs 3 axes (N, C, L): got shape ", x.shape());
+  WICK_CHECK(weight.rank() == 3, "conv1d: weight needs 3 axes: got shape ", weight.shape());
+  return conv2d(x.unsqueeze(2), weight.unsqueeze(2), bias, {1, stride}, {0, padding},
+                {1, dilation}, groups)
+      .squeeze(2);
+}
+
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const Shape& stride, const Shape& padding, const Shape& output_padding,
+                        int64_t groups, const Shape& dilation) {
+  const char* op = "conv_transpose2d";
+  const Geometry geometry = checked_geometry(op, x, weight, stride, padding, dilation, groups);
+  const Shape extra = image_pair(op, "output_padding", output_padding, 0);
+  WICK_CHECK(x.size(1) == weight.size(0), op, ": channels differ: got x ", x.shape(),
+             " and weight ", weight.shape());
+  const int64_t channels = weight.size(1) * groups;
+  check_bias(op, bias, channels);
+  Shape size;
+  for (const int axis : {0, 1}) {
+    WICK_CHECK(extra[axis] < geometry.stride[axis], op,
+               ": output_padding must be less than the stride: got ", extra, ", stride ",
+               geometry.stride);
+    size.push_back((x.size(axis + 2) - 1) * geometry.stride[axis] - 2 * geometry.padding[axis] +
+                   geometry.dilation[axis] * (weight.size(axis + 2) - 1) + extra[axis] + 1);
+  }
+  WICK_CHECK(size[0] >= 1 && size[1] >= 1, op, ": the result would be empty: got size ", size,
+             " for x ", x.shape(), ", weight ", weight.shape(), ", padding ", geometry.padding);
+  const Tensor y = apply(Conv2dBackwardInput{geometry, size}, x, weight);
+  return bias.defined() ? y + bias.reshape({1, channels, 1, 1}) : y;
+}
+
+}  // namespace wick

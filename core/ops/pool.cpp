@@ -1,0 +1,192 @@
+#include "wick/core/ops/pool.h"
+
+#include <array>
+
+#include "wick/core/apply.h"
+#include "wick/core/ops/images.h"
+#include "wick/kernels/pool.h"
+
+namespace wick {
+
+namespace {
+
+// The attributes that poolings and their gradients share.
+struct Windows {
+  Shape kernel{1, 1}, stride{1, 1}, padding{0, 0};
+  bool count_include_pad = true;
+  bool adaptive = false;
+  Shape size;  // height and width of the image, or of the result of an adaptive pooling
+
+  Pool2dParams params() const {
+    return {{kernel[0], kernel[1]}, {stride[0], stride[1]}, {padding[0], padding[1]},
+            count_include_pad, adaptive};
+  }
+  int64_t output_size(int axis, int64_t in) const {
+    return adaptive ? size[axis] : (in + 2 * padding[axis] - kernel[axis]) / stride[axis] + 1;
+  }
+  Shape output_shape(const Shape& x) const {
+    return {x[0], x[1], output_size(0, x[2]), output_size(1, x[3])};
+  }
+};
+
+constexpr auto kWindowFields = std::tuple{
+    field("kernel_size", &Windows::kernel), field("stride", &Windows::stride),
+    field("padding", &Windows::padding), field("count_include_pad", &Windows::count_include_pad),
+    field("adaptive", &Windows::adaptive), field("size", &Windows::size)};
+
+Tensor empty_image(const Shape& shape, const Tensor& like) {
+  return empty(shape, like.dtype(), like.device(), kImageFormat);
+}
+
+Shape with_size(const Shape& image, const Shape& size) {
+  return {image[0], image[1], size[0], size[1]};
+}
+
+// g where the maxima were: max_pool2d itself, were its choices fixed.
+struct MaxPool2dGather : Windows {
+  static constexpr OpInfo info{.name = "max_pool2d_gather"};
+  static constexpr auto fields = kWindowFields;
+
+  Tensor forward(Saved& saved, const Tensor& g, const Tensor& taps) const;
+  Gradients backward(const Saved& saved, const Tensor& dy) const;
+};
+
+struct MaxPool2dBackward : Windows {
+  static constexpr OpInfo info{.name = "max_pool2d_backward"};
+  static constexpr auto fields = kWindowFields;
+
+  Tensor forward(Saved& saved, const Tensor& dy, const Tensor& taps) const {
+    saved.save(taps);
+    Tensor dx = empty_image(with_size(dy.shape(), size), dy);
+    if (dx.numel() == 0) return dx;
+    const Tensor kdy = dy.contiguous(kImageFormat);
+    WICK_DISPATCH(dy.device(), max_pool2d_backward(kdy.view_for_kernel(), taps.view_for_kernel(),
+                                                   dx.view_for_kernel(), params()));
+    return dx;
+  }
+  Gradients backward(const Saved& saved, const Tensor& g) const {
+    return {apply(MaxPool2dGather{*this}, g, saved[0]), {}};
+  }
+};
+
+Tensor MaxPool2dGather::forward(Saved& saved, const Tensor& g, const Tensor& taps) const {
+  saved.save(taps);
+  Tensor y = empty_image(taps.shape(), g);
+  if (y.numel() == 0) return y;
+  const Tensor kg = g.contiguous(kImageFormat);
+  WICK_DISPATCH(g.device(), max_pool2d_gather(kg.view_for_kernel(), taps.view_for_kernel(),
+                                              y.view_for_kernel(), params()));
+  return y;
+}
+
+Gradients MaxPool2dGather::backward(const Saved& saved, const Tensor& dy) const {
+  return {apply(MaxPool2dBackward{*this}, dy, saved[0]), {}};
+}
+
+struct MaxPool2d : Windows {
+  static constexpr OpInfo info{.name = "max_pool2d"};
+  static constexpr auto fields = kWindowFields;
+
+  Tensor forward(Saved& saved, const Tensor& x) const {
+    Tensor y = empty_image(output_shape(x.shape()), x);
+    const Dtype tap_type = kernel[0] * kernel[1] <= 256 ? kUint8 : kInt32;
+    const Tensor taps = empty(y.shape(), tap_type, x.device(), kImageFormat);
+    saved.save(taps);
+    if (y.numel() == 0) return y;
+    const Tensor kx = x.contiguous(kImageFormat);
+    WICK_DISPATCH(x.device(), max_pool2d_forward(kx.view_for_kernel(), y.view_for_kernel(),
+                                                 taps.view_for_kernel(), params()));
+    return y;
+  }
+  Gradients backward(const Saved& saved, const Tensor& dy) const {
+    return {apply(MaxPool2dBackward{*this}, dy, saved[0])};
+  }
+};
+
+struct AvgPool2d : Windows {
+  static constexpr OpInfo info{.name = "avg_pool2d"};
+  static constexpr auto fields = kWindowFields;
+
+  Tensor forward(Saved& saved, const Tensor& x) const;
+  Gradients backward(const Saved& saved, const Tensor& dy) const;
+};
+
+struct AvgPool2dBackward : Windows {
+  static constexpr OpInfo info{.name = "avg_pool2d_backward"};
+  Shape image;  // height and width of the input
+  static constexpr auto fields =
+      std::tuple_cat(kWindowFields, std::tuple{field("image", &AvgPool2dBackward::image)});
+
+  Tensor forward(Saved&, const Tensor& dy) const {
+    Tensor dx = empty_image(with_size(dy.shape(), image), dy);
+    if (dx.numel() == 0) return dx;
+    const Tensor kdy = dy.contiguous(kImageFormat);
+    WICK_DISPATCH(dy.device(),
+                  avg_pool2d_backward(kdy.view_for_kernel(), dx.view_for_kernel(), params()));
+    return dx;
+  }
+  Gradients backward(const Saved&, const Tensor& g) const { return {apply(AvgPool2d{*this}, g)}; }
+};
+
+Tensor AvgPool2d::forward(Saved& saved, const Tensor& x) const {
+  saved.save(x);
+  Tensor y = empty_image(output_shape(x.shape()), x);
+  if (y.numel() == 0) return y;
+  const Tensor kx = x.contiguous(kImageFormat);
+  WICK_DISPATCH(x.device(),
+                avg_pool2d_forward(kx.view_for_kernel(), y.view_for_kernel(), params()));
+  return y;
+}
+
+Gradients AvgPool2d::backward(const Saved& saved, const Tensor& dy) const {
+  const Shape x = saved[0].shape();
+  return {apply(AvgPool2dBackward{*this, {x[2], x[3]}}, dy)};
+}
+
+void check_image(const char* op, const Tensor& x) {
+  WICK_CHECK(x.rank() == 4, op, ": x needs 4 axes (N, C, H, W): got shape ", x.shape());
+  WICK_CHECK(is_floating(x.dtype()), op, ": needs a floating dtype: got ", to_string(x.dtype()));
+  WICK_CHECK(x.size(2) > 0 && x.size(3) > 0, op, ": the image is empty: got shape ", x.shape());
+}
+
+Windows checked_windows(const char* op, const Tensor& x, const Shape& kernel_size,
+                        const Shape& stride, const Shape& padding) {
+  check_image(op, x);
+  Windows w;
+  w.kernel = image_pair(op, "kernel_size", kernel_size, 1);
+  w.stride = stride.empty() ? w.kernel : image_pair(op, "stride", stride, 1);
+  w.padding = image_pair(op, "padding", padding, 0);
+  w.size = {x.size(2), x.size(3)};
+  for (const int axis : {0, 1}) {
+    WICK_CHECK(2 * w.padding[axis] <= w.kernel[axis], op,
+               ": padding must be at most half of kernel_size: got ", w.padding, " and ", w.kernel);
+    WICK_CHECK(w.size[axis] + 2 * w.padding[axis] >= w.kernel[axis], op,
+               ": window is larger than the padded image: got x ", x.shape(), ", kernel_size ",
+               w.kernel, ", padding ", w.padding);
+  }
+  return w;
+}
+
+}  // namespace
+
+Tensor max_pool2d(const Tensor& x, const Shape& kernel_size, const Shape& stride,
+                  const Shape& padding) {
+  return apply(MaxPool2d{checked_windows("max_pool2d", x, kernel_size, stride, padding)}, x);
+}
+
+Tensor avg_pool2d(const Tensor& x, const Shape& kernel_size, const Shape& stride,
+                  const Shape& padding, bool count_include_pad) {
+  Windows windows = checked_windows("avg_pool2d", x, kernel_size, stride, padding);
+  windows.count_include_pad = count_include_pad;
+  return apply(AvgPool2d{windows}, x);
+}
+
+Tensor adaptive_avg_pool2d(const Tensor& x, const Shape& output_size) {
+  check_image("adaptive_avg_pool2d", x);
+  Windows windows;
+  windows.adaptive = true;
+  windows.size = image_pair("adaptive_avg_pool2d", "output_size", output_size, 1);
+  return apply(AvgPool2d{windows}, x);
+}
+
+}  // namespace wick

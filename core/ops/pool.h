@@ -1,0 +1,25 @@
+#pragma once
+
+#include "wick/core/tensor.h"
+
+namespace wick {
+
+// Poolings of images x: [N, C, H, W], floating. Where an argument has an entry per axis of the
+// image, one entry counts for both. Results are laid out channels-last.
+
+/// The largest element of each window, NaN if there is one; returns [N, C, P, Q] with
+/// P = (H + 2 padding - kernel_size) / stride + 1, rounded down. An empty `stride` means
+/// `kernel_size`; `padding` (by -infinity) may be at most half of `kernel_size`.
+Tensor max_pool2d(const Tensor& x, const Shape& kernel_size, const Shape& stride = {},
+                  const Shape& padding = {0, 0});
+
+/// The mean of each window; sizes as for max_pool2d. `padding` is by zeros, which count unless
+/// `count_include_pad` is false.
+Tensor avg_pool2d(const Tensor& x, const Shape& kernel_size, const Shape& stride = {},
+                  const Shape& padding = {0, 0}, bool count_include_pad = true);
+
+/// Means of windows that tile the image evenly, as many as `output_size` says; returns
+/// [N, C, output_size]. {1, 1} is the mean of the whole image.
+Tensor adaptive_avg_pool2d(const Tensor& x, const Shape& output_size);
+
+}  // namespace wick

@@ -1,0 +1,224 @@
+#include "wick/kernels/pool.h"
+
+#include "wick/kernels/cpu/images.h"
+
+namespace wick::WICK_ISA {
+
+namespace {
+
+/// A half-open range of indices.
+struct Range {
+  int64_t begin, end;
+  WICK_INLINE int64_t size() const { return end - begin; }
+};
+
+/// The windows along one axis: `in` elements, `out` windows.
+struct Axis {
+  int64_t in, out, kernel, stride, padding;
+  bool adaptive;
+
+  WICK_INLINE Axis(int64_t in_size, int64_t out_size, const Pool2dParams& p, int axis)
+      : in(in_size), out(out_size), kernel(p.kernel[axis]), stride(p.stride[axis]),
+        padding(p.padding[axis]), adaptive(p.adaptive) {}
+
+  // First element of window `o`, which may lie in the padding.
+  WICK_INLINE int64_t start(int64_t o) const {
+    return adaptive ? o * in / out : o * stride - padding;
+  }
+  // Elements that window `o` holds.
+  WICK_INLINE Range window(int64_t o) const {
+    const int64_t begin = start(o);
+    const int64_t end = adaptive ? ((o + 1) * in + out - 1) / out : begin + kernel;
+    return {begin < 0 ? 0 : begin, end > in ? in : end};
+  }
+  // Windows that hold element `i`.
+  WICK_INLINE Range holders(int64_t i) const {
+    if (adaptive) return {i * out / in, ((i + 1) * out - 1) / in + 1};
+    const int64_t last = (i + padding) / stride + 1, before = i + padding - kernel;
+    const int64_t first = before < 0 ? 0 : before / stride + 1;
+    return {first, last > out ? out : last};
+  }
+};
+
+template <class T, class Tap>
+void max_forward(const View& x_view, const View& y_view, const View& tap_view,
+                 const Pool2dParams& params) {
+  using V = Vec<Accumulator<T>>;
+  using E = typename V::Element;
+  const Images<const T> x(x_view);
+  const Images<T> y(y_view);
+  const Images<Tap> taps(tap_view);
+  const Axis rows(x.h, y.h, params, 0), columns(x.w, y.w, params, 1);
+  const int64_t work = y.w * y.c * params.kernel[0] * params.kernel[1];
+  for_each_row(y.n, y.h, work, [&](int64_t n, int64_t p) {
+    const Range r = rows.window(p);
+    for (int64_t q = 0; q < y.w; ++q) {
+      const Range s = columns.window(q);
+      const int64_t first_tap = -rows.start(p) * params.kernel[1] - columns.start(q);
+      for_each_vector<V>(y.c, [&](int64_t c, int64_t lanes) {
+        V best(-__builtin_inff());
+        V best_tap(static_cast<E>(first_tap + r.begin * params.kernel[1] + s.begin));
+        for (int64_t i = r.begin; i < r.end; ++i) {
+          for (int64_t j = s.begin; j < s.end; ++j) {
+            const V value = load_lanes<V>(x.pixel(n, i, j) + c, lanes);
+            const auto better = (value > best) | isnan(value);
+            best = select(better, value, best);
+            best_tap = select(better, V(static_cast<E>(first_tap + i * params.kernel[1] + j)),
+                              best_tap);
+          }
+        }
+        store_lanes(best, y.pixel(n, p, q) + c, lanes);
+        store_lanes(best_tap, taps.pixel(n, p, q) + c, lanes);
+      });
+    }
+  });
+}
+
+template <class T, class Tap>
+void max_backward(const View& dy_view, const View& tap_view, const View& dx_view,
+                  const Pool2dParams& params) {
+  using V = Vec<Accumulator<T>>;
+  using E = typename V::Element;
+  const Images<const T> dy(dy_view);
+  const Images<const Tap> taps(tap_view);
+  const Images<T> dx(dx_view);
+  const Axis rows(dx.h, dy.h, params, 0), columns(dx.w, dy.w, params, 1);
+  for_each_row(dx.n, dx.h, dx.w * dx.c * 2, [&](int64_t n, int64_t i) {
+    const Range p_range = rows.holders(i);
+    for (int64_t j = 0; j < dx.w; ++j) {
+      const Range q_range = columns.holders(j);
+      for_each_vector<V>(dx.c, [&](int64_t c, int64_t lanes) {
+        V sum(0);
+        for (int64_t p = p_range.begin; p < p_range.end; ++p) {
+          for (int64_t q = q_range.begin; q < q_range.end; ++q) {
+            const int64_t tap =
+                (i - rows.start(p)) * params.kernel[1] + j - columns.start(q);
+            const V chosen = load_lanes<V>(taps.pixel(n, p, q) + c, lanes);
+            const V grad = load_lanes<V>(dy.pixel(n, p, q) + c, lanes);
+            sum = select(chosen == V(static_cast<E>(tap)), sum + grad, sum);
+          }
+        }
+        store_lanes(sum, dx.pixel(n, i, j) + c, lanes);
+      });
+    }
+  });
+}
+
+template <class T, class Tap>
+void max_gather(const View& g_view, const View& tap_view, const View& y_view,
+                const Pool2dParams& params) {
+  const Images<const T> g(g_view);
+  const Images<const Tap> taps(tap_view);
+  const Images<T> y(y_view);
+  const Axis rows(g.h, y.h, params, 0), columns(g.w, y.w, params, 1);
+  for_each_row(y.n, y.h, y.w * y.c, [&](int64_t n, int64_t p) {
+    for (int64_t q = 0; q < y.w; ++q) {
+      for (int64_t c = 0; c < y.c; ++c) {
+        const int64_t tap = taps.pixel(n, p, q)[c];
+        y.pixel(n, p, q)[c] = g.pixel(n, rows.start(p) + tap / params.kernel[1],
+                                      columns.start(q) + tap % params.kernel[1])[c];
+      }
+    }
+  });
+}
+
+// What the elements of the window (p, q) are divided by.
+WICK_INLINE int64_t divisor(const Axis& rows, const Axis& columns, int64_t p, int64_t q,
+                            const Pool2dParams& params) {
+  if (params.count_include_pad && !params.adaptive) return params.kernel[0] * params.kernel[1];
+  return rows.window(p).size() * columns.window(q).size();
+}
+
+template <class T>
+void avg_forward(const View& x_view, const View& y_view, const Pool2dParams& params) {
+  using V = Vec<Accumulator<T>>;
+  using E = typename V::Element;
+  const Images<const T> x(x_view);
+  const Images<T> y(y_view);
+  const Axis rows(x.h, y.h, params, 0), columns(x.w, y.w, params, 1);
+  const int64_t work = x.h * x.w * x.c / y.h;
+  for_each_row(y.n, y.h, work, [&](int64_t n, int64_t p) {
+    const Range r = rows.window(p);
+    for (int64_t q = 0; q < y.w; ++q) {
+      const Range s = columns.window(q);
+      const V scale(E(1) / static_cast<E>(divisor(rows, columns, p, q, params)));
+      for_each_vector<V>(y.c, [&](int64_t c, int64_t lanes) {
+        V sum(0);
+        for (int64_t i = r.begin; i < r.end; ++i) {
+          V row_sum(0);  // by rows, for the rounding errors' sake
+          for (int64_t j = s.begin; j < s.end; ++j) {
+            row_sum += load_lanes<V>(x.pixel(n, i, j) + c, lanes);
+          }
+          sum += row_sum;
+        }
+        store_lanes(sum * scale, y.pixel(n, p, q) + c, lanes);
+      });
+    }
+  });
+}
+
+template <class T>
+void avg_backward(const View& dy_view, const View& dx_view, const Pool2dParams& params) {
+  using V = Vec<Accumulator<T>>;
+  using E = typename V::Element;
+  const Images<const T> dy(dy_view);
+  const Images<T> dx(dx_view);
+  const Axis rows(dx.h, dy.h, params, 0), columns(dx.w, dy.w, params, 1);
+  for_each_row(dx.n, dx.h, dx.w * dx.c * 2, [&](int64_t n, int64_t i) {
+    const Range p_range = rows.holders(i);
+    for (int64_t j = 0; j < dx.w; ++j) {
+      const Range q_range = columns.holders(j);
+      for_each_vector<V>(dx.c, [&](int64_t c, int64_t lanes) {
+        V sum(0);
+        for (int64_t p = p_range.begin; p < p_range.end; ++p) {
+          for (int64_t q = q_range.begin; q < q_range.end; ++q) {
+            const V scale(E(1) / static_cast<E>(divisor(rows, columns, p, q, params)));
+            sum = fma(load_lanes<V>(dy.pixel(n, p, q) + c, lanes), scale, sum);
+          }
+        }
+        store_lanes(sum, dx.pixel(n, i, j) + c, lanes);
+      });
+    }
+  });
+}
+
+// Calls `run(Type<T>, Type<Tap>)` with the types of the elements and of the taps.
+template <class Run>
+WICK_INLINE void visit_types(Dtype dtype, Dtype taps, const Run& run) {
+  visit_floating(dtype, [&](auto type) {
+    if (taps == Dtype::kUint8) {
+      run(type, Type<uint8_t>{});
+    } else {
+      run(type, Type<int32_t>{});
+    }
+  });
+}
+
+}  // namespace
+
+void max_pool2d_forward(const View& x, const View& y, const View& taps,
+                        const Pool2dParams& params) {
+  visit_types(x.dtype, taps.dtype, [&]<class T, class Tap>(Type<T>, Type<Tap>) {
+    max_forward<T, Tap>(x, y, taps, params);
+  });
+}
+void max_pool2d_backward(const View& dy, const View& taps, const View& dx,
+                         const Pool2dParams& params) {
+  visit_types(dy.dtype, taps.dtype, [&]<class T, class Tap>(Type<T>, Type<Tap>) {
+    max_backward<T, Tap>(dy, taps, dx, params);
+  });
+}
+void max_pool2d_gather(const View& g, const View& taps, const View& y,
+                       const Pool2dParams& params) {
+  visit_types(g.dtype, taps.dtype, [&]<class T, class Tap>(Type<T>, Type<Tap>) {
+    max_gather<T, Tap>(g, taps, y, params);
+  });
+}
+void avg_pool2d_forward(const View& x, const View& y, const Pool2dParams& params) {
+  visit_floating(x.dtype, [&]<class T>(Type<T>) { avg_forward<T>(x, y, params); });
+}
+void avg_pool2d_backward(const View& dy, const View& dx, const Pool2dParams& params) {
+  visit_floating(dy.dtype, [&]<class T>(Type<T>) { avg_backward<T>(dy, dx, params); });
+}
+
+}  // namespace wick::WICK_ISA

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "wick/kernels/declare.h"
+
+namespace wick {
+
+/// Windows of `kernel` every `stride` over an image with `padding`. Adaptive windows instead tile
+/// the image with as many windows as the result has elements.
+struct Pool2dParams {
+  int64_t kernel[2] = {1, 1};
+  int64_t stride[2] = {1, 1};
+  int64_t padding[2] = {0, 0};
+  bool count_include_pad = true;  // averages divide by the window's size, not by what it holds
+  bool adaptive = false;
+};
+
+// x, dx, g: [N, C, H, W], y, dy: [N, C, P, Q], dense, channels-last, not empty, of one floating
+// dtype. taps: y's shape and layout, uint8 or int32: where in its window r * S + s the maximum is.
+
+WICK_KERNEL(max_pool2d_forward,
+            (const View& x, const View& y, const View& taps, const Pool2dParams& params));
+WICK_KERNEL(max_pool2d_backward,
+            (const View& dy, const View& taps, const View& dx, const Pool2dParams& params));
+// y = the elements of g where the maxima were.
+WICK_KERNEL(max_pool2d_gather,
+            (const View& g, const View& taps, const View& y, const Pool2dParams& params));
+WICK_KERNEL(avg_pool2d_forward, (const View& x, const View& y, const Pool2dParams& params));
+WICK_KERNEL(avg_pool2d_backward, (const View& dy, const View& dx, const Pool2dParams& params));
+
+}  // namespace wick
