@@ -37,6 +37,11 @@ void check_dtypes(const char* op, const Tensor& a, const Tensor& b) {
              to_string(b.dtype()));
 }
 
+// Each operand is kept for the gradient of the other.
+void save_operands(Saved& saved, const Tensor& a, const Tensor& b) {
+  saved.save(saved.needs(1) ? a : Tensor(), saved.needs(0) ? b : Tensor());
+}
+
 // Runs one of the three kernels into `result`: `kernel(algorithm, workspace)`.
 template <class Kernel>
 void run(ConvDirection direction, const Tensor& result, const Shape& x, const Shape& weight,
@@ -161,13 +166,17 @@ struct Conv2dBackwardWeight : Geometry {
   }
 };
 
-Shape image_size(const Shape& shape) { return {shape[2], shape[3]}; }
+// Height and width of input `i`.
+Shape image_size(const Saved& saved, int i) {
+  const Shape& shape = saved.input(i).shape;
+  return {shape[2], shape[3]};
+}
 
 Tensor Conv2d::forward(Saved& saved, const Tensor& x, const Tensor& weight,
                        const Tensor& bias) const {
   check_dtypes("conv2d", x, weight);
   if (bias.defined()) check_dtypes("conv2d", x, bias);
-  saved.save(x, weight);
+  save_operands(saved, x, weight);
   const Shape shape{x.size(0), weight.size(0), output_size(0, x.size(2), weight.size(2)),
                     output_size(1, x.size(3), weight.size(3))};
   return wick::forward(x, weight, bias, shape, *this);
@@ -177,10 +186,10 @@ Gradients Conv2d::backward(const Saved& saved, const Tensor& dy) const {
   const Tensor x = saved[0], weight = saved[1];
   Gradients grads(3);
   if (saved.needs(0)) {
-    grads[0] = apply(Conv2dBackwardInput{*this, image_size(x.shape())}, dy, weight);
+    grads[0] = apply(Conv2dBackwardInput{*this, image_size(saved, 0)}, dy, weight);
   }
   if (saved.needs(1)) {
-    grads[1] = apply(Conv2dBackwardWeight{*this, image_size(weight.shape())}, x, dy);
+    grads[1] = apply(Conv2dBackwardWeight{*this, image_size(saved, 1)}, x, dy);
   }
   if (saved.needs(2)) grads[2] = dy.sum({0, 2, 3});
   return grads;
@@ -188,7 +197,7 @@ Gradients Conv2d::backward(const Saved& saved, const Tensor& dy) const {
 
 Tensor Conv2dBackwardInput::forward(Saved& saved, const Tensor& dy, const Tensor& weight) const {
   check_dtypes("conv2d_backward_input", dy, weight);
-  saved.save(dy, weight);
+  save_operands(saved, dy, weight);
   return backward_input(dy, weight, {dy.size(0), weight.size(1) * groups, size[0], size[1]}, *this);
 }
 
@@ -197,14 +206,14 @@ Gradients Conv2dBackwardInput::backward(const Saved& saved, const Tensor& g) con
   Gradients grads(2);
   if (saved.needs(0)) grads[0] = apply(Conv2d{*this}, g, weight, Tensor());
   if (saved.needs(1)) {
-    grads[1] = apply(Conv2dBackwardWeight{*this, image_size(weight.shape())}, g, dy);
+    grads[1] = apply(Conv2dBackwardWeight{*this, image_size(saved, 1)}, g, dy);
   }
   return grads;
 }
 
 Tensor Conv2dBackwardWeight::forward(Saved& saved, const Tensor& x, const Tensor& dy) const {
   check_dtypes("conv2d_backward_weight", x, dy);
-  saved.save(x, dy);
+  save_operands(saved, x, dy);
   return backward_weight(x, dy, {dy.size(1), x.size(1) / groups, kernel[0], kernel[1]}, *this);
 }
 
@@ -212,7 +221,7 @@ Gradients Conv2dBackwardWeight::backward(const Saved& saved, const Tensor& g) co
   const Tensor x = saved[0], dy = saved[1];
   Gradients grads(2);
   if (saved.needs(0)) {
-    grads[0] = apply(Conv2dBackwardInput{*this, image_size(x.shape())}, dy, g);
+    grads[0] = apply(Conv2dBackwardInput{*this, image_size(saved, 0)}, dy, g);
   }
   if (saved.needs(1)) grads[1] = apply(Conv2d{*this}, x, g, Tensor());
   return grads;

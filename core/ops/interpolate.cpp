@@ -26,9 +26,9 @@ constexpr auto kResizeFields = std::tuple{
     field("linear", &Resize::linear), field("align_corners", &Resize::align_corners),
     field("size", &Resize::size)};
 
-Resize to_size(const Resize& resize, const Tensor& image) {
+Resize to_size(const Resize& resize, const Shape& image) {
   Resize other = resize;
-  other.size = {image.size(2), image.size(3)};
+  other.size = {image[2], image[3]};
   return other;
 }
 
@@ -41,8 +41,7 @@ struct Interpolate2d : Resize {
   static constexpr OpInfo info{.name = "interpolate"};
   static constexpr auto fields = kResizeFields;
 
-  Tensor forward(Saved& saved, const Tensor& x) const {
-    saved.save(x);
+  Tensor forward(Saved&, const Tensor& x) const {
     Tensor y = empty_resized(x, size);
     if (y.numel() == 0) return y;
     const Tensor kx = x.contiguous(kImageFormat);
@@ -57,8 +56,7 @@ struct Interpolate2dBackward : Resize {
   static constexpr OpInfo info{.name = "interpolate_backward"};
   static constexpr auto fields = kResizeFields;
 
-  Tensor forward(Saved& saved, const Tensor& dy) const {
-    saved.save(dy);
+  Tensor forward(Saved&, const Tensor& dy) const {
     Tensor dx = empty_resized(dy, size);
     if (dx.numel() == 0) return dx;
     const Tensor kdy = dy.contiguous(kImageFormat);
@@ -67,12 +65,12 @@ struct Interpolate2dBackward : Resize {
     return dx;
   }
   Gradients backward(const Saved& saved, const Tensor& g) const {
-    return {apply(Interpolate2d{to_size(*this, saved[0])}, g)};
+    return {apply(Interpolate2d{to_size(*this, saved.input(0).shape)}, g)};
   }
 };
 
 Gradients Interpolate2d::backward(const Saved& saved, const Tensor& dy) const {
-  return {apply(Interpolate2dBackward{to_size(*this, saved[0])}, dy)};
+  return {apply(Interpolate2dBackward{to_size(*this, saved.input(0).shape)}, dy)};
 }
 
 void check_arguments(const Tensor& x, Interpolation mode, bool align_corners) {

@@ -26,6 +26,11 @@ Tensor with_kernel_strides(const Tensor& x) {
   return by_rows || by_columns ? x : x.contiguous();
 }
 
+// Each operand is kept for the gradient of the other.
+void save_operands(Saved& saved, const Tensor& a, const Tensor& b) {
+  saved.save(saved.needs(1) ? a : Tensor(), saved.needs(0) ? b : Tensor());
+}
+
 // Multiplies on views; `bias` may be undefined. All of one dtype.
 Tensor multiply(const Tensor& a, const Tensor& b, const Tensor& bias, const Shape& shape) {
   if (computes_in_float32(a.device(), a.dtype())) {
@@ -56,7 +61,7 @@ struct MatMul {
   Tensor forward(Saved& saved, const Tensor& a, const Tensor& b) const {
     check_dtypes("matmul", a, b);
     WICK_CHECK(a.dtype() != kBool, "matmul: bool is not supported: convert to int64 or float32");
-    saved.save(a, b);
+    save_operands(saved, a, b);
     Shape batch_a = a.shape(), batch_b = b.shape();
     for (Shape* shape : {&batch_a, &batch_b}) {
       shape->erase(shape->rank() - 1);
@@ -88,7 +93,7 @@ struct Linear {
     if (bias.defined()) check_dtypes("linear", x, bias);
     WICK_CHECK(is_floating(x.dtype()), "linear: needs a floating dtype: got ",
                to_string(x.dtype()));
-    saved.save(x, weight);
+    save_operands(saved, x, weight);
     const int64_t k = weight.size(1), n = weight.size(0);
     int64_t rows = 1;
     for (int axis = 0; axis + 1 < x.rank(); ++axis) rows *= x.shape()[axis];
@@ -100,10 +105,10 @@ struct Linear {
 
   Gradients backward(const Saved& saved, const Tensor& dy) const {
     Gradients grads(3);
-    const Tensor x = saved[0], weight = saved[1];
-    const int64_t k = weight.size(1), n = weight.size(0), rows = n == 0 ? 0 : dy.numel() / n;
-    if (saved.needs(0)) grads[0] = matmul(dy, weight);
-    if (saved.needs(1)) grads[1] = matmul(dy.reshape({rows, n}).t(), x.reshape({rows, k}));
+    const Shape& weight = saved.input(1).shape;
+    const int64_t k = weight[1], n = weight[0], rows = n == 0 ? 0 : dy.numel() / n;
+    if (saved.needs(0)) grads[0] = matmul(dy, saved[1]);
+    if (saved.needs(1)) grads[1] = matmul(dy.reshape({rows, n}).t(), saved[0].reshape({rows, k}));
     if (saved.needs(2)) grads[2] = dy.reshape({rows, n}).sum({0});
     return grads;
   }
