@@ -3,6 +3,7 @@
 #include "wick/core/base/parallel.h"
 #include "wick/kernels/cpu/dnnl/execution.h"
 #include "wick/kernels/cpu/dnnl/im2col.h"
+#include "wick/kernels/cpu/winograd.h"
 
 namespace wick::cpu {
 
@@ -44,25 +45,17 @@ struct Described {
   }
 };
 
-MemoryDesc any(const MemoryDesc& desc) {
-  return MemoryDesc(desc.dims(), desc.data_type(), memory::format_tag::any);
-}
-
-// Primitive descriptors of the library's algorithms. `direct` takes activations as they are;
-// Winograd wants blocked ones. Both want the weights in blocks of their own.
+// Primitive descriptors of the library's direct algorithm: it takes activations as they are, and
+// wants the weights in blocks of its own. (Its Winograd, in blocked layouts and for AVX-512 only, is
+// slower than ours.)
 struct Descriptors {
+  static constexpr algorithm kind = algorithm::convolution_direct;
   Described d;
-  algorithm kind;
   MemoryDesc x, y, weight;
 
-  Descriptors(const Conv2dProblem& problem, ConvAlgorithm chosen, bool with_bias)
-      : d(problem, with_bias) {
-    const bool winograd = chosen == ConvAlgorithm::kWinograd;
-    kind = winograd ? algorithm::convolution_winograd : algorithm::convolution_direct;
-    x = winograd ? any(d.x) : d.x;
-    y = winograd ? any(d.y) : d.y;
-    weight = any(d.weight);
-  }
+  Descriptors(const Conv2dProblem& problem, bool with_bias)
+      : d(problem, with_bias), x(d.x), y(d.y),
+        weight(d.weight.dims(), d.weight.data_type(), memory::format_tag::any) {}
 
   Forward::primitive_desc forward() const {
     const auto make = [&](dnnl::prop_kind use) {
@@ -96,10 +89,10 @@ PrimitiveKey key_of(const Conv2dProblem& problem, int64_t variant) {
   return key;
 }
 
-// Whether oneDNN has fast code for `problem` by `chosen`.
-bool library_has(const Conv2dProblem& problem, ConvAlgorithm chosen) {
+// Whether oneDNN has fast code for `problem`.
+bool library_has(const Conv2dProblem& problem) {
   try {
-    const Descriptors descriptors(problem, chosen, false);
+    const Descriptors descriptors(problem, false);
     switch (problem.direction) {
       case ConvDirection::kForward: return !is_reference(descriptors.forward());
       case ConvDirection::kBackwardData: return !is_reference(descriptors.backward_data());
@@ -129,12 +122,15 @@ bool winograd_shape(const Conv2dProblem& problem) {
   const Shape& w = problem.weight;
   return problem.dtype == kFloat32 && p.groups == 1 && w[2] == 3 && w[3] == 3 &&
          p.stride[0] == 1 && p.stride[1] == 1 && p.dilation[0] == 1 && p.dilation[1] == 1 &&
-         w[0] % 16 == 0 && w[1] % 16 == 0;
+         p.padding[0] <= 2 && p.padding[1] <= 2 && w[0] % 16 == 0 && w[1] % 16 == 0;
 }
 
-// Where Winograd beats the direct code: measured, see docs/convolution.md.
+// Winograd's transform of the weights costs as much as some 80 pixels' products do, and tiles that
+// reach over the image's edge waste what they save.
 bool prefers_winograd(const Conv2dProblem& problem) {
-  return problem.y[0] * problem.y[2] * problem.y[3] >= 512;
+  const int64_t rows = problem.y[2], columns = problem.y[3];
+  const int64_t covered = (rows + 3) / 4 * 4 * ((columns + 3) / 4) * 4;
+  return problem.y[0] * rows * columns >= 128 && 2 * rows * columns >= covered;
 }
 
 // bfloat16 with many channels on small images: the library's blocking has too little to do.
@@ -158,9 +154,8 @@ AlgorithmList list_algorithms(const Conv2dProblem& problem) {
   AlgorithmList list;
   const bool library = (problem.dtype == kFloat32 || problem.dtype == kBFloat16) &&
                        !wrong_in_library(problem);
-  const bool direct = library && library_has(problem, ConvAlgorithm::kDirect);
-  const bool winograd = library && winograd_shape(problem) &&
-                        library_has(problem, ConvAlgorithm::kWinograd);
+  const bool direct = library && library_has(problem);
+  const bool winograd = winograd_shape(problem);
   const bool im2col_first = prefers_im2col(problem);
   const bool winograd_first = winograd && prefers_winograd(problem);
   if (im2col_first) list.add(ConvAlgorithm::kIm2col);
@@ -176,11 +171,10 @@ PrimitiveCache<Execution>& conv_cache() {
   return cache;
 }
 
-// The primitive of `problem`, made when first used.
-Execution& conv_execution(const Conv2dProblem& problem, ConvAlgorithm chosen, bool with_bias) {
-  const PrimitiveKey key = key_of(problem, static_cast<int64_t>(chosen) * 2 + (with_bias ? 1 : 0));
-  return conv_cache().get(key, [&] {
-    const Descriptors make(problem, chosen, with_bias);
+// The direct primitive of `problem`, made when first used.
+Execution& direct(const Conv2dProblem& problem, bool with_bias) {
+  return conv_cache().get(key_of(problem, with_bias ? 1 : 0), [&] {
+    const Descriptors make(problem, with_bias);
     const Described& user = make.d;
     if (problem.direction == ConvDirection::kForward) {
       const auto pd = make.forward();
@@ -221,41 +215,55 @@ void conv2d_algorithms(const Conv2dProblem& problem, ConvAlgorithm* algorithms, 
 }
 
 void conv2d_forward(const View& x, const View& weight, const View& bias, const View& y,
-                    const Conv2dParams& params, ConvAlgorithm chosen, Workspace& workspace) {
-  if (chosen == ConvAlgorithm::kIm2col) {
+                    const Conv2dParams& params, ConvAlgorithm algorithm, Workspace& workspace) {
+  if (algorithm == ConvAlgorithm::kIm2col) {
     return im2col_forward(x, weight, bias, y, params, workspace);
   }
+  if (algorithm == ConvAlgorithm::kWinograd) {
+    return cpu_isa() == CpuIsa::kAvx512
+               ? cpu_avx512::winograd_forward(x, weight, bias, y, params.padding, workspace)
+               : cpu_avx2::winograd_forward(x, weight, bias, y, params.padding, workspace);
+  }
   with_dnnl_errors("conv2d", [&] {
-    Execution& execution = conv_execution(
-        {ConvDirection::kForward, x.dtype, x.shape, weight.shape, y.shape, params}, chosen,
-        bias.defined());
+    Execution& execution =
+        direct({ConvDirection::kForward, x.dtype, x.shape, weight.shape, y.shape, params},
+               bias.defined());
     if (bias.defined()) return execution.run({x.data, weight.data, bias.data, y.data}, workspace);
     execution.run({x.data, weight.data, y.data}, workspace);
   });
 }
 
 void conv2d_backward_data(const View& dy, const View& weight, const View& dx,
-                          const Conv2dParams& params, ConvAlgorithm chosen, Workspace& workspace) {
-  if (chosen == ConvAlgorithm::kIm2col) {
+                          const Conv2dParams& params, ConvAlgorithm algorithm,
+                          Workspace& workspace) {
+  if (algorithm == ConvAlgorithm::kIm2col) {
     return im2col_backward_data(dy, weight, dx, params, workspace);
   }
+  if (algorithm == ConvAlgorithm::kWinograd) {
+    return cpu_isa() == CpuIsa::kAvx512
+               ? cpu_avx512::winograd_backward_data(dy, weight, dx, params.padding, workspace)
+               : cpu_avx2::winograd_backward_data(dy, weight, dx, params.padding, workspace);
+  }
   with_dnnl_errors("conv2d_backward_input", [&] {
-    conv_execution({ConvDirection::kBackwardData, dy.dtype, dx.shape, weight.shape, dy.shape, params},
-                   chosen, false)
+    direct({ConvDirection::kBackwardData, dy.dtype, dx.shape, weight.shape, dy.shape, params}, false)
         .run({dy.data, weight.data, dx.data}, workspace);
   });
 }
 
 void conv2d_backward_weights(const View& x, const View& dy, const View& dweight,
-                             const Conv2dParams& params, ConvAlgorithm chosen,
+                             const Conv2dParams& params, ConvAlgorithm algorithm,
                              Workspace& workspace) {
-  if (chosen == ConvAlgorithm::kIm2col) {
+  if (algorithm == ConvAlgorithm::kIm2col) {
     return im2col_backward_weights(x, dy, dweight, params, workspace);
   }
+  if (algorithm == ConvAlgorithm::kWinograd) {
+    return cpu_isa() == CpuIsa::kAvx512
+               ? cpu_avx512::winograd_backward_weights(x, dy, dweight, params.padding, workspace)
+               : cpu_avx2::winograd_backward_weights(x, dy, dweight, params.padding, workspace);
+  }
   with_dnnl_errors("conv2d_backward_weight", [&] {
-    conv_execution(
-        {ConvDirection::kBackwardWeights, x.dtype, x.shape, dweight.shape, dy.shape, params},
-        chosen, false)
+    direct({ConvDirection::kBackwardWeights, x.dtype, x.shape, dweight.shape, dy.shape, params},
+           false)
         .run({x.data, dy.data, dweight.data}, workspace);
   });
 }
