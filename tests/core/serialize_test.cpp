@@ -9,6 +9,7 @@
 
 #include "wick/core/file.h"
 #include "wick/tests/harness/host_array.h"
+#include "wick/tests/harness/sanitized.h"
 #include "wick/tests/harness/temporary_folder.h"
 
 namespace wick {
@@ -255,14 +256,6 @@ TEST(Safetensors, RejectsWhatCannotBeWritten) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path("")));
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
-
 // By how much the memory of this process grew, at most, during `action`, in bytes.
 int64_t peak_growth(const std::function<void()>& action) {
   const auto peak = [] {
@@ -279,7 +272,7 @@ int64_t peak_growth(const std::function<void()>& action) {
 }
 
 TEST(Safetensors, HoldsNoMoreThanTheFileAnd16Megabytes) {
-  if (kSanitized) GTEST_SKIP() << "sanitizers use memory of their own";
+  if (testing::kSanitized) GTEST_SKIP() << "sanitizers use memory of their own";
   const TemporaryFolder folder;
   const std::string path = folder.path("x.safetensors");
   std::string header = "{\"__metadata__\":{\"\":\"\"";

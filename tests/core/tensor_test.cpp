@@ -1,0 +1,196 @@
+#include "wick/core/tensor.h"
+
+#include <gtest/gtest.h>
+
+#include "wick/core/autograd.h"
+#include "wick/core/ops/elementwise.h"
+#include "wick/tests/harness/expect_error.h"
+
+namespace wick {
+namespace {
+
+using wick::testing::error_of;
+
+TEST(Tensor, HoldsShapeStridesAndType) {
+  const Tensor x = empty({2, 3, 5}, kFloat64);
+  EXPECT_EQ(x.shape(), (Shape{2, 3, 5}));
+  EXPECT_EQ(x.strides(), (Strides{15, 5, 1}));
+  EXPECT_EQ(x.rank(), 3);
+  EXPECT_EQ(x.numel(), 30);
+  EXPECT_EQ(x.size(-1), 5);
+  EXPECT_EQ(x.dtype(), kFloat64);
+  EXPECT_EQ(x.device(), kCpu);
+  EXPECT_TRUE(x.is_contiguous());
+  EXPECT_EQ(error_of([&] { x.size(3); }),
+            "size: axis out of range: got 3, expected one in [-3, 2]");
+}
+
+TEST(Tensor, LaysImagesOutChannelsLast) {
+  const Tensor x = empty({2, 3, 4, 5}, kFloat32, kCpu, MemoryFormat::kChannelsLast);
+  EXPECT_EQ(x.strides(), (Strides{60, 1, 15, 3}));
+  EXPECT_TRUE(x.is_contiguous(MemoryFormat::kChannelsLast));
+  EXPECT_FALSE(x.is_contiguous());
+  EXPECT_EQ(empty_like(x).strides(), x.strides());
+  EXPECT_EQ(empty_like(x, kInt64).dtype(), kInt64);
+  EXPECT_THROW(empty({2, 3}, kFloat32, kCpu, MemoryFormat::kChannelsLast), Error);
+}
+
+TEST(Tensor, RejectsShapesThatCannotBe) {
+  EXPECT_THROW(empty({2, -1}), Error);
+  EXPECT_THROW(empty({int64_t{1} << 62, 8}), Error);
+  EXPECT_THROW(empty({int64_t{1} << 61}, kFloat64), Error);
+  EXPECT_THROW((empty({1, 1, 1, 1, 1, 1, 1, 1, 1})), Error);
+  EXPECT_THROW(empty_strided({2, 3}, {3, 2}, kFloat32, kCpu), Error);
+  EXPECT_THROW(empty_strided({2, 3}, {3}, kFloat32, kCpu), Error);
+  EXPECT_EQ(empty({0, 5}).numel(), 0);
+}
+
+TEST(Tensor, MakesConstants) {
+  EXPECT_EQ(zeros({2}).to_vector<float>(), (std::vector<float>{0, 0}));
+  EXPECT_EQ(ones({2}, kInt32).to_vector<int32_t>(), (std::vector<int32_t>{1, 1}));
+  EXPECT_EQ(full({2}, 2.5, kFloat64).to_vector<double>(), (std::vector<double>{2.5, 2.5}));
+  EXPECT_EQ(full({2}, 7, kInt64).to_vector<int64_t>(), (std::vector<int64_t>{7, 7}));
+  EXPECT_EQ(scalar_tensor(3).shape(), Shape{});
+  EXPECT_EQ(zeros_like(empty({3}, kUint8)).dtype(), kUint8);
+  EXPECT_EQ(ones_like(empty({1}, kBool)).item<bool>(), true);
+  EXPECT_EQ(full({1}, int64_t{9007199254740993}, kInt64).item<int64_t>(), 9007199254740993);
+}
+
+TEST(Tensor, CountsInRanges) {
+  EXPECT_EQ(arange(0, 5).to_vector<int64_t>(), (std::vector<int64_t>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(arange(5, 0, -2).to_vector<int64_t>(), (std::vector<int64_t>{5, 3, 1}));
+  EXPECT_EQ(arange(0, 1, 0.25, kFloat32).to_vector<float>(),
+            (std::vector<float>{0, 0.25, 0.5, 0.75}));
+  EXPECT_EQ(arange(3, 3).numel(), 0);
+  EXPECT_EQ(arange(3, 0).numel(), 0);
+  EXPECT_THROW(arange(0, 1, 0), Error);
+}
+
+TEST(Tensor, CopiesValuesIn) {
+  const std::vector<float> values{1, 2, 3, 4};
+  const Tensor x = tensor(values, Shape{2, 2});
+  EXPECT_EQ(x.shape(), (Shape{2, 2}));
+  EXPECT_EQ(x.to_vector<float>(), values);
+  EXPECT_EQ(tensor({1.0, 2.0}).dtype(), kFloat64);
+  EXPECT_EQ(tensor<int64_t>({1, 2}).to_vector<int64_t>(), (std::vector<int64_t>{1, 2}));
+  EXPECT_THROW(tensor(values, Shape{3}), Error);
+}
+
+TEST(Tensor, SharesMemoryOfTheCaller) {
+  std::vector<float> values{1, 2, 3, 4};
+  const Tensor x = as_tensor(values, Shape{2, 2});
+  values[3] = 40;
+  EXPECT_EQ(x.to_vector<float>()[3], 40);
+  x.fill_(7);
+  EXPECT_EQ(values[0], 7);
+  EXPECT_THROW(as_tensor(values, Shape{5}), Error);
+
+  const Tensor column = from_blob(values.data(), {2}, kFloat32, {}, Strides{2});
+  values[2] = 9;
+  EXPECT_EQ(column.to_vector<float>(), (std::vector<float>{7, 9}));
+  EXPECT_THROW(from_blob(nullptr, {1}, kFloat32), Error);
+  EXPECT_THROW(from_blob(values.data(), {2}, kFloat32, {}, Strides{1, 1}), Error);
+  EXPECT_THROW(from_blob(values.data(), {2}, kFloat32, {}, Strides{-1}), Error);
+}
+
+TEST(Tensor, TellsTheCallerWhenTheLastTensorLetsGo) {
+  float value = 1;
+  int released = 0;
+  {
+    Tensor view;
+    {
+      const Tensor x = from_blob(&value, {1}, kFloat32, [&] { ++released; });
+      view = x.detach();
+    }
+    EXPECT_EQ(released, 0);
+  }
+  EXPECT_EQ(released, 1);
+}
+
+TEST(Tensor, ReadsOneElement) {
+  EXPECT_EQ(tensor({2.5}).item(), 2.5);
+  EXPECT_EQ(tensor<int64_t>({-3}).item<int64_t>(), -3);
+  EXPECT_EQ(tensor<Half>({Half(0.5f)}).item<float>(), 0.5f);
+  EXPECT_EQ(full({1, 1}, 1, kBool).item<int>(), 1);
+  EXPECT_EQ(error_of([] {
+              empty({2, 1}).item();
+            }),
+            "item: needs exactly one element: got shape [2, 1]");
+  EXPECT_THROW(empty({0}).item(), Error);
+}
+
+TEST(Tensor, ChecksTheElementType) {
+  const Tensor x = zeros({2});
+  EXPECT_EQ(error_of([&] { x.data<double>(); }),
+            "data: wrong element type: got float64, expected float32");
+  EXPECT_THROW(x.to_vector<int64_t>(), Error);
+}
+
+TEST(Tensor, IsAHandle) {
+  const Tensor x = zeros({2});
+  const Tensor y = x;
+  y.fill_(3);
+  EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{3, 3}));
+  EXPECT_TRUE(x.is_same(y));
+  EXPECT_FALSE(x.is_same(x.detach()));
+  EXPECT_EQ(x.data<float>(), x.detach().data<float>());
+  EXPECT_FALSE(Tensor().defined());
+  EXPECT_EQ(error_of([] { Tensor().shape(); }), "tensor: used while undefined");
+}
+
+TEST(Tensor, CountsChangesInPlacePerStorage) {
+  const Tensor x = zeros({4});
+  const Tensor half = x.narrow(0, 0, 2);
+  const Tensor detached = x.detach();
+  const uint64_t before = x.version();
+  half.fill_(1);
+  EXPECT_EQ(x.version(), before + 1);
+  EXPECT_EQ(detached.version(), before + 1);
+  x.add_(1).mul_(2);
+  EXPECT_EQ(half.version(), before + 3);
+  EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{4, 4, 2, 2}));
+  EXPECT_EQ((x + 1).version(), 0u);
+  EXPECT_EQ(x.version(), before + 3);
+}
+
+TEST(Tensor, ReadsStridedElementsInRowMajorOrder) {
+  const Tensor x = arange(0, 6).reshape({2, 3});
+  EXPECT_EQ(x.t().to_vector<int64_t>(), (std::vector<int64_t>{0, 3, 1, 4, 2, 5}));
+  EXPECT_EQ(x.slice(1, 0, 3, 2).to_vector<int64_t>(), (std::vector<int64_t>{0, 2, 3, 5}));
+  EXPECT_FALSE(x.t().is_contiguous());
+  EXPECT_TRUE(x.t().contiguous().is_contiguous());
+  EXPECT_TRUE(x.contiguous().is_same(x));
+}
+
+TEST(Tensor, ConvertsTypes) {
+  const Tensor x = tensor<float>({-1.5f, 0, 2.75f});
+  EXPECT_EQ(x.to(kInt32).to_vector<int32_t>(), (std::vector<int32_t>{-1, 0, 2}));
+  EXPECT_EQ(x.to(kFloat64).to_vector<double>(), (std::vector<double>{-1.5, 0, 2.75}));
+  EXPECT_EQ(x.to(kBool).to(kUint8).to_vector<uint8_t>(), (std::vector<uint8_t>{1, 0, 1}));
+  EXPECT_EQ(x.to(kBFloat16).to(kFloat32).to_vector<float>(), x.to_vector<float>());
+  EXPECT_TRUE(x.to(kFloat32).is_same(x));
+  EXPECT_TRUE(x.cpu().is_same(x));
+}
+
+#ifndef WICK_HAS_CUDA
+TEST(Tensor, SaysThatThereIsNoGpu) {
+  EXPECT_NE(error_of([] { empty({1}, kFloat32, cuda_device()); }).find("CUDA"), std::string::npos);
+  EXPECT_THROW(zeros({1}).to(cuda_device()), Error);
+}
+#endif
+
+TEST(Tensor, OnlyFloatingLeavesRequireGradients) {
+  EXPECT_THROW(empty({1}, kInt64).set_requires_grad(), Error);
+  EXPECT_THROW(empty({1}, kBool).set_requires_grad(), Error);
+  const Tensor x = zeros({1}).set_requires_grad();
+  EXPECT_TRUE(x.requires_grad());
+  EXPECT_TRUE(x.is_leaf());
+  const Tensor y = x * 2;
+  EXPECT_FALSE(y.is_leaf());
+  EXPECT_THROW(y.set_requires_grad(false), Error);
+  x.set_requires_grad(false);
+  EXPECT_FALSE(x.requires_grad());
+}
+
+}  // namespace
+}  // namespace wick
