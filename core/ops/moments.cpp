@@ -1,0 +1,185 @@
+#include <cmath>
+#include <limits>
+
+#include "wick/core/apply.h"
+#include "wick/core/ops/compare.h"
+#include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/reduce.h"
+#include "wick/core/ops/reduce_axes.h"
+
+// Reductions that need more than one pass: variance, log-sum-exp and norms.
+namespace wick {
+
+namespace {
+
+// 1 / (n - correction); infinite where there are no degrees of freedom.
+double inverse_freedom(const Shape& shape, const Shape& axes, int64_t correction) {
+  const int64_t freedom = reduced_count(shape, axes) - correction;
+  return 1.0 / static_cast<double>(freedom > 0 ? freedom : 0);
+}
+
+// In float64, with the reduced axes kept.
+Tensor variance(const Tensor& x, const Shape& axes, int64_t correction) {
+  const double count = static_cast<double>(reduced_count(x.shape(), axes));
+  Tensor center = reduce_axes(Reduction::kSum, x, axes, true, kFloat64, 1 / count);
+  // Where the mean is large beside the deviations, its rounding would show in their squares.
+  center =
+      center + reduce_axes(Reduction::kSumDeviations, x, axes, true, kFloat64, 1 / count, center);
+  return reduce_axes(Reduction::kSumSquaredDeviations, x, axes, true, kFloat64,
+                     inverse_freedom(x.shape(), axes, correction), center);
+}
+
+// A float64 result with its axes kept, as the caller wants it.
+Tensor finish(const Tensor& y, const Tensor& x, const Shape& axes, bool keepdim) {
+  Shape shape;
+  int next = 0;
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    const bool reduced = next < axes.rank() && axes[next] == axis;
+    if (reduced) ++next;
+    if (keepdim || !reduced) shape.push_back(reduced ? 1 : x.shape()[axis]);
+  }
+  return y.to(x.dtype()).reshape(shape);
+}
+
+// The derivative of var(x): 2 (x - mean) / (n - correction), times `weight`.
+Tensor deviation_gradient(const Tensor& x, const Tensor& weight, const Shape& axes,
+                          int64_t correction) {
+  const double factor = 2 * inverse_freedom(x.shape(), axes, correction);
+  return (x - mean(x, axes, true)) * (weight.reshape(kept_shape(x.shape(), axes)) * factor);
+}
+
+struct Var {
+  static constexpr OpInfo info{.name = "var"};
+  Shape axes;
+  int64_t correction;
+  bool keepdim;
+  static constexpr auto fields =
+      std::tuple{field("axes", &Var::axes), field("correction", &Var::correction),
+                 field("keepdim", &Var::keepdim)};
+
+  Tensor forward(Saved& saved, const Tensor& x) const {
+    saved.save(x);
+    return finish(variance(x, axes, correction), x, axes, keepdim);
+  }
+  Gradients backward(const Saved& saved, const Tensor& dy) const {
+    return {deviation_gradient(saved[0], dy, axes, correction)};
+  }
+};
+
+struct Stddev {
+  static constexpr OpInfo info{.name = "stddev"};
+  Shape axes;
+  int64_t correction;
+  bool keepdim;
+  static constexpr auto fields =
+      std::tuple{field("axes", &Stddev::axes), field("correction", &Stddev::correction),
+                 field("keepdim", &Stddev::keepdim)};
+
+  Tensor forward(Saved& saved, const Tensor& x) const {
+    Tensor y = finish(sqrt(variance(x, axes, correction)), x, axes, keepdim);
+    saved.save(x, y);
+    return y;
+  }
+  Gradients backward(const Saved& saved, const Tensor& dy) const {
+    const Tensor y = saved[1];
+    const Tensor weight = (dy / (y * 2)).masked_fill(eq(y, 0), 0);
+    return {deviation_gradient(saved[0], weight, axes, correction)};
+  }
+};
+
+struct LogSumExp {
+  static constexpr OpInfo info{.name = "logsumexp", .autocast = {.cuda = Autocast::kToFloat32}};
+  Shape axes;
+  bool keepdim;
+  static constexpr auto fields =
+      std::tuple{field("axes", &LogSumExp::axes), field("keepdim", &LogSumExp::keepdim)};
+
+  Tensor forward(Saved& saved, const Tensor& x) const {
+    Tensor y;
+    if (x.numel() == 0) {
+      y = log(reduce_axes(Reduction::kSum, x, axes, true, kFloat64));
+    } else {
+      const Tensor largest = reduce_axes(Reduction::kMax, x, axes, true, kFloat64);
+      const Tensor center = largest.masked_fill(isinf(largest), 0);
+      y = log(reduce_axes(Reduction::kSumExp, x, axes, true, kFloat64, 1, center)) + center;
+    }
+    y = finish(y, x, axes, keepdim);
+    saved.save(x, y);
+    return y;
+  }
+  Gradients backward(const Saved& saved, const Tensor& dy) const {
+    const Tensor x = saved[0], y = saved[1];
+    const Tensor finite = y.masked_fill(eq(y, -std::numeric_limits<double>::infinity()), 0);
+    return {exp(x - spread(finite, x.shape(), axes)) * spread(dy, x.shape(), axes)};
+  }
+};
+
+struct Norm {
+  static constexpr OpInfo info{
+      .name = "norm", .autocast = {.cuda = Autocast::kFloat32Out, .cpu = Autocast::kToFloat32}};
+  double ord;
+  Shape axes;
+  bool keepdim;
+  static constexpr auto fields = std::tuple{field("ord", &Norm::ord), field("axes", &Norm::axes),
+                                            field("keepdim", &Norm::keepdim)};
+
+  Tensor forward(Saved& saved, const Tensor& x) const {
+    Tensor y = finish(value(x), x, axes, keepdim);
+    saved.save(x, y);
+    return y;
+  }
+
+  Gradients backward(const Saved& saved, const Tensor& dy) const {
+    const Tensor x = saved[0];
+    const Shape kept = kept_shape(x.shape(), axes);
+    const Tensor y = saved[1].reshape(kept), g = dy.reshape(kept);
+    if (ord == 0) return {zeros_like(x)};
+    if (ord == 1) return {sign(x) * g};
+    if (ord == 2) return {x * (g / y).masked_fill(eq(y, 0), 0)};
+    if (std::isinf(ord)) {
+      const Tensor equal = eq(abs(x), y).to(x.dtype());
+      return {sign(x) * equal * (g / sum(equal, axes, true))};
+    }
+    const Tensor weight = (g / pow(y, ord - 1)).masked_fill(eq(y, 0), 0);
+    const Tensor powers = pow(abs(x), ord - 1).masked_fill(eq(x, 0), 0);
+    return {sign(x) * powers * weight};
+  }
+
+ private:
+  // With the reduced axes kept.
+  Tensor value(const Tensor& x) const {
+    const auto total = [&](const Tensor& terms) {
+      return reduce_axes(Reduction::kSum, terms, axes, true, kFloat64);
+    };
+    if (ord == 2) return sqrt(reduce_axes(Reduction::kSumSquares, x, axes, true, kFloat64));
+    if (ord == 1) return total(abs(x));
+    if (ord == 0) return total(ne(x, 0));
+    if (std::isinf(ord)) return ord > 0 ? amax(abs(x), axes, true) : amin(abs(x), axes, true);
+    return pow(total(pow(abs(x), ord)), 1 / ord);
+  }
+};
+
+}  // namespace
+
+Tensor var(const Tensor& x, const Shape& axes, int64_t correction, bool keepdim) {
+  check_floating("var", x);
+  return apply(Var{reduced_axes("var", x, axes), correction, keepdim}, x);
+}
+Tensor stddev(const Tensor& x, const Shape& axes, int64_t correction, bool keepdim) {
+  check_floating("stddev", x);
+  return apply(Stddev{reduced_axes("stddev", x, axes), correction, keepdim}, x);
+}
+Tensor logsumexp(const Tensor& x, const Shape& axes, bool keepdim) {
+  check_floating("logsumexp", x);
+  return apply(LogSumExp{reduced_axes("logsumexp", x, axes), keepdim}, x);
+}
+Tensor norm(const Tensor& x, double ord, const Shape& axes, bool keepdim) {
+  check_floating("norm", x);
+  return apply(Norm{ord, reduced_axes("norm", x, axes), keepdim}, x);
+}
+
+Tensor Tensor::var(const Shape& axes, int64_t correction, bool keepdim) const {
+  return wick::var(*this, axes, correction, keepdim);
+}
+
+}  // namespace wick

@@ -1,0 +1,288 @@
+#include "wick/kernels/reduce.h"
+
+#include "wick/core/base/parallel.h"
+#include "wick/kernels/cpu/reduce_groups.h"
+#include "wick/kernels/cpu/reduce_ops.h"
+
+namespace wick::WICK_ISA {
+
+namespace {
+
+constexpr int64_t kBlock = 4096;      // elements summed before a partial result becomes wide
+constexpr int64_t kRowBlock = 64;     // the same, in rows, where columns are reduced
+constexpr int64_t kTile = 512;        // columns reduced together
+constexpr int64_t kChunks = 128;      // pieces of one large group, for the threads
+constexpr int64_t kSerial = 1 << 15;  // elements below which threads do not pay
+
+// Writes wide results to any dtype.
+template <class W>
+[[gnu::noinline]] void write(const View& y, int64_t first, int64_t stride, const W* values,
+                             int64_t count, double factor) {
+  visit_dtype(y.dtype, [&]<class Y>(Type<Y>) {
+    for (int64_t i = 0; i < count; ++i) {
+      Y& out = y.as<Y>()[first + i * stride];
+      if constexpr (std::is_same_v<Y, Half> || std::is_same_v<Y, BFloat16>) {
+        out = Y(static_cast<float>(static_cast<double>(values[i]) * factor));
+      } else if constexpr (std::is_floating_point_v<Y>) {
+        out = static_cast<Y>(static_cast<double>(values[i]) * factor);
+      } else {
+        out = static_cast<Y>(values[i]);
+      }
+    }
+  });
+}
+
+// One reduction `Op` on lanes of L.
+template <class Op, class L>
+struct Reducer {
+  using P = typename LaneTypes<L>::Pack;
+  using W = typename LaneTypes<L>::Wide;
+
+  const char* x;
+  int64_t element_size;
+  PackFunction<L> pack;  // null where elements are lanes already
+  const double* center;
+  const View& y;
+  const Groups& g;
+  double factor;
+
+  static W identity() { return Op::template identity<W>(); }
+
+  // `n` lanes from offset `at` of the input along the inner axis: in place or in `buffer`.
+  WICK_INLINE const L* fetch(int64_t at, int64_t n, L* buffer) const {
+    const char* p = x + at * element_size;
+    if (pack == nullptr) return reinterpret_cast<const L*>(p);
+    pack(p, g.inner_x, n, buffer);
+    return buffer;
+  }
+
+  // --- The inner axis is reduced ----------------------------------------------------------------
+
+  [[gnu::noinline]] static W reduce_block(const L* p, int64_t size, const Center<P>& c) {
+    constexpr int64_t kLanes = P::size;
+    const P start(Op::template identity<L>());
+    P s0 = start, s1 = start, s2 = start, s3 = start;
+    int64_t i = 0;
+    for (; i + 4 * kLanes <= size; i += 4 * kLanes) {
+      s0 = Op::join(s0, Op::map(P::load(p + i), c));
+      s1 = Op::join(s1, Op::map(P::load(p + i + kLanes), c));
+      s2 = Op::join(s2, Op::map(P::load(p + i + 2 * kLanes), c));
+      s3 = Op::join(s3, Op::map(P::load(p + i + 3 * kLanes), c));
+    }
+    for (; i + kLanes <= size; i += kLanes) s0 = Op::join(s0, Op::map(P::load(p + i), c));
+    L lanes[kLanes];
+    Op::join(Op::join(s0, s1), Op::join(s2, s3)).store(lanes);
+    if (i < size) {
+      L tail[kLanes] = {}, mapped[kLanes];
+      for (int64_t k = 0; i + k < size; ++k) tail[k] = p[i + k];
+      Op::map(P::load(static_cast<const L*>(tail)), c).store(mapped);
+      for (int64_t k = 0; i + k < size; ++k) lanes[k] = Op::join(lanes[k], mapped[k]);
+    }
+    for (int64_t half = kLanes / 2; half > 0; half /= 2) {
+      for (int64_t k = 0; k < half; ++k) lanes[k] = Op::join(lanes[k], lanes[k + half]);
+    }
+    return static_cast<W>(lanes[0]);
+  }
+
+  // Elements [begin, end) of the inner axis in rows [first, last) of group `o`.
+  W reduce_rows(int64_t o, int64_t first, int64_t last, int64_t begin, int64_t end) const {
+    L buffer[kBlock];
+    Center<P> c{};
+    if constexpr (Op::kUsesCenter) {
+      const double value = center[g.kept.y(o)];
+      const L high = static_cast<L>(value);
+      c = {P(high), P(static_cast<L>(value - static_cast<double>(high)))};
+    }
+    const int64_t base = g.kept.x(o);
+    W total = identity();
+    for (int64_t r = first; r < last; ++r) {
+      const int64_t row = base + g.reduced.x(r);
+      for (int64_t i = begin; i < end; i += kBlock) {
+        const int64_t n = end - i < kBlock ? end - i : kBlock;
+        total = Op::join(total, reduce_block(fetch(row + i * g.inner_x, n, buffer), n, c));
+      }
+    }
+    return total;
+  }
+
+  void rows() const {
+    const int64_t outputs = g.kept.count, each = g.reduced.count * g.inner_size;
+    const bool by_output = outputs >= 64 || outputs * each <= kSerial;
+    const int64_t grain = by_output ? (each >= kSerial ? 1 : kSerial / each) : outputs;
+    parallel_for(outputs, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t o = begin; o < end; ++o) {
+        const W total =
+            by_output ? reduce_rows(o, 0, g.reduced.count, 0, g.inner_size) : reduce_in_chunks(o);
+        write(y, g.kept.y(o), 0, &total, 1, factor);
+      }
+    });
+  }
+
+  // Chunks are whole rows, or parts of one row where there are few; at most 2 * kChunks.
+  W reduce_in_chunks(int64_t o) const {
+    const int64_t row_count = g.reduced.count, size = g.inner_size;
+    const int64_t rows_each = (row_count + kChunks - 1) / kChunks;
+    int64_t parts = kChunks / row_count;
+    const int64_t most = (size + kBlock - 1) / kBlock;
+    parts = parts < 1 ? 1 : (parts < most ? parts : most);
+    const int64_t part = (size + parts - 1) / parts;
+    const int64_t count = (row_count + rows_each - 1) / rows_each * parts;
+    W partial[2 * kChunks];
+    parallel_for(count, kSerial / (rows_each * part) + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t first = i / parts * rows_each, from = i % parts * part;
+        const int64_t last = first + rows_each, to = from + part;
+        partial[i] =
+            reduce_rows(o, first, last < row_count ? last : row_count, from, to < size ? to : size);
+      }
+    });
+    W total = identity();
+    for (int64_t i = 0; i < count; ++i) total = Op::join(total, partial[i]);
+    return total;
+  }
+
+  // --- The inner axis is kept -------------------------------------------------------------------
+
+  // Rows [first, last) of columns [k, k + width) of group `o`, joined into `out`.
+  void reduce_columns(int64_t o, int64_t k, int64_t width, int64_t first, int64_t last,
+                      W* out) const {
+    const int64_t base = g.kept.x(o) + k * g.inner_x;
+    L high[kTile] = {}, low[kTile] = {};
+    if constexpr (Op::kUsesCenter) {
+      for (int64_t i = 0; i < width; ++i) {
+        const double c = center[g.kept.y(o) + (k + i) * g.inner_y];
+        high[i] = static_cast<L>(c);
+        low[i] = static_cast<L>(c - static_cast<double>(high[i]));
+      }
+    }
+    for (int64_t i = 0; i < width; ++i) out[i] = identity();
+    L buffers[4][kTile], sums[kTile];
+    for (int64_t block = first; block < last; block += kRowBlock) {
+      const int64_t end = block + kRowBlock < last ? block + kRowBlock : last;
+      const P start(Op::template identity<L>());
+      for (int64_t i = 0; i < width; i += P::size) start.store(sums + i);
+      for (int64_t r = block; r < end; r += 4) {
+        const int64_t count = end - r < 4 ? end - r : 4;
+        const L* rows[4];
+        for (int64_t q = 0; q < count; ++q) {
+          rows[q] = fetch(base + g.reduced.x(r + q), width, buffers[q]);
+        }
+        join_rows(rows, count, width, high, low, sums);
+      }
+      for (int64_t i = 0; i < width; ++i) out[i] = Op::join(out[i], static_cast<W>(sums[i]));
+    }
+  }
+
+  // Joins up to four rows into `sums`.
+  [[gnu::noinline]] static void join_rows(const L* const* rows, int64_t count, int64_t width,
+                                          const L* high, const L* low, L* sums) {
+    constexpr int64_t kLanes = P::size;
+    const auto join_at = [&](const L* r0, const L* r1, const L* r2, const L* r3, int64_t i)
+        __attribute__((always_inline)) {
+      const Center<P> c{P::load(high + i), P::load(low + i)};
+      P v = Op::map(P::load(r0), c);
+      if (r3 != nullptr) {
+        v = Op::join(Op::join(v, Op::map(P::load(r1), c)),
+                     Op::join(Op::map(P::load(r2), c), Op::map(P::load(r3), c)));
+      }
+      Op::join(P::load(static_cast<const L*>(sums + i)), v).store(sums + i);
+    };
+    const int64_t whole = width / kLanes * kLanes;
+    if (count == 4) {
+      const L *r0 = rows[0], *r1 = rows[1], *r2 = rows[2], *r3 = rows[3];
+      for (int64_t i = 0; i < whole; i += kLanes) join_at(r0 + i, r1 + i, r2 + i, r3 + i, i);
+    } else {
+      for (int64_t q = 0; q < count; ++q) {
+        for (int64_t i = 0; i < whole; i += kLanes) {
+          join_at(rows[q] + i, nullptr, nullptr, nullptr, i);
+        }
+      }
+    }
+    if (whole == width) return;
+    for (int64_t q = 0; q < count; ++q) {
+      L tail[kLanes] = {};
+      for (int64_t i = whole; i < width; ++i) tail[i - whole] = rows[q][i];
+      join_at(tail, nullptr, nullptr, nullptr, whole);
+    }
+  }
+
+  int64_t width_at(int64_t k) const { return g.inner_size - k < kTile ? g.inner_size - k : kTile; }
+
+  void columns() const {
+    const int64_t tiles = (g.inner_size + kTile - 1) / kTile, items = g.kept.count * tiles;
+    const int64_t each = g.reduced.count * (tiles > 1 ? kTile : g.inner_size);
+    const bool by_item = items >= 32 || items * each <= kSerial;
+    const int64_t grain = by_item ? (each >= kSerial ? 1 : kSerial / each) : items;
+    parallel_for(items, grain, [&](int64_t begin, int64_t end) {
+      W partial[kChunks / 2][kTile];
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t o = i / tiles, k = i % tiles * kTile;
+        if (by_item) {
+          reduce_columns(o, k, width_at(k), 0, g.reduced.count, partial[0]);
+        } else {
+          reduce_columns_in_chunks(o, k, width_at(k), partial);
+        }
+        write(y, g.kept.y(o) + k * g.inner_y, g.inner_y, partial[0], width_at(k), factor);
+      }
+    });
+  }
+
+  // Leaves the result in partial[0].
+  void reduce_columns_in_chunks(int64_t o, int64_t k, int64_t width, W (*partial)[kTile]) const {
+    constexpr int64_t kMost = kChunks / 2;
+    const int64_t row_count = g.reduced.count;
+    const int64_t even = (row_count + kMost - 1) / kMost;
+    const int64_t rows_each = even > kRowBlock ? even : kRowBlock;
+    parallel_chunks(row_count, rows_each, [&](int64_t chunk, int64_t begin, int64_t end) {
+      reduce_columns(o, k, width, begin, end, partial[chunk]);
+    });
+    const int64_t count = (row_count + rows_each - 1) / rows_each;
+    for (int64_t chunk = 1; chunk < count; ++chunk) {
+      for (int64_t i = 0; i < width; ++i) {
+        partial[0][i] = Op::join(partial[0][i], partial[chunk][i]);
+      }
+    }
+  }
+};
+
+template <class Op, class L>
+void run(const Reducer<Op, L>& reducer) {
+  if (reducer.g.inner_reduced) {
+    reducer.rows();
+  } else {
+    reducer.columns();
+  }
+}
+
+}  // namespace
+
+void reduce(Reduction kind, const View& x, const View& center, const View& y, double factor) {
+  const Groups g = group_axes(x, y);
+  const auto with_lanes = [&]<class L>(Type<L>, PackFunction<L> pack) {
+    const auto with_op = [&]<class Op>(Op) {
+      run(Reducer<Op, L>{x.as<const char>(), size_of(x.dtype), pack, center.as<double>(), y, g,
+                         factor});
+    };
+    switch (kind) {
+      case Reduction::kSum: return with_op(SumOf{});
+      case Reduction::kProd: return with_op(ProdOf{});
+      case Reduction::kMax: return with_op(MaxOf{});
+      case Reduction::kMin: return with_op(MinOf{});
+      default: break;
+    }
+    if constexpr (!std::is_same_v<L, int64_t>) {
+      if (kind == Reduction::kSumSquares) return with_op(SumSquaresOf{});
+      if (kind == Reduction::kSumDeviations) return with_op(SumDeviationsOf{});
+      if (kind == Reduction::kSumExp) return with_op(SumExpOf{});
+      return with_op(SumSquaredDeviationsOf{});
+    }
+  };
+  visit_dtype(x.dtype, [&]<class T>(Type<T>) {
+    using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
+    using L = Accumulator<Stored>;
+    const bool in_place = std::is_same_v<Stored, L> && g.inner_x == 1;
+    with_lanes(Type<L>{}, in_place ? nullptr : &pack<Stored, L>);
+  });
+}
+
+}  // namespace wick::WICK_ISA
