@@ -59,8 +59,9 @@ WICK_HOST_DEVICE constexpr uint32_t uniform_below(uint32_t word, uint32_t n) {
 /// The words of one sequence, one after the other. Cheap to make; copy it to keep its position.
 class PhiloxStream {
  public:
-  WICK_HOST_DEVICE constexpr PhiloxStream(uint64_t seed, uint64_t sequence)
-      : seed_(seed), sequence_(sequence) {}
+  /// Starts at word 4·`offset` of the sequence.
+  WICK_HOST_DEVICE constexpr PhiloxStream(uint64_t seed, uint64_t sequence, uint64_t offset = 0)
+      : seed_(seed), sequence_(sequence), offset_(offset) {}
 
   WICK_HOST_DEVICE constexpr uint32_t next() {
     if (used_ == 4) {
@@ -80,7 +81,7 @@ class PhiloxStream {
   WICK_HOST_DEVICE constexpr float uniform() { return uniform_float(next()); }
 
  private:
-  uint64_t seed_, sequence_, offset_ = 0;
+  uint64_t seed_, sequence_, offset_;
   Uint32x4 words_;
   int used_ = 4;
 };

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "wick/core/base/philox.h"
+#include "wick/data/image_io.h"
+
+namespace wick::data {
+
+/// Height and width in pixels; 0 where a transform of unlike images leaves it open.
+struct ImageSize {
+  int64_t height = 0, width = 0;
+  friend bool operator==(const ImageSize& a, const ImageSize& b) {
+    return a.height == b.height && a.width == b.width;
+  }
+};
+
+/// Changes an image. What is random about it comes from the stream given, so that the result
+/// depends on the sample and the epoch alone. Several threads call one transform at once.
+class Transform {
+ public:
+  virtual ~Transform() = default;
+  virtual void apply(Image& image, PhiloxStream& random) const = 0;
+  /// The size of the result for images of size `input`.
+  virtual ImageSize output_size(ImageSize input) const = 0;
+};
+
+/// Transforms, to be applied one after the other.
+using Transforms = std::vector<std::shared_ptr<const Transform>>;
+
+/// Cuts a window of `size` out of the image with `padding` black pixels put around it, anywhere
+/// with equal chance. Error if the window is larger.
+class RandomCrop final : public Transform {
+ public:
+  explicit RandomCrop(ImageSize size, int64_t padding = 0);
+  void apply(Image& image, PhiloxStream& random) const override;
+  ImageSize output_size(ImageSize) const override { return size_; }
+
+ private:
+  ImageSize size_;
+  int64_t padding_;
+};
+
+/// Swaps left and right with chance `p`.
+class RandomHorizontalFlip final : public Transform {
+ public:
+  explicit RandomHorizontalFlip(double p = 0.5);
+  void apply(Image& image, PhiloxStream& random) const override;
+  ImageSize output_size(ImageSize input) const override { return input; }
+
+ private:
+  double p_;
+};
+
+/// Cuts out a window of a random share `scale` of the image's area and a random ratio `ratio` of
+/// width to height, and resizes it to `size`. Szegedy et al., Going deeper with convolutions
+/// (2014).
+class RandomResizedCrop final : public Transform {
+ public:
+  explicit RandomResizedCrop(ImageSize size, std::pair<double, double> scale = {0.08, 1.0},
+                             std::pair<double, double> ratio = {3.0 / 4.0, 4.0 / 3.0});
+  void apply(Image& image, PhiloxStream& random) const override;
+  ImageSize output_size(ImageSize) const override { return size_; }
+
+ private:
+  ImageSize size_;
+  std::pair<double, double> scale_, ratio_;
+};
+
+/// Resizes so that the shorter side has `shorter_side` pixels, with antialiasing.
+class Resize final : public Transform {
+ public:
+  explicit Resize(int64_t shorter_side);
+  void apply(Image& image, PhiloxStream& random) const override;
+  ImageSize output_size(ImageSize input) const override;
+
+ private:
+  int64_t shorter_side_;
+};
+
+/// Cuts a window of `size` out of the middle. Where the image is smaller, black is put around it.
+class CenterCrop final : public Transform {
+ public:
+  explicit CenterCrop(ImageSize size);
+  void apply(Image& image, PhiloxStream& random) const override;
+  ImageSize output_size(ImageSize) const override { return size_; }
+
+ private:
+  ImageSize size_;
+};
+
+/// The window of `source` whose upper left pixel is (`top`, `left`), black where it reaches
+/// outside.
+void crop(const Image& source, int64_t top, int64_t left, ImageSize size, Image& out);
+
+/// The window of `source` at (`top`, `left`) of size `window`, which lies inside, resized to `size`
+/// by bilinear interpolation, antialiased where it shrinks: Pillow's BILINEAR, to the bit.
+void resize(const Image& source, int64_t top, int64_t left, ImageSize window, ImageSize size,
+            Image& out);
+
+/// Turns bytes into floats: (value / 255 - mean) / std, with one mean and one standard deviation
+/// (above 0) per channel.
+class Normalize {
+ public:
+  Normalize(std::vector<float> mean, std::vector<float> std);
+  const std::vector<float>& mean() const { return mean_; }
+  const std::vector<float>& std() const { return std_; }
+  /// Writes one float per byte of `image`, in the same order.
+  void apply(const Image& image, float* out) const;
+
+ private:
+  std::vector<float> mean_, std_;
+  std::vector<float> table_;  // the result for each byte value and channel: [256, channels]
+};
+
+}  // namespace wick::data
