@@ -1,0 +1,129 @@
+#include "wick/data/dataset.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace wick::data {
+
+TensorDataset::TensorDataset(std::vector<Tensor> tensors) : tensors_(std::move(tensors)) {
+  WICK_CHECK(!tensors_.empty(), "tensor dataset: got no tensors, expected one or more");
+  for (Tensor& tensor : tensors_) {
+    WICK_CHECK(tensor.device().is_cpu(), "tensor dataset: wrong device: got ",
+               to_string(tensor.device()), ", expected cpu");
+    WICK_CHECK(tensor.rank() > 0,
+               "tensor dataset: got a tensor of rank 0, expected samples along "
+               "the first axis");
+    WICK_CHECK(tensor.size(0) == tensors_[0].size(0), "tensor dataset: lengths differ: got ",
+               tensor.size(0), ", expected ", tensors_[0].size(0));
+    tensor = tensor.detach().contiguous();
+    Shape shape = tensor.shape();
+    shape.erase(0);
+    fields_.push_back({shape, tensor.dtype(), MemoryFormat::kContiguous});
+    row_bytes_.push_back(static_cast<size_t>(shape.numel() * size_of(tensor.dtype())));
+  }
+  size_ = tensors_[0].size(0);
+}
+
+void TensorDataset::read(int64_t index, PhiloxStream, std::span<void* const> out) const {
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const auto* rows = static_cast<const char*>(tensors_[i].raw_data());
+    std::memcpy(out[i], rows + static_cast<size_t>(index) * row_bytes_[i], row_bytes_[i]);
+  }
+}
+
+ImageDataset::ImageDataset(std::shared_ptr<const ImageSet> images, Transforms transforms,
+                           std::optional<Normalize> normalize)
+    : images_(std::move(images)),
+      transforms_(std::move(transforms)),
+      normalize_(std::move(normalize)) {
+  set_fields({images_->height, images_->width}, images_->channels);
+}
+
+ImageDataset::ImageDataset(ImageFolder files, Transforms transforms,
+                           std::optional<Normalize> normalize)
+    : files_(std::move(files)),
+      transforms_(std::move(transforms)),
+      normalize_(std::move(normalize)) {
+  set_fields({}, 3);
+}
+
+void ImageDataset::set_fields(ImageSize size, int64_t channels) {
+  for (const auto& transform : transforms_) size = transform->output_size(size);
+  WICK_CHECK(size.height > 0 && size.width > 0,
+             "image dataset: images differ in size: expected a transform that crops them to one");
+  WICK_CHECK(!normalize_ || static_cast<int64_t>(normalize_->mean().size()) == channels,
+             "image dataset: wrong number of means: got ", normalize_->mean().size(), ", expected ",
+             channels, ", one per channel");
+  fields_ = {{{channels, size.height, size.width},
+              normalize_ ? kFloat32 : kUint8,
+              MemoryFormat::kChannelsLast},
+             {{}, kInt64, MemoryFormat::kContiguous}};
+}
+
+int64_t ImageDataset::size() const {
+  return images_ ? images_->size() : static_cast<int64_t>(files_.files.size());
+}
+
+const std::vector<std::string>& ImageDataset::class_names() const {
+  return images_ ? images_->class_names : files_.class_names;
+}
+
+int64_t ImageDataset::load(int64_t index, Image& image) const {
+  const auto at = static_cast<size_t>(index);
+  if (!images_) {
+    read_image(files_.files[at].path, image);
+    return files_.files[at].label;
+  }
+  image.height = images_->height;
+  image.width = images_->width;
+  image.channels = images_->channels;
+  const uint8_t* pixels = images_->image(index);
+  image.pixels.assign(pixels, pixels + images_->bytes_per_image());
+  return images_->labels[at];
+}
+
+void ImageDataset::read(int64_t index, PhiloxStream random, std::span<void* const> out) const {
+  thread_local Image image;
+  const int64_t label = load(index, image);
+  const Shape& shape = fields_[0].shape;
+  try {
+    for (const auto& transform : transforms_) transform->apply(image, random);
+    WICK_CHECK(image.channels == shape[0] && image.height == shape[1] && image.width == shape[2],
+               "image dataset: wrong size: got ", image.height, " x ", image.width, ", expected ",
+               shape[1], " x ", shape[2]);
+  } catch (const Error& error) {
+    detail::fail(images_ ? concat("image ", index) : files_.files[static_cast<size_t>(index)].path,
+                 ": ", error.what());
+  }
+  if (normalize_) {
+    normalize_->apply(image, static_cast<float*>(out[0]));
+  } else {
+    std::memcpy(out[0], image.pixels.data(), image.pixels.size());
+  }
+  std::memcpy(out[1], &label, sizeof label);
+}
+
+Normalize normalize_by(const ImageSet& images) {
+  const auto channels = static_cast<size_t>(images.channels);
+  std::vector<uint64_t> sums(channels), squares(channels);
+  for (size_t i = 0; i < images.pixels.size(); i += channels) {
+    for (size_t c = 0; c < channels; ++c) {
+      const uint64_t value = images.pixels[i + c];
+      sums[c] += value;
+      squares[c] += value * value;
+    }
+  }
+  const double count = static_cast<double>(images.pixels.size() / channels);
+  std::vector<float> mean, std;
+  for (size_t c = 0; c < channels; ++c) {
+    const double m = static_cast<double>(sums[c]) / count;
+    const double variance = static_cast<double>(squares[c]) / count - m * m;
+    mean.push_back(static_cast<float>(m / 255));
+    std.push_back(static_cast<float>(std::max(std::sqrt(std::max(variance, 0.0)), 1.0) / 255));
+  }
+  return {std::move(mean), std::move(std)};
+}
+
+Normalize normalize_photographs() { return {{0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}}; }
+
+}  // namespace wick::data
