@@ -1,11 +1,9 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -14,36 +12,23 @@
 #include <vector>
 
 #include "wick/core/base/check.h"
+#include "wick/tests/harness/temporary_folder.h"
 
 namespace wick::data {
 
 using Bytes = std::vector<uint8_t>;
 
-/// A folder that is gone when the test ends.
-class TemporaryFolder {
+/// A folder for a test's own data files.
+class TemporaryFolder : public wick::testing::TemporaryFolder {
  public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "wick-data-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) std::abort();
-    path_ = name;
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  std::string path() const { return path_.string(); }
-  std::string path(const std::string& name) const { return (path_ / name).string(); }
   /// Writes a file, with the folders it needs, and returns its path.
   std::string write(const std::string& name, const Bytes& bytes) const {
-    std::filesystem::create_directories((path_ / name).parent_path());
-    std::ofstream out(path_ / name, std::ios::binary);
+    std::filesystem::create_directories(std::filesystem::path(path(name)).parent_path());
+    std::ofstream out(path(name), std::ios::binary);
     out.write(reinterpret_cast<const char*>(bytes.data()),
               static_cast<std::streamsize>(bytes.size()));
     return path(name);
   }
-
- private:
-  std::filesystem::path path_;
 };
 
 /// Expects `call` to throw wick::Error with a text that holds all of `parts`.

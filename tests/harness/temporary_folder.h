@@ -12,6 +12,7 @@ class TemporaryFolder {
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
+  const std::string& path() const { return path_; }
   /// The path of `name` in the folder.
   std::string path(const std::string& name) const { return path_ + "/" + name; }
 
