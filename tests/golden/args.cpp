@@ -132,11 +132,15 @@ const Tensor& Inputs::operator[](size_t i) const {
   return tensors_[i];
 }
 
-const Tensor& Inputs::operator[](const std::string& name) const {
-  for (size_t i = 0; i < names_.size(); ++i) {
-    if (names_[i] == name) return tensors_[i];
-  }
-  throw Error(concat("the case has no input '", name, "'"));
+Tensor Inputs::optional(const std::string& name) const {
+  const auto found = std::find(names_.begin(), names_.end(), name);
+  return found == names_.end() ? Tensor() : tensors_[static_cast<size_t>(found - names_.begin())];
+}
+
+Tensor Inputs::operator[](const std::string& name) const {
+  const Tensor tensor = optional(name);
+  WICK_CHECK(tensor.defined(), "the case has no input '", name, "'");
+  return tensor;
 }
 
 }  // namespace wick::golden

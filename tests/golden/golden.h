@@ -58,8 +58,9 @@ class Inputs {
   void add(const std::string& name, const Tensor& tensor);
   size_t size() const { return tensors_.size(); }
   const Tensor& operator[](size_t i) const;
-  const Tensor& operator[](const std::string& name) const;
-  /// Undefined if there are not so many.
+  Tensor operator[](const std::string& name) const;
+  /// Undefined if there is none of that name, or there are not so many.
+  Tensor optional(const std::string& name) const;
   Tensor optional(size_t i) const { return i < tensors_.size() ? tensors_[i] : Tensor(); }
 
  private:

@@ -1,0 +1,84 @@
+#include "wick/core/ops/conv.h"
+
+#include "wick/core/ops/interpolate.h"
+#include "wick/core/ops/pool.h"
+#include "wick/tests/golden/golden.h"
+
+namespace wick::golden {
+namespace {
+
+const Shape kOnes{1, 1};
+const Shape kZeros{0, 0};
+
+Tensor convolve(const Tensor& x, const Tensor& weight, const Tensor& bias, Args& a) {
+  return conv2d(x, weight, bias, a.repeated("stride", 2, kOnes), a.repeated("padding", 2, kZeros),
+                a.repeated("dilation", 2, kOnes), a.integer("groups", 1));
+}
+
+Tensors plain(const Inputs& in, Args& a) { return {convolve(in[0], in[1], in.optional(2), a)}; }
+
+Tensors channels_last(const Inputs& in, Args& a) {
+  return {convolve(in[0].contiguous(MemoryFormat::kChannelsLast),
+                   in[1].contiguous(MemoryFormat::kChannelsLast), in.optional(2), a)};
+}
+
+Tensors one_axis(const Inputs& in, Args& a) {
+  const auto single = [&](const char* name, int64_t otherwise) {
+    return a.repeated(name, 1, Shape{otherwise})[0];
+  };
+  return {conv1d(in[0], in[1], in.optional(2), single("stride", 1), single("padding", 0),
+                 single("dilation", 1), a.integer("groups", 1))};
+}
+
+Tensors transposed(const Inputs& in, Args& a) {
+  return {conv_transpose2d(in[0], in[1], in.optional(2), a.repeated("stride", 2, kOnes),
+                           a.repeated("padding", 2, kZeros),
+                           a.repeated("output_padding", 2, kZeros), a.integer("groups", 1),
+                           a.repeated("dilation", 2, kOnes))};
+}
+
+void no_ceil_mode(Args& a) {
+  WICK_CHECK(!a.flag("ceil_mode", false), "argument 'ceil_mode': true is not supported");
+}
+
+Tensors max_pool(const Inputs& in, Args& a) {
+  no_ceil_mode(a);
+  WICK_CHECK(a.repeated("dilation", 2, kOnes) == kOnes, "argument 'dilation': only 1 is supported");
+  const Shape kernel = a.repeated("kernel_size", 2);
+  return {
+      max_pool2d(in[0], kernel, a.repeated("stride", 2, kernel), a.repeated("padding", 2, kZeros))};
+}
+
+Tensors avg_pool(const Inputs& in, Args& a) {
+  no_ceil_mode(a);
+  const Shape kernel = a.repeated("kernel_size", 2);
+  return {avg_pool2d(in[0], kernel, a.repeated("stride", 2, kernel),
+                     a.repeated("padding", 2, kZeros), a.flag("count_include_pad", true))};
+}
+
+Tensors resize(const Inputs& in, Args& a) {
+  const std::string mode = a.text("mode", "nearest");
+  WICK_CHECK(mode == "nearest" || mode == "bilinear", "argument 'mode': unknown: got ", mode);
+  const Interpolation how = mode == "nearest" ? Interpolation::kNearest : Interpolation::kBilinear;
+  const bool align = a.flag("align_corners", false);
+  if (a.has("size")) return {interpolate(in[0], a.repeated("size", 2), how, align)};
+  return {interpolate(in[0], a.number("scale_factor"), how, align)};
+}
+
+const Family family("conv",
+                    op_runner({
+                        {"conv2d", plain},
+                        {"conv2d_channels_last", channels_last},
+                        {"conv1d", one_axis},
+                        {"conv_transpose2d", transposed},
+                        {"max_pool2d", max_pool},
+                        {"avg_pool2d", avg_pool},
+                        {"adaptive_avg_pool2d",
+                         [](const Inputs& in, Args& a) {
+                           return Tensors{adaptive_avg_pool2d(in[0], a.repeated("output_size", 2))};
+                         }},
+                        {"interpolate", resize},
+                    }));
+
+}  // namespace
+}  // namespace wick::golden
