@@ -6,16 +6,21 @@ wick_find_package(nlohmann_json nlohmann-json3-dev)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(WICK_TEST_ROOT ${PROJECT_SOURCE_DIR}/tests)
 
+# Tests are compiled with less optimisation than what they test: two thirds of the time to build.
+set(WICK_TEST_FLAGS $<$<CONFIG:Release>:-O1>)
+
 file(GLOB harness_sources CONFIGURE_DEPENDS ${WICK_TEST_ROOT}/harness/*.cpp)
 list(FILTER harness_sources EXCLUDE REGEX "_test\\.cpp$")
 if(harness_sources)
   add_library(wick_harness OBJECT ${harness_sources})
   wick_options(wick_harness)
+  target_compile_options(wick_harness PRIVATE ${WICK_TEST_FLAGS})
   target_link_libraries(wick_harness PRIVATE GTest::gtest)
 endif()
 
 function(wick_test_program target)
   wick_program(${target} ${ARGN})
+  target_compile_options(${target} PRIVATE ${WICK_TEST_FLAGS})
   target_compile_definitions(${target} PRIVATE
     WICK_SOURCE_DIR="${PROJECT_SOURCE_DIR}" WICK_BIN_DIR="${PROJECT_BINARY_DIR}/bin")
   target_link_libraries(${target} PRIVATE GTest::gtest nlohmann_json::nlohmann_json)

@@ -1,15 +1,25 @@
 #pragma once
 
-// Not here, being the engine's own: file.h, safetensors_header.h, memory/allocator_impl.h,
-// memory/block.h, ops/dense.h, ops/reduce_axes.h.
+// Not here, being the engine's own: file.h, memory/allocator_impl.h, memory/block.h,
+// memory/workspace.h, ops/compute_dtype.h, ops/dense.h, ops/elementwise_op.h, ops/images.h,
+// ops/reduce_axes.h, safetensors_header.h.
 #include "wick/core/apply.h"
 #include "wick/core/autograd.h"
+#include "wick/core/conv_plan.h"
 #include "wick/core/fields.h"
 #include "wick/core/index.h"
 #include "wick/core/memory/allocator.h"
 #include "wick/core/memory/stats.h"
+#include "wick/core/ops/activation.h"
+#include "wick/core/ops/compare.h"
+#include "wick/core/ops/conv.h"
+#include "wick/core/ops/copy.h"
+#include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/index.h"
+#include "wick/core/ops/interpolate.h"
 #include "wick/core/ops/join.h"
+#include "wick/core/ops/matmul.h"
+#include "wick/core/ops/pool.h"
 #include "wick/core/ops/random.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/core/ops/slice.h"
