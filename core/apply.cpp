@@ -115,6 +115,7 @@ Tensor Saved::operator[](int i) const {
 }
 
 const TensorMeta& Saved::input(int i) const { return static_cast<const OpNode*>(node_)->input(i); }
+int Saved::num_inputs() const { return static_cast<int>(node_->next().size()); }
 
 // The steps of run_op, with access to what only the door may touch.
 struct Door {

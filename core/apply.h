@@ -56,6 +56,7 @@ class Saved {
   Tensor operator[](int i) const;
   /// Shape, dtype and device of input `i`, known in backward without keeping the input.
   const TensorMeta& input(int i) const;
+  int num_inputs() const;
 
  private:
   friend class OpNode;

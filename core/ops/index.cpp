@@ -1,8 +1,10 @@
 #include "wick/core/ops/index.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "wick/core/apply.h"
+#include "wick/core/base/parallel.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/kernels/index.h"
@@ -19,14 +21,21 @@ Tensor checked_index(const char* op, const Tensor& index, int64_t low, int64_t h
   const Tensor checked = index.to(kInt64).contiguous();
   if (!checked.device().is_cpu()) return checked;
   const int64_t* at = checked.data<int64_t>();
-  int64_t least = high - 1, most = low;
-  for (int64_t i = 0; i < checked.numel(); ++i) {
-    least = std::min(least, at[i]);
-    most = std::max(most, at[i]);
-  }
-  WICK_CHECK(checked.numel() == 0 || (least >= low && most < high), op,
-             ": index out of range: got ", least < low ? least : most, ", expected one in [", low,
-             ", ", high - 1, "]");
+  // The sign bit is set by an index below or above the range, and neither sum can hide it.
+  const auto signs = [=](int64_t i) {
+    const uint64_t u = static_cast<uint64_t>(i);
+    return (u - static_cast<uint64_t>(low)) | (static_cast<uint64_t>(high) - 1 - u);
+  };
+  const auto outside = [=](int64_t i) { return signs(i) >> 63 != 0; };
+  std::atomic<bool> all_inside = true;
+  parallel_for(checked.numel(), 65536, [&](int64_t begin, int64_t end) {
+    uint64_t found = 0;
+    for (int64_t i = begin; i < end; ++i) found |= signs(at[i]);
+    if (found >> 63 != 0) all_inside = false;
+  });
+  WICK_CHECK(all_inside, op, ": index out of range: got ",
+             *std::find_if(at, at + checked.numel(), outside), ", expected one in [", low, ", ",
+             high - 1, "]");
   return checked;
 }
 

@@ -44,8 +44,9 @@ struct Cat {
   Gradients backward(const Saved& saved, std::span<const Tensor> grads) const {
     const int a = static_cast<int>(axis);
     Gradients result;
-    for (int64_t start = 0; start < grads[0].shape()[a];) {
-      const int64_t length = saved.input(static_cast<int>(result.size())).shape[a];
+    int64_t start = 0;
+    for (int i = 0; i < saved.num_inputs(); ++i) {
+      const int64_t length = saved.input(i).shape[a];
       result.push_back(grads[0].narrow(a, start, length));
       start += length;
     }

@@ -113,12 +113,19 @@ WICK_INLINE void for_each_indexed(const View& a, const View& index, const View& 
         at_i += where * index.strides[i];
         at_b += where * b.strides[i];
       }
-      for (int64_t k = 0; k < index.shape[axis]; ++k) {
+      const int64_t count = index.shape[axis];
+      const int64_t a_step = a.strides[axis], i_step = index.strides[axis];
+      const int64_t b_step = b.strides[axis];
+      if (line < 0) {
+        for (int64_t k = 0; k < count; ++k) body(at_a[at_i[k * i_step] * a_step], at_b[k * b_step]);
+        continue;
+      }
+      for (int64_t k = 0; k < count; ++k) {
         for (int64_t j = 0; j < some; ++j) {
-          body(at_a[at_i[j * i_line] * a.strides[axis] + j * a_line], at_b[j * b_line]);
+          body(at_a[at_i[j * i_line] * a_step + j * a_line], at_b[j * b_line]);
         }
-        at_i += index.strides[axis];
-        at_b += b.strides[axis];
+        at_i += i_step;
+        at_b += b_step;
       }
     }
   };

@@ -48,21 +48,35 @@ WICK_INLINE void for_each_block(const Shape& shape, const Body& body) {
   });
 }
 
+// Running values of `columns` columns, side by side.
+template <class T, class Combine>
+WICK_INLINE void scan_block(const T* x, T* y, int64_t n, int64_t step, int64_t columns,
+                            ScanType<T> start, const Combine& combine) {
+  ScanType<T> running[kColumns];
+  for (int64_t j = 0; j < columns; ++j) running[j] = start;
+  for (int64_t k = 0; k < n; ++k) {
+    for (int64_t j = 0; j < columns; ++j) {
+      running[j] = combine(running[j], static_cast<ScanType<T>>(x[j]));
+      y[j] = rounded<T>(running[j]);
+    }
+    x += step;
+    y += step;
+  }
+}
+
 template <class T, class Combine>
 WICK_INLINE void scan(const View& x, const View& y, bool reverse, ScanType<T> start,
                       const Combine& combine) {
   const int64_t n = x.shape[1], inner = x.shape[2];
   for_each_block(x.shape, [&](int64_t first, int64_t columns) {
-    ScanType<T> running[kColumns];
-    for (int64_t j = 0; j < columns; ++j) running[j] = start;
-    for (int64_t k = 0; k < n; ++k) {
-      const int64_t row = first + (reverse ? n - 1 - k : k) * inner;
-      const T* from = x.as<const T>() + row;
-      T* to = y.as<T>() + row;
-      for (int64_t j = 0; j < columns; ++j) {
-        running[j] = combine(running[j], static_cast<ScanType<T>>(from[j]));
-        to[j] = rounded<T>(running[j]);
-      }
+    const int64_t begin = first + (reverse ? (n - 1) * inner : 0);
+    const T* from = x.as<const T>() + begin;
+    T* to = y.as<T>() + begin;
+    const int64_t step = reverse ? -inner : inner;
+    if (columns == 1) {  // kept in a register
+      scan_block(from, to, n, step, 1, start, combine);
+    } else {
+      scan_block(from, to, n, step, columns, start, combine);
     }
   });
 }
