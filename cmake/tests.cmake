@@ -52,7 +52,7 @@ endforeach()
 file(GLOB golden_sources CONFIGURE_DEPENDS ${WICK_TEST_ROOT}/golden/*.cpp)
 if(golden_sources)
   wick_test_program(golden_test ${golden_sources})
-  foreach(family unary binary conv shape)
+  foreach(family unary binary reduce conv shape)
     add_test(NAME golden_${family} COMMAND golden_test --family ${family})
   endforeach()
   add_test(NAME golden_schedule

@@ -45,14 +45,16 @@ TEST(Coverage, EveryOpHasACase) {
     EXPECT_FALSE(names.empty()) << op_case.name << " covers no op";
     covered.insert(names.begin(), names.end());
   }
+#ifndef WICK_HAS_CUDA
+  covered.insert("to_device");  // has nowhere to go
+#endif
   for (const OpType* type : registered_ops()) {
     const std::string name = type->info.name;
-    if (covered.contains(name)) continue;
     // A gradient kernel without a gradient of its own runs in the gradients of its op's case.
     const size_t suffix = name.rfind("_backward");
-    const bool gradient = type->backward == nullptr && suffix != std::string::npos &&
-                          covered.contains(name.substr(0, suffix));
-    EXPECT_TRUE(gradient) << "no case covers the op " << name;
+    const bool in_gradients = type->backward == nullptr && suffix != std::string::npos &&
+                              covered.contains(name.substr(0, suffix));
+    if (!covered.contains(name) && !in_gradients) ADD_FAILURE() << "no case covers the op " << name;
   }
 }
 
