@@ -1,0 +1,200 @@
+#include "wick/core/apply.h"
+#include "wick/core/ops/composed_gradient.h"
+#include "wick/core/ops/dense.h"
+#include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/norm.h"
+#include "wick/core/ops/norm_composed.h"
+#include "wick/core/ops/norm_views.h"
+#include "wick/kernels/norm.h"
+
+namespace wick {
+
+namespace {
+
+// Work memory of the kernels for dense x.
+Tensor batch_norm_scratch(const Tensor& x) {
+  const AxisSplit s = channel_split(x.view_for_kernel());
+  return empty({2 * norm_chunks(s.outer, s.size) + 4, s.size}, kFloat64, x.device());
+}
+
+Tensor new_relu_mask(const Tensor& x) {
+  const AxisSplit s = channel_split(x.view_for_kernel());
+  const int64_t rows = s.inner == 1 ? s.outer : s.outer * s.size;
+  return empty({rows, relu_mask_bytes(x.dtype(), x.numel() / rows)}, kUint8, x.device());
+}
+
+// dx, dresidual, dweight and dbias, those that are wanted.
+struct BatchNormBackward {
+  static constexpr OpInfo info{.name = "batch_norm_backward", .differentiable = false};
+  bool training, want_x, want_residual, want_parameters;
+  static constexpr auto fields = std::tuple{
+      field("training", &BatchNormBackward::training), field("want_x", &BatchNormBackward::want_x),
+      field("want_residual", &BatchNormBackward::want_residual),
+      field("want_parameters", &BatchNormBackward::want_parameters)};
+
+  std::array<Tensor, 4> forward(Saved&, const Tensor& dy, const Tensor& x, const Tensor& weight,
+                                const Tensor& mean, const Tensor& invstd,
+                                const Tensor& mask) const {
+    const Tensor in = dense(x);
+    const Tensor gradient = laid_out_like(in, dy);
+    const Tensor scale = as_parameter(x, weight), scratch = batch_norm_scratch(in);
+    std::array<Tensor, 4> out;
+    if (want_x || want_residual) out[0] = empty_like(in);
+    if (want_residual) out[1] = empty_like(in);
+    if (want_parameters) {
+      out[2] = empty({x.size(1)}, accumulator_dtype(x.dtype()), x.device());
+      out[3] = empty_like(out[2]);
+    }
+    ChannelNorm n;
+    n.x = view_of(in);
+    n.dy = view_of(gradient);
+    n.weight = view_of(scale);
+    n.mean = view_of(mean);
+    n.invstd = view_of(invstd);
+    n.mask = view_of(mask);
+    n.dx = view_of(out[0]);
+    n.dresidual = view_of(out[1]);
+    n.dweight = view_of(out[2]);
+    n.dbias = view_of(out[3]);
+    n.scratch = view_of(scratch);
+    n.training = training;
+    WICK_DISPATCH(x.device(), batch_norm_backward(n));
+    return out;
+  }
+};
+
+// Inputs: x, residual, weight, bias, running_mean, running_var; all but x may be undefined.
+template <bool kTraining>
+struct BatchNorm {
+  static constexpr OpInfo info{.name = kTraining ? "batch_norm" : "batch_norm_eval",
+                               .mutates = kTraining ? 1u << 4 | 1u << 5 : 0};
+  double momentum, eps;
+  bool relu;
+  static constexpr auto fields =
+      std::tuple{field("momentum", &BatchNorm::momentum), field("eps", &BatchNorm::eps),
+                 field("relu", &BatchNorm::relu)};
+
+  Tensor forward(Saved& saved, const Tensor& x, const Tensor& residual, const Tensor& weight,
+                 const Tensor& bias, const Tensor& running_mean, const Tensor& running_var) const {
+    const Tensor in = dense(x), scale = as_parameter(x, weight), shift = as_parameter(x, bias);
+    const Tensor added = residual.defined() ? laid_out_like(in, residual) : residual;
+    Tensor y = empty_like(in);
+    const Tensor mean = empty({x.size(1)}, kFloat64, x.device()), invstd = empty_like(mean);
+    if (x.numel() > 0) {
+      const Tensor mask = relu && saved.recording() ? new_relu_mask(in) : Tensor();
+      const Tensor scratch = batch_norm_scratch(in);
+      ChannelNorm n;
+      n.x = view_of(in);
+      n.residual = view_of(added);
+      n.weight = view_of(scale);
+      n.bias = view_of(shift);
+      n.running_mean = view_of(running_mean);
+      n.running_var = view_of(running_var);
+      n.y = view_of(y);
+      n.mask = view_of(mask);
+      n.mean = view_of(mean);
+      n.invstd = view_of(invstd);
+      n.scratch = view_of(scratch);
+      n.momentum = momentum;
+      n.eps = eps;
+      n.training = kTraining;
+      n.relu = relu;
+      WICK_DISPATCH(x.device(), batch_norm_forward(n));
+      saved.save(x, weight, bias, mean, invstd, mask);
+    }
+    return y;
+  }
+
+  Gradients backward(const Saved& saved, const Tensor& dy) const {
+    if (dy.numel() == 0) return of_nothing(saved, dy);
+    if (grad_enabled()) return differentiable(saved, dy);
+    Gradients grads(6);
+    const bool parameters = saved.needs(2) || saved.needs(3);
+    const auto found =
+        apply(BatchNormBackward{kTraining, saved.needs(0), relu && saved.needs(1), parameters}, dy,
+              saved[0], saved[1], saved[3], saved[4], saved[5]);
+    grads[0] = found[0];
+    if (saved.needs(1)) grads[1] = relu ? found[1] : dy;
+    if (saved.needs(2)) grads[2] = found[2].to(saved.input(2).dtype);
+    if (saved.needs(3)) grads[3] = found[3].to(saved.input(3).dtype);
+    return grads;
+  }
+
+ private:
+  static Gradients of_nothing(const Saved& saved, const Tensor& dy) {
+    Gradients grads(6);
+    for (int i = 0; i < 4; ++i) {
+      const TensorMeta& in = saved.input(i);
+      if (!saved.needs(i)) continue;
+      grads[static_cast<size_t>(i)] =
+          in.shape == dy.shape() ? dy : zeros(in.shape, in.dtype, in.device);
+    }
+    return grads;
+  }
+
+  Gradients differentiable(const Saved& saved, const Tensor& dy) const {
+    Tensor passed = dy;
+    if (relu) {
+      const Tensor pass = empty_like(dense(saved[0].detach()));
+      WICK_DISPATCH(dy.device(), relu_mask(saved[5].view_for_kernel(), pass.view_for_kernel()));
+      passed = dy * pass;
+    }
+    Gradients grads = composed_gradients(
+        saved, {saved[0], {}, saved[1], saved[2]}, passed, [&](const std::vector<Tensor>& in) {
+          return kTraining ? composed_batch_norm(in[0], in[2], in[3], eps)
+                           : composed_batch_norm_eval(in[0], in[2], in[3], saved[3], saved[4]);
+        });
+    grads.resize(6);
+    if (saved.needs(1)) grads[1] = passed;
+    return grads;
+  }
+};
+
+Tensor run(const char* op, const Tensor& x, const Tensor& residual, const Tensor& weight,
+           const Tensor& bias, const Tensor& running_mean, const Tensor& running_var,
+           const BatchNormOptions& options, bool relu) {
+  WICK_CHECK(is_floating(x.dtype()), op, ": needs a floating dtype: got ", to_string(x.dtype()));
+  WICK_CHECK(x.rank() >= 2, op, ": needs [N, C] or [N, C, ...]: got shape ", x.shape());
+  check_parameter(op, "weight", {x.size(1)}, weight);
+  check_parameter(op, "bias", {x.size(1)}, bias);
+  check_parameter(op, "running_mean", {x.size(1)}, running_mean);
+  check_parameter(op, "running_var", {x.size(1)}, running_var);
+  WICK_CHECK(running_mean.defined() == running_var.defined(), op,
+             ": needs both running_mean and running_var, or neither");
+  WICK_CHECK(
+      !residual.defined() || (residual.shape() == x.shape() && residual.dtype() == x.dtype()), op,
+      ": residual must match x: got ", residual.dtype(), " ", residual.shape(), ", expected ",
+      x.dtype(), " ", x.shape());
+  if (!options.training && running_mean.defined()) {
+    return apply(BatchNorm<false>{options.momentum, options.eps, relu}, x, residual, weight, bias,
+                 running_mean, running_var);
+  }
+  WICK_CHECK(x.size(1) == 0 || x.numel() / x.size(1) > 1, op,
+             ": needs more than one value per channel in training: got shape ", x.shape());
+  return apply(BatchNorm<true>{options.momentum, options.eps, relu}, x, residual, weight, bias,
+               running_mean, running_var);
+}
+
+}  // namespace
+
+Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                  const Tensor& running_mean, const Tensor& running_var,
+                  const BatchNormOptions& options) {
+  return run("batch_norm", x, {}, weight, bias, running_mean, running_var, options, false);
+}
+
+Tensor batch_norm_relu(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                       const Tensor& running_mean, const Tensor& running_var,
+                       const BatchNormOptions& options) {
+  return run("batch_norm_relu", x, {}, weight, bias, running_mean, running_var, options, true);
+}
+
+Tensor batch_norm_add_relu(const Tensor& x, const Tensor& residual, const Tensor& weight,
+                           const Tensor& bias, const Tensor& running_mean,
+                           const Tensor& running_var, const BatchNormOptions& options) {
+  WICK_CHECK(residual.defined(), "batch_norm_add_relu: needs a residual");
+  return run("batch_norm_add_relu", x, residual, weight, bias, running_mean, running_var, options,
+             true);
+}
+
+}  // namespace wick

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "wick/core/apply.h"
+
+namespace wick {
+
+/// The gradients of `composed(inputs)`, weighted by dy, for the inputs that `saved` says want one:
+/// as ops that can be differentiated again. For the backward of fused ops under create_graph.
+template <class Composed>
+Gradients composed_gradients(const Saved& saved, std::vector<Tensor> inputs, const Tensor& dy,
+                             const Composed& composed) {
+  std::vector<Tensor> wanted;
+  std::vector<size_t> places;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].defined() || !saved.needs(static_cast<int>(i))) continue;
+    // An alias, so that what one input owes to another does not count here.
+    inputs[i] = inputs[i].expand(inputs[i].shape());
+    wanted.push_back(inputs[i]);
+    places.push_back(i);
+  }
+  const std::vector<Tensor> found = grad({composed(inputs)}, wanted, {dy}, true, true, true);
+  Gradients gradients(inputs.size());
+  for (size_t i = 0; i < places.size(); ++i) gradients[places[i]] = found[i];
+  return gradients;
+}
+
+}  // namespace wick

@@ -1,0 +1,161 @@
+#include "wick/kernels/cpu/moments.h"
+#include "wick/kernels/norm.h"
+
+namespace wick::WICK_ISA {
+
+namespace {
+
+// Sum of squares of a row.
+template <class L, class T>
+[[gnu::noinline]] double sum_of_squares(const T* x, int64_t size) {
+  return sum_row<L>(
+      size, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
+        const Vec<L> v = load_up_to<L>(x + i, n);
+        return v * v;
+      });
+}
+
+// n lanes of an optional weight.
+template <class L>
+WICK_INLINE Vec<L> optional_lanes(const L* p, int64_t i, int64_t n, L otherwise) {
+  return p == nullptr ? Vec<L>(otherwise) : load_up_to<L>(p + i, n);
+}
+
+template <class L, class T>
+[[gnu::noinline]] void normalise_row(const T* x, const L* weight, const L* bias, T* y, int64_t size,
+                                     double mean, double invstd, bool stream) {
+  const L high = static_cast<L>(mean);
+  const Vec<L> center(high), low(static_cast<L>(mean - static_cast<double>(high)));
+  const Vec<L> scale(static_cast<L>(invstd));
+  for_vectors<L>(
+      size, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
+        const Vec<L> v = ((load_up_to<L>(x + i, n) - center) - low) * scale;
+        put(fma(v, optional_lanes<L>(weight, i, n, 1), optional_lanes<L>(bias, i, n, 0)), y + i, n,
+            stream);
+      });
+}
+
+// What the rows of one call share.
+template <class T>
+struct Backward {
+  using L = Accumulator<T>;
+  const T *dy, *x;
+  const L* weight;
+  T* dx;
+  int64_t size;
+  bool centered, stream;
+
+  // Writes dx of row `r`, and adds its part to dweight and dbias.
+  [[gnu::noinline]] void row(int64_t r, double mean, double invstd, L* dweight, L* dbias) const {
+    const T *g_row = dy + r * size, *x_row = x + r * size;
+    const L high = static_cast<L>(mean);
+    const Vec<L> center(high), low(static_cast<L>(mean - static_cast<double>(high)));
+    const Vec<L> scale(static_cast<L>(invstd));
+    const auto normalised = [&](int64_t i, int64_t n) __attribute__((always_inline)) {
+      return ((load_up_to<L>(x_row + i, n) - center) - low) * scale;
+    };
+    const auto weighted = [&](int64_t i, int64_t n) __attribute__((always_inline)) {
+      const Vec<L> g = load_up_to<L>(g_row + i, n);
+      return weight == nullptr ? g : g * load_up_to<L>(weight + i, n);
+    };
+    const double count = static_cast<double>(size);
+    double sum = 0;
+    if (centered) {
+      sum = sum_row<L>(
+          size, [&](int64_t i, int64_t n)
+                    __attribute__((always_inline)) { return weighted(i, n); });
+    }
+    const double dot = sum_row<L>(
+        size, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
+          // The lanes of a tail hold (0 - center) * 0.
+          return weighted(i, n) * normalised(i, n);
+        });
+    const Vec<L> shift(static_cast<L>(sum / count)), slope(static_cast<L>(dot / count));
+    for_vectors<L>(
+        size, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
+          const Vec<L> v = normalised(i, n);
+          if (dx != nullptr) {
+            put((weighted(i, n) - shift - v * slope) * scale, dx + r * size + i, n, stream);
+          }
+          if (dweight != nullptr) {
+            const Vec<L> g = load_up_to<L>(g_row + i, n);
+            store_up_to(fma(g, v, load_up_to<L>(dweight + i, n)), dweight + i, n);
+            store_up_to(g + load_up_to<L>(dbias + i, n), dbias + i, n);
+          }
+        });
+  }
+};
+
+// Joins the chunks' parts, `part` 0 of dweight or 1 of dbias.
+template <class L>
+void join_parts(const L* scratch, int64_t chunks, int64_t size, int64_t part, L* out) {
+  parallel_for(size, 4096, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      double total = 0;
+      for (int64_t c = 0; c < chunks; ++c) {
+        total += static_cast<double>(scratch[(2 * c + part) * size + i]);
+      }
+      out[i] = static_cast<L>(total);
+    }
+  });
+}
+
+}  // namespace
+
+void layer_norm_forward(const View& x, const View& weight, const View& bias, const View& y,
+                        const View& mean, const View& invstd, double eps) {
+  const int64_t rows = x.shape[0], size = x.shape[1];
+  visit_floating(x.dtype, [&]<class T>(Type<T>) {
+    using L = Accumulator<T>;
+    const bool stream = should_stream(y.as<T>(), rows, size);
+    parallel_for(rows, row_grain(size), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        const T* in = x.as<T>() + r * size;
+        Moments m;
+        if (mean.defined()) {
+          add_row<L>(in, size, m);
+          mean.as<double>()[r] = m.mean;
+        } else {
+          m.m2 = sum_of_squares<L>(in, size);
+        }
+        const double scale = 1 / __builtin_sqrt(m.m2 / static_cast<double>(size) + eps);
+        invstd.as<double>()[r] = scale;
+        normalise_row<L>(in, weight.as<const L>(), bias.as<const L>(), y.as<T>() + r * size, size,
+                         m.mean, scale, stream);
+      }
+      if (stream) stream_fence();
+    });
+  });
+}
+
+void layer_norm_backward(const View& dy, const View& x, const View& weight, const View& mean,
+                         const View& invstd, const View& dx, const View& dweight, const View& dbias,
+                         const View& scratch) {
+  const int64_t rows = x.shape[0], size = x.shape[1], chunks = norm_chunks(rows, size);
+  visit_floating(x.dtype, [&]<class T>(Type<T>) {
+    using L = Accumulator<T>;
+    const Backward<T> b{dy.as<T>(),
+                        x.as<T>(),
+                        weight.as<const L>(),
+                        dx.as<T>(),
+                        size,
+                        mean.defined(),
+                        dx.defined() && should_stream(dx.as<T>(), rows, size)};
+    L* parts = scratch.as<L>();
+    parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t chunk = begin; chunk < end; ++chunk) {
+        L* part = parts == nullptr ? nullptr : parts + chunk * 2 * size;
+        for (int64_t i = 0; part != nullptr && i < 2 * size; ++i) part[i] = 0;
+        for (int64_t r = rows * chunk / chunks; r < rows * (chunk + 1) / chunks; ++r) {
+          b.row(r, mean.defined() ? mean.as<double>()[r] : 0, invstd.as<double>()[r], part,
+                part == nullptr ? nullptr : part + size);
+        }
+      }
+      if (b.stream) stream_fence();
+    });
+    if (dweight.defined()) join_parts(parts, chunks, size, 0, dweight.as<L>());
+    if (dbias.defined()) join_parts(parts, chunks, size, 1, dbias.as<L>());
+  });
+}
+
+}  // namespace wick::WICK_ISA

@@ -1,0 +1,67 @@
+#pragma once
+
+#include "wick/kernels/axis_split.h"
+#include "wick/kernels/declare.h"
+
+// Normalisations. Statistics are held in float64; weights, biases and their gradients in the
+// accumulator's type of x. Views that are absent are undefined. x, residual, y and their gradients
+// are dense, of one dtype and with the same strides: row-major and channels-last are one case.
+namespace wick {
+
+/// Pieces into which `rows` rows of `columns` elements are cut: per piece there is one line of
+/// scratch.
+WICK_INLINE int64_t norm_chunks(int64_t rows, int64_t columns) {
+  const int64_t chunks = rows * columns / 32768;
+  const int64_t most = rows < 64 ? rows : 64;
+  return chunks < 1 ? 1 : (chunks < most ? chunks : most);
+}
+
+/// x as outer x channels x inner. With inner size 1 a row is all channels of one position, else one
+/// channel's run.
+WICK_INLINE AxisSplit channel_split(const View& x) {
+  if (x.shape[1] == 1) return {1, 1, x.numel()};
+  return split_at(x, 1);
+}
+
+/// Bytes that keep, for `count` neighbouring elements, which of them a ReLU let pass.
+WICK_INLINE int64_t relu_mask_bytes(Dtype dtype, int64_t count) {
+  return 2 * ((count + 15) / 16) * (dtype == Dtype::kFloat64 ? 2 : 1);
+}
+
+/// What batch and group norm work on; axis 1 of x are the channels, C of them. Group norm of N
+/// images in G groups has G > 0.
+struct ChannelNorm {
+  View x, residual, weight, bias;  // weight, bias: [C]
+  View running_mean, running_var;  // [C], floating, any stride; batch norm
+  View y, mask;                    // mask: uint8 [rows, relu_mask_bytes(row)], may be absent
+  View mean, invstd;               // float64 [C], or [N, G]
+  View dy, dx, dresidual;          // backward
+  View dweight, dbias;             // [C]
+  View scratch;  // float64 [2 * norm_chunks(outer, C) + 4, C], or [N, 6, C] for group norm
+  int64_t groups = 0;
+  double momentum = 0, eps = 0;
+  bool training = true, relu = false;
+};
+
+/// y = (x - mean) * invstd * weight + bias, plus residual, then ReLU. Training: mean and invstd are
+/// computed, running_mean and running_var updated. Else they are taken from the latter.
+WICK_KERNEL(batch_norm_forward, (const ChannelNorm& n));
+/// dx, and dresidual, dweight and dbias where defined, from dy, x, weight, mean, invstd and mask.
+WICK_KERNEL(batch_norm_backward, (const ChannelNorm& n));
+/// y = 1 where the ReLU let pass, else 0; y as the x of the forward.
+WICK_KERNEL(relu_mask, (const View& mask, const View& y));
+
+WICK_KERNEL(group_norm_forward, (const ChannelNorm& n));
+WICK_KERNEL(group_norm_backward, (const ChannelNorm& n));
+
+/// Layer norm over rows: x, y [rows, size], row-major; weight, bias [size]; mean, invstd float64
+/// [rows]. RMS norm where mean is undefined.
+WICK_KERNEL(layer_norm_forward, (const View& x, const View& weight, const View& bias, const View& y,
+                                 const View& mean, const View& invstd, double eps));
+/// scratch: [norm_chunks(rows, size), 2, size] of the accumulator's type, where dweight or dbias is
+/// wanted.
+WICK_KERNEL(layer_norm_backward, (const View& dy, const View& x, const View& weight,
+                                  const View& mean, const View& invstd, const View& dx,
+                                  const View& dweight, const View& dbias, const View& scratch));
+
+}  // namespace wick
