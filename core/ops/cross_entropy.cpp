@@ -1,0 +1,215 @@
+#include "wick/core/apply.h"
+#include "wick/core/ops/compare.h"
+#include "wick/core/ops/composed_gradient.h"
+#include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/index.h"
+#include "wick/core/ops/loss.h"
+#include "wick/core/ops/norm_views.h"
+#include "wick/core/ops/reduce.h"
+#include "wick/core/ops/softmax.h"
+#include "wick/kernels/loss.h"
+
+namespace wick {
+
+namespace {
+
+// Both precisions of PyTorch's autocast lists: every loss in float32, but on the CPU cross entropy
+// as its log-softmax.
+constexpr AutocastPolicy kLossAutocast{.cuda = Autocast::kToFloat32, .cpu = Autocast::kToFloat32};
+
+// What cross entropy and nll_loss of rows have in common.
+struct RowLoss {
+  int64_t ignore_index;
+  double smoothing;
+  bool is_log;
+  LossReduction reduction;
+};
+
+CrossEntropyRows views_of(const RowLoss& loss, const Tensor& x, const Tensor& target,
+                          const Tensor& weight, const Tensor& lse) {
+  CrossEntropyRows rows;
+  rows.x = view_of(x);
+  rows.target = view_of(target);
+  rows.weight = view_of(weight);
+  rows.lse = view_of(lse);
+  rows.ignore_index = loss.ignore_index;
+  rows.smoothing = loss.smoothing;
+  rows.is_log = loss.is_log;
+  return rows;
+}
+
+// The same losses made of other ops, for second derivatives.
+Tensor composed(const RowLoss& loss, const Tensor& x, const Tensor& target, const Tensor& weight) {
+  const int64_t classes = x.size(1);
+  const Tensor log_p = loss.is_log ? x : log_softmax(x, 1);
+  const Tensor counts = ne(target, loss.ignore_index);
+  const Tensor index = target.masked_fill(logical_not(counts), 0);
+  Tensor row_weight = counts.to(x.dtype());
+  if (weight.defined()) row_weight = row_weight * index_select(weight.to(x.dtype()), 0, index);
+  Tensor result = -(gather(log_p, 1, index.unsqueeze(1)).squeeze(1) * row_weight);
+  if (loss.smoothing > 0) {
+    const Tensor weighted = weight.defined() ? log_p * weight.to(x.dtype()) : log_p;
+    const double share = loss.smoothing / static_cast<double>(classes);
+    result = result * (1 - loss.smoothing) - sum(weighted, {1}) * counts.to(x.dtype()) * share;
+  }
+  if (loss.reduction == LossReduction::kNone) return result;
+  if (loss.reduction == LossReduction::kSum) return sum(result);
+  return sum(result) / sum(row_weight);
+}
+
+struct CrossEntropyBackward {
+  static constexpr OpInfo info{.name = "cross_entropy_backward", .differentiable = false};
+  int64_t ignore_index;
+  double smoothing;
+  bool is_log;
+  static constexpr auto fields =
+      std::tuple{field("ignore_index", &CrossEntropyBackward::ignore_index),
+                 field("smoothing", &CrossEntropyBackward::smoothing),
+                 field("is_log", &CrossEntropyBackward::is_log)};
+
+  // dy: one per row, or one for all.
+  Tensor forward(Saved&, const Tensor& dy, const Tensor& x, const Tensor& target,
+                 const Tensor& weight, const Tensor& lse) const {
+    const Tensor in = x.contiguous();
+    const Tensor gradient = dy.to(accumulator_dtype(x.dtype())).contiguous();
+    Tensor dx = empty(x.shape(), x.dtype(), x.device());
+    if (dx.numel() == 0) return dx;
+    CrossEntropyRows rows =
+        views_of({ignore_index, smoothing, is_log, {}}, in, target, as_parameter(x, weight), lse);
+    rows.dy = view_of(gradient);
+    rows.dx = view_of(dx);
+    WICK_DISPATCH(x.device(), cross_entropy_backward(rows));
+    return dx;
+  }
+};
+
+// x [rows, classes], target int64 [rows], weight [classes] or undefined.
+template <bool kIsLog>
+struct CrossEntropy {
+  static constexpr OpInfo info{.name = kIsLog ? "nll_loss" : "cross_entropy",
+                               .autocast = kLossAutocast};
+  int64_t ignore_index;
+  double smoothing;
+  LossReduction reduction;
+  static constexpr auto fields = std::tuple{field("ignore_index", &CrossEntropy::ignore_index),
+                                            field("smoothing", &CrossEntropy::smoothing)};
+
+  RowLoss row_loss() const { return {ignore_index, smoothing, kIsLog, reduction}; }
+
+  Tensor forward(Saved& saved, const Tensor& x, const Tensor& target, const Tensor& weight) const {
+    const Tensor in = x.contiguous(), scale = as_parameter(x, weight);
+    const Tensor loss = empty({x.size(0)}, accumulator_dtype(x.dtype()), x.device());
+    const Tensor lse = empty({x.size(0)}, kFloat64, x.device());
+    const Tensor totals = empty({4}, kFloat64, x.device());
+    CrossEntropyRows rows = views_of(row_loss(), in, target, scale, lse);
+    rows.loss = view_of(loss);
+    rows.totals = view_of(totals);
+    WICK_DISPATCH(x.device(), cross_entropy_forward(rows));
+    if (x.device().is_cpu()) check_targets(target, totals.data<double>()[3], x.size(1));
+    saved.save(x, target, weight, lse, totals);
+    if (reduction == LossReduction::kNone) return loss.to(x.dtype());
+    return totals.select(0, reduction == LossReduction::kSum ? 0 : 2).to(x.dtype());
+  }
+
+  Gradients backward(const Saved& saved, const Tensor& dy) const {
+    if (grad_enabled()) {
+      Gradients grads = composed_gradients(saved, {saved[0]}, dy, [&](const auto& in) {
+        return composed(row_loss(), in[0], saved[1], saved[2]);
+      });
+      grads.resize(3);
+      return grads;
+    }
+    const Tensor weights = saved[4].select(0, 1);
+    const Tensor each = reduction == LossReduction::kMean ? dy.to(kFloat64) / weights : dy;
+    return {apply(CrossEntropyBackward{ignore_index, smoothing, kIsLog}, each, saved[0], saved[1],
+                  saved[2], saved[3]),
+            {},
+            {}};
+  }
+
+ private:
+  static void check_targets(const Tensor& target, double first_bad, int64_t classes) {
+    if (first_bad < 0) return;
+    const int64_t row = static_cast<int64_t>(first_bad);
+    detail::fail(info.name, ": target out of range: got class ", target.data<int64_t>()[row],
+                 " at position ", row, ", expected 0 to ", classes - 1);
+  }
+};
+
+// x with the classes last, as rows.
+Tensor rows_of_classes(const Tensor& x) {
+  if (x.rank() == 1) return x.unsqueeze(0);
+  if (x.rank() == 2) return x;
+  Shape order{0};
+  for (int axis = 2; axis < x.rank(); ++axis) order.push_back(axis);
+  order.push_back(1);
+  return x.permute(order).reshape({-1, x.size(1)});
+}
+
+// The shape of x without the classes.
+Shape without_classes(const Tensor& x) {
+  Shape shape = x.shape();
+  shape.erase(x.rank() == 1 ? 0 : 1);
+  return shape;
+}
+
+void check_inputs(const char* op, const Tensor& x, const Tensor& weight, LossReduction reduction) {
+  WICK_CHECK(is_floating(x.dtype()), op, ": needs a floating dtype: got ", to_string(x.dtype()));
+  WICK_CHECK(x.rank() >= 1, op, ": needs [C], [N, C] or [N, C, ...]: got shape ", x.shape());
+  WICK_CHECK(x.rank() == 1 || x.size(1) > 0, op, ": needs at least one class: got shape ",
+             x.shape());
+  WICK_CHECK(reduction != LossReduction::kBatchMean, op, ": has no reduction batchmean");
+  check_parameter(op, "weight", {x.size(x.rank() == 1 ? 0 : 1)}, weight);
+}
+
+template <bool kIsLog>
+Tensor of_indices(const char* op, const Tensor& x, const Tensor& target,
+                  const CrossEntropyOptions& options) {
+  const Shape shape = without_classes(x);
+  WICK_CHECK(target.shape() == shape, op, ": target has the wrong shape: got ", target.shape(),
+             " for x of shape ", x.shape(), ", expected ", shape);
+  WICK_CHECK(!is_floating(target.dtype()) && target.dtype() != kBool, op,
+             ": target needs class indices: got dtype ", to_string(target.dtype()));
+  const Tensor rows = rows_of_classes(x);
+  const Tensor index = target.to(kInt64).reshape({rows.size(0)}).contiguous();
+  const Tensor loss =
+      apply(CrossEntropy<kIsLog>{options.ignore_index, options.label_smoothing, options.reduction},
+            rows, index, options.weight);
+  return options.reduction == LossReduction::kNone ? loss.reshape(shape) : loss;
+}
+
+Tensor of_probabilities(const Tensor& x, const Tensor& target, const CrossEntropyOptions& options) {
+  const Tensor rows = rows_of_classes(x);
+  Tensor p = rows_of_classes(target);
+  const double classes = static_cast<double>(rows.size(1));
+  if (options.label_smoothing > 0) {
+    p = p * (1 - options.label_smoothing) + options.label_smoothing / classes;
+  }
+  if (options.weight.defined()) p = p * options.weight.to(x.dtype());
+  const Tensor loss = -sum(p * log_softmax(rows, 1), {1});
+  if (options.reduction == LossReduction::kNone) return loss.reshape(without_classes(x));
+  const Tensor total = sum(loss);
+  if (options.reduction == LossReduction::kSum) return total;
+  return total / static_cast<double>(rows.size(0));
+}
+
+}  // namespace
+
+Tensor cross_entropy(const Tensor& x, const Tensor& target, const CrossEntropyOptions& options) {
+  check_inputs("cross_entropy", x, options.weight, options.reduction);
+  WICK_CHECK(options.label_smoothing >= 0 && options.label_smoothing <= 1,
+             "cross_entropy: label_smoothing: got ", options.label_smoothing, ", expected 0 to 1");
+  if (target.shape() == x.shape() && is_floating(target.dtype())) {
+    return of_probabilities(x, target, options);
+  }
+  return of_indices<false>("cross_entropy", x, target, options);
+}
+
+Tensor nll_loss(const Tensor& x, const Tensor& target, const Tensor& weight, int64_t ignore_index,
+                LossReduction reduction) {
+  check_inputs("nll_loss", x, weight, reduction);
+  return of_indices<true>("nll_loss", x, target,
+                          {.weight = weight, .ignore_index = ignore_index, .reduction = reduction});
+}
+
+}  // namespace wick

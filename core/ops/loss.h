@@ -1,0 +1,56 @@
+#pragma once
+
+#include "wick/core/tensor.h"
+
+// Losses. `x` is the prediction. Unless said otherwise target has x's shape, and the result is one
+// number, or with Reduction kNone one per element.
+namespace wick {
+
+/// What becomes of the losses of single elements (or rows).
+enum class LossReduction : uint8_t { kNone, kMean, kSum, kBatchMean };
+
+struct CrossEntropyOptions {
+  Tensor weight = {};           // [C], floating: how much a class counts; 1 if undefined
+  int64_t ignore_index = -100;  // rows with this class index count nothing
+  double label_smoothing = 0;   // part of the target spread evenly over all classes
+  LossReduction reduction = LossReduction::kMean;  // over the weights of the rows that count
+};
+
+/// -log softmax(x)[target]: cross entropy of logits x [N, C], [C] or [N, C, ...] with targets that
+/// are class indices (integer, x's shape without C) or probabilities (floating, x's shape). Error
+/// for an index outside [0, C) that is not ignore_index; on a GPU that row's loss is NaN instead.
+Tensor cross_entropy(const Tensor& x, const Tensor& target,
+                     const CrossEntropyOptions& options = {});
+
+/// -x[target] for log-probabilities x; shapes, `weight` and `ignore_index` as in cross_entropy.
+Tensor nll_loss(const Tensor& x, const Tensor& target, const Tensor& weight = {},
+                int64_t ignore_index = -100, LossReduction reduction = LossReduction::kMean);
+
+/// (x - target)^2
+Tensor mse_loss(const Tensor& x, const Tensor& target,
+                LossReduction reduction = LossReduction::kMean);
+/// |x - target|
+Tensor l1_loss(const Tensor& x, const Tensor& target,
+               LossReduction reduction = LossReduction::kMean);
+/// With d = |x - target|: d^2 / (2 beta) below beta, else d - beta / 2. Girshick: Fast R-CNN
+/// (2015).
+Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, double beta = 1,
+                      LossReduction reduction = LossReduction::kMean);
+/// With d = |x - target|: d^2 / 2 below delta, else delta (d - delta / 2). Huber (1964).
+Tensor huber_loss(const Tensor& x, const Tensor& target, double delta = 1,
+                  LossReduction reduction = LossReduction::kMean);
+/// -(target log x + (1 - target) log(1 - x)), logarithms kept above -100; x in [0, 1]. `weight`, if
+/// defined, multiplies it and broadcasts.
+Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, const Tensor& weight = {},
+                            LossReduction reduction = LossReduction::kMean);
+/// binary_cross_entropy(sigmoid(x), target) without its loss of accuracy. `pos_weight`, if defined,
+/// multiplies the part of positive targets and broadcasts.
+Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target,
+                                        const Tensor& weight = {}, const Tensor& pos_weight = {},
+                                        LossReduction reduction = LossReduction::kMean);
+/// target (log target - x) for log-probabilities x; with `log_target` the target is given as its
+/// logarithm. kBatchMean divides the sum by x.size(0), which is the mathematical definition.
+Tensor kl_div(const Tensor& x, const Tensor& target, bool log_target = false,
+              LossReduction reduction = LossReduction::kMean);
+
+}  // namespace wick

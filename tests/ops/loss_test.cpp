@@ -1,0 +1,245 @@
+#include "wick/core/ops/loss.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "wick/core/autograd.h"
+#include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/reduce.h"
+#include "wick/core/ops/softmax.h"
+#include "wick/tests/harness/op_case.h"
+
+namespace wick::testing {
+namespace {
+
+// --- Cross entropy of [N, C] or [N, C, L] --------------------------------------------------------
+
+struct Setting {
+  double smoothing = 0;
+  int64_t ignore = -100;
+  bool weighted = false, is_log = false;
+  LossReduction reduction = LossReduction::kMean;
+};
+
+Arrays reference_cross_entropy(const Arrays& in, const Setting& setting) {
+  const HostArray &x = in[0], &target = in[1];
+  const size_t rows = static_cast<size_t>(x.shape[0]), classes = static_cast<size_t>(x.shape[1]);
+  const size_t inner = x.shape.rank() > 2 ? static_cast<size_t>(x.shape[2]) : 1;
+  HostArray losses{target.shape, {}};
+  double total = 0, weights = 0;
+  for (size_t n = 0; n < rows; ++n) {
+    for (size_t i = 0; i < inner; ++i) {
+      const auto at = [&](size_t c) { return x.values[(n * classes + c) * inner + i]; };
+      const auto weight = [&](size_t c) { return setting.weighted ? in[2].values[c] : 1.0; };
+      double sum = 0, all = 0, loss = 0;
+      for (size_t c = 0; c < classes; ++c) sum += std::exp(at(c));
+      const double lse = setting.is_log ? 0 : std::log(sum);
+      for (size_t c = 0; c < classes; ++c) all += weight(c) * (lse - at(c));
+      const double t = target.values[n * inner + i];
+      if (t != static_cast<double>(setting.ignore)) {
+        const size_t c = static_cast<size_t>(t);
+        loss = (1 - setting.smoothing) * weight(c) * (lse - at(c)) +
+               setting.smoothing / static_cast<double>(classes) * all;
+        weights += weight(c);
+      }
+      losses.values.push_back(loss);
+      total += loss;
+    }
+  }
+  if (setting.reduction == LossReduction::kNone) return {losses};
+  return {HostArray{{}, {setting.reduction == LossReduction::kSum ? total : total / weights}}};
+}
+
+Tensors call_cross_entropy(const Tensors& x, const Setting& setting) {
+  const Tensor weight = setting.weighted ? x[2] : Tensor();
+  if (setting.is_log) return {nll_loss(x[0], x[1], weight, setting.ignore, setting.reduction)};
+  return {cross_entropy(x[0], x[1],
+                        {.weight = weight,
+                         .ignore_index = setting.ignore,
+                         .label_smoothing = setting.smoothing,
+                         .reduction = setting.reduction})};
+}
+
+Sample classes(const Shape& x) {
+  Shape target = x;
+  target.erase(1);
+  return {normal(x), index(target, 0, x[1]), uniform({x[1]}, 0.5, 2).constant()};
+}
+const Samples kClasses = {classes({31, 33}), classes({1, 1}), classes({5, 1025}),
+                          classes({3, 7, 5})};
+
+#define CROSS_ENTROPY_CASE(id, ...)                                                          \
+  const Setting setting_##id{__VA_ARGS__};                                                   \
+  WICK_OP_CASE(                                                                              \
+      id, .samples = kClasses,                                                               \
+      .call = [](const Tensors& x) { return call_cross_entropy(x, setting_##id); },          \
+      .reference = [](const Arrays& x) { return reference_cross_entropy(x, setting_##id); }, \
+      .tolerance = Tolerance::reduction(), .second_order = true)
+
+CROSS_ENTROPY_CASE(cross_entropy_mean, );
+CROSS_ENTROPY_CASE(cross_entropy_sum, .reduction = LossReduction::kSum);
+CROSS_ENTROPY_CASE(cross_entropy_none, .reduction = LossReduction::kNone);
+CROSS_ENTROPY_CASE(cross_entropy_smooth, .smoothing = 0.1);
+CROSS_ENTROPY_CASE(cross_entropy_weighted, .smoothing = 0.2, .weighted = true);
+CROSS_ENTROPY_CASE(cross_entropy_ignoring, .ignore = 0, .weighted = true,
+                   .reduction = LossReduction::kSum);
+CROSS_ENTROPY_CASE(nll_mean, .is_log = true);
+CROSS_ENTROPY_CASE(nll_weighted, .ignore = 1, .weighted = true, .is_log = true,
+                   .reduction = LossReduction::kSum);
+
+WICK_OP_CASE(
+    cross_entropy_probabilities, .samples = {{normal({5, 7}), uniform({5, 7}, 0, 1)}},
+    .call = [](const Tensors& x) -> Tensors {
+      return {cross_entropy(x[0], x[1], {.label_smoothing = 0.1})};
+    },
+    .composed = [](const Tensors& x) -> Tensors {
+      const Tensor p = x[1] * 0.9 + 0.1 / 7;
+      return {-sum(p * log(softmax(x[0], 1))) / 5.0};
+    },
+    .tolerance = Tolerance::reduction(), .second_order = true);
+
+// --- Losses of elements --------------------------------------------------------------------------
+
+template <class Element>
+Arrays average_of(const Arrays& in, const Element& element) {
+  double total = 0;
+  for (size_t i = 0; i < in[0].values.size(); ++i) {
+    total += element(in[0].values[i], in[1].values[i]);
+  }
+  return {HostArray{{}, {total / static_cast<double>(in[0].values.size())}}};
+}
+
+#define LOSS_CASE(id, inputs, expression, element)                                             \
+  WICK_OP_CASE(                                                                                \
+      id, .samples = inputs, .call = [](const Tensors& x) -> Tensors { return {expression}; }, \
+      .reference =                                                                             \
+          [](const Arrays& in) {                                                               \
+            return average_of(in, [](double x, double t) -> double { return element; });       \
+          },                                                                                   \
+      .tolerance = Tolerance::reduction(), .second_order = true)
+
+// Predictions and targets whose differences keep away from 0, 0.5 and 0.7.
+const Samples kApart = {{uniform({31, 33}, 0, 0.4), uniform({31, 33}, -1.6, -0.8)},
+                        {uniform({7, 5}, 0, 0.2), uniform({7, 5}, -0.2, -0.05)}};
+const Samples kChances = {{uniform({31, 33}, 0.1, 0.9), uniform({31, 33}, 0.1, 0.9)}};
+const Samples kLogits = {{uniform({31, 33}, -4, 4), uniform({31, 33}, 0, 1)}};
+
+LOSS_CASE(mse_loss, kApart, mse_loss(x[0], x[1]), (x - t) * (x - t));
+LOSS_CASE(l1_loss, kApart, l1_loss(x[0], x[1]), std::abs(x - t));
+LOSS_CASE(smooth_l1_loss, kApart, smooth_l1_loss(x[0], x[1], 0.5),
+          std::abs(x - t) < 0.5 ? (x - t) * (x - t) : std::abs(x - t) - 0.25);
+LOSS_CASE(huber_loss, kApart, huber_loss(x[0], x[1], 0.7),
+          std::abs(x - t) < 0.7 ? (x - t) * (x - t) / 2 : 0.7 * (std::abs(x - t) - 0.35));
+LOSS_CASE(binary_cross_entropy, kChances, binary_cross_entropy(x[0], x[1]),
+          -(t* std::log(x) + (1 - t) * std::log(1 - x)));
+LOSS_CASE(bce_with_logits, kLogits, binary_cross_entropy_with_logits(x[0], x[1]),
+          std::log(1 + std::exp(-x)) + (1 - t) * x);
+LOSS_CASE(kl_div, kChances, kl_div(x[0], x[1]), t*(std::log(t) - x));
+LOSS_CASE(kl_div_of_logs, kChances, kl_div(x[0], x[1], true), std::exp(t) * (t - x));
+
+WICK_OP_CASE(
+    bce_pos_weight,
+    .samples = {{uniform({6, 5}, -4, 4), uniform({6, 5}, 0, 1), uniform({5}, 0.5, 2),
+                 uniform({5}, 0.5, 2)}},
+    .call = [](const Tensors& x) -> Tensors {
+      return {binary_cross_entropy_with_logits(x[0], x[1], x[2], x[3])};
+    },
+    .composed = [](const Tensors& x) -> Tensors {
+      const Tensor p = sigmoid(x[0]);
+      return {-mean(x[2] * (x[3] * x[1] * log(p) + (1 - x[1]) * log(1 - p)))};
+    },
+    .tolerance = Tolerance::reduction(), .second_order = true);
+
+// --- Edges ---------------------------------------------------------------------------------------
+
+std::string message_of(const std::function<void()>& function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(CrossEntropy, NamesATargetOutOfRange) {
+  const Tensor x = ones({3, 4});
+  for (const int64_t bad : {-1, 4}) {
+    const Tensor target = tensor<int64_t>({0, bad, 9});
+    EXPECT_EQ(message_of([&] { cross_entropy(x, target); }),
+              concat("cross_entropy: target out of range: got class ", bad,
+                     " at position 1, expected 0 to 3"));
+  }
+  EXPECT_NO_THROW(cross_entropy(x, tensor<int64_t>({0, -100, 3})));
+  EXPECT_NO_THROW(cross_entropy(x, tensor<int32_t>({0, 1, 3})));
+}
+
+TEST(CrossEntropy, IgnoredRowsHaveNoGradient) {
+  const Tensor x = ones({2, 3}).set_requires_grad();
+  cross_entropy(x, tensor<int64_t>({-100, 1}), {.label_smoothing = 0.5}).backward();
+  EXPECT_EQ(x.grad()[0].to_vector<float>(), (std::vector<float>{0, 0, 0}));
+  EXPECT_NE(x.grad()[1].to_vector<float>()[1], 0);
+  EXPECT_TRUE(std::isnan(cross_entropy(x, full({2}, -100, kInt64)).item()));
+}
+
+TEST(CrossEntropy, IsExactForLargeLogits) {
+  const Tensor x = tensor<float>({10000, 9990, -10000, 20000}, Shape{2, 2}).set_requires_grad();
+  const Tensor loss =
+      cross_entropy(x, tensor<int64_t>({1, 0}), {.reduction = LossReduction::kNone});
+  const std::vector<float> values = loss.to_vector<float>();
+  EXPECT_NEAR(values[0], 10 + std::log1p(std::exp(-10.0)), 1e-5);
+  EXPECT_EQ(values[1], 30000);
+  loss.sum().backward();
+  EXPECT_NEAR(x.grad().to_vector<float>()[0], 1 / (1 + std::exp(-10.0)), 1e-6);
+  EXPECT_NEAR(x.grad().to_vector<float>()[3], 1, 1e-6);
+}
+
+TEST(CrossEntropy, TakesOneSampleAndImages) {
+  const Tensor x = empty({2, 5, 3, 4}).normal_(), target = ones({2, 3, 4}, kInt64);
+  const Tensor flat = x.permute({0, 2, 3, 1}).reshape({24, 5});
+  const float want = cross_entropy(flat, ones({24}, kInt64)).item<float>();
+  EXPECT_EQ(cross_entropy(x, target).item<float>(), want);
+  EXPECT_EQ(cross_entropy(x.contiguous(MemoryFormat::kChannelsLast), target).item<float>(), want);
+  EXPECT_EQ(cross_entropy(x, target, {.reduction = LossReduction::kNone}).shape(), target.shape());
+  const Tensor one = flat[0];
+  EXPECT_EQ(cross_entropy(one, ones({}, kInt64)).item<float>(),
+            -log_softmax(one, 0)[1].item<float>());
+}
+
+TEST(Losses, SayWhatIsWrong) {
+  const Tensor x = ones({3, 4});
+  EXPECT_THROW(cross_entropy(x, ones({4}, kInt64)), Error);
+  EXPECT_THROW(cross_entropy(x, ones({3})), Error);
+  EXPECT_THROW(cross_entropy(x, ones({3}, kInt64), {.weight = ones({3})}), Error);
+  EXPECT_THROW(cross_entropy(x, ones({3}, kInt64), {.label_smoothing = 1.5}), Error);
+  EXPECT_THROW(cross_entropy(x, ones({3}, kInt64), {.reduction = LossReduction::kBatchMean}),
+               Error);
+  EXPECT_THROW(cross_entropy(x.to(kInt64), ones({3}, kInt64)), Error);
+  EXPECT_THROW(mse_loss(x, ones({3})), Error);
+  EXPECT_THROW(mse_loss(x, x.to(kFloat64)), Error);
+  EXPECT_THROW(huber_loss(x, x, 0), Error);
+}
+
+TEST(Losses, AtTheEdges) {
+  const Tensor x = tensor<float>({0, 1, 0, 1}).set_requires_grad();
+  const Tensor target = tensor<float>({0, 1, 1, 0});
+  const Tensor loss = binary_cross_entropy(x, target, {}, LossReduction::kNone);
+  EXPECT_EQ(loss.to_vector<float>(), (std::vector<float>{0, 0, 100, 100}));
+  loss.sum().backward();
+  EXPECT_EQ(x.grad().to_vector<float>()[0], 0);
+  EXPECT_TRUE(std::isfinite(x.grad().to_vector<float>()[2]));
+  const Tensor logits = tensor<float>({-200, 200, 200});
+  const Tensor labels = tensor<float>({1, 0, 1});
+  EXPECT_EQ(binary_cross_entropy_with_logits(logits, labels, {}, {}, LossReduction::kNone)
+                .to_vector<float>(),
+            (std::vector<float>{200, 200, 0}));
+  EXPECT_EQ(kl_div(tensor<float>({-1, -2}), tensor<float>({0, 1}), false, LossReduction::kSum)
+                .item<float>(),
+            2);
+  EXPECT_EQ(kl_div(ones({2, 3}), ones({2, 3}), false, LossReduction::kBatchMean).item<float>(), -3);
+  EXPECT_EQ(smooth_l1_loss(tensor<float>({3, -1}), zeros({2}), 0).item<float>(), 2);
+}
+
+}  // namespace
+}  // namespace wick::testing
