@@ -1,8 +1,9 @@
 #pragma once
 
 // Not here, being the engine's own: file.h, memory/allocator_impl.h, memory/block.h,
-// memory/workspace.h, ops/compute_dtype.h, ops/dense.h, ops/elementwise_op.h, ops/images.h,
-// ops/reduce_axes.h, safetensors_header.h.
+// memory/workspace.h, ops/composed_gradient.h, ops/compute_dtype.h, ops/dense.h,
+// ops/elementwise_op.h, ops/images.h, ops/norm_composed.h, ops/norm_views.h, ops/reduce_axes.h,
+// safetensors_header.h.
 #include "wick/core/apply.h"
 #include "wick/core/autograd.h"
 #include "wick/core/conv_plan.h"
@@ -18,7 +19,9 @@
 #include "wick/core/ops/index.h"
 #include "wick/core/ops/interpolate.h"
 #include "wick/core/ops/join.h"
+#include "wick/core/ops/loss.h"
 #include "wick/core/ops/matmul.h"
+#include "wick/core/ops/norm.h"
 #include "wick/core/ops/pool.h"
 #include "wick/core/ops/random.h"
 #include "wick/core/ops/reduce.h"
