@@ -14,7 +14,6 @@
 #include "wick/core/ops/activation.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/conv.h"
-#include "wick/core/ops/copy.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/index.h"
 #include "wick/core/ops/interpolate.h"

@@ -1,5 +1,3 @@
-#include "wick/core/ops/copy.h"
-
 #include "wick/core/apply.h"
 #include "wick/core/ops/elementwise_op.h"
 #include "wick/kernels/copy.h"
@@ -74,9 +72,9 @@ struct FillInPlace {
 
 }  // namespace
 
-Tensor cast(const Tensor& x, Dtype dtype) { return x.dtype() == dtype ? x : apply(Cast{dtype}, x); }
-
-Tensor Tensor::to(Dtype dtype) const { return cast(*this, dtype); }
+Tensor Tensor::to(Dtype dtype) const {
+  return this->dtype() == dtype ? *this : apply(Cast{dtype}, *this);
+}
 
 Tensor Tensor::contiguous(MemoryFormat format) const {
   return is_contiguous(format) ? *this : clone(format);

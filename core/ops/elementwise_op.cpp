@@ -48,6 +48,14 @@ void check_writable(const char* op, const Tensor& self, const Shape& shape, Dtyp
   }
 }
 
+Tensor old_value(const Tensor& self) {
+  Tensor old = self.clone();
+  if (self.requires_grad()) {
+    old.impl()->autograd = std::make_unique<AutogradMeta>(*self.impl()->autograd);
+  }
+  return old;
+}
+
 Tensor without_overlap(const Tensor& self, const Tensor& other) {
   const TensorImpl& a = *self.impl();
   const TensorImpl& b = *other.impl();

@@ -6,7 +6,6 @@
 #include "wick/core/apply.h"
 #include "wick/core/autograd.h"
 #include "wick/core/ops/compare.h"
-#include "wick/core/ops/copy.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/kernels/elementwise.h"
 #include "wick/kernels/elementwise_ops.h"
@@ -39,6 +38,9 @@ void check_writable(const char* op, const Tensor& self, const Shape& shape, Dtyp
 
 /// `other`, or a copy of it if it shares part of `self`'s memory without being the same elements.
 Tensor without_overlap(const Tensor& self, const Tensor& other);
+
+/// What `self` is before it is changed in place, for backward: a copy with the same history.
+Tensor old_value(const Tensor& self);
 
 /// Runs the kernel of `f`: y = f(inputs...), computed as `compute` is.
 template <class F, class... Tensors>
@@ -144,7 +146,7 @@ struct UnaryInPlace : F {
   Tensor forward(Saved& saved, const Tensor& x) const {
     check_writable(info.name, x, x.shape(), F::on_integers ? x.dtype() : floating_dtype(x.dtype()));
     if constexpr (F::keep == fn::Keep::kInput) {
-      if (saved.recording()) saved.save(x.clone());
+      if (saved.recording()) saved.save(old_value(x));
     }
     const F& f = *this;
     run_functor(f, x.dtype(), x, x);
@@ -195,7 +197,10 @@ struct BinaryInPlace : Rule {
     if (!Rule::on_integers) dtype = floating_dtype(dtype);
     check_writable(info.name, x, broadcast_shapes(info.name, x.shape(), y.shape()), dtype);
     if constexpr (Rule::keeps_inputs) {
-      if (saved.recording()) saved.save(x.clone(), y.is_same(x) ? x.clone() : y);
+      if (saved.recording()) {
+        const Tensor old = old_value(x);
+        saved.save(old, y.is_same(x) ? old : y);
+      }
     }
     const typename Rule::Functor& f = *this;
     run_functor(f, dtype, x, x, without_overlap(x, y));
