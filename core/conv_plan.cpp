@@ -43,12 +43,11 @@ std::string times(const Shape& shape) {
 // What a plan is for, in words: the part of its line before the algorithm.
 std::string plan_key(const Conv2dProblem& problem, Device device) {
   const Conv2dParams& p = problem.params;
-  return concat(device.is_cuda() ? "cuda " : "cpu ",
-                kDirectionNames[static_cast<size_t>(problem.direction)], " ",
-                to_string(problem.dtype), " x=", times(problem.x), " weight=", times(problem.weight),
-                " y=", times(problem.y), " stride=", p.stride[0], "x", p.stride[1],
-                " padding=", p.padding[0], "x", p.padding[1], " dilation=", p.dilation[0], "x",
-                p.dilation[1], " groups=", p.groups);
+  return concat(
+      device.is_cuda() ? "cuda " : "cpu ", kDirectionNames[static_cast<size_t>(problem.direction)],
+      " ", to_string(problem.dtype), " x=", times(problem.x), " weight=", times(problem.weight),
+      " y=", times(problem.y), " stride=", p.stride[0], "x", p.stride[1], " padding=", p.padding[0],
+      "x", p.padding[1], " dilation=", p.dilation[0], "x", p.dilation[1], " groups=", p.groups);
 }
 
 struct Candidates {

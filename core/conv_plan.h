@@ -9,17 +9,17 @@
 
 namespace wick {
 
-/// Whether a convolution seen for the first time is measured by every algorithm, and the fastest one
-/// planned from then on. Off unless set. Two measured runs may differ in the last bits; runs that
-/// load the same plans do not.
+/// Whether a convolution seen for the first time is measured by every algorithm, and the fastest
+/// one planned from then on. Off unless set. Two measured runs may differ in the last bits; runs
+/// that load the same plans do not.
 bool benchmark();
 void set_benchmark(bool on);
 
 /// Writes the plans made or loaded so far as text, a line each. Errors name the file.
 void conv_plans_save(const std::string& path);
 /// Adds the plans of a file that conv_plans_save wrote; a convolution among them is not measured
-/// again. A plan that this device cannot follow is passed over. Error, and nothing is added, for any
-/// other content.
+/// again. A plan that this device cannot follow is passed over. Error, and nothing is added, for
+/// any other content.
 void conv_plans_load(const std::string& path);
 void conv_plans_clear();
 

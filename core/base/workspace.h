@@ -4,8 +4,8 @@
 
 namespace wick {
 
-/// Where a kernel gets scratch memory whose size only the kernel knows. The op that calls the kernel
-/// provides it; what was allocated lives until the workspace dies.
+/// Where a kernel gets scratch memory whose size only the kernel knows. The op that calls the
+/// kernel provides it; what was allocated lives until the workspace dies.
 class Workspace {
  public:
   /// `bytes` of uninitialised memory on the kernel's device, aligned to 64 bytes; null for 0.

@@ -142,7 +142,7 @@ struct Conv2d : Geometry {
 struct Conv2dBackwardInput : Geometry {
   static constexpr OpInfo info{.name = "conv2d_backward_input", .autocast = kLower};
   Shape size;  // height and width of the input
-  static constexpr auto fields = 
+  static constexpr auto fields =
       std::tuple_cat(kGeometryFields, std::tuple{field("size", &Conv2dBackwardInput::size)});
 
   Tensor forward(Saved& saved, const Tensor& dy, const Tensor& weight) const;

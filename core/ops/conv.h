@@ -6,11 +6,11 @@ namespace wick {
 
 // Cross-correlation, as PyTorch's convolutions. Where an argument has an entry per axis of the
 // image, one entry counts for both. Sums are held in float (float64: double). Results are laid out
-// channels-last; images and weights that are not are copied first. See wick/core/conv_plan.h for how
-// the algorithm is chosen.
+// channels-last; images and weights that are not are copied first. See wick/core/conv_plan.h for
+// how the algorithm is chosen.
 
-/// x: [N, C, H, W], weight: [K, C / groups, R, S], bias: [K] or undefined; returns [N, K, P, Q] with
-/// P = (H + 2 padding - dilation (R - 1) - 1) / stride + 1, rounded down. Floating dtypes, all
+/// x: [N, C, H, W], weight: [K, C / groups, R, S], bias: [K] or undefined; returns [N, K, P, Q]
+/// with P = (H + 2 padding - dilation (R - 1) - 1) / stride + 1, rounded down. Floating dtypes, all
 /// equal. Error where the shapes do not fit.
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
               const Shape& stride = {1, 1}, const Shape& padding = {0, 0},
@@ -21,10 +21,10 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, int64_t stride = 1,
               int64_t padding = 0, int64_t dilation = 1, int64_t groups = 1);
 
-/// The gradient of conv2d with respect to its input, as a layer of its own. x: [N, C, H, W], weight:
-/// [C, K / groups, R, S], bias: [K] or undefined; returns [N, K, P, Q] with
-/// P = (H - 1) stride - 2 padding + dilation (R - 1) + output_padding + 1. `output_padding` must be
-/// less than the stride.
+/// The gradient of conv2d with respect to its input, as a layer of its own. x: [N, C, H, W],
+/// weight: [C, K / groups, R, S], bias: [K] or undefined; returns [N, K, P, Q] with P = (H - 1)
+/// stride - 2 padding + dilation (R - 1) + output_padding + 1. `output_padding` must be less than
+/// the stride.
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                         const Shape& stride = {1, 1}, const Shape& padding = {0, 0},
                         const Shape& output_padding = {0, 0}, int64_t groups = 1,

@@ -7,8 +7,8 @@ namespace wick {
 /// How operations on images (N, C, H, W) lay out their results, on every device.
 inline constexpr MemoryFormat kImageFormat = MemoryFormat::kChannelsLast;
 
-/// `values` for the two axes of an image: one entry counts for both. Error if there are more, or one
-/// is less than `least`.
+/// `values` for the two axes of an image: one entry counts for both. Error if there are more, or
+/// one is less than `least`.
 inline Shape image_pair(const char* op, const char* what, const Shape& values, int64_t least) {
   WICK_CHECK(values.rank() == 1 || values.rank() == 2, op, ": ", what,
              " needs 1 or 2 entries: got ", values);

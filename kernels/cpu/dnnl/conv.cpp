@@ -46,8 +46,8 @@ struct Described {
 };
 
 // Primitive descriptors of the library's direct algorithm: it takes activations as they are, and
-// wants the weights in blocks of its own. (Its Winograd, in blocked layouts and for AVX-512 only, is
-// slower than ours.)
+// wants the weights in blocks of its own. (Its Winograd, in blocked layouts and for AVX-512 only,
+// is slower than ours.)
 struct Descriptors {
   static constexpr algorithm kind = algorithm::convolution_direct;
   Described d;
@@ -245,7 +245,8 @@ void conv2d_backward_data(const View& dy, const View& weight, const View& dx,
                : cpu_avx2::winograd_backward_data(dy, weight, dx, params.padding, workspace);
   }
   with_dnnl_errors("conv2d_backward_input", [&] {
-    direct({ConvDirection::kBackwardData, dy.dtype, dx.shape, weight.shape, dy.shape, params}, false)
+    direct({ConvDirection::kBackwardData, dy.dtype, dx.shape, weight.shape, dy.shape, params},
+           false)
         .run({dy.data, weight.data, dx.data}, workspace);
   });
 }

@@ -44,31 +44,32 @@ void gemm_plain(GemmSizes s, const Matrix& a, const Matrix& b, const T* bias, T*
                 bool accumulate) {
   const T* pa = static_cast<const T*>(a.data);
   const T* pb = static_cast<const T*>(b.data);
-  parallel_for(s.m, std::max<int64_t>(1, 32768 / (s.n * s.k + 1)), [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i) {
-      T* row = c + i * ldc;
-      if (!accumulate) {
-        for (int64_t j = 0; j < s.n; ++j) row[j] = bias != nullptr ? bias[j] : T(0);
-      }
-      if (b.column == 1) {
-        for (int64_t k = 0; k < s.k; ++k) {
-          const T factor = pa[i * a.row + k * a.column];
-          for (int64_t j = 0; j < s.n; ++j) {
-            row[j] = static_cast<T>(row[j] + factor * pb[k * b.row + j]);
+  parallel_for(
+      s.m, std::max<int64_t>(1, 32768 / (s.n * s.k + 1)), [&](int64_t first, int64_t last) {
+        for (int64_t i = first; i < last; ++i) {
+          T* row = c + i * ldc;
+          if (!accumulate) {
+            for (int64_t j = 0; j < s.n; ++j) row[j] = bias != nullptr ? bias[j] : T(0);
+          }
+          if (b.column == 1) {
+            for (int64_t k = 0; k < s.k; ++k) {
+              const T factor = pa[i * a.row + k * a.column];
+              for (int64_t j = 0; j < s.n; ++j) {
+                row[j] = static_cast<T>(row[j] + factor * pb[k * b.row + j]);
+              }
+            }
+          } else {
+            for (int64_t j = 0; j < s.n; ++j) {
+              T sum = row[j];
+              for (int64_t k = 0; k < s.k; ++k) {
+                sum = static_cast<T>(sum +
+                                     pa[i * a.row + k * a.column] * pb[k * b.row + j * b.column]);
+              }
+              row[j] = sum;
+            }
           }
         }
-      } else {
-        for (int64_t j = 0; j < s.n; ++j) {
-          T sum = row[j];
-          for (int64_t k = 0; k < s.k; ++k) {
-            sum = static_cast<T>(sum + pa[i * a.row + k * a.column] *
-                                           pb[k * b.row + j * b.column]);
-          }
-          row[j] = sum;
-        }
-      }
-    }
-  });
+      });
 }
 
 MemoryDesc matrix_desc(const Matrix& x, int64_t rows, int64_t columns, DataType type) {

@@ -150,7 +150,8 @@ void im2col_backward_data(const View& dy, const View& weight, const View& dx,
     const int64_t last = std::min(first + d.images_per_chunk, d.n);
     const int64_t rows = (last - first) * d.rows_per_image;
     for (int64_t g = 0; g < d.groups; ++g) {
-      const Matrix a{at(dy, first * d.rows_per_image * d.groups * d.k + g * d.k), d.groups * d.k, 1};
+      const Matrix a{at(dy, first * d.rows_per_image * d.groups * d.k + g * d.k), d.groups * d.k,
+                     1};
       const Matrix b{at(weight, g * d.k * d.columns), d.columns, 1};
       gemm({rows, d.columns, d.k}, dy.dtype, a, b, nullptr, sum, patches, d.columns, false,
            workspace);
