@@ -34,7 +34,9 @@ class AdamOf final : public OptimizerOf<AdamOptionsOf<kDecoupled>> {
   explicit AdamOf(std::vector<ParamGroup<Options>> groups);
 
  protected:
-  int slots_needed(int group) const override { return this->options(group).amsgrad ? 3 : 2; }
+  bool needs_slot(int group, int slot) const override {
+    return slot < 2 || this->options(group).amsgrad;
+  }
   void update(int group, const std::vector<OptimTensor>& tensors) override;
 };
 

@@ -1,5 +1,6 @@
 #include "wick/optim/optimizer.h"
 
+#include <cmath>
 #include <unordered_set>
 
 #include "wick/core/autograd.h"
@@ -15,8 +16,7 @@ Optimizer::Optimizer(const char* name, std::vector<std::vector<Tensor>> groups,
     for (const Tensor& param : group) {
       WICK_CHECK(param.defined() && param.is_leaf(), name_,
                  ": parameters must be leaves, not results of operations");
-      WICK_CHECK(param.dtype() == kFloat32 || param.dtype() == kFloat64, name_,
-                 ": parameters must be float32 or float64: got ", to_string(param.dtype()));
+      check_dtype(param);
       WICK_CHECK(is_dense(param.shape(), param.strides()) || param.numel() == 0, name_,
                  ": parameters must be dense: got strides ", param.strides(), " for shape ",
                  param.shape());
@@ -26,11 +26,36 @@ Optimizer::Optimizer(const char* name, std::vector<std::vector<Tensor>> groups,
     states_.emplace_back(group.size());
   }
   WICK_CHECK(!groups_.empty(), name_, ": no parameters");
+  base_lrs_.resize(groups_.size());
 }
 
-void Optimizer::prepare(const Tensor& param, State& state, int slots) const {
-  ++state.step;
-  while (static_cast<int>(state.slots.size()) < slots) state.slots.push_back(zeros_like(param));
+void Optimizer::check_dtype(const Tensor& param) const {
+  WICK_CHECK(param.dtype() == kFloat32 || param.dtype() == kFloat64, name_,
+             ": parameters must be float32 or float64: got ", to_string(param.dtype()));
+}
+
+bool Optimizer::needs_slot(int, int) const { return true; }
+
+Tensor Optimizer::new_slot(int, int, const Tensor& param) const { return zeros_like(param); }
+
+OptimTensor Optimizer::prepare(int group, size_t i) {
+  const Tensor& param = groups_[index(group)][i];
+  State& state = states_[index(group)][i];
+  state.slots.resize(slot_names_.size());
+  OptimTensor entry;
+  for (int s = 0; s < static_cast<int>(state.slots.size()); ++s) {
+    if (!needs_slot(group, s)) continue;
+    Tensor& slot = state.slots[index(s)];
+    if (!slot.defined()) slot = new_slot(group, s, param);
+    WICK_CHECK(s > 0 || (slot.dtype() == param.dtype() && slot.strides() == param.strides() &&
+                         slot.device() == param.device()),
+               name_, ": a parameter of shape ", param.shape(),
+               " has another dtype, layout or device than in the last step");
+    entry.state[s] = slot.view_for_kernel();
+  }
+  entry.param = param.view_for_kernel();
+  entry.step = ++state.step;
+  return entry;
 }
 
 void Optimizer::step() {
@@ -38,7 +63,6 @@ void Optimizer::step() {
   std::vector<OptimTensor> batch;
   std::vector<Tensor> relaid;  // gradients copied into their parameter's layout
   for (int g = 0; g < num_groups(); ++g) {
-    const int slots = slots_needed(g);
     // One kernel call for each device and dtype in the group.
     std::vector<bool> done(groups_[index(g)].size());
     for (size_t first = 0; first < done.size(); ++first) {
@@ -51,17 +75,13 @@ void Optimizer::step() {
         done[i] = true;
         Tensor grad = param.grad();
         if (!grad.defined()) continue;
+        check_dtype(param);
         if (!(grad.strides() == param.strides())) {
           const Tensor copy = empty_like(param);
           grad = relaid.emplace_back(copy.copy_(grad));
         }
-        State& state = states_[index(g)][i];
-        prepare(param, state, slots);
-        OptimTensor& entry = batch.emplace_back();
-        entry.param = param.view_for_kernel();
-        entry.grad = grad.view_for_kernel();
-        for (int s = 0; s < slots; ++s) entry.state[s] = state.slots[index(s)].view_for_kernel();
-        entry.step = state.step;
+        batch.push_back(prepare(g, i));
+        batch.back().grad = grad.view_for_kernel();
         param.impl()->storage->bump_version();
       }
       if (!batch.empty()) update(g, batch);
@@ -84,13 +104,30 @@ void Optimizer::zero_grad(bool set_to_none) {
   }
 }
 
-void Optimizer::set_lr(double lr) {
-  for (int g = 0; g < num_groups(); ++g) set_hyperparameter(g, "lr", lr);
+void Optimizer::set_lr(int group, double lr) {
+  check_hyperparameter("lr", lr);
+  set_hyperparameter(group, "lr", lr);
+  base_lrs_[index(group)].reset();
 }
 
-void Optimizer::check_option(const char* optimizer, const char* name, double value, bool valid,
-                             const char* expected) {
-  WICK_CHECK(valid, optimizer, ": ", name, ": got ", value, ", expected ", expected);
+void Optimizer::set_lr(double lr) {
+  for (int g = 0; g < num_groups(); ++g) set_lr(g, lr);
+}
+
+double Optimizer::base_lr(int group) {
+  std::optional<double>& base = base_lrs_.at(index(group));
+  if (!base) base = lr(group);
+  return *base;
+}
+
+void Optimizer::check_hyperparameter(std::string_view name, double value) const {
+  if (name == "beta1" || name == "beta2") {
+    WICK_CHECK(value >= 0 && value < 1, name_, ": ", name, ": got ", value,
+               ", expected a value in [0, 1)");
+  } else {
+    WICK_CHECK(std::isfinite(value) && value >= 0, name_, ": ", name, ": got ", value,
+               ", expected a finite value, 0 or more");
+  }
 }
 
 StateDict Optimizer::state_dict() const {
@@ -104,7 +141,9 @@ StateDict Optimizer::state_dict() const {
       if (own.step == 0) continue;
       const std::string prefix = concat("state.", g, ".", i, ".");
       state[prefix + "step"] = scalar_tensor(own.step, kInt64);
-      for (size_t s = 0; s < own.slots.size(); ++s) state[prefix + slot_names_[s]] = own.slots[s];
+      for (size_t s = 0; s < own.slots.size(); ++s) {
+        if (own.slots[s].defined()) state[prefix + slot_names_[s]] = own.slots[s];
+      }
     }
   }
   return state;
@@ -123,15 +162,16 @@ void Optimizer::load_state_dict(const StateDict& state) {
       if (step == state.end()) continue;
       ++used;
       states[i].step = step->second.item<int64_t>();
-      for (const std::string& slot : slot_names_) {
-        const auto found = state.find(prefix + slot);
-        if (found == state.end()) break;
+      states[i].slots.resize(slot_names_.size());
+      for (size_t s = 0; s < slot_names_.size(); ++s) {
+        const auto found = state.find(prefix + slot_names_[s]);
+        if (found == state.end()) continue;
         ++used;
-        WICK_CHECK(found->second.shape() == param.shape(), name_, ": load_state_dict: ", prefix,
-                   slot, ": got shape ", found->second.shape(), ", expected ", param.shape());
-        Tensor own = empty_like(param);
-        own.copy_(found->second);
-        states[i].slots.push_back(own);
+        const Tensor own = new_slot(g, static_cast<int>(s), param);
+        WICK_CHECK(found->second.shape() == own.shape(), name_, ": load_state_dict: ", prefix,
+                   slot_names_[s], ": got shape ", found->second.shape(), ", expected ",
+                   own.shape());
+        states[i].slots[s] = own.copy_(found->second);
       }
     }
     for (const auto& [name, value] : hyperparameters(g)) {

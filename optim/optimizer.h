@@ -44,7 +44,12 @@ class Optimizer {
   /// Changes one; error if there is none of that name.
   virtual void set_hyperparameter(int group, std::string_view name, double value) = 0;
   double lr(int group = 0) const { return hyperparameter(group, "lr").value(); }
+  /// Gives a group, or all of them, a rate that schedules made from now on start from.
+  void set_lr(int group, double lr);
   void set_lr(double lr);
+  /// The rate that schedules start from: the group's when it was first asked for, so that a second
+  /// schedule does not start from what the first one made of it.
+  double base_lr(int group);
 
   /// Everything that a resumed run needs beside the parameters: their state, steps, options.
   StateDict state_dict() const;
@@ -56,27 +61,34 @@ class Optimizer {
   Optimizer(const char* name, std::vector<std::vector<Tensor>> groups,
             std::vector<std::string> slots);
 
-  /// Which state tensors a group needs now (with momentum 0, SGD keeps none).
-  virtual int slots_needed(int group) const = 0;
+  /// Whether a group needs its `slot`-th state tensors now (with momentum 0, SGD keeps none).
+  virtual bool needs_slot(int group, int slot) const;
+  /// What a state tensor is at first: zeros like the parameter unless overridden.
+  virtual Tensor new_slot(int group, int slot, const Tensor& param) const;
+  /// Updates `tensors`, which are of one device and dtype, with the group's options.
   virtual void update(int group, const std::vector<OptimTensor>& tensors) = 0;
   /// Hyperparameters by name.
   virtual std::vector<std::pair<std::string, double>> hyperparameters(int group) const = 0;
 
+  /// Error unless the value is in the range that hyperparameters of that name have.
+  void check_hyperparameter(std::string_view name, double value) const;
+
   static size_t index(int group) { return static_cast<size_t>(group); }
-  static void check_option(const char* optimizer, const char* name, double value, bool valid,
-                           const char* expected);
 
  private:
   struct State {
     int64_t step = 0;
-    std::vector<Tensor> slots;
+    std::vector<Tensor> slots;  // one per name, undefined if not needed so far
   };
-  void prepare(const Tensor& param, State& state, int slots) const;
+  void check_dtype(const Tensor& param) const;
+  /// Counts a step of a parameter; what the kernel needs to know of it, but for the gradient.
+  OptimTensor prepare(int group, size_t i);
 
   const char* name_;
   std::vector<std::vector<Tensor>> groups_;
   std::vector<std::vector<State>> states_;
   std::vector<std::string> slot_names_;
+  std::vector<std::optional<double>> base_lrs_;
 };
 
 /// An optimizer whose hyperparameters are the fields of `Options`.
@@ -106,7 +118,12 @@ class OptimizerOf : public Optimizer {
   OptimizerOf(const char* name, std::vector<ParamGroup<Options>> groups,
               std::vector<std::string> slots)
       : Optimizer(name, params_of(groups), std::move(slots)) {
-    for (const auto& group : groups) options_.push_back(group.options);
+    for (const auto& group : groups) {
+      for_each_field(group.options, [&](const char* field, const auto& value) {
+        check_hyperparameter(field, static_cast<double>(value));
+      });
+      options_.push_back(group.options);
+    }
   }
   std::vector<std::pair<std::string, double>> hyperparameters(int group) const override {
     std::vector<std::pair<std::string, double>> all;

@@ -1,17 +1,40 @@
 #include "wick/optim/schedule.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
 namespace wick::optim {
 
 Schedule::Schedule(Optimizer& optimizer) : optimizer_(optimizer) {
-  for (int g = 0; g < optimizer.num_groups(); ++g) base_lrs_.push_back(optimizer.lr(g));
+  for (int g = 0; g < optimizer.num_groups(); ++g) base_lrs_.push_back(optimizer.base_lr(g));
 }
 
 void Schedule::step() {
   set_values(step_ + 1);
   ++step_;
+}
+
+std::optional<double> Schedule::momentum_at(int64_t) const { return {}; }
+
+void Schedule::set_values(int64_t step) {
+  std::vector<double> rates;  // all of them before any is set: the last step may be an error
+  for (int g = 0; g < optimizer_.num_groups(); ++g) {
+    rates.push_back(lr_at(g, step, base_lrs_[static_cast<size_t>(g)]));
+  }
+  const std::optional<double> momentum = momentum_at(step);
+  for (int g = 0; g < optimizer_.num_groups(); ++g) {
+    optimizer_.set_hyperparameter(g, "lr", rates[static_cast<size_t>(g)]);
+    if (!momentum) continue;
+    const bool beta = optimizer_.hyperparameter(g, "beta1").has_value();
+    optimizer_.set_hyperparameter(g, beta ? "beta1" : "momentum", *momentum);
+  }
+}
+
+void Schedule::require_momentum(const char* schedule) const {
+  WICK_CHECK(optimizer_.hyperparameter(0, "momentum").has_value() ||
+                 optimizer_.hyperparameter(0, "beta1").has_value(),
+             schedule, ": cycle_momentum needs an optimizer with momentum or beta1");
 }
 
 StateDict Schedule::state_dict() const {
@@ -31,65 +54,129 @@ void Schedule::load_state_dict(const StateDict& state) {
   set_values(step_);
 }
 
-CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, int64_t t_max, double eta_min)
-    : Schedule(optimizer), t_max_(t_max), eta_min_(eta_min) {
-  WICK_CHECK(t_max >= 1, "cosine_annealing_lr: t_max: got ", t_max, ", expected 1 or more");
-}
-
-void CosineAnnealingLR::set_values(int64_t step) {
-  const double angle = std::numbers::pi * static_cast<double>(step) / static_cast<double>(t_max_);
-  for (int g = 0; g < optimizer_.num_groups(); ++g) {
-    const double lr = eta_min_ + (base_lr(g) - eta_min_) * (1 + std::cos(angle)) / 2;
-    optimizer_.set_hyperparameter(g, "lr", lr);
-  }
-}
-
-OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleOptions& options)
-    : Schedule(optimizer), options_(options) {
-  const OneCycleOptions& o = options;
-  WICK_CHECK(o.total_steps >= 1, "one_cycle_lr: total_steps: got ", o.total_steps,
-             ", expected 1 or more");
-  WICK_CHECK(o.max_lr > 0, "one_cycle_lr: max_lr: got ", o.max_lr, ", expected more than 0");
-  WICK_CHECK(o.pct_start >= 0 && o.pct_start <= 1, "one_cycle_lr: pct_start: got ", o.pct_start,
-             ", expected a value in [0, 1]");
-  WICK_CHECK(!o.cycle_momentum || optimizer.hyperparameter(0, "momentum").has_value() ||
-                 optimizer.hyperparameter(0, "beta1").has_value(),
-             "one_cycle_lr: cycle_momentum needs an optimizer with momentum or beta1");
-  const double total = static_cast<double>(o.total_steps);
-  const double first = o.max_lr / o.div_factor, last = first / o.final_div_factor;
-  const double low = o.base_momentum, high = o.max_momentum;
-  phases_.push_back({o.pct_start * total - 1, first, o.max_lr, high, low});
-  if (o.three_phase) {
-    phases_.push_back({2 * o.pct_start * total - 2, o.max_lr, first, low, high});
-    phases_.push_back({total - 1, first, last, high, high});
-  } else {
-    phases_.push_back({total - 1, o.max_lr, last, low, high});
-  }
+StepLR::StepLR(Optimizer& optimizer, int64_t step_size, double gamma)
+    : FactorSchedule(optimizer), step_size_(step_size), gamma_(gamma) {
+  WICK_CHECK(step_size >= 1, "step_lr: step_size: got ", step_size, ", expected 1 or more");
   set_values(0);
 }
 
-double OneCycleLR::interpolate(double from, double to, double share) const {
-  if (options_.anneal == Anneal::kLinear) return from + (to - from) * share;
-  return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * share));
+double StepLR::factor(int64_t step) const {
+  return std::pow(gamma_, static_cast<double>(step / step_size_));
 }
 
-void OneCycleLR::set_values(int64_t step) {
-  WICK_CHECK(step <= options_.total_steps, "one_cycle_lr: step ", step, " of ",
-             options_.total_steps, ": the cycle has ended");
-  const double now = static_cast<double>(step);
-  double start = 0;
-  size_t i = 0;
-  while (i + 1 < phases_.size() && now > phases_[i].end) start = phases_[i++].end;
-  const Phase& phase = phases_[i];
-  const double share = phase.end == start ? 1 : (now - start) / (phase.end - start);
-  const double lr = interpolate(phase.from_lr, phase.to_lr, share);
-  const double momentum = interpolate(phase.from_momentum, phase.to_momentum, share);
-  for (int g = 0; g < optimizer_.num_groups(); ++g) {
-    optimizer_.set_hyperparameter(g, "lr", lr);
-    if (!options_.cycle_momentum) continue;
-    const bool beta = optimizer_.hyperparameter(g, "beta1").has_value();
-    optimizer_.set_hyperparameter(g, beta ? "beta1" : "momentum", momentum);
+MultiStepLR::MultiStepLR(Optimizer& optimizer, std::vector<int64_t> milestones, double gamma)
+    : FactorSchedule(optimizer), milestones_(std::move(milestones)), gamma_(gamma) {
+  set_values(0);
+}
+
+double MultiStepLR::factor(int64_t step) const {
+  const auto passed = std::count_if(milestones_.begin(), milestones_.end(),
+                                    [step](int64_t milestone) { return milestone <= step; });
+  return std::pow(gamma_, static_cast<double>(passed));
+}
+
+ExponentialLR::ExponentialLR(Optimizer& optimizer, double gamma)
+    : FactorSchedule(optimizer), gamma_(gamma) {
+  set_values(0);
+}
+
+double ExponentialLR::factor(int64_t step) const {
+  return std::pow(gamma_, static_cast<double>(step));
+}
+
+LinearLR::LinearLR(Optimizer& optimizer, double start_factor, double end_factor,
+                   int64_t total_iters)
+    : FactorSchedule(optimizer),
+      start_factor_(start_factor),
+      end_factor_(end_factor),
+      total_iters_(total_iters) {
+  WICK_CHECK(start_factor > 0 && start_factor <= 1, "linear_lr: start_factor: got ", start_factor,
+             ", expected a value in (0, 1]");
+  WICK_CHECK(end_factor >= 0 && end_factor <= 1, "linear_lr: end_factor: got ", end_factor,
+             ", expected a value in [0, 1]");
+  WICK_CHECK(total_iters >= 1, "linear_lr: total_iters: got ", total_iters,
+             ", expected 1 or more");
+  set_values(0);
+}
+
+double LinearLR::factor(int64_t step) const {
+  const double share =
+      static_cast<double>(std::min(step, total_iters_)) / static_cast<double>(total_iters_);
+  return start_factor_ + (end_factor_ - start_factor_) * share;
+}
+
+ConstantLR::ConstantLR(Optimizer& optimizer, double factor, int64_t total_iters)
+    : FactorSchedule(optimizer), factor_(factor), total_iters_(total_iters) {
+  WICK_CHECK(factor >= 0 && factor <= 1, "constant_lr: factor: got ", factor,
+             ", expected a value in [0, 1]");
+  set_values(0);
+}
+
+double ConstantLR::factor(int64_t step) const { return step < total_iters_ ? factor_ : 1; }
+
+PolynomialLR::PolynomialLR(Optimizer& optimizer, int64_t total_iters, double power)
+    : FactorSchedule(optimizer), total_iters_(total_iters), power_(power) {
+  WICK_CHECK(total_iters >= 1, "polynomial_lr: total_iters: got ", total_iters,
+             ", expected 1 or more");
+  set_values(0);
+}
+
+double PolynomialLR::factor(int64_t step) const {
+  const double share =
+      static_cast<double>(std::min(step, total_iters_)) / static_cast<double>(total_iters_);
+  return std::pow(1 - share, power_);
+}
+
+LambdaLR::LambdaLR(Optimizer& optimizer, Factor factor)
+    : LambdaLR(optimizer, std::vector<Factor>(static_cast<size_t>(optimizer.num_groups()),
+                                              factor)) {}
+
+LambdaLR::LambdaLR(Optimizer& optimizer, std::vector<Factor> factors)
+    : Schedule(optimizer), factors_(std::move(factors)) {
+  WICK_CHECK(static_cast<int>(factors_.size()) == optimizer.num_groups(), "lambda_lr: got ",
+             factors_.size(), " functions, expected one for each of ", optimizer.num_groups(),
+             " groups");
+  set_values(0);
+}
+
+double LambdaLR::lr_at(int group, int64_t step, double base) const {
+  return base * factors_[static_cast<size_t>(group)](step);
+}
+
+namespace {
+// From `from` down to `to`, `share` of the way along half a cosine.
+double half_cosine(double from, double to, double share) {
+  return to + (from - to) * (1 + std::cos(std::numbers::pi * share)) / 2;
+}
+}  // namespace
+
+CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, int64_t t_max, double eta_min)
+    : Schedule(optimizer), t_max_(t_max), eta_min_(eta_min) {
+  WICK_CHECK(t_max >= 1, "cosine_annealing_lr: t_max: got ", t_max, ", expected 1 or more");
+  set_values(0);
+}
+
+double CosineAnnealingLR::lr_at(int, int64_t step, double base) const {
+  return half_cosine(base, eta_min_, static_cast<double>(step) / static_cast<double>(t_max_));
+}
+
+CosineAnnealingWarmRestarts::CosineAnnealingWarmRestarts(Optimizer& optimizer, int64_t t_0,
+                                                         int64_t t_mult, double eta_min)
+    : Schedule(optimizer), t_0_(t_0), t_mult_(t_mult), eta_min_(eta_min) {
+  WICK_CHECK(t_0 >= 1, "cosine_annealing_warm_restarts: t_0: got ", t_0, ", expected 1 or more");
+  WICK_CHECK(t_mult >= 1, "cosine_annealing_warm_restarts: t_mult: got ", t_mult,
+             ", expected 1 or more");
+  set_values(0);
+}
+
+double CosineAnnealingWarmRestarts::lr_at(int, int64_t step, double base) const {
+  int64_t length = t_0_, since = step;
+  if (t_mult_ == 1) {
+    since %= length;
+  } else {
+    for (; since >= length; length *= t_mult_) since -= length;
   }
+  return half_cosine(base, eta_min_, static_cast<double>(since) / static_cast<double>(length));
 }
 
 }  // namespace wick::optim

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "wick/optim/optimizer.h"
@@ -9,7 +11,9 @@
 namespace wick::optim {
 
 /// Changes an optimizer's hyperparameters as steps go by. Construction sets the values of step 0;
-/// each call of step() sets the next ones, after Optimizer::step.
+/// each call of step() sets the next ones, after Optimizer::step. Rates are those of PyTorch's
+/// schedules of the same names, computed from the step's number, so that they carry no rounding from
+/// step to step. Groups start from Optimizer::base_lr.
 class Schedule {
  public:
   explicit Schedule(Optimizer& optimizer);
@@ -25,12 +29,16 @@ class Schedule {
   StateDict state_dict() const;
   void load_state_dict(const StateDict& state);
 
- protected:
-  /// Sets the values of step `step` (0 is the first).
-  virtual void set_values(int64_t step) = 0;
+  /// The rate of step `step` (0 is the first) for a group that would have `base` without schedule.
+  virtual double lr_at(int group, int64_t step, double base) const = 0;
+  /// The momentum (or beta1) of step `step`; none if the schedule leaves it alone.
+  virtual std::optional<double> momentum_at(int64_t step) const;
 
-  /// The rate a group had when the schedule was made.
-  double base_lr(int group) const { return base_lrs_.at(static_cast<size_t>(group)); }
+ protected:
+  /// Sets the values of step `step`. Constructors of schedules end with set_values(0).
+  void set_values(int64_t step);
+  /// Error unless the optimizer has a momentum or a beta1.
+  void require_momentum(const char* schedule) const;
 
   Optimizer& optimizer_;
 
@@ -39,54 +47,130 @@ class Schedule {
   int64_t step_ = 0;
 };
 
+/// A schedule that multiplies each group's rate by a factor that depends on the step alone.
+class FactorSchedule : public Schedule {
+ public:
+  double lr_at(int, int64_t step, double base) const final { return base * factor(step); }
+
+ protected:
+  using Schedule::Schedule;
+  virtual double factor(int64_t step) const = 0;
+};
+
+/// Multiplies the rate by `gamma` every `step_size` steps.
+class StepLR final : public FactorSchedule {
+ public:
+  StepLR(Optimizer& optimizer, int64_t step_size, double gamma = 0.1);
+
+ protected:
+  double factor(int64_t step) const override;
+
+ private:
+  int64_t step_size_;
+  double gamma_;
+};
+
+/// Multiplies the rate by `gamma` at each milestone (steps, in any order; one given twice counts
+/// twice).
+class MultiStepLR final : public FactorSchedule {
+ public:
+  MultiStepLR(Optimizer& optimizer, std::vector<int64_t> milestones, double gamma = 0.1);
+
+ protected:
+  double factor(int64_t step) const override;
+
+ private:
+  std::vector<int64_t> milestones_;
+  double gamma_;
+};
+
+/// Multiplies the rate by `gamma` every step.
+class ExponentialLR final : public FactorSchedule {
+ public:
+  ExponentialLR(Optimizer& optimizer, double gamma);
+
+ protected:
+  double factor(int64_t step) const override;
+
+ private:
+  double gamma_;
+};
+
+/// From `start_factor` times the rate to `end_factor` times, in `total_iters` steps: a warm-up.
+class LinearLR final : public FactorSchedule {
+ public:
+  LinearLR(Optimizer& optimizer, double start_factor = 1.0 / 3, double end_factor = 1,
+           int64_t total_iters = 5);
+
+ protected:
+  double factor(int64_t step) const override;
+
+ private:
+  double start_factor_, end_factor_;
+  int64_t total_iters_;
+};
+
+/// `factor` times the rate for `total_iters` steps, then the rate.
+class ConstantLR final : public FactorSchedule {
+ public:
+  explicit ConstantLR(Optimizer& optimizer, double factor = 1.0 / 3, int64_t total_iters = 5);
+
+ protected:
+  double factor(int64_t step) const override;
+
+ private:
+  double factor_;
+  int64_t total_iters_;
+};
+
+/// The rate times (1 - step / total_iters)^power, and 0 from `total_iters` on.
+class PolynomialLR final : public FactorSchedule {
+ public:
+  explicit PolynomialLR(Optimizer& optimizer, int64_t total_iters = 5, double power = 1);
+
+ protected:
+  double factor(int64_t step) const override;
+
+ private:
+  int64_t total_iters_;
+  double power_;
+};
+
+/// The rate times `factor(step)`, one function for all groups or one for each.
+class LambdaLR final : public Schedule {
+ public:
+  using Factor = std::function<double(int64_t step)>;
+  LambdaLR(Optimizer& optimizer, Factor factor);
+  LambdaLR(Optimizer& optimizer, std::vector<Factor> factors);
+  double lr_at(int group, int64_t step, double base) const override;
+
+ private:
+  std::vector<Factor> factors_;
+};
+
 /// Half a cosine from each group's rate down to `eta_min` in `t_max` steps (SGDR without restarts,
 /// Loshchilov & Hutter 2016, arXiv 1608.03983), and up again after that.
 class CosineAnnealingLR final : public Schedule {
  public:
   CosineAnnealingLR(Optimizer& optimizer, int64_t t_max, double eta_min = 0);
-
- protected:
-  void set_values(int64_t step) override;
+  double lr_at(int group, int64_t step, double base) const override;
 
  private:
   int64_t t_max_;
   double eta_min_;
 };
 
-enum class Anneal : uint8_t { kCos, kLinear };
-
-struct OneCycleOptions {
-  double max_lr = 0;         // must be given
-  int64_t total_steps = 0;   // must be given: epochs * steps per epoch
-  double pct_start = 0.3;    // share of the steps in which the rate rises
-  Anneal anneal = Anneal::kCos;
-  bool cycle_momentum = true;  // momentum (or beta1) runs the other way
-  double base_momentum = 0.85;
-  double max_momentum = 0.95;
-  double div_factor = 25;         // the first rate is max_lr / div_factor
-  double final_div_factor = 1e4;  // the last one that / final_div_factor
-  bool three_phase = false;       // down to the first rate, then on to the last
-};
-
-/// The one-cycle policy (Smith & Topin 2017, arXiv 1708.07120), with PyTorch's phases. step() more
-/// than total_steps times is an error.
-class OneCycleLR final : public Schedule {
+/// Half cosines from each group's rate down to `eta_min`, the first of `t_0` steps, each next one
+/// `t_mult` times longer (SGDR, Loshchilov & Hutter 2016, arXiv 1608.03983).
+class CosineAnnealingWarmRestarts final : public Schedule {
  public:
-  OneCycleLR(Optimizer& optimizer, const OneCycleOptions& options);
-
- protected:
-  void set_values(int64_t step) override;
+  CosineAnnealingWarmRestarts(Optimizer& optimizer, int64_t t_0, int64_t t_mult = 1,
+                              double eta_min = 0);
+  double lr_at(int group, int64_t step, double base) const override;
 
  private:
-  struct Phase {
-    double end;
-    double from_lr, to_lr;
-    double from_momentum, to_momentum;
-  };
-  double interpolate(double from, double to, double share) const;
-
-  OneCycleOptions options_;
-  std::vector<Phase> phases_;
+  int64_t t_0_, t_mult_;
+  double eta_min_;
 };
 
 }  // namespace wick::optim

@@ -9,9 +9,6 @@ SGD::SGD(std::vector<ParamGroup<SGDOptions>> groups)
     : OptimizerOf("sgd", std::move(groups), {"momentum_buffer"}) {
   for (int g = 0; g < num_groups(); ++g) {
     const SGDOptions& o = options(g);
-    check_option("sgd", "lr", o.lr, o.lr >= 0, "0 or more");
-    check_option("sgd", "momentum", o.momentum, o.momentum >= 0, "0 or more");
-    check_option("sgd", "weight_decay", o.weight_decay, o.weight_decay >= 0, "0 or more");
     WICK_CHECK(!o.nesterov || (o.momentum > 0 && o.dampening == 0),
                "sgd: nesterov needs a momentum and no dampening: got momentum ", o.momentum,
                ", dampening ", o.dampening);
@@ -20,7 +17,7 @@ SGD::SGD(std::vector<ParamGroup<SGDOptions>> groups)
 
 void SGD::update(int group, const std::vector<OptimTensor>& tensors) {
   const SGDOptions& o = options(group);
-  const SgdArgs args{o.lr, o.momentum, o.dampening, o.weight_decay, o.nesterov, o.maximize};
+  const SgdArgs args{{o.lr, o.weight_decay, o.maximize}, o.momentum, o.dampening, o.nesterov};
   WICK_DISPATCH(tensors[0].param.device,
                 sgd_step(tensors.data(), static_cast<int64_t>(tensors.size()), args));
 }

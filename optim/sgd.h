@@ -30,7 +30,7 @@ class SGD final : public OptimizerOf<SGDOptions> {
   explicit SGD(std::vector<ParamGroup<SGDOptions>> groups);
 
  protected:
-  int slots_needed(int group) const override { return options(group).momentum != 0 ? 1 : 0; }
+  bool needs_slot(int group, int) const override { return options(group).momentum != 0; }
   void update(int group, const std::vector<OptimTensor>& tensors) override;
 };
 

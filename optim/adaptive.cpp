@@ -1,0 +1,59 @@
+#include "wick/optim/adaptive.h"
+
+namespace wick::optim {
+
+RMSprop::RMSprop(std::vector<Tensor> params, const RMSpropOptions& options)
+    : RMSprop(std::vector<ParamGroup<RMSpropOptions>>{{std::move(params), options}}) {}
+
+RMSprop::RMSprop(std::vector<ParamGroup<RMSpropOptions>> groups)
+    : OptimizerOf("rmsprop", std::move(groups), {"square_avg", "grad_avg", "momentum_buffer"}) {}
+
+bool RMSprop::needs_slot(int group, int slot) const {
+  const RMSpropOptions& o = options(group);
+  return slot == 0 || (slot == 1 ? o.centered : o.momentum != 0);
+}
+
+void RMSprop::update(int group, const std::vector<OptimTensor>& tensors) {
+  const RMSpropOptions& o = options(group);
+  const RmspropArgs args{
+      {o.lr, o.weight_decay, o.maximize}, o.alpha, o.eps, o.momentum, o.centered};
+  WICK_DISPATCH(tensors[0].param.device,
+                rmsprop_step(tensors.data(), static_cast<int64_t>(tensors.size()), args));
+}
+
+Adagrad::Adagrad(std::vector<Tensor> params, const AdagradOptions& options)
+    : Adagrad(std::vector<ParamGroup<AdagradOptions>>{{std::move(params), options}}) {}
+
+Adagrad::Adagrad(std::vector<ParamGroup<AdagradOptions>> groups)
+    : OptimizerOf("adagrad", std::move(groups), {"sum"}) {}
+
+Tensor Adagrad::new_slot(int group, int, const Tensor& param) const {
+  return empty_like(param).fill_(options(group).initial_accumulator_value);
+}
+
+void Adagrad::update(int group, const std::vector<OptimTensor>& tensors) {
+  const AdagradOptions& o = options(group);
+  const AdagradArgs args{{o.lr, o.weight_decay, o.maximize}, o.lr_decay, o.eps};
+  WICK_DISPATCH(tensors[0].param.device,
+                adagrad_step(tensors.data(), static_cast<int64_t>(tensors.size()), args));
+}
+
+Adadelta::Adadelta(std::vector<Tensor> params, const AdadeltaOptions& options)
+    : Adadelta(std::vector<ParamGroup<AdadeltaOptions>>{{std::move(params), options}}) {}
+
+Adadelta::Adadelta(std::vector<ParamGroup<AdadeltaOptions>> groups)
+    : OptimizerOf("adadelta", std::move(groups), {"square_avg", "acc_delta"}) {
+  for (int g = 0; g < num_groups(); ++g) {
+    WICK_CHECK(options(g).rho <= 1, "adadelta: rho: got ", options(g).rho,
+               ", expected a value in [0, 1]");
+  }
+}
+
+void Adadelta::update(int group, const std::vector<OptimTensor>& tensors) {
+  const AdadeltaOptions& o = options(group);
+  const AdadeltaArgs args{{o.lr, o.weight_decay, o.maximize}, o.rho, o.eps};
+  WICK_DISPATCH(tensors[0].param.device,
+                adadelta_step(tensors.data(), static_cast<int64_t>(tensors.size()), args));
+}
+
+}  // namespace wick::optim

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <vector>
+
+#include "wick/core/tensor.h"
+
+namespace wick::optim {
+
+/// Scales the gradients of `params` in place by min(1, max_norm / (total + 1e-6)), where total is
+/// the `norm_type`-norm (any number but 0, or HUGE_VAL for the maximum) of all their elements, and
+/// returns total as it was: a tensor of rank 0 on their device, which nothing has waited for; 0 if
+/// there are no gradients. With `error_if_nonfinite` it waits, and a total that is not finite is an
+/// error; else it spoils the gradients. Gradients must be float32 or float64, on one device.
+Tensor clip_grad_norm_(const std::vector<Tensor>& params, double max_norm, double norm_type = 2,
+                       bool error_if_nonfinite = false);
+
+/// Clamps each element of the gradients of `params` to [-clip_value, clip_value] in place; NaN
+/// stays. Gradients must be float32 or float64.
+void clip_grad_value_(const std::vector<Tensor>& params, double clip_value);
+
+}  // namespace wick::optim

@@ -1,0 +1,116 @@
+#include "wick/optim/schedule_compose.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace wick::optim {
+
+namespace {
+void check_schedules(const char* name, const std::vector<std::shared_ptr<Schedule>>& schedules) {
+  WICK_CHECK(!schedules.empty(), name, ": no schedules");
+  for (const auto& schedule : schedules) {
+    WICK_CHECK(schedule != nullptr, name, ": a schedule is null");
+  }
+}
+}  // namespace
+
+ChainedScheduler::ChainedScheduler(Optimizer& optimizer,
+                                   std::vector<std::shared_ptr<Schedule>> schedules)
+    : Schedule(optimizer), schedules_(std::move(schedules)) {
+  check_schedules("chained_scheduler", schedules_);
+  set_values(0);
+}
+
+double ChainedScheduler::lr_at(int group, int64_t step, double base) const {
+  for (const auto& schedule : schedules_) base = schedule->lr_at(group, step, base);
+  return base;
+}
+
+std::optional<double> ChainedScheduler::momentum_at(int64_t step) const {
+  std::optional<double> momentum;
+  for (const auto& schedule : schedules_) {
+    if (const auto own = schedule->momentum_at(step)) momentum = own;
+  }
+  return momentum;
+}
+
+SequentialLR::SequentialLR(Optimizer& optimizer, std::vector<std::shared_ptr<Schedule>> schedules,
+                           std::vector<int64_t> milestones)
+    : Schedule(optimizer), schedules_(std::move(schedules)), milestones_(std::move(milestones)) {
+  check_schedules("sequential_lr", schedules_);
+  WICK_CHECK(milestones_.size() + 1 == schedules_.size(), "sequential_lr: got ",
+             milestones_.size(), " milestones for ", schedules_.size(),
+             " schedules, expected one less");
+  WICK_CHECK(std::is_sorted(milestones_.begin(), milestones_.end()),
+             "sequential_lr: milestones must rise");
+  set_values(0);
+}
+
+std::pair<const Schedule*, int64_t> SequentialLR::current(int64_t step) const {
+  const auto next = std::upper_bound(milestones_.begin(), milestones_.end(), step);
+  const auto passed = static_cast<size_t>(next - milestones_.begin());
+  return {schedules_[passed].get(), passed == 0 ? step : step - milestones_[passed - 1]};
+}
+
+double SequentialLR::lr_at(int group, int64_t step, double base) const {
+  const auto [schedule, own_step] = current(step);
+  return schedule->lr_at(group, own_step, base);
+}
+
+std::optional<double> SequentialLR::momentum_at(int64_t step) const {
+  const auto [schedule, own_step] = current(step);
+  return schedule->momentum_at(own_step);
+}
+
+ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, const PlateauOptions& options)
+    : optimizer_(optimizer), options_(options), best_(options.maximize ? -HUGE_VAL : HUGE_VAL) {
+  WICK_CHECK(options.factor >= 0 && options.factor < 1, "reduce_lr_on_plateau: factor: got ",
+             options.factor, ", expected a value in [0, 1)");
+  WICK_CHECK(options.patience >= 0 && options.cooldown >= 0,
+             "reduce_lr_on_plateau: patience and cooldown: got ", options.patience, " and ",
+             options.cooldown, ", expected 0 or more");
+}
+
+bool ReduceLROnPlateau::is_better(double metric) const {
+  const double t = options_.threshold;
+  if (options_.maximize) return metric > (options_.relative ? best_ * (1 + t) : best_ + t);
+  return metric < (options_.relative ? best_ * (1 - t) : best_ - t);
+}
+
+void ReduceLROnPlateau::step(double metric) {
+  if (is_better(metric)) {
+    best_ = metric;
+    bad_steps_ = 0;
+  } else {
+    ++bad_steps_;
+  }
+  if (cooldown_left_ > 0) {
+    --cooldown_left_;
+    bad_steps_ = 0;
+  }
+  if (bad_steps_ <= options_.patience) return;
+  for (int g = 0; g < optimizer_.num_groups(); ++g) {
+    const double now = optimizer_.lr(g);
+    const double next = std::max(now * options_.factor, options_.min_lr);
+    if (now - next > options_.eps) optimizer_.set_hyperparameter(g, "lr", next);
+  }
+  cooldown_left_ = options_.cooldown;
+  bad_steps_ = 0;
+}
+
+StateDict ReduceLROnPlateau::state_dict() const {
+  return {{"best", scalar_tensor(best_, kFloat64)},
+          {"bad_steps", scalar_tensor(bad_steps_, kInt64)},
+          {"cooldown_left", scalar_tensor(cooldown_left_, kInt64)}};
+}
+
+void ReduceLROnPlateau::load_state_dict(const StateDict& state) {
+  for (const char* name : {"best", "bad_steps", "cooldown_left"}) {
+    WICK_CHECK(state.contains(name), "reduce_lr_on_plateau: load_state_dict: missing ", name);
+  }
+  best_ = state.at("best").item();
+  bad_steps_ = state.at("bad_steps").item<int64_t>();
+  cooldown_left_ = state.at("cooldown_left").item<int64_t>();
+}
+
+}  // namespace wick::optim

@@ -1,0 +1,92 @@
+#include "wick/optim/schedule_cycle.h"
+
+#include <cmath>
+#include <numbers>
+
+namespace wick::optim {
+
+OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleOptions& options)
+    : Schedule(optimizer), options_(options) {
+  const OneCycleOptions& o = options;
+  WICK_CHECK(o.total_steps >= 1, "one_cycle_lr: total_steps: got ", o.total_steps,
+             ", expected 1 or more");
+  WICK_CHECK(o.max_lr > 0, "one_cycle_lr: max_lr: got ", o.max_lr, ", expected more than 0");
+  WICK_CHECK(o.pct_start >= 0 && o.pct_start <= 1, "one_cycle_lr: pct_start: got ", o.pct_start,
+             ", expected a value in [0, 1]");
+  if (o.cycle_momentum) require_momentum("one_cycle_lr");
+  const double total = static_cast<double>(o.total_steps);
+  const double first = o.max_lr / o.div_factor, last = first / o.final_div_factor;
+  const double low = o.base_momentum, high = o.max_momentum;
+  phases_.push_back({o.pct_start * total - 1, first, o.max_lr, high, low});
+  if (o.three_phase) {
+    phases_.push_back({2 * o.pct_start * total - 2, o.max_lr, first, low, high});
+    phases_.push_back({total - 1, first, last, high, high});
+  } else {
+    phases_.push_back({total - 1, o.max_lr, last, low, high});
+  }
+  set_values(0);
+}
+
+double OneCycleLR::interpolate(double from, double to, double share) const {
+  if (options_.anneal == Anneal::kLinear) return from + (to - from) * share;
+  return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * share));
+}
+
+std::pair<const OneCycleLR::Phase*, double> OneCycleLR::phase_at(int64_t step) const {
+  WICK_CHECK(step <= options_.total_steps, "one_cycle_lr: step ", step, " of ",
+             options_.total_steps, ": the cycle has ended");
+  const double now = static_cast<double>(step);
+  double start = 0;
+  size_t i = 0;
+  while (i + 1 < phases_.size() && now > phases_[i].end) start = phases_[i++].end;
+  const double length = phases_[i].end - start;
+  return {&phases_[i], length == 0 ? 1 : (now - start) / length};
+}
+
+double OneCycleLR::lr_at(int, int64_t step, double) const {
+  const auto [phase, share] = phase_at(step);
+  return interpolate(phase->from_lr, phase->to_lr, share);
+}
+
+std::optional<double> OneCycleLR::momentum_at(int64_t step) const {
+  if (!options_.cycle_momentum) return {};
+  const auto [phase, share] = phase_at(step);
+  return interpolate(phase->from_momentum, phase->to_momentum, share);
+}
+
+CyclicLR::CyclicLR(Optimizer& optimizer, const CyclicOptions& options)
+    : Schedule(optimizer), options_(options) {
+  const CyclicOptions& o = options;
+  WICK_CHECK(o.step_size_up >= 1 && o.step_size_down.value_or(1) >= 1,
+             "cyclic_lr: step_size_up and step_size_down: got ", o.step_size_up, " and ",
+             o.step_size_down.value_or(o.step_size_up), ", expected 1 or more");
+  WICK_CHECK(o.base_lr >= 0 && o.max_lr > 0, "cyclic_lr: base_lr and max_lr: got ", o.base_lr,
+             " and ", o.max_lr, ", expected 0 or more, and more than 0");
+  if (o.cycle_momentum) require_momentum("cyclic_lr");
+  set_values(0);
+}
+
+double CyclicLR::height(int64_t step) const {
+  const double up = static_cast<double>(options_.step_size_up);
+  const double down = static_cast<double>(options_.step_size_down.value_or(options_.step_size_up));
+  const double now = static_cast<double>(step), cycles = now / (up + down);
+  const double cycle = std::floor(1 + cycles);
+  const double place = 1 + cycles - cycle, top = up / (up + down);
+  const double triangle = place <= top ? place / top : (place - 1) / (top - 1);
+  if (options_.scale) return triangle * options_.scale(options_.scale_by_step ? now : cycle);
+  if (options_.mode == CycleMode::kTriangular2) return triangle / std::pow(2.0, cycle - 1);
+  if (options_.mode == CycleMode::kExpRange) return triangle * std::pow(options_.gamma, now);
+  return triangle;
+}
+
+double CyclicLR::lr_at(int, int64_t step, double) const {
+  return options_.base_lr + (options_.max_lr - options_.base_lr) * height(step);
+}
+
+std::optional<double> CyclicLR::momentum_at(int64_t step) const {
+  if (!options_.cycle_momentum) return {};
+  return options_.max_momentum -
+         (options_.max_momentum - options_.base_momentum) * height(step);
+}
+
+}  // namespace wick::optim

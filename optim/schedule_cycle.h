@@ -1,0 +1,79 @@
+#pragma once
+
+#include "wick/optim/schedule.h"
+
+namespace wick::optim {
+
+enum class Anneal : uint8_t { kCos, kLinear };
+
+struct OneCycleOptions {
+  double max_lr = 0;         // must be given
+  int64_t total_steps = 0;   // must be given: epochs * steps per epoch
+  double pct_start = 0.3;    // share of the steps in which the rate rises
+  Anneal anneal = Anneal::kCos;
+  bool cycle_momentum = true;  // momentum (or beta1) runs the other way
+  double base_momentum = 0.85;
+  double max_momentum = 0.95;
+  double div_factor = 25;         // the first rate is max_lr / div_factor
+  double final_div_factor = 1e4;  // the last one that / final_div_factor
+  bool three_phase = false;       // down to the first rate, then on to the last
+};
+
+/// The one-cycle policy (Smith & Topin 2017, arXiv 1708.07120), with PyTorch's phases. step() more
+/// than total_steps times is an error.
+class OneCycleLR final : public Schedule {
+ public:
+  OneCycleLR(Optimizer& optimizer, const OneCycleOptions& options);
+  double lr_at(int group, int64_t step, double base) const override;
+  std::optional<double> momentum_at(int64_t step) const override;
+
+ private:
+  struct Phase {
+    double end;
+    double from_lr, to_lr;
+    double from_momentum, to_momentum;
+  };
+  /// The phase that `step` is in, and how much of it has passed.
+  std::pair<const Phase*, double> phase_at(int64_t step) const;
+  double interpolate(double from, double to, double share) const;
+
+  OneCycleOptions options_;
+  std::vector<Phase> phases_;
+};
+
+enum class CycleMode : uint8_t {
+  kTriangular,   // every cycle reaches max_lr
+  kTriangular2,  // each cycle half as high as the one before
+  kExpRange,     // the height shrinks by gamma each step
+};
+
+struct CyclicOptions {
+  double base_lr = 0;  // must be given
+  double max_lr = 0;   // must be given
+  int64_t step_size_up = 2000;
+  std::optional<int64_t> step_size_down;  // default: as up
+  CycleMode mode = CycleMode::kTriangular;
+  double gamma = 1;
+  std::function<double(double)> scale;  // in place of mode: the height of a cycle ...
+  bool scale_by_step = false;           // ... by its number, 1 first, or by the step's
+  bool cycle_momentum = true;           // momentum (or beta1) runs the other way
+  double base_momentum = 0.8;
+  double max_momentum = 0.9;
+};
+
+/// Rates that rise from base_lr to max_lr and fall again, over and over (Smith 2015, arXiv
+/// 1506.01186). All groups get the same ones, whatever theirs was.
+class CyclicLR final : public Schedule {
+ public:
+  CyclicLR(Optimizer& optimizer, const CyclicOptions& options);
+  double lr_at(int group, int64_t step, double base) const override;
+  std::optional<double> momentum_at(int64_t step) const override;
+
+ private:
+  /// 0 at the foot of a cycle, 1 at the top, scaled.
+  double height(int64_t step) const;
+
+  CyclicOptions options_;
+};
+
+}  // namespace wick::optim
