@@ -91,10 +91,11 @@ class Optimizer {
   std::vector<std::optional<double>> base_lrs_;
 };
 
-/// An optimizer whose hyperparameters are the fields of `Options`.
-template <class Options>
+/// An optimizer whose hyperparameters are the fields of its options.
+template <class OptionsType>
 class OptimizerOf : public Optimizer {
  public:
+  using Options = OptionsType;
   const Options& options(int group = 0) const { return options_.at(index(group)); }
 
   std::optional<double> hyperparameter(int group, std::string_view name) const override {
