@@ -11,12 +11,11 @@ inline constexpr int64_t kGradNormChunk = 16384;
 
 /// total (rank 0, float32 or float64) = p-norm of all elements of all gradients, p not 0 or
 /// infinite. `partial` (float64): one element per chunk of each gradient.
-WICK_KERNEL(grad_norm, (const View* grads, int64_t count, double p, const View& partial,
-                        const View& total));
+WICK_KERNEL(grad_norm,
+            (const View* grads, int64_t count, double p, const View& partial, const View& total));
 
 /// Multiplies all gradients by min(1, max_norm / (total + 1e-6)).
-WICK_KERNEL(grad_clip_norm, (const View* grads, int64_t count, const View& total,
-                             double max_norm));
+WICK_KERNEL(grad_clip_norm, (const View* grads, int64_t count, const View& total, double max_norm));
 
 /// Clamps all elements to [-limit, limit]; NaN stays.
 WICK_KERNEL(grad_clip_value, (const View* grads, int64_t count, double limit));

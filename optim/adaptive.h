@@ -52,8 +52,8 @@ struct AdagradOptions {
   };
 };
 
-/// Adagrad (Duchi, Hazan, Singer 2011): the gradient over the root of the sum of its squares, at the
-/// rate lr / (1 + (step - 1) * lr_decay).
+/// Adagrad (Duchi, Hazan, Singer 2011): the gradient over the root of the sum of its squares, at
+/// the rate lr / (1 + (step - 1) * lr_decay).
 class Adagrad final : public OptimizerOf<AdagradOptions> {
  public:
   explicit Adagrad(std::vector<Tensor> params, const AdagradOptions& options = {});

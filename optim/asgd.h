@@ -21,9 +21,9 @@ struct ASGDOptions {
   };
 };
 
-/// Averaged SGD (Polyak & Juditsky 1992): w = (1 - lambd * eta) * w - eta * d, where eta starts as lr
-/// and is lr / (1 + lambd * lr * t)^alpha after step t. The state "ax" is the average of w over the
-/// steps after t0, before them w itself.
+/// Averaged SGD (Polyak & Juditsky 1992): w = (1 - lambd * eta) * w - eta * d, where eta starts as
+/// lr and is lr / (1 + lambd * lr * t)^alpha after step t. The state "ax" is the average of w over
+/// the steps after t0, before them w itself.
 class ASGD final : public OptimizerOf<ASGDOptions> {
  public:
   explicit ASGD(std::vector<Tensor> params, const ASGDOptions& options = {});

@@ -79,8 +79,8 @@ Tensor clip_grad_norm_(const std::vector<Tensor>& params, double max_norm, doubl
     WICK_CHECK(std::isfinite(total.item()), "clip_grad_norm_: the norm of the gradients is ",
                total.item(), ", which nothing can be scaled by");
   }
-  WICK_DISPATCH(device, grad_clip_norm(grads.views(), grads.count(), total.view_for_kernel(),
-                                       max_norm));
+  WICK_DISPATCH(device,
+                grad_clip_norm(grads.views(), grads.count(), total.view_for_kernel(), max_norm));
   grads.write_back();
   return total;
 }

@@ -180,8 +180,9 @@ void Optimizer::load_state_dict(const StateDict& state) {
       ++used;
     }
   }
-  WICK_CHECK(used == state.size(), name_, ": load_state_dict: the state is for other parameters: ",
-             state.size() - used, " of its ", state.size(), " entries fit none of these");
+  WICK_CHECK(used == state.size(), name_,
+             ": load_state_dict: the state is for other parameters: ", state.size() - used,
+             " of its ", state.size(), " entries fit none of these");
   for (int g = 0; g < num_groups(); ++g) {
     for (const auto& [name, value] : hyperparameters(g)) {
       set_hyperparameter(g, name, state.at(concat("group.", g, ".", name)).item());

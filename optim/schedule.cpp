@@ -94,8 +94,7 @@ LinearLR::LinearLR(Optimizer& optimizer, double start_factor, double end_factor,
              ", expected a value in (0, 1]");
   WICK_CHECK(end_factor >= 0 && end_factor <= 1, "linear_lr: end_factor: got ", end_factor,
              ", expected a value in [0, 1]");
-  WICK_CHECK(total_iters >= 1, "linear_lr: total_iters: got ", total_iters,
-             ", expected 1 or more");
+  WICK_CHECK(total_iters >= 1, "linear_lr: total_iters: got ", total_iters, ", expected 1 or more");
   set_values(0);
 }
 
@@ -128,8 +127,8 @@ double PolynomialLR::factor(int64_t step) const {
 }
 
 LambdaLR::LambdaLR(Optimizer& optimizer, Factor factor)
-    : LambdaLR(optimizer, std::vector<Factor>(static_cast<size_t>(optimizer.num_groups()),
-                                              factor)) {}
+    : LambdaLR(optimizer,
+               std::vector<Factor>(static_cast<size_t>(optimizer.num_groups()), factor)) {}
 
 LambdaLR::LambdaLR(Optimizer& optimizer, std::vector<Factor> factors)
     : Schedule(optimizer), factors_(std::move(factors)) {

@@ -38,9 +38,8 @@ SequentialLR::SequentialLR(Optimizer& optimizer, std::vector<std::shared_ptr<Sch
                            std::vector<int64_t> milestones)
     : Schedule(optimizer), schedules_(std::move(schedules)), milestones_(std::move(milestones)) {
   check_schedules("sequential_lr", schedules_);
-  WICK_CHECK(milestones_.size() + 1 == schedules_.size(), "sequential_lr: got ",
-             milestones_.size(), " milestones for ", schedules_.size(),
-             " schedules, expected one less");
+  WICK_CHECK(milestones_.size() + 1 == schedules_.size(), "sequential_lr: got ", milestones_.size(),
+             " milestones for ", schedules_.size(), " schedules, expected one less");
   WICK_CHECK(std::is_sorted(milestones_.begin(), milestones_.end()),
              "sequential_lr: milestones must rise");
   set_values(0);

@@ -85,8 +85,7 @@ double CyclicLR::lr_at(int, int64_t step, double) const {
 
 std::optional<double> CyclicLR::momentum_at(int64_t step) const {
   if (!options_.cycle_momentum) return {};
-  return options_.max_momentum -
-         (options_.max_momentum - options_.base_momentum) * height(step);
+  return options_.max_momentum - (options_.max_momentum - options_.base_momentum) * height(step);
 }
 
 }  // namespace wick::optim

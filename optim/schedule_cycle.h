@@ -7,9 +7,9 @@ namespace wick::optim {
 enum class Anneal : uint8_t { kCos, kLinear };
 
 struct OneCycleOptions {
-  double max_lr = 0;         // must be given
-  int64_t total_steps = 0;   // must be given: epochs * steps per epoch
-  double pct_start = 0.3;    // share of the steps in which the rate rises
+  double max_lr = 0;        // must be given
+  int64_t total_steps = 0;  // must be given: epochs * steps per epoch
+  double pct_start = 0.3;   // share of the steps in which the rate rises
   Anneal anneal = Anneal::kCos;
   bool cycle_momentum = true;  // momentum (or beta1) runs the other way
   double base_momentum = 0.85;

@@ -53,11 +53,12 @@ void compute_norm(const Norm& norm, const View* grads, int64_t count, const View
                   const View& total) {
   double* parts = partial.as<double>();
   const auto numel = [&](int64_t i) { return grads[i].numel(); };
-  for_each_chunk(count, kGradNormChunk, numel, [&](int64_t c, int64_t i, int64_t begin, int64_t end) {
-    const bool wide = grads[i].dtype == Dtype::kFloat64;
-    parts[c] = wide ? reduce(norm, grads[i].as<double>() + begin, end - begin)
-                    : reduce(norm, grads[i].as<float>() + begin, end - begin);
-  });
+  for_each_chunk(count, kGradNormChunk, numel,
+                 [&](int64_t c, int64_t i, int64_t begin, int64_t end) {
+                   const bool wide = grads[i].dtype == Dtype::kFloat64;
+                   parts[c] = wide ? reduce(norm, grads[i].as<double>() + begin, end - begin)
+                                   : reduce(norm, grads[i].as<float>() + begin, end - begin);
+                 });
   double sum = 0;
   for (int64_t c = 0; c < partial.numel(); ++c) sum = Norm::combine(sum, parts[c]);
   const double value = norm.finish(sum);
@@ -83,8 +84,7 @@ void for_each_element(const View* grads, int64_t count, const Change& change) {
 
 }  // namespace
 
-void grad_norm(const View* grads, int64_t count, double p, const View& partial,
-               const View& total) {
+void grad_norm(const View* grads, int64_t count, double p, const View& partial, const View& total) {
   if (p == HUGE_VAL) return compute_norm(Largest(), grads, count, partial, total);
   if (p == 1) return compute_norm(SumOfAbsolutes(), grads, count, partial, total);
   if (p == 2) return compute_norm(SumOfSquares(), grads, count, partial, total);

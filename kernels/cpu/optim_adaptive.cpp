@@ -41,8 +41,8 @@ struct Radam {
     step_size = T(args.lr / (1 - ::pow(args.beta1, step)));
     rectified = length > 5;
     if (rectified) {
-      const double variance = (length - 4) * (length - 2) * longest /
-                              ((longest - 4) * (longest - 2) * length);
+      const double variance =
+          (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length);
       scale = T(::sqrt(variance) * ::sqrt(1 - faded));
     }
   }

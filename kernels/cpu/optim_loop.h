@@ -7,9 +7,9 @@
 
 namespace wick::WICK_ISA {
 
-/// Calls update(c, i, begin, end) for all elements of `count` tensors, `numel(i)` in the i-th, where c
-/// counts the chunks of all, as one parallel loop: thousands of small tensors cost as much as one
-/// large one.
+/// Calls update(c, i, begin, end) for all elements of `count` tensors, `numel(i)` in the i-th,
+/// where c counts the chunks of all, as one parallel loop: thousands of small tensors cost as much
+/// as one large one.
 template <class Numel, class Update>
 void for_each_chunk(int64_t count, int64_t chunk, const Numel& numel, const Update& update) {
   int64_t chunks = 0;
@@ -34,8 +34,8 @@ WICK_INLINE double root(double x) { return __builtin_sqrt(x); }
 WICK_INLINE float magnitude(float x) { return __builtin_fabsf(x); }
 WICK_INLINE double magnitude(double x) { return __builtin_fabs(x); }
 
-/// `Rule` is made of (args, tensor) and gives the new parameter: rule(w, d, a, b, c), where a, b and
-/// c are references to the states whose bits are set in Rule::kStates.
+/// `Rule` is made of (args, tensor) and gives the new parameter: rule(w, d, a, b, c), where a, b
+/// and c are references to the states whose bits are set in Rule::kStates.
 template <class T, class Rule, class Args>
 void update_chunk(const OptimTensor& tensor, int64_t begin, int64_t end, const Args& args) {
   const Rule rule(args, tensor);

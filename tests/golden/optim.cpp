@@ -31,16 +31,11 @@ std::unique_ptr<Optimizer> make(std::vector<Tensor> params, Args& a) {
 
 const std::map<std::string, MakeOptimizer>& optimizers() {
   static const std::map<std::string, MakeOptimizer> all = {
-      {"SGD", make<optim::SGD>},
-      {"Adam", make<optim::Adam>},
-      {"AdamW", make<optim::AdamW>},
-      {"RMSprop", make<optim::RMSprop>},
-      {"Adagrad", make<optim::Adagrad>},
-      {"Adadelta", make<optim::Adadelta>},
-      {"Adamax", make<optim::Adamax>},
-      {"NAdam", make<optim::NAdam>},
-      {"RAdam", make<optim::RAdam>},
-      {"ASGD", make<optim::ASGD>},
+      {"SGD", make<optim::SGD>},         {"Adam", make<optim::Adam>},
+      {"AdamW", make<optim::AdamW>},     {"RMSprop", make<optim::RMSprop>},
+      {"Adagrad", make<optim::Adagrad>}, {"Adadelta", make<optim::Adadelta>},
+      {"Adamax", make<optim::Adamax>},   {"NAdam", make<optim::NAdam>},
+      {"RAdam", make<optim::RAdam>},     {"ASGD", make<optim::ASGD>},
   };
   return all;
 }
@@ -79,8 +74,7 @@ void run_clip(const Case& golden_case) {
   Args args = golden_case.args();
   if (golden_case.op == "clip_grad_norm") {
     const double max_norm = args.number("max_norm");
-    const Tensor total =
-        optim::clip_grad_norm_(params, max_norm, args.number("norm_type", 2.0));
+    const Tensor total = optim::clip_grad_norm_(params, max_norm, args.number("norm_type", 2.0));
     golden_case.expect("total norm", total.reshape({1}), "total_norm");
   } else {
     optim::clip_grad_value_(params, args.number("clip_value"));

@@ -86,8 +86,7 @@ const std::map<std::string, MakeSchedule>& schedules() {
        }},
       {"MultiStepLR",
        [](Optimizer& o, Args& a) {
-         return make<MultiStepLR>(o, integers(a.numbers("milestones", {})),
-                                  a.number("gamma", 0.1));
+         return make<MultiStepLR>(o, integers(a.numbers("milestones", {})), a.number("gamma", 0.1));
        }},
       {"ExponentialLR",
        [](Optimizer& o, Args& a) { return make<ExponentialLR>(o, a.number("gamma")); }},
