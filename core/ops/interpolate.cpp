@@ -107,7 +107,8 @@ Tensor interpolate(const Tensor& x, const Shape& size, Interpolation mode, bool 
   return resized(x, image_pair("interpolate", "size", size, 1), 0, mode, align_corners);
 }
 
-Tensor interpolate(const Tensor& x, double scale_factor, Interpolation mode, bool align_corners) {
+Tensor interpolate_by(const Tensor& x, double scale_factor, Interpolation mode,
+                      bool align_corners) {
   check_arguments(x, mode, align_corners);
   WICK_CHECK(std::isfinite(scale_factor) && scale_factor > 0,
              "interpolate: scale_factor must be positive: got ", scale_factor);

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <optional>
+
+#include "wick/core/tensor.h"
+
+namespace wick {
+
+/// softmax(query · keyᵀ · scale + mask) · value, over the last two axes. query: [..., L, E], key:
+/// [..., S, E], value: [..., S, F], leading axes broadcast; returns [..., L, F]. `attn_mask`
+/// broadcasts to [..., L, S]: where bool, false excludes; where floating, it is added. `is_causal`
+/// excludes keys after their query's position, and takes no mask. `scale` defaults to 1 / sqrt(E);
+/// `dropout_p` of the weights are dropped.
+/// Vaswani et al.: Attention is all you need (NeurIPS 2017).
+Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                                    const Tensor& attn_mask = {}, bool is_causal = false,
+                                    std::optional<double> scale = {}, double dropout_p = 0);
+
+}  // namespace wick

@@ -1,0 +1,210 @@
+#include "wick/core/ops/matmul.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "wick/core/apply.h"
+#include "wick/tests/harness/op_case.h"
+
+namespace wick::testing {
+namespace {
+
+// Products of the last two axes by plain loops; batch axes broadcast. Ranks are 2 or more.
+HostArray product(const HostArray& a, const HostArray& b) {
+  Shape batch_a = a.shape, batch_b = b.shape;
+  for (Shape* batch : {&batch_a, &batch_b}) {
+    batch->erase(batch->rank() - 1);
+    batch->erase(batch->rank() - 1);
+  }
+  const Shape batch = broadcast_shapes("product", batch_a, batch_b);
+  const int64_t m = a.shape[a.shape.rank() - 2], k = a.shape.back(), n = b.shape.back();
+  const auto matrix = [&](int64_t index, const Shape& own) {
+    int64_t offset = 0, step = 1;
+    for (int axis = batch.rank() - 1; axis >= 0; --axis) {
+      const int own_axis = axis - batch.rank() + own.rank();
+      if (own_axis >= 0) {
+        offset += own[own_axis] == 1 ? 0 : index % batch[axis] * step;
+        step *= own[own_axis];
+      }
+      index /= batch[axis];
+    }
+    return offset;
+  };
+  Shape shape = batch;
+  shape.push_back(m);
+  shape.push_back(n);
+  HostArray y{shape, std::vector<double>(static_cast<size_t>(shape.numel()))};
+  for (int64_t i = 0; i < batch.numel(); ++i) {
+    const double* pa = a.values.data() + matrix(i, batch_a) * m * k;
+    const double* pb = b.values.data() + matrix(i, batch_b) * k * n;
+    for (int64_t r = 0; r < m; ++r) {
+      for (int64_t c = 0; c < n; ++c) {
+        double sum = 0;
+        for (int64_t j = 0; j < k; ++j) sum += pa[r * k + j] * pb[j * n + c];
+        y.values[static_cast<size_t>((i * m + r) * n + c)] = sum;
+      }
+    }
+  }
+  return y;
+}
+
+HostArray transposed(const HostArray& x) {
+  const int64_t rows = x.shape[0], columns = x.shape[1];
+  HostArray y{{columns, rows}, x.values};
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) {
+      y.values[static_cast<size_t>(j * rows + i)] = x.values[static_cast<size_t>(i * columns + j)];
+    }
+  }
+  return y;
+}
+
+WICK_OP_CASE(matmul,
+             .samples = {{normal({3, 4}), normal({4, 5})},
+                         {normal({31, 33}), normal({33, 127})},
+                         {normal({1, 7}), normal({7, 1})},
+                         {normal({130, 3}), normal({3, 129})},
+                         {normal({0, 4}), normal({4, 5})},
+                         {normal({3, 0}), normal({0, 5})},
+                         {normal({2, 3, 4}), normal({4, 5})},
+                         {normal({3, 4}), normal({2, 4, 5})},
+                         {normal({6, 3, 4}), normal({6, 4, 5})},
+                         {normal({2, 1, 3, 4}), normal({3, 4, 2})},
+                         {normal({2, 0, 3}), normal({2, 3, 4})}},
+             .call = [](const Tensors& x) -> Tensors { return {matmul(x[0], x[1])}; },
+             .reference = [](const Arrays& x) -> Arrays { return {product(x[0], x[1])}; },
+             .tolerance = Tolerance::matmul(), .second_order = true,
+             .same_for_any_threads = false,
+             .benchmark = {normal({512, 512}), normal({512, 512})});
+
+WICK_OP_CASE(matmul_transposed,
+             .samples = {{normal({4, 3}), normal({5, 4})}, {normal({40, 150}), normal({9, 40})}},
+             .call = [](const Tensors& x) -> Tensors { return {matmul(x[0].t(), x[1].t())}; },
+             .reference = [](const Arrays& x) -> Arrays {
+               return {product(transposed(x[0]), transposed(x[1]))};
+             },
+             .tolerance = Tolerance::matmul(), .second_order = true,
+             .same_for_any_threads = false);
+
+WICK_OP_CASE(matmul_vectors, .samples = {{normal({5}), normal({5}), normal({5, 3})}},
+             .call = [](const Tensors& x) -> Tensors {
+               return {matmul(x[0], x[1]), matmul(x[0], x[2]), matmul(x[2].t(), x[1]),
+                       matmul(x[0], x[2].unsqueeze(0))};
+             },
+             .reference = [](const Arrays& x) -> Arrays {
+               HostArray row = x[0], column = x[1];
+               row.shape = {1, 5};
+               column.shape = {5, 1};
+               Arrays y{product(row, column), product(row, x[2]),
+                        product(transposed(x[2]), column), product(row, x[2])};
+               y[0].shape = {};
+               y[1].shape = {3};
+               y[2].shape = {3};
+               y[3].shape = {1, 3};
+               return y;
+             },
+             .tolerance = Tolerance::matmul(), .second_order = true,
+             .same_for_any_threads = false);
+
+WICK_OP_CASE(linear,
+             .samples = {{normal({4, 3}), normal({5, 3}), normal({5})},
+                         {normal({3}), normal({2, 3}), normal({2})},
+                         {normal({2, 3, 17}), normal({9, 17}), normal({9})},
+                         {normal({200, 33}), normal({31, 33}), normal({31})},
+                         {normal({0, 3}), normal({2, 3}), normal({2})}},
+             .call = [](const Tensors& x) -> Tensors { return {linear(x[0], x[1], x[2])}; },
+             .reference = [](const Arrays& x) -> Arrays {
+               HostArray rows = x[0];
+               const int64_t k = x[1].shape[1], n = x[1].shape[0];
+               rows.shape = {rows.shape.numel() / k, k};
+               HostArray y = product(rows, transposed(x[1]));
+               for (size_t i = 0; i < y.values.size(); ++i) {
+                 y.values[i] += x[2].values[i % static_cast<size_t>(n)];
+               }
+               y.shape = x[0].shape;
+               y.shape[y.shape.rank() - 1] = n;
+               return {y};
+             },
+             .tolerance = Tolerance::matmul(), .second_order = true,
+             .same_for_any_threads = false);
+
+TEST(MatMul, CountsFlops) {
+  const Tensor a = ones({3, 4, 5}).set_requires_grad();
+  const Tensor b = ones({5, 6}).set_requires_grad();
+  FlopCounter counter;
+  const Tensor y = matmul(a, b);
+  EXPECT_EQ(counter.flops(), 2.0 * 3 * 4 * 5 * 6);
+  y.backward(ones_like(y));
+  EXPECT_EQ(counter.flops(), 3 * 2.0 * 3 * 4 * 5 * 6);
+  FlopCounter of_linear;
+  linear(a, b.t().detach());
+  EXPECT_EQ(of_linear.flops(), 2.0 * 3 * 4 * 5 * 6);
+}
+
+TEST(MatMul, MultipliesIntegers) {
+  const Tensor a = tensor<int64_t>({1, 2, 3, 4}, Shape{2, 2});
+  EXPECT_EQ(matmul(a, a).to_vector<int64_t>(), (std::vector<int64_t>{7, 10, 15, 22}));
+  EXPECT_EQ(matmul(a, a.t()).to_vector<int64_t>(), (std::vector<int64_t>{5, 11, 11, 25}));
+  const Tensor bytes = tensor<uint8_t>({200, 1}, Shape{1, 2});
+  EXPECT_EQ(matmul(bytes.t(), bytes).to_vector<uint8_t>(),
+            (std::vector<uint8_t>{64, 200, 200, 1}));  // 200 * 200 wraps
+}
+
+// Every way a matrix can lie in memory, for sizes on both sides of each choice of method.
+TEST(MatMul, TakesEveryStride) {
+  std::mt19937 random(3);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  for (const Dtype dtype : {kFloat64, kFloat32, kBFloat16, kFloat16}) {
+    for (const int64_t m : {1, 2, 129}) {
+      for (const int64_t n : {1, 5}) {
+        for (const int64_t k : {1, 3, 20}) {
+          HostArray a{{m, k}, {}}, b{{k, n}, {}};
+          for (int64_t i = 0; i < m * k; ++i) a.values.push_back(uniform(random));
+          for (int64_t i = 0; i < k * n; ++i) b.values.push_back(uniform(random));
+          for (const Layout la : kAllLayouts) {
+            for (const Layout lb : kAllLayouts) {
+              const Tensor y = matmul(make_tensor(a, dtype, la), make_tensor(b, dtype, lb));
+              const HostArray want = product(rounded(a, dtype, la), rounded(b, dtype, lb));
+              const double tolerance = is_reduced(dtype) ? 1.0 / 64 : 1e-5;
+              EXPECT_EQ(difference(read(y), want, tolerance, tolerance), "")
+                  << to_string(dtype) << " " << m << "x" << k << " " << to_string(la) << " by "
+                  << k << "x" << n << " " << to_string(lb);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+template <class Call>
+std::string error_of(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(MatMul, RejectsWhatDoesNotFit) {
+  const Tensor a = ones({2, 3});
+  EXPECT_EQ(error_of([&] { matmul(a, ones({4, 5})); }),
+            "matmul: inner sizes differ: got [2, 3] x [4, 5]");
+  EXPECT_EQ(error_of([&] { matmul(a, ones({})); }),
+            "matmul: inputs need 1 axis or more: got shapes [2, 3] and []");
+  EXPECT_EQ(error_of([&] { matmul(a, ones({3}, kFloat64)); }),
+            "matmul: dtypes differ: got float32 and float64");
+  EXPECT_NE(error_of([&] { matmul(ones({2, 2, 3}), ones({3, 3, 4})); }), "");
+  EXPECT_NE(error_of([&] { matmul(a.to(kBool), ones({3, 1}, kBool)); }), "");
+  EXPECT_EQ(error_of([&] { linear(a, ones({5, 4})); }),
+            "linear: features differ: got x [2, 3] and weight [5, 4]");
+  EXPECT_EQ(error_of([&] { linear(a, ones({5, 3}), ones({3})); }),
+            "linear: bias has shape [3], expected [5]");
+  EXPECT_EQ(error_of([&] { linear(a, ones({5, 3, 1})); }),
+            "linear: weight needs 2 axes: got shape [5, 3, 1]");
+}
+
+}  // namespace
+}  // namespace wick::testing

@@ -1,0 +1,259 @@
+#include "wick/core/ops/pool.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "wick/core/ops/interpolate.h"
+#include "wick/tests/harness/op_case.h"
+
+namespace wick::testing {
+namespace {
+
+struct Setting {
+  Shape kernel, stride, padding{0, 0};
+};
+
+// Result of `pool(elements in the image, elements in the window)` of every window.
+template <class Pool>
+HostArray pooled(const HostArray& x, const Setting& s, const Pool& pool) {
+  const Shape& in = x.shape;
+  Shape out{in[0], in[1]};
+  for (const int axis : {0, 1}) {
+    out.push_back((in[axis + 2] + 2 * s.padding[axis] - s.kernel[axis]) / s.stride[axis] + 1);
+  }
+  HostArray y{out, {}};
+  for (int64_t image = 0; image < in[0] * in[1]; ++image) {
+    for (int64_t p = 0; p < out[2]; ++p) {
+      for (int64_t q = 0; q < out[3]; ++q) {
+        std::vector<double> window;
+        for (int64_t r = 0; r < s.kernel[0]; ++r) {
+          for (int64_t c = 0; c < s.kernel[1]; ++c) {
+            const int64_t i = p * s.stride[0] - s.padding[0] + r;
+            const int64_t j = q * s.stride[1] - s.padding[1] + c;
+            if (i < 0 || i >= in[2] || j < 0 || j >= in[3]) continue;
+            window.push_back(x.values[static_cast<size_t>((image * in[2] + i) * in[3] + j)]);
+          }
+        }
+        y.values.push_back(pool(window, s.kernel[0] * s.kernel[1]));
+      }
+    }
+  }
+  return y;
+}
+
+double largest(const std::vector<double>& window, int64_t) {
+  double result = -std::numeric_limits<double>::infinity();
+  for (const double v : window) result = v > result || std::isnan(v) ? v : result;
+  return result;
+}
+
+double sum_of(const std::vector<double>& window) {
+  double sum = 0;
+  for (const double v : window) sum += v;
+  return sum;
+}
+
+OpCase max_case(const char* name, const Setting& s, const Samples& samples) {
+  OpCase c;
+  c.name = name;
+  c.samples = samples;
+  c.call = [s](const Tensors& x) -> Tensors {
+    return {max_pool2d(x[0], s.kernel, s.stride, s.padding)};
+  };
+  c.reference = [s](const Arrays& x) -> Arrays { return {pooled(x[0], s, largest)}; };
+  c.tolerance = Tolerance::exact();
+  c.second_order = true;
+  return c;
+}
+
+OpCase avg_case(const char* name, const Setting& s, bool count_pad, const Samples& samples) {
+  OpCase c;
+  c.name = name;
+  c.samples = samples;
+  c.call = [s, count_pad](const Tensors& x) -> Tensors {
+    return {avg_pool2d(x[0], s.kernel, s.stride, s.padding, count_pad)};
+  };
+  c.reference = [s, count_pad](const Arrays& x) -> Arrays {
+    return {pooled(x[0], s, [&](const std::vector<double>& window, int64_t size) {
+      return sum_of(window) /
+             static_cast<double>(count_pad ? size : static_cast<int64_t>(window.size()));
+    })};
+  };
+  c.tolerance = Tolerance::reduction();
+  c.second_order = true;
+  return c;
+}
+
+const OpCaseRegistration max_plain(max_case("max_pool2d", {{2, 2}, {2, 2}},
+                                            {{distinct({2, 3, 6, 7})},
+                                             {distinct({1, 16, 4, 4})},
+                                             {distinct({1, 33, 2, 3})},
+                                             {distinct({0, 3, 4, 4})}}),
+                                   __FILE__, __LINE__);
+const OpCaseRegistration max_overlapping(max_case("max_pool2d_overlapping",
+                                                  {{3, 2}, {2, 1}, {1, 1}},
+                                                  {{distinct({2, 5, 7, 6})},
+                                                   {distinct({1, 1, 3, 2})}}),
+                                         __FILE__, __LINE__);
+const OpCaseRegistration max_large(max_case("max_pool2d_large_window", {{17, 17}, {1, 1}},
+                                            {{distinct({1, 2, 18, 17})}}),
+                                   __FILE__, __LINE__);
+const OpCaseRegistration avg_plain(avg_case("avg_pool2d", {{2, 3}, {2, 1}}, true,
+                                            {{normal({2, 3, 6, 7})}, {normal({1, 17, 2, 3})}}),
+                                   __FILE__, __LINE__);
+const OpCaseRegistration avg_padded(avg_case("avg_pool2d_padded", {{3, 3}, {2, 2}, {1, 1}}, true,
+                                             {{normal({2, 3, 6, 7})}, {normal({0, 2, 3, 3})}}),
+                                    __FILE__, __LINE__);
+const OpCaseRegistration avg_uncounted(avg_case("avg_pool2d_padding_uncounted",
+                                                {{3, 3}, {2, 2}, {1, 1}}, false,
+                                                {{normal({2, 3, 6, 7})}}),
+                                       __FILE__, __LINE__);
+
+HostArray adaptive(const HostArray& x, int64_t rows, int64_t columns) {
+  const Shape& in = x.shape;
+  HostArray y{{in[0], in[1], rows, columns}, {}};
+  for (int64_t image = 0; image < in[0] * in[1]; ++image) {
+    for (int64_t p = 0; p < rows; ++p) {
+      for (int64_t q = 0; q < columns; ++q) {
+        double sum = 0, count = 0;
+        for (int64_t i = 0; i < in[2]; ++i) {
+          for (int64_t j = 0; j < in[3]; ++j) {
+            const bool row_in = (i + 1) * rows > p * in[2] && i * rows < (p + 1) * in[2];
+            const bool column_in = (j + 1) * columns > q * in[3] && j * columns < (q + 1) * in[3];
+            if (!row_in || !column_in) continue;
+            sum += x.values[static_cast<size_t>((image * in[2] + i) * in[3] + j)];
+            count += 1;
+          }
+        }
+        y.values.push_back(sum / count);
+      }
+    }
+  }
+  return y;
+}
+
+WICK_OP_CASE(adaptive_avg_pool2d,
+             .samples = {{normal({2, 3, 7, 5})}, {normal({1, 18, 2, 9})}, {normal({1, 1, 3, 4})}},
+             .call = [](const Tensors& x) -> Tensors {
+               return {adaptive_avg_pool2d(x[0], {3, 4}), adaptive_avg_pool2d(x[0], {1})};
+             },
+             .reference = [](const Arrays& x) -> Arrays {
+               return {adaptive(x[0], 3, 4), adaptive(x[0], 1, 1)};
+             },
+             .tolerance = Tolerance::reduction(), .second_order = true);
+
+// One axis of a linear interpolation: where element `o` of the result lies, in elements of x.
+double position(int64_t o, int64_t in, int64_t out, bool align_corners) {
+  if (align_corners) {
+    return out == 1 ? 0 : static_cast<double>(o * (in - 1)) / static_cast<double>(out - 1);
+  }
+  const double at =
+      (static_cast<double>(o) + 0.5) * static_cast<double>(in) / static_cast<double>(out) - 0.5;
+  return std::min(std::max(at, 0.0), static_cast<double>(in - 1));
+}
+
+HostArray resized(const HostArray& x, int64_t rows, int64_t columns, bool linear, bool align) {
+  const Shape& in = x.shape;
+  HostArray y{{in[0], in[1], rows, columns}, {}};
+  for (int64_t image = 0; image < in[0] * in[1]; ++image) {
+    const auto at = [&](int64_t i, int64_t j) {
+      i = std::min(i, in[2] - 1);
+      j = std::min(j, in[3] - 1);
+      return x.values[static_cast<size_t>((image * in[2] + i) * in[3] + j)];
+    };
+    for (int64_t p = 0; p < rows; ++p) {
+      for (int64_t q = 0; q < columns; ++q) {
+        if (!linear) {
+          y.values.push_back(at(p * in[2] / rows, q * in[3] / columns));
+          continue;
+        }
+        const double v = position(p, in[2], rows, align), u = position(q, in[3], columns, align);
+        const auto i = static_cast<int64_t>(v), j = static_cast<int64_t>(u);
+        const double down = v - static_cast<double>(i), across = u - static_cast<double>(j);
+        y.values.push_back((1 - down) * ((1 - across) * at(i, j) + across * at(i, j + 1)) +
+                           down * ((1 - across) * at(i + 1, j) + across * at(i + 1, j + 1)));
+      }
+    }
+  }
+  return y;
+}
+
+const Samples kImages{{normal({2, 3, 4, 6})}, {normal({1, 17, 1, 5})}, {normal({0, 1, 2, 2})}};
+
+WICK_OP_CASE(interpolate_nearest, .samples = kImages,
+             .call = [](const Tensors& x) -> Tensors {
+               return {interpolate(x[0], {8, 3}), interpolate(x[0], 2.0)};
+             },
+             .reference = [](const Arrays& x) -> Arrays {
+               const Shape& in = x[0].shape;
+               return {resized(x[0], 8, 3, false, false),
+                       resized(x[0], in[2] * 2, in[3] * 2, false, false)};
+             },
+             .tolerance = Tolerance::exact(), .second_order = true);
+
+WICK_OP_CASE(interpolate_bilinear, .samples = kImages,
+             .call = [](const Tensors& x) -> Tensors {
+               return {interpolate(x[0], {7, 4}, Interpolation::kBilinear),
+                       interpolate(x[0], {7, 4}, Interpolation::kBilinear, true)};
+             },
+             .reference = [](const Arrays& x) -> Arrays {
+               return {resized(x[0], 7, 4, true, false), resized(x[0], 7, 4, true, true)};
+             },
+             // Positions are computed in float, as PyTorch does.
+             .tolerance = Tolerance::matmul(), .second_order = true);
+
+TEST(MaxPool2d, KeepsNaNAndInfinity) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float inf = std::numeric_limits<float>::infinity();
+  const Tensor x = tensor<float>({1, nan, -inf, -inf, 2, 3, -inf, -inf}, Shape{1, 1, 2, 4});
+  x.set_requires_grad();
+  const Tensor y = max_pool2d(x, {2});
+  const std::vector<float> got = y.to_vector<float>();
+  EXPECT_TRUE(std::isnan(got[0]));
+  EXPECT_EQ(got[1], -inf);
+  y.backward(tensor<float>({5, 7}, Shape{1, 1, 1, 2}));
+  EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{0, 5, 7, 0, 0, 0, 0, 0}));
+}
+
+TEST(MaxPool2d, GivesTheGradientToTheFirstOfEquals) {
+  const Tensor x = ones({1, 2, 2, 2}).set_requires_grad();
+  const Tensor y = max_pool2d(x, {2});
+  y.backward(ones_like(y));
+  EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{1, 0, 0, 0, 1, 0, 0, 0}));
+}
+
+template <class Call>
+std::string error_of(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(Pool, RejectsWhatDoesNotFit) {
+  const Tensor x = ones({1, 2, 4, 4});
+  EXPECT_EQ(error_of([&] { max_pool2d(x, {5}); }),
+            "max_pool2d: window is larger than the padded image: got x [1, 2, 4, 4], kernel_size "
+            "[5, 5], padding [0, 0]");
+  EXPECT_EQ(error_of([&] { avg_pool2d(x, {2}, {2}, {2}); }),
+            "avg_pool2d: padding must be at most half of kernel_size: got [2, 2] and [2, 2]");
+  EXPECT_EQ(error_of([&] { max_pool2d(x, {0}); }),
+            "max_pool2d: kernel_size must be at least 1: got [0]");
+  EXPECT_EQ(error_of([&] { max_pool2d(ones({4, 4}), {2}); }),
+            "max_pool2d: x needs 4 axes (N, C, H, W): got shape [4, 4]");
+  EXPECT_EQ(error_of([&] { adaptive_avg_pool2d(x.to(kInt64), {1}); }),
+            "adaptive_avg_pool2d: needs a floating dtype: got int64");
+  EXPECT_EQ(error_of([&] { adaptive_avg_pool2d(ones({1, 1, 0, 2}), {1}); }),
+            "adaptive_avg_pool2d: the image is empty: got shape [1, 1, 0, 2]");
+  EXPECT_EQ(error_of([&] { interpolate(x, 0.0); }),
+            "interpolate: scale_factor must be positive: got 0");
+  EXPECT_EQ(error_of([&] { interpolate(x, {3}, Interpolation::kNearest, true); }),
+            "interpolate: align_corners is for bilinear only");
+}
+
+}  // namespace
+}  // namespace wick::testing
