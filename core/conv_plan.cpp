@@ -77,8 +77,7 @@ void add_plan(const std::string& key, ConvAlgorithm algorithm) {
   table.any = true;
 }
 
-ConvAlgorithm fastest(const Candidates& candidates,
-                      const std::function<void(ConvAlgorithm)>& run) {
+ConvAlgorithm fastest(const Candidates& candidates, const std::function<void(ConvAlgorithm)>& run) {
   using Clock = std::chrono::steady_clock;
   ConvAlgorithm best = candidates.algorithms[0];
   Clock::duration best_time = Clock::duration::max();
@@ -148,8 +147,9 @@ void conv_plans_clear() {
 
 void conv_plan_set(const Conv2dProblem& problem, Device device, ConvAlgorithm algorithm) {
   const std::string key = plan_key(problem, device);
-  WICK_CHECK(Candidates(problem, device).contain(algorithm), "conv_plan_set: ",
-             kAlgorithmNames[static_cast<size_t>(algorithm)], " cannot compute ", key);
+  WICK_CHECK(Candidates(problem, device).contain(algorithm),
+             "conv_plan_set: ", kAlgorithmNames[static_cast<size_t>(algorithm)], " cannot compute ",
+             key);
   add_plan(key, algorithm);
 }
 

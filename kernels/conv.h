@@ -42,10 +42,10 @@ WICK_LIBRARY_KERNEL(conv2d_forward,
                     (const View& x, const View& weight, const View& bias, const View& y,
                      const Conv2dParams& params, ConvAlgorithm algorithm, Workspace& workspace));
 WICK_LIBRARY_KERNEL(conv2d_backward_data,
-                    (const View& dy, const View& weight, const View& dx,
-                     const Conv2dParams& params, ConvAlgorithm algorithm, Workspace& workspace));
+                    (const View& dy, const View& weight, const View& dx, const Conv2dParams& params,
+                     ConvAlgorithm algorithm, Workspace& workspace));
 WICK_LIBRARY_KERNEL(conv2d_backward_weights,
-                    (const View& x, const View& dy, const View& dweight,
-                     const Conv2dParams& params, ConvAlgorithm algorithm, Workspace& workspace));
+                    (const View& x, const View& dy, const View& dweight, const Conv2dParams& params,
+                     ConvAlgorithm algorithm, Workspace& workspace));
 
 }  // namespace wick

@@ -7,7 +7,7 @@ namespace wick {
 /// Where element `o` of a resized axis comes from: nearest: o * scale, rounded down; linear:
 /// between the two elements around (o + 1/2) * scale - 1/2, or around o * scale with align_corners.
 struct Interpolate2dParams {
-  float scale[2] = {1, 1};
+  double scale[2] = {1, 1};
   bool linear = false;
   bool align_corners = false;
 };

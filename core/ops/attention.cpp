@@ -32,8 +32,8 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   if (is_causal) {
     const Device device = query.device();
     const Tensor positions = arange(0, query.size(-2), 1, kInt64, device).unsqueeze(1);
-    scores = masked_fill(scores, gt(arange(0, key.size(-2), 1, kInt64, device), positions),
-                         kExcluded);
+    scores =
+        masked_fill(scores, gt(arange(0, key.size(-2), 1, kInt64, device), positions), kExcluded);
   } else if (attn_mask.defined() && attn_mask.dtype() == kBool) {
     scores = masked_fill(scores, logical_not(attn_mask), kExcluded);
   } else if (attn_mask.defined()) {

@@ -114,10 +114,10 @@ Tensor backward_weight(const Tensor& x, const Tensor& dy, const Shape& shape,
   const Tensor kx = x.contiguous(kImageFormat), kdy = dy.contiguous(kImageFormat);
   run(ConvDirection::kBackwardWeights, dw, x.shape(), shape, dy.shape(), geometry,
       [&](ConvAlgorithm algorithm, Workspace& workspace) {
-        WICK_DISPATCH(x.device(), conv2d_backward_weights(kx.view_for_kernel(),
-                                                          kdy.view_for_kernel(),
-                                                          dw.view_for_kernel(), geometry.params(),
-                                                          algorithm, workspace));
+        WICK_DISPATCH(
+            x.device(),
+            conv2d_backward_weights(kx.view_for_kernel(), kdy.view_for_kernel(),
+                                    dw.view_for_kernel(), geometry.params(), algorithm, workspace));
       });
   return dw;
 }
@@ -156,8 +156,7 @@ struct Conv2dBackwardWeight : Geometry {
   static constexpr OpInfo info{.name = "conv2d_backward_weight", .autocast = kLower};
   Shape kernel;  // height and width of the weight
   static constexpr auto fields =
-      std::tuple_cat(
-      kGeometryFields, std::tuple{field("kernel", &Conv2dBackwardWeight::kernel)});
+      std::tuple_cat(kGeometryFields, std::tuple{field("kernel", &Conv2dBackwardWeight::kernel)});
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& dy) const;
   Gradients backward(const Saved& saved, const Tensor& g) const;
@@ -269,8 +268,8 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t
               int64_t padding, int64_t dilation, int64_t groups) {
   WICK_CHECK(x.rank() == 3, "conv1d: x needs 3 axes (N, C, L): got shape ", x.shape());
   WICK_CHECK(weight.rank() == 3, "conv1d: weight needs 3 axes: got shape ", weight.shape());
-  return conv2d(x.unsqueeze(2), weight.unsqueeze(2), bias, {1, stride}, {0, padding},
-                {1, dilation}, groups)
+  return conv2d(x.unsqueeze(2), weight.unsqueeze(2), bias, {1, stride}, {0, padding}, {1, dilation},
+                groups)
       .squeeze(2);
 }
 

@@ -16,15 +16,13 @@ struct Resize {
   bool align_corners = false;
   Shape size;  // height and width of the result; of the gradient: of the image
 
-  Interpolate2dParams params() const {
-    return {{static_cast<float>(scale_h), static_cast<float>(scale_w)}, linear, align_corners};
-  }
+  Interpolate2dParams params() const { return {{scale_h, scale_w}, linear, align_corners}; }
 };
 
-constexpr auto kResizeFields = std::tuple{
-    field("scale_h", &Resize::scale_h), field("scale_w", &Resize::scale_w),
-    field("linear", &Resize::linear), field("align_corners", &Resize::align_corners),
-    field("size", &Resize::size)};
+constexpr auto kResizeFields =
+    std::tuple{field("scale_h", &Resize::scale_h), field("scale_w", &Resize::scale_w),
+               field("linear", &Resize::linear), field("align_corners", &Resize::align_corners),
+               field("size", &Resize::size)};
 
 Resize to_size(const Resize& resize, const Shape& image) {
   Resize other = resize;
@@ -45,8 +43,8 @@ struct Interpolate2d : Resize {
     Tensor y = empty_resized(x, size);
     if (y.numel() == 0) return y;
     const Tensor kx = x.contiguous(kImageFormat);
-    WICK_DISPATCH(x.device(), interpolate2d_forward(kx.view_for_kernel(), y.view_for_kernel(),
-                                                    params()));
+    WICK_DISPATCH(x.device(),
+                  interpolate2d_forward(kx.view_for_kernel(), y.view_for_kernel(), params()));
     return y;
   }
   Gradients backward(const Saved& saved, const Tensor& dy) const;
@@ -60,8 +58,8 @@ struct Interpolate2dBackward : Resize {
     Tensor dx = empty_resized(dy, size);
     if (dx.numel() == 0) return dx;
     const Tensor kdy = dy.contiguous(kImageFormat);
-    WICK_DISPATCH(dy.device(), interpolate2d_backward(kdy.view_for_kernel(), dx.view_for_kernel(),
-                                                      params()));
+    WICK_DISPATCH(dy.device(),
+                  interpolate2d_backward(kdy.view_for_kernel(), dx.view_for_kernel(), params()));
     return dx;
   }
   Gradients backward(const Saved& saved, const Tensor& g) const {

@@ -121,8 +121,8 @@ struct Linear {
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
-  WICK_CHECK(a.rank() >= 1 && b.rank() >= 1,
-             "matmul: inputs need 1 axis or more: got shapes ", a.shape(), " and ", b.shape());
+  WICK_CHECK(a.rank() >= 1 && b.rank() >= 1, "matmul: inputs need 1 axis or more: got shapes ",
+             a.shape(), " and ", b.shape());
   WICK_CHECK(a.size(-1) == b.size(b.rank() == 1 ? 0 : -2), "matmul: inner sizes differ: got ",
              a.shape(), " x ", b.shape());
   if (a.rank() == 1) return matmul(a.unsqueeze(0), b).squeeze(b.rank() == 1 ? 0 : -2);

@@ -18,8 +18,11 @@ struct Windows {
   Shape size;  // height and width of the image, or of the result of an adaptive pooling
 
   Pool2dParams params() const {
-    return {{kernel[0], kernel[1]}, {stride[0], stride[1]}, {padding[0], padding[1]},
-            count_include_pad, adaptive};
+    return {{kernel[0], kernel[1]},
+            {stride[0], stride[1]},
+            {padding[0], padding[1]},
+            count_include_pad,
+            adaptive};
   }
   int64_t output_size(int axis, int64_t in) const {
     return adaptive ? size[axis] : (in + 2 * padding[axis] - kernel[axis]) / stride[axis] + 1;
@@ -31,8 +34,8 @@ struct Windows {
 
 constexpr auto kWindowFields = std::tuple{
     field("kernel_size", &Windows::kernel), field("stride", &Windows::stride),
-    field("padding", &Windows::padding), field("count_include_pad", &Windows::count_include_pad),
-    field("adaptive", &Windows::adaptive), field("size", &Windows::size)};
+    field("padding", &Windows::padding),    field("count_include_pad", &Windows::count_include_pad),
+    field("adaptive", &Windows::adaptive),  field("size", &Windows::size)};
 
 Tensor empty_image(const Shape& shape, const Tensor& like) {
   return empty(shape, like.dtype(), like.device(), kImageFormat);

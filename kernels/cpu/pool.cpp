@@ -18,8 +18,12 @@ struct Axis {
   bool adaptive;
 
   WICK_INLINE Axis(int64_t in_size, int64_t out_size, const Pool2dParams& p, int axis)
-      : in(in_size), out(out_size), kernel(p.kernel[axis]), stride(p.stride[axis]),
-        padding(p.padding[axis]), adaptive(p.adaptive) {}
+      : in(in_size),
+        out(out_size),
+        kernel(p.kernel[axis]),
+        stride(p.stride[axis]),
+        padding(p.padding[axis]),
+        adaptive(p.adaptive) {}
 
   // First element of window `o`, which may lie in the padding.
   WICK_INLINE int64_t start(int64_t o) const {
@@ -63,8 +67,8 @@ void max_forward(const View& x_view, const View& y_view, const View& tap_view,
             const V value = load_lanes<V>(x.pixel(n, i, j) + c, lanes);
             const auto better = (value > best) | isnan(value);
             best = select(better, value, best);
-            best_tap = select(better, V(static_cast<E>(first_tap + i * params.kernel[1] + j)),
-                              best_tap);
+            best_tap =
+                select(better, V(static_cast<E>(first_tap + i * params.kernel[1] + j)), best_tap);
           }
         }
         store_lanes(best, y.pixel(n, p, q) + c, lanes);
@@ -91,8 +95,7 @@ void max_backward(const View& dy_view, const View& tap_view, const View& dx_view
         V sum(0);
         for (int64_t p = p_range.begin; p < p_range.end; ++p) {
           for (int64_t q = q_range.begin; q < q_range.end; ++q) {
-            const int64_t tap =
-                (i - rows.start(p)) * params.kernel[1] + j - columns.start(q);
+            const int64_t tap = (i - rows.start(p)) * params.kernel[1] + j - columns.start(q);
             const V chosen = load_lanes<V>(taps.pixel(n, p, q) + c, lanes);
             const V grad = load_lanes<V>(dy.pixel(n, p, q) + c, lanes);
             sum = select(chosen == V(static_cast<E>(tap)), sum + grad, sum);
@@ -208,8 +211,7 @@ void max_pool2d_backward(const View& dy, const View& taps, const View& dx,
     max_backward<T, Tap>(dy, taps, dx, params);
   });
 }
-void max_pool2d_gather(const View& g, const View& taps, const View& y,
-                       const Pool2dParams& params) {
+void max_pool2d_gather(const View& g, const View& taps, const View& y, const Pool2dParams& params) {
   visit_types(g.dtype, taps.dtype, [&]<class T, class Tap>(Type<T>, Type<Tap>) {
     max_gather<T, Tap>(g, taps, y, params);
   });

@@ -40,8 +40,10 @@ struct Tiles {
   int64_t padding[2];
 
   WICK_INLINE Tiles(const View& y, const int64_t* pad)
-      : rows((y.shape[2] + kOut - 1) / kOut), columns((y.shape[3] + kOut - 1) / kOut),
-        count(y.shape[0] * rows * columns), padding{pad[0], pad[1]} {}
+      : rows((y.shape[2] + kOut - 1) / kOut),
+        columns((y.shape[3] + kOut - 1) / kOut),
+        count(y.shape[0] * rows * columns),
+        padding{pad[0], pad[1]} {}
 };
 
 /// Where one tile is: its image and first element.
@@ -49,7 +51,8 @@ struct Tile {
   int64_t image, y, x;
   WICK_INLINE Tile(const Tiles& tiles, int64_t index)
       : image(index / (tiles.rows * tiles.columns)),
-        y(index / tiles.columns % tiles.rows * kOut), x(index % tiles.columns * kOut) {}
+        y(index / tiles.columns % tiles.rows * kOut),
+        x(index % tiles.columns * kOut) {}
 };
 
 /// Transforms `size` x `size` elements of `image` from (y, x) on; elements outside are 0. Element
@@ -67,12 +70,10 @@ WICK_INLINE void transform_tile(const Images<const float>& image, int64_t n, int
   }
   for (int64_t c = 0; c < image.c; c += kLanes) {
     transform<Transform>(
-        [&](int i, int j) __attribute__((always_inline)) {
-          return VecF::load(from[i * size + j] + c);
-        },
-        [&](int i, int j, VecF v) __attribute__((always_inline)) {
-          v.store(out + (i * kIn + j) * step + c);
-        });
+        [&](int i, int j)
+            __attribute__((always_inline)) { return VecF::load(from[i * size + j] + c); },
+        [&](int i, int j, VecF v)
+            __attribute__((always_inline)) { v.store(out + (i * kIn + j) * step + c); });
   }
 }
 
@@ -126,8 +127,11 @@ WICK_INLINE void multiply_panel(int64_t vectors, int64_t depth, const float* a, 
 class Weights {
  public:
   WICK_INLINE Weights(const View& weight, bool swapped, float* out)
-      : w_(weight.as<float>()), channels_(weight.shape[1]), swapped_(swapped),
-        inputs_(weight.shape[swapped ? 0 : 1]), outputs_(weight.shape[swapped ? 1 : 0]),
+      : w_(weight.as<float>()),
+        channels_(weight.shape[1]),
+        swapped_(swapped),
+        inputs_(weight.shape[swapped ? 0 : 1]),
+        outputs_(weight.shape[swapped ? 1 : 0]),
         out_(out) {}
 
   WICK_INLINE void transform() const {
@@ -162,9 +166,8 @@ class Weights {
           [&](int r, int s) __attribute__((always_inline)) {
             return VecF::load(kernel(input, kTaps - 1 - (r * kKernel + s), output));
           },
-          [&](int i, int j, VecF v) __attribute__((always_inline)) {
-            store(input, output, i * kIn + j, v);
-          });
+          [&](int i, int j, VecF v)
+              __attribute__((always_inline)) { store(input, output, i * kIn + j, v); });
     }
   }
 
@@ -179,12 +182,10 @@ class Weights {
     }
     for (int64_t c = 0; c < kLanes; ++c) {
       winograd::transform<KernelTransform>(
-          [&](int r, int s) __attribute__((always_inline)) {
-            return VecF::load(square[r * kKernel + s][c]);
-          },
-          [&](int i, int j, VecF v) __attribute__((always_inline)) {
-            store(first + c, output, i * kIn + j, v);
-          });
+          [&](int r, int s)
+              __attribute__((always_inline)) { return VecF::load(square[r * kKernel + s][c]); },
+          [&](int i, int j, VecF v)
+              __attribute__((always_inline)) { store(first + c, output, i * kIn + j, v); });
     }
   }
 
@@ -200,8 +201,13 @@ class Convolution {
  public:
   WICK_INLINE Convolution(const View& x, const View& bias, const View& y, const int64_t* padding,
                           const float* weights, Workspace& workspace)
-      : x_(x), y_(y), bias_(bias.as<float>()), tiles_(y, padding), weights_(weights),
-        in_row_(x_.c + kGap), out_row_(y_.c + kGap) {
+      : x_(x),
+        y_(y),
+        bias_(bias.as<float>()),
+        tiles_(y, padding),
+        weights_(weights),
+        in_row_(x_.c + kGap),
+        out_row_(y_.c + kGap) {
     const int64_t tile_bytes = kPoints * (in_row_ + out_row_) * 4;
     const int64_t fitting = larger(kMinBlock, smaller(kMaxBlock, kBlockBytes / tile_bytes));
     threads_ = num_threads();
@@ -246,8 +252,8 @@ class Convolution {
       for (int64_t panel = 0; panel < y_.c; panel += kPanel) {
         const int64_t width = smaller(kPanel, y_.c - panel);
         for (int64_t t = 0; t < count; t += kRows) {
-          multiply_panel<kRows>(width / kLanes, x_.c, a + t * in_row_, in_row_, 1,
-                                b + panel * x_.c, width, c + t * out_row_ + panel, out_row_, false);
+          multiply_panel<kRows>(width / kLanes, x_.c, a + t * in_row_, in_row_, 1, b + panel * x_.c,
+                                width, c + t * out_row_ + panel, out_row_, false);
         }
       }
     }
@@ -306,8 +312,8 @@ void winograd_backward_weights(const View& x_view, const View& dy_view, const Vi
   const Images<const float> x(x_view), dy(dy_view);
   const Tiles tiles(dy_view, padding);
   const int64_t x_row = x.c + kGap, dy_row = dy.c + kGap;
-  const int64_t group = smaller(
-      tiles.count, larger(kMinBlock, kGroupBytes / (kPoints * (x_row + dy_row) * 4)));
+  const int64_t group =
+      smaller(tiles.count, larger(kMinBlock, kGroupBytes / (kPoints * (x_row + dy_row) * 4)));
   float* const left = floats(workspace, kPoints * group * dy_row);
   float* const right = floats(workspace, kPoints * group * x_row);
   float* const sums = floats(workspace, kPoints * x.c * dy.c);

@@ -10,12 +10,12 @@
 
 // x, dx: [N, C, H, W], weight, dweight: [K, C, 3, 3], y, dy: [N, K, P, Q]. C and K are multiples of
 // 16. The result is the same for any number of threads.
-#define WICK_WINOGRAD_KERNELS                                                                     \
-  void winograd_forward(const View& x, const View& weight, const View& bias, const View& y,       \
-                        const int64_t* padding, Workspace& workspace);                            \
-  void winograd_backward_data(const View& dy, const View& weight, const View& dx,                 \
-                              const int64_t* padding, Workspace& workspace);                      \
-  void winograd_backward_weights(const View& x, const View& dy, const View& dweight,              \
+#define WICK_WINOGRAD_KERNELS                                                               \
+  void winograd_forward(const View& x, const View& weight, const View& bias, const View& y, \
+                        const int64_t* padding, Workspace& workspace);                      \
+  void winograd_backward_data(const View& dy, const View& weight, const View& dx,           \
+                              const int64_t* padding, Workspace& workspace);                \
+  void winograd_backward_weights(const View& x, const View& dy, const View& dweight,        \
                                  const int64_t* padding, Workspace& workspace);
 
 namespace wick::cpu_avx2 {

@@ -7,10 +7,10 @@
 
 namespace wick::WICK_ISA::winograd {
 
-inline constexpr int kIn = 6;                // a tile of the image, and of the transformed space
-inline constexpr int kOut = 4;               // a tile of the result
+inline constexpr int kIn = 6;   // a tile of the image, and of the transformed space
+inline constexpr int kOut = 4;  // a tile of the result
 inline constexpr int kKernel = 3;
-inline constexpr int kPoints = kIn * kIn;    // elements of a transformed tile
+inline constexpr int kPoints = kIn * kIn;  // elements of a transformed tile
 
 // 6 elements of the image -> 6 points.
 struct ImageTransform {

@@ -43,29 +43,29 @@ HostArray attention(const HostArray& q, const HostArray& k, const HostArray& v, 
 
 constexpr double kExcluded = -HUGE_VAL;
 
-WICK_OP_CASE(scaled_dot_product_attention,
-             .samples = {{normal({2, 3, 4}), normal({2, 5, 4}), normal({2, 5, 6}),
-                          normal({3, 5})}},
-             .call = [](const Tensors& x) -> Tensors {
-               return {scaled_dot_product_attention(x[0], x[1], x[2]),
-                       scaled_dot_product_attention(x[0], x[1], x[2], {}, true),
-                       scaled_dot_product_attention(x[0], x[1], x[2], x[3]),
-                       scaled_dot_product_attention(x[0], x[1], x[2], {}, false, 0.25)};
-             },
-             .reference = [](const Arrays& x) -> Arrays {
-               const auto none = [](int64_t, int64_t) { return 0.0; };
-               return {attention(x[0], x[1], x[2], 0.5, none),
-                       attention(x[0], x[1], x[2], 0.5,
-                                 [](int64_t i, int64_t j) { return j > i ? kExcluded : 0; }),
-                       attention(x[0], x[1], x[2], 0.5,
-                                 [&](int64_t i, int64_t j) {
-                                   return x[3].values[static_cast<size_t>(i * 5 + j)];
-                                 }),
-                       attention(x[0], x[1], x[2], 0.25, none)};
-             },
-             // Scores, weights and their sum are rounded to the dtype one after the other.
-             .tolerance = {.factor = 64, .floor = 32, .roundings = 12}, .second_order = true,
-             .same_for_any_threads = false);
+WICK_OP_CASE(
+    scaled_dot_product_attention,
+    .samples = {{normal({2, 3, 4}), normal({2, 5, 4}), normal({2, 5, 6}), normal({3, 5})}},
+    .call = [](const Tensors& x) -> Tensors {
+      return {scaled_dot_product_attention(x[0], x[1], x[2]),
+              scaled_dot_product_attention(x[0], x[1], x[2], {}, true),
+              scaled_dot_product_attention(x[0], x[1], x[2], x[3]),
+              scaled_dot_product_attention(x[0], x[1], x[2], {}, false, 0.25)};
+    },
+    .reference = [](const Arrays& x) -> Arrays {
+      const auto none = [](int64_t, int64_t) { return 0.0; };
+      return {attention(x[0], x[1], x[2], 0.5, none),
+              attention(x[0], x[1], x[2], 0.5,
+                        [](int64_t i, int64_t j) { return j > i ? kExcluded : 0; }),
+              attention(x[0], x[1], x[2], 0.5,
+                        [&](int64_t i, int64_t j) {
+                          return x[3].values[static_cast<size_t>(i * 5 + j)];
+                        }),
+              attention(x[0], x[1], x[2], 0.25, none)};
+    },
+    // Scores, weights and their sum are rounded to the dtype one after the other.
+    .tolerance = {.factor = 64, .floor = 32, .roundings = 12}, .second_order = true,
+    .same_for_any_threads = false);
 
 TEST(Attention, LeavesOutWhatABoolMaskExcludes) {
   const Tensor q = ones({1, 2, 4}), k = ones({1, 3, 4});

@@ -5,11 +5,11 @@
 #include <fstream>
 #include <random>
 
+#include "wick/core/autograd.h"
 #include "wick/core/base/parallel.h"
 #include "wick/core/conv_plan.h"
 #include "wick/core/file.h"
 #include "wick/core/ops/conv.h"
-#include "wick/core/autograd.h"
 #include "wick/tests/ops/conv_reference.h"
 
 namespace wick::testing {
@@ -51,8 +51,7 @@ struct Trial {
   Dtype dtype;
   HostArray x, weight, bias, dy, y, dx, dweight;
 
-  Trial(Dtype type, const Shape& x_shape, const Shape& w_shape, const ConvSetting& s,
-        uint32_t seed)
+  Trial(Dtype type, const Shape& x_shape, const Shape& w_shape, const ConvSetting& s, uint32_t seed)
       : setting(s), dtype(type) {
     std::mt19937 random(seed);
     x = rounded(random_array(x_shape, random), dtype);
@@ -96,8 +95,8 @@ struct Trial {
     for (size_t i = 0; i < 3; ++i) {
       double largest = 1;
       for (const double v : wanted[i]->values) largest = std::max(largest, std::fabs(v));
-      const std::string wrong = difference(read(results[i]), *wanted[i], rtol_of(dtype),
-                                           rtol_of(dtype) * largest);
+      const std::string wrong =
+          difference(read(results[i]), *wanted[i], rtol_of(dtype), rtol_of(dtype) * largest);
       EXPECT_EQ(wrong, "") << what << ": " << names[i] << " of " << text();
     }
   }
@@ -125,7 +124,9 @@ int expect_all_algorithms_right(const Trial& trial) {
 
 TEST_F(ConvPlans, AllAlgorithmsAgreeOnRandomShapes) {
   std::mt19937 random(7);
-  const auto below = [&](int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); };
+  const auto below = [&](int64_t n) {
+    return static_cast<int64_t>(random() % static_cast<uint64_t>(n));
+  };
   int runs = 0;
   for (uint32_t trial = 0; trial < 150; ++trial) {
     const Dtype dtype = below(3) == 0 ? kBFloat16 : below(5) == 0 ? kFloat64 : kFloat32;
@@ -189,9 +190,8 @@ TEST_F(ConvPlans, KeepsBFloat16WeightGradientsFromWrongCode) {
 // The neighbours of those cases, which the library gets right, are left to it.
 TEST_F(ConvPlans, LeavesRightBFloat16CodeToTheLibrary) {
   if (cpu_isa() != CpuIsa::kAvx512) GTEST_SKIP() << "needs AVX-512";
-  const Trial trials[] = {
-      Trial(kBFloat16, {2, 48, 9, 9}, {16, 48, 3, 3}, {.dilation = {2, 2}}, 1),
-      Trial(kBFloat16, {4, 16, 9, 3}, {32, 16, 3, 1}, {.stride = {2, 2}}, 3)};
+  const Trial trials[] = {Trial(kBFloat16, {2, 48, 9, 9}, {16, 48, 3, 3}, {.dilation = {2, 2}}, 1),
+                          Trial(kBFloat16, {4, 16, 9, 3}, {32, 16, 3, 1}, {.stride = {2, 2}}, 3)};
   for (const Trial& trial : trials) {
     EXPECT_EQ(algorithms(trial.problem(ConvDirection::kBackwardWeights))[0],
               ConvAlgorithm::kDirect);
@@ -250,9 +250,8 @@ TEST_F(ConvPlans, FollowsAPlanInsteadOfTheRule) {
 TEST_F(ConvPlans, RejectsFilesThatHoldNoPlans) {
   const std::string path = ::testing::TempDir() + "/bad_plans.txt";
   const std::string header = "wick convolution plans 1\n";
-  for (const std::string& content :
-       {std::string("plans\n"), header + "a b", header + "cpu forward x fastest\n",
-        header + "direct\n"}) {
+  for (const std::string& content : {std::string("plans\n"), header + "a b",
+                                     header + "cpu forward x fastest\n", header + "direct\n"}) {
     write_file(path, content);
     EXPECT_THROW(conv_plans_load(path), Error) << content;
   }

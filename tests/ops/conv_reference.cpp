@@ -55,8 +55,9 @@ void add_bias(HostArray& y, const HostArray* bias) {
 
 HostArray conv2d_reference(const HostArray& x, const HostArray& weight, const HostArray* bias,
                            const ConvSetting& setting) {
-  HostArray y = all_zero({x.shape[0], weight.shape[0], result_size(x.shape, weight.shape, setting, 0),
-                       result_size(x.shape, weight.shape, setting, 1)});
+  HostArray y =
+      all_zero({x.shape[0], weight.shape[0], result_size(x.shape, weight.shape, setting, 0),
+                result_size(x.shape, weight.shape, setting, 1)});
   for_each_product(x.shape, weight.shape, y.shape, setting, [&](size_t i, size_t j, size_t k) {
     y.values[k] += x.values[i] * weight.values[j];
   });

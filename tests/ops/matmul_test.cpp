@@ -60,74 +60,74 @@ HostArray transposed(const HostArray& x) {
   return y;
 }
 
-WICK_OP_CASE(matmul,
-             .samples = {{normal({3, 4}), normal({4, 5})},
-                         {normal({31, 33}), normal({33, 127})},
-                         {normal({1, 7}), normal({7, 1})},
-                         {normal({130, 3}), normal({3, 129})},
-                         {normal({0, 4}), normal({4, 5})},
-                         {normal({3, 0}), normal({0, 5})},
-                         {normal({2, 3, 4}), normal({4, 5})},
-                         {normal({3, 4}), normal({2, 4, 5})},
-                         {normal({6, 3, 4}), normal({6, 4, 5})},
-                         {normal({2, 1, 3, 4}), normal({3, 4, 2})},
-                         {normal({2, 0, 3}), normal({2, 3, 4})}},
-             .call = [](const Tensors& x) -> Tensors { return {matmul(x[0], x[1])}; },
-             .reference = [](const Arrays& x) -> Arrays { return {product(x[0], x[1])}; },
-             .tolerance = Tolerance::matmul(), .second_order = true,
-             .same_for_any_threads = false,
-             .benchmark = {normal({512, 512}), normal({512, 512})});
+WICK_OP_CASE(
+    matmul,
+    .samples = {{normal({3, 4}), normal({4, 5})},
+                {normal({31, 33}), normal({33, 127})},
+                {normal({1, 7}), normal({7, 1})},
+                {normal({130, 3}), normal({3, 129})},
+                {normal({0, 4}), normal({4, 5})},
+                {normal({3, 0}), normal({0, 5})},
+                {normal({2, 3, 4}), normal({4, 5})},
+                {normal({3, 4}), normal({2, 4, 5})},
+                {normal({6, 3, 4}), normal({6, 4, 5})},
+                {normal({2, 1, 3, 4}), normal({3, 4, 2})},
+                {normal({2, 0, 3}), normal({2, 3, 4})}},
+    .call = [](const Tensors& x) -> Tensors { return {matmul(x[0], x[1])}; },
+    .reference = [](const Arrays& x) -> Arrays { return {product(x[0], x[1])}; },
+    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false,
+    .benchmark = {normal({512, 512}), normal({512, 512})});
 
-WICK_OP_CASE(matmul_transposed,
-             .samples = {{normal({4, 3}), normal({5, 4})}, {normal({40, 150}), normal({9, 40})}},
-             .call = [](const Tensors& x) -> Tensors { return {matmul(x[0].t(), x[1].t())}; },
-             .reference = [](const Arrays& x) -> Arrays {
-               return {product(transposed(x[0]), transposed(x[1]))};
-             },
-             .tolerance = Tolerance::matmul(), .second_order = true,
-             .same_for_any_threads = false);
+WICK_OP_CASE(
+    matmul_transposed,
+    .samples = {{normal({4, 3}), normal({5, 4})}, {normal({40, 150}), normal({9, 40})}},
+    .call = [](const Tensors& x) -> Tensors { return {matmul(x[0].t(), x[1].t())}; },
+    .reference = [](const Arrays& x) -> Arrays {
+      return {product(transposed(x[0]), transposed(x[1]))};
+    },
+    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
 
-WICK_OP_CASE(matmul_vectors, .samples = {{normal({5}), normal({5}), normal({5, 3})}},
-             .call = [](const Tensors& x) -> Tensors {
-               return {matmul(x[0], x[1]), matmul(x[0], x[2]), matmul(x[2].t(), x[1]),
-                       matmul(x[0], x[2].unsqueeze(0))};
-             },
-             .reference = [](const Arrays& x) -> Arrays {
-               HostArray row = x[0], column = x[1];
-               row.shape = {1, 5};
-               column.shape = {5, 1};
-               Arrays y{product(row, column), product(row, x[2]),
-                        product(transposed(x[2]), column), product(row, x[2])};
-               y[0].shape = {};
-               y[1].shape = {3};
-               y[2].shape = {3};
-               y[3].shape = {1, 3};
-               return y;
-             },
-             .tolerance = Tolerance::matmul(), .second_order = true,
-             .same_for_any_threads = false);
+WICK_OP_CASE(
+    matmul_vectors, .samples = {{normal({5}), normal({5}), normal({5, 3})}},
+    .call = [](const Tensors& x) -> Tensors {
+      return {matmul(x[0], x[1]), matmul(x[0], x[2]), matmul(x[2].t(), x[1]),
+              matmul(x[0], x[2].unsqueeze(0))};
+    },
+    .reference = [](const Arrays& x) -> Arrays {
+      HostArray row = x[0], column = x[1];
+      row.shape = {1, 5};
+      column.shape = {5, 1};
+      Arrays y{product(row, column), product(row, x[2]), product(transposed(x[2]), column),
+               product(row, x[2])};
+      y[0].shape = {};
+      y[1].shape = {3};
+      y[2].shape = {3};
+      y[3].shape = {1, 3};
+      return y;
+    },
+    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
 
-WICK_OP_CASE(linear,
-             .samples = {{normal({4, 3}), normal({5, 3}), normal({5})},
-                         {normal({3}), normal({2, 3}), normal({2})},
-                         {normal({2, 3, 17}), normal({9, 17}), normal({9})},
-                         {normal({200, 33}), normal({31, 33}), normal({31})},
-                         {normal({0, 3}), normal({2, 3}), normal({2})}},
-             .call = [](const Tensors& x) -> Tensors { return {linear(x[0], x[1], x[2])}; },
-             .reference = [](const Arrays& x) -> Arrays {
-               HostArray rows = x[0];
-               const int64_t k = x[1].shape[1], n = x[1].shape[0];
-               rows.shape = {rows.shape.numel() / k, k};
-               HostArray y = product(rows, transposed(x[1]));
-               for (size_t i = 0; i < y.values.size(); ++i) {
-                 y.values[i] += x[2].values[i % static_cast<size_t>(n)];
-               }
-               y.shape = x[0].shape;
-               y.shape[y.shape.rank() - 1] = n;
-               return {y};
-             },
-             .tolerance = Tolerance::matmul(), .second_order = true,
-             .same_for_any_threads = false);
+WICK_OP_CASE(
+    linear,
+    .samples = {{normal({4, 3}), normal({5, 3}), normal({5})},
+                {normal({3}), normal({2, 3}), normal({2})},
+                {normal({2, 3, 17}), normal({9, 17}), normal({9})},
+                {normal({200, 33}), normal({31, 33}), normal({31})},
+                {normal({0, 3}), normal({2, 3}), normal({2})}},
+    .call = [](const Tensors& x) -> Tensors { return {linear(x[0], x[1], x[2])}; },
+    .reference = [](const Arrays& x) -> Arrays {
+      HostArray rows = x[0];
+      const int64_t k = x[1].shape[1], n = x[1].shape[0];
+      rows.shape = {rows.shape.numel() / k, k};
+      HostArray y = product(rows, transposed(x[1]));
+      for (size_t i = 0; i < y.values.size(); ++i) {
+        y.values[i] += x[2].values[i % static_cast<size_t>(n)];
+      }
+      y.shape = x[0].shape;
+      y.shape[y.shape.rank() - 1] = n;
+      return {y};
+    },
+    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
 
 TEST(MatMul, CountsFlops) {
   const Tensor a = ones({3, 4, 5}).set_requires_grad();
@@ -168,8 +168,8 @@ TEST(MatMul, TakesEveryStride) {
               const HostArray want = product(rounded(a, dtype, la), rounded(b, dtype, lb));
               const double tolerance = is_reduced(dtype) ? 1.0 / 64 : 1e-5;
               EXPECT_EQ(difference(read(y), want, tolerance, tolerance), "")
-                  << to_string(dtype) << " " << m << "x" << k << " " << to_string(la) << " by "
-                  << k << "x" << n << " " << to_string(lb);
+                  << to_string(dtype) << " " << m << "x" << k << " " << to_string(la) << " by " << k
+                  << "x" << n << " " << to_string(lb);
             }
           }
         }
@@ -190,7 +190,9 @@ std::string error_of(const Call& call) {
 
 TEST(MatMul, RejectsWhatDoesNotFit) {
   const Tensor a = ones({2, 3});
-  EXPECT_EQ(error_of([&] { matmul(a, ones({4, 5})); }),
+  EXPECT_EQ(error_of([&] {
+              matmul(a, ones({4, 5}));
+            }),
             "matmul: inner sizes differ: got [2, 3] x [4, 5]");
   EXPECT_EQ(error_of([&] { matmul(a, ones({})); }),
             "matmul: inputs need 1 axis or more: got shapes [2, 3] and []");
@@ -198,11 +200,17 @@ TEST(MatMul, RejectsWhatDoesNotFit) {
             "matmul: dtypes differ: got float32 and float64");
   EXPECT_NE(error_of([&] { matmul(ones({2, 2, 3}), ones({3, 3, 4})); }), "");
   EXPECT_NE(error_of([&] { matmul(a.to(kBool), ones({3, 1}, kBool)); }), "");
-  EXPECT_EQ(error_of([&] { linear(a, ones({5, 4})); }),
+  EXPECT_EQ(error_of([&] {
+              linear(a, ones({5, 4}));
+            }),
             "linear: features differ: got x [2, 3] and weight [5, 4]");
-  EXPECT_EQ(error_of([&] { linear(a, ones({5, 3}), ones({3})); }),
+  EXPECT_EQ(error_of([&] {
+              linear(a, ones({5, 3}), ones({3}));
+            }),
             "linear: bias has shape [3], expected [5]");
-  EXPECT_EQ(error_of([&] { linear(a, ones({5, 3, 1})); }),
+  EXPECT_EQ(error_of([&] {
+              linear(a, ones({5, 3, 1}));
+            }),
             "linear: weight needs 2 axes: got shape [5, 3, 1]");
 }
 

