@@ -12,6 +12,7 @@
 #include "wick/core/memory/allocator.h"
 #include "wick/core/memory/stats.h"
 #include "wick/core/ops/activation.h"
+#include "wick/core/ops/attention.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/conv.h"
 #include "wick/core/ops/elementwise.h"
