@@ -126,6 +126,12 @@ TEST(HostArray, SeesWritesAroundATensor) {
   }
 }
 
+TEST(DirtyMemory, ShowsWhatIsNotWritten) {
+  const Tensor like = empty({5});
+  dirty_memory({like});
+  EXPECT_TRUE(std::isnan(empty({5}).to_vector<float>()[3]));
+}
+
 TEST(HostArray, ComparesStrictly) {
   const double nan = std::nan("");
   const HostArray one{{2}, {1, 2}};

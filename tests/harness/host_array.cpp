@@ -191,12 +191,15 @@ std::string difference(const HostArray& got, const HostArray& want, double rtol,
                 atol + rtol * std::fabs(want.values[worst]), ")");
 }
 
-void dirty_memory(size_t bytes, Device device) {
-  if (!device.is_cpu() || bytes == 0) return;
-  std::vector<Tensor> blocks;
-  for (int i = 0; i < 4; ++i) {
-    blocks.push_back(empty({static_cast<int64_t>(bytes)}, kUint8));
-    std::memset(blocks.back().raw_data(), 0xFF, bytes);
+void dirty_memory(const std::vector<Tensor>& like) {
+  std::vector<Tensor> held;
+  for (const Tensor& tensor : like) {
+    if (!tensor.device().is_cpu() || tensor.numel() == 0) continue;
+    for (int i = 0; i < 4; ++i) {
+      held.push_back(empty_like(tensor));
+      std::memset(held.back().raw_data(), 0xFF,
+                  static_cast<size_t>(tensor.numel() * size_of(tensor.dtype())));
+    }
   }
 }
 

@@ -63,8 +63,9 @@ bool bit_equal(const Tensor& a, const Tensor& b);
 /// are wrong. NaN is close only to NaN, infinity only to itself.
 std::string difference(const HostArray& got, const HostArray& want, double rtol, double atol);
 
-/// Fills cached memory of the allocator with NaN bit patterns, so that an op that leaves elements
-/// unwritten shows. `bytes`: the size of the tensors that the op will allocate.
-void dirty_memory(size_t bytes, Device device = kCpu);
+/// Fills cached memory of the CPU's allocator with NaN bit patterns, where the next tensors of the
+/// sizes of `like` will lie: an op that leaves elements unwritten shows. (Writes behind a tensor
+/// show in the build with AddressSanitizer, which watches the allocator's memory.)
+void dirty_memory(const std::vector<Tensor>& like);
 
 }  // namespace wick::testing
