@@ -52,11 +52,10 @@ endforeach()
 file(GLOB golden_sources CONFIGURE_DEPENDS ${WICK_TEST_ROOT}/golden/*.cpp)
 if(golden_sources)
   wick_test_program(golden_test ${golden_sources})
-  foreach(family unary binary reduce conv shape)
+  foreach(family unary binary reduce matmul conv norm loss shape optim schedule)
     add_test(NAME golden_${family} COMMAND golden_test --family ${family})
   endforeach()
-  add_test(NAME golden_schedule
-           COMMAND golden_test --family schedule --op "OneCycleLR|CosineAnnealingLR")
+  add_dependencies(golden_runner_test golden_test)
 endif()
 
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=address")

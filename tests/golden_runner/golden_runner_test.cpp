@@ -1,0 +1,142 @@
+// The runner of reference cases must fail where it should: whatever is wrong with a case, a folder
+// or its own arguments.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "wick/core/file.h"
+#include "wick/core/serialize.h"
+#include "wick/tests/harness/host_array.h"
+#include "wick/tests/harness/temporary_folder.h"
+
+namespace wick {
+namespace {
+
+using nlohmann::json;
+using wick::testing::make_tensor;
+using wick::testing::TemporaryFolder;
+
+struct Outcome {
+  int status;
+  std::string output;
+  std::string last_line;
+};
+
+Outcome run(const std::string& arguments) {
+  const std::string command = WICK_BIN_DIR "/golden_test " + arguments + " 2>&1";
+  FILE* pipe = popen(command.c_str(), "r");
+  Outcome outcome{-1, "", ""};
+  char line[4096];
+  while (std::fgets(line, sizeof line, pipe) != nullptr) {
+    outcome.output += line;
+    outcome.last_line = line;
+  }
+  const int status = pclose(pipe);
+  outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return outcome;
+}
+
+// A folder with one case, y0 = relu(x), that passes as it is.
+struct OneCase {
+  json description = {{"name", "a"},     {"op", "relu"},      {"args", json::object()},
+                      {"inputs", {"x"}}, {"outputs", {"y0"}}, {"grads", {"x"}},
+                      {"rtol", 1e-4},    {"atol", 1e-5}};
+  std::string family = "unary";
+  TensorMap tensors = {{"a/x", make_tensor({{2}, {-1, 2}}, kFloat32)},
+                       {"a/y0", make_tensor({{2}, {0, 2}}, kFloat32)},
+                       {"a/gy0", make_tensor({{2}, {3, 4}}, kFloat32)},
+                       {"a/grad_x", make_tensor({{2}, {0, 4}}, kFloat32)}};
+
+  Outcome run_alone() const {
+    const TemporaryFolder folder;
+    const json content = {{"family", family}, {"cases", {description}}};
+    write_file(folder.path(family + ".json"), content.dump());
+    save_safetensors(folder.path(family + ".safetensors"), tensors);
+    return run("--cases " + folder.path(""));
+  }
+};
+
+void expect_failure(const Outcome& outcome, const std::string& reason) {
+  EXPECT_EQ(outcome.status, 1) << outcome.output;
+  EXPECT_EQ(outcome.last_line, "0 passed, 1 failed\n") << outcome.output;
+  EXPECT_NE(outcome.output.find(reason), std::string::npos)
+      << "expected \"" << reason << "\" in: " << outcome.output;
+}
+
+TEST(GoldenRunner, PassesWhatIsRight) {
+  const Outcome outcome = OneCase().run_alone();
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_EQ(outcome.last_line, "1 passed, 0 failed\n");
+}
+
+TEST(GoldenRunner, FailsOnWrongValues) {
+  OneCase value;
+  value.tensors["a/y0"] = make_tensor({{2}, {0, 2.001}}, kFloat32);
+  expect_failure(value.run_alone(), "output y0: 1 of 2 elements are wrong, the worst is element 1");
+  OneCase gradient;
+  gradient.tensors["a/grad_x"] = make_tensor({{2}, {0.1, 4}}, kFloat32);
+  expect_failure(gradient.run_alone(), "gradient of x");
+  OneCase shape;
+  shape.tensors["a/y0"] = make_tensor({{1, 2}, {0, 2}}, kFloat32);
+  expect_failure(shape.run_alone(), "shape is [2], expected [1, 2]");
+  OneCase nan;
+  for (const char* name : {"a/x", "a/y0"}) {
+    nan.tensors[name] = make_tensor({{2}, {std::nan(""), 2}}, kFloat32);
+  }
+  expect_failure(nan.run_alone(), "output y0: 1 of 2 elements are wrong, the worst is element 0");
+}
+
+TEST(GoldenRunner, FailsOnWhatItDoesNotKnow) {
+  OneCase op;
+  op.description["op"] = "rele";
+  expect_failure(op.run_alone(), "unknown op 'rele'");
+  OneCase argument;
+  argument.description["args"] = {{"inplace", true}};
+  expect_failure(argument.run_alone(), "unknown argument 'inplace'");
+  OneCase family;
+  family.family = "ternary";
+  expect_failure(family.run_alone(), "unknown family 'ternary'");
+  OneCase missing;
+  missing.tensors.erase("a/grad_x");
+  expect_failure(missing.run_alone(), "tensor 'grad_x' is not in the file");
+  OneCase outputs;
+  outputs.description["outputs"] = {"y0", "y1"};
+  expect_failure(outputs.run_alone(), "there are 1 outputs, expected 2");
+  OneCase tolerance;
+  tolerance.description.erase("rtol");
+  expect_failure(tolerance.run_alone(), "rtol");
+}
+
+TEST(GoldenRunner, FailsOnUnreadableFolders) {
+  const TemporaryFolder folder;
+  expect_failure(run("--cases " + folder.path("missing")), "missing");
+  const Outcome empty = run("--cases " + folder.path(""));
+  EXPECT_EQ(empty.status, 1);
+  EXPECT_EQ(empty.last_line, "0 passed, 0 failed\n");
+  write_file(folder.path("unary.json"), "{\"family\": \"unary\", \"cases\": []}");
+  expect_failure(run("--cases " + folder.path("")), "unary.safetensors");
+  write_file(folder.path("unary.json"), "[");
+  expect_failure(run("--cases " + folder.path("")), "FAILED unary");
+  expect_failure(run("--family unary --cases " + folder.path("missing")), "unary.json");
+}
+
+TEST(GoldenRunner, FailsOnBadArguments) {
+  EXPECT_EQ(run("--familie unary").status, 2);
+  EXPECT_EQ(run("--family").status, 2);
+  EXPECT_EQ(run("--device gpu").status, 2);
+  EXPECT_EQ(run("--op '('").status, 2);
+}
+
+TEST(GoldenRunner, SaysWhatItLeavesOut) {
+  const Outcome outcome = run("--family unary --op 'relu|tanh'");
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("left out by --op: abs"), std::string::npos);
+  EXPECT_EQ(outcome.last_line, "4 passed, 0 failed\n");
+}
+
+}  // namespace
+}  // namespace wick
