@@ -80,7 +80,9 @@ struct Trial {
 
   // y, dx and dweight as the library computes them.
   std::vector<Tensor> run() const {
-    dirty_memory(static_cast<size_t>(y.shape.numel() + x.shape.numel()) * 16);
+    const std::vector<Tensor> like{empty(y.shape, dtype), empty(x.shape, dtype),
+                                   empty(weight.shape, dtype)};
+    dirty_memory(like);
     const Tensor tx = make_tensor(x, dtype).set_requires_grad();
     const Tensor tw = make_tensor(weight, dtype).set_requires_grad();
     const Tensor out = conv2d(tx, tw, make_tensor(bias, dtype), setting.stride, setting.padding,
