@@ -59,17 +59,21 @@ struct Backward {
       return weight == nullptr ? g : g * load_up_to<L>(weight + i, n);
     };
     const double count = static_cast<double>(size);
-    double sum = 0;
-    if (centered) {
-      sum = sum_row<L>(
-          size, [&](int64_t i, int64_t n)
-                    __attribute__((always_inline)) { return weighted(i, n); });
+    double sum = 0, dot = 0;
+    for (int64_t block = 0; block < size; block += 4096) {
+      const int64_t block_size = size - block < 4096 ? size - block : 4096;
+      Vec<L> s(0), d(0);
+      // The lanes of a tail hold (0 - center) * 0.
+      for_vectors<L>(
+          block_size, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
+            const Vec<L> g = weighted(block + i, n);
+            s += g;
+            d = fma(g, normalised(block + i, n), d);
+          });
+      sum += static_cast<double>(reduce_add(s));
+      dot += static_cast<double>(reduce_add(d));
     }
-    const double dot = sum_row<L>(
-        size, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
-          // The lanes of a tail hold (0 - center) * 0.
-          return weighted(i, n) * normalised(i, n);
-        });
+    if (!centered) sum = 0;
     const Vec<L> shift(static_cast<L>(sum / count)), slope(static_cast<L>(dot / count));
     for_vectors<L>(
         size, [&](int64_t i, int64_t n) __attribute__((always_inline)) {

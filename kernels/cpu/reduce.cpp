@@ -8,10 +8,11 @@ namespace wick::WICK_ISA {
 
 namespace {
 
-constexpr int64_t kBlock = 4096;      // elements summed before a partial result becomes wide
-constexpr int64_t kRowBlock = 64;     // the same, in rows, where columns are reduced
-constexpr int64_t kTile = 512;        // columns reduced together
-constexpr int64_t kChunks = 128;      // pieces of one large group, for the threads
+constexpr int64_t kBlock = 4096;   // elements summed before a partial result becomes wide
+constexpr int64_t kRowBlock = 64;  // the same, in rows, where columns are reduced
+constexpr int64_t kTile = 1024;    // columns reduced together
+constexpr int64_t kChunks = 128;   // pieces of one large group, for the threads
+constexpr int64_t kColumnChunks = 32;
 constexpr int64_t kSerial = 1 << 15;  // elements below which threads do not pay
 
 // Writes wide results to any dtype.
@@ -214,7 +215,7 @@ struct Reducer {
     const bool by_item = items >= 32 || items * each <= kSerial;
     const int64_t grain = by_item ? (each >= kSerial ? 1 : kSerial / each) : items;
     parallel_for(items, grain, [&](int64_t begin, int64_t end) {
-      W partial[kChunks / 2][kTile];
+      W partial[kColumnChunks][kTile];
       for (int64_t i = begin; i < end; ++i) {
         const int64_t o = i / tiles, k = i % tiles * kTile;
         if (by_item) {
@@ -229,9 +230,8 @@ struct Reducer {
 
   // Leaves the result in partial[0].
   void reduce_columns_in_chunks(int64_t o, int64_t k, int64_t width, W (*partial)[kTile]) const {
-    constexpr int64_t kMost = kChunks / 2;
     const int64_t row_count = g.reduced.count;
-    const int64_t even = (row_count + kMost - 1) / kMost;
+    const int64_t even = (row_count + kColumnChunks - 1) / kColumnChunks;
     const int64_t rows_each = even > kRowBlock ? even : kRowBlock;
     parallel_chunks(row_count, rows_each, [&](int64_t chunk, int64_t begin, int64_t end) {
       reduce_columns(o, k, width, begin, end, partial[chunk]);

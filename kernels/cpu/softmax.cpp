@@ -7,7 +7,9 @@ namespace wick::WICK_ISA {
 
 namespace {
 
-// Calls `row(o, stream)` for each contiguous row, or `column(base, n)` for each group of n
+constexpr int64_t kColumns = 512;  // neighbouring columns worked on together
+
+// Calls `row(o, stream)` for each contiguous row, or `column(base, width)` for each group of
 // neighbouring columns whose first element is at offset `base`.
 template <class A, class T, class Row, class Column>
 void for_rows_or_columns(const AxisSplit& s, const T* y, const Row& row, const Column& column) {
@@ -19,13 +21,13 @@ void for_rows_or_columns(const AxisSplit& s, const T* y, const Row& row, const C
     });
     return;
   }
-  constexpr int64_t kLanes = Vec<A>::size;
-  const int64_t groups = (s.inner + kLanes - 1) / kLanes;
-  parallel_for(s.outer * groups, row_grain(s.size * kLanes), [&](int64_t begin, int64_t end) {
+  const int64_t groups = (s.inner + kColumns - 1) / kColumns;
+  const int64_t grain = row_grain(s.size * (groups > 1 ? kColumns : s.inner));
+  parallel_for(s.outer * groups, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t first = i % groups * kLanes;
+      const int64_t first = i % groups * kColumns;
       const int64_t left = s.inner - first;
-      column(i / groups * s.size * s.inner + first, left < kLanes ? left : kLanes);
+      column(i / groups * s.size * s.inner + first, left < kColumns ? left : kColumns);
     }
   });
 }
@@ -71,22 +73,54 @@ void softmax_row(const T* x, T* y, int64_t size, bool stream) {
       });
 }
 
+// Calls `body(offset, j, n)` for the vectors of `width` columns in each of the rows of `s`.
+template <class A, class Body>
+WICK_INLINE void for_column_vectors(const AxisSplit& s, int64_t width, const Body& body) {
+  for (int64_t i = 0; i < s.size; ++i) {
+    for_vectors<A>(
+        width, [&](int64_t j, int64_t n)
+                   __attribute__((always_inline)) { body(i * s.inner + j, j, n); });
+  }
+}
+
+// sums[j] = the sum of `term(offset, j, n)` down each column, in blocks of 64 rows.
+template <class A, class Term>
+WICK_INLINE void sum_columns(const AxisSplit& s, int64_t width, A* sums, const Term& term) {
+  constexpr int64_t kRows = 64;
+  A block[kColumns];
+  for (int64_t j = 0; j < width; ++j) sums[j] = 0;
+  for (int64_t first = 0; first < s.size; first += kRows) {
+    for (int64_t j = 0; j < kColumns; ++j) block[j] = 0;
+    const int64_t last = first + kRows < s.size ? first + kRows : s.size;
+    for (int64_t i = first; i < last; ++i) {
+      for_vectors<A>(
+          width, [&](int64_t j, int64_t n) __attribute__((always_inline)) {
+            store_up_to(load_up_to<A>(block + j, n) + term(i * s.inner + j, j, n), block + j, n);
+          });
+    }
+    for (int64_t j = 0; j < width; ++j) sums[j] += block[j];
+  }
+}
+
 // The largest elements and the sums of exponentials of a group of columns.
 template <class A>
 struct ColumnSums {
-  Vec<A> max, sum;
+  alignas(64) A max[kColumns], sum[kColumns];
 };
 
 template <class A, class T>
-ColumnSums<A> column_sums(const T* x, const AxisSplit& s, int64_t n) {
-  ColumnSums<A> c{Vec<A>(-static_cast<A>(__builtin_inf())), Vec<A>(0)};
-  for (int64_t i = 0; i < s.size; ++i) {
-    c.max = max_or_second(load_up_to<A>(x + i * s.inner, n), c.max);
-  }
-  for (int64_t i = 0; i < s.size; ++i) {
-    c.sum += exp(load_up_to<A>(x + i * s.inner, n) - c.max);
-  }
-  return c;
+[[gnu::noinline]] void column_sums(const T* x, const AxisSplit& s, int64_t width,
+                                   ColumnSums<A>& c) {
+  for (int64_t j = 0; j < width; ++j) c.max[j] = -static_cast<A>(__builtin_inf());
+  for_column_vectors<A>(
+      s, width, [&](int64_t at, int64_t j, int64_t n) __attribute__((always_inline)) {
+        store_up_to(max_or_second(load_up_to<A>(x + at, n), load_up_to<A>(c.max + j, n)), c.max + j,
+                    n);
+      });
+  sum_columns<A>(
+      s, width, c.sum, [&](int64_t at, int64_t j, int64_t n) __attribute__((always_inline)) {
+        return exp(load_up_to<A>(x + at, n) - load_up_to<A>(c.max + j, n));
+      });
 }
 
 }  // namespace
@@ -100,12 +134,15 @@ void softmax_forward(const View& x, const View& y, int axis) {
     for_rows_or_columns<A>(
         s, out,
         [&](int64_t row, bool stream) { softmax_row<A>(in + row, out + row, s.size, stream); },
-        [&](int64_t base, int64_t n) {
-          const ColumnSums<A> c = column_sums<A>(in + base, s, n);
-          const Vec<A> factor = Vec<A>(1) / c.sum;
-          for (int64_t i = base; i < base + s.size * s.inner; i += s.inner) {
-            store_up_to(exp(load_up_to<A>(in + i, n) - c.max) * factor, out + i, n);
-          }
+        [&](int64_t base, int64_t width) {
+          ColumnSums<A> c;
+          column_sums<A>(in + base, s, width, c);
+          for_column_vectors<A>(
+              s, width, [&](int64_t at, int64_t j, int64_t n) __attribute__((always_inline)) {
+                const Vec<A> e =
+                    exp(load_up_to<A>(in + base + at, n) - load_up_to<A>(c.max + j, n));
+                store_up_to(e / load_up_to<A>(c.sum + j, n), out + base + at, n);
+              });
         });
   });
 }
@@ -130,15 +167,17 @@ void softmax_backward(const View& dy, const View& y, const View& dx, int axis) {
                     in + row + i, n, stream);
               });
         },
-        [&](int64_t base, int64_t n) {
-          Vec<A> dot(0);
-          const int64_t end = base + s.size * s.inner;
-          for (int64_t i = base; i < end; i += s.inner) {
-            dot = fma(load_up_to<A>(g + i, n), load_up_to<A>(out + i, n), dot);
-          }
-          for (int64_t i = base; i < end; i += s.inner) {
-            store_up_to((load_up_to<A>(g + i, n) - dot) * load_up_to<A>(out + i, n), in + i, n);
-          }
+        [&](int64_t base, int64_t width) {
+          A dots[kColumns];
+          sum_columns<A>(
+              s, width, dots, [&](int64_t at, int64_t, int64_t n) __attribute__((always_inline)) {
+                return load_up_to<A>(g + base + at, n) * load_up_to<A>(out + base + at, n);
+              });
+          for_column_vectors<A>(
+              s, width, [&](int64_t at, int64_t j, int64_t n) __attribute__((always_inline)) {
+                const Vec<A> d = load_up_to<A>(g + base + at, n) - load_up_to<A>(dots + j, n);
+                store_up_to(d * load_up_to<A>(out + base + at, n), in + base + at, n);
+              });
         });
   });
 }
@@ -160,12 +199,18 @@ void log_softmax_forward(const View& x, const View& y, int axis) {
                 put((load_up_to<A>(in + row + i, n) - m) - log_sum, out + row + i, n, stream);
               });
         },
-        [&](int64_t base, int64_t n) {
-          const ColumnSums<A> c = column_sums<A>(in + base, s, n);
-          const Vec<A> log_sum = log(c.sum);
-          for (int64_t i = base; i < base + s.size * s.inner; i += s.inner) {
-            store_up_to((load_up_to<A>(in + i, n) - c.max) - log_sum, out + i, n);
-          }
+        [&](int64_t base, int64_t width) {
+          ColumnSums<A> c;
+          column_sums<A>(in + base, s, width, c);
+          for_vectors<A>(
+              width, [&](int64_t j, int64_t n) __attribute__((always_inline)) {
+                store_up_to(log(load_up_to<A>(c.sum + j, n)), c.sum + j, n);
+              });
+          for_column_vectors<A>(
+              s, width, [&](int64_t at, int64_t j, int64_t n) __attribute__((always_inline)) {
+                const Vec<A> d = load_up_to<A>(in + base + at, n) - load_up_to<A>(c.max + j, n);
+                store_up_to(d - load_up_to<A>(c.sum + j, n), out + base + at, n);
+              });
         });
   });
 }
@@ -189,13 +234,18 @@ void log_softmax_backward(const View& dy, const View& y, const View& dx, int axi
                     in + row + i, n, stream);
               });
         },
-        [&](int64_t base, int64_t n) {
-          Vec<A> sum(0);
-          const int64_t end = base + s.size * s.inner;
-          for (int64_t i = base; i < end; i += s.inner) sum += load_up_to<A>(g + i, n);
-          for (int64_t i = base; i < end; i += s.inner) {
-            store_up_to(load_up_to<A>(g + i, n) - exp(load_up_to<A>(out + i, n)) * sum, in + i, n);
-          }
+        [&](int64_t base, int64_t width) {
+          A sums[kColumns];
+          sum_columns<A>(
+              s, width, sums, [&](int64_t at, int64_t, int64_t n) __attribute__((always_inline)) {
+                return load_up_to<A>(g + base + at, n);
+              });
+          for_column_vectors<A>(
+              s, width, [&](int64_t at, int64_t j, int64_t n) __attribute__((always_inline)) {
+                const Vec<A> e = exp(load_up_to<A>(out + base + at, n));
+                store_up_to(load_up_to<A>(g + base + at, n) - e * load_up_to<A>(sums + j, n),
+                            in + base + at, n);
+              });
         });
   });
 }
