@@ -51,12 +51,12 @@ struct CyclicOptions {
   double base_lr = 0;  // must be given
   double max_lr = 0;   // must be given
   int64_t step_size_up = 2000;
-  std::optional<int64_t> step_size_down;  // default: as up
+  std::optional<int64_t> step_size_down = {};  // default: as up
   CycleMode mode = CycleMode::kTriangular;
   double gamma = 1;
-  std::function<double(double)> scale;  // in place of mode: the height of a cycle ...
-  bool scale_by_step = false;           // ... by its number, 1 first, or by the step's
-  bool cycle_momentum = true;           // momentum (or beta1) runs the other way
+  std::function<double(double)> scale = {};  // in place of mode: the height of a cycle ...
+  bool scale_by_step = false;                // ... by its number, 1 first, or by the step's
+  bool cycle_momentum = true;                // momentum (or beta1) runs the other way
   double base_momentum = 0.8;
   double max_momentum = 0.9;
 };

@@ -1,0 +1,153 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "wick/core/base/parallel.h"
+#include "wick/tests/harness/expect_error.h"
+#include "wick/tests/optim/reference.h"
+
+namespace wick::testing {
+namespace {
+
+using optim::clip_grad_norm_;
+using optim::clip_grad_value_;
+
+Tensor with_grad(const Tensor& grad) {
+  const Tensor param = zeros_like(grad).set_requires_grad();
+  param.set_grad(grad);
+  return param;
+}
+
+// Some sizes around those of vectors and chunks; one parameter has no gradient.
+std::vector<Tensor> params_of(Dtype dtype) {
+  std::vector<Tensor> params;
+  uint64_t seed = 0;
+  for (const int64_t n : {1, 0, 15, 16, 17, 16384, 40001}) {
+    params.push_back(with_grad(random_tensor({n}, ++seed, dtype)));
+  }
+  params.push_back(zeros({5}, dtype).set_requires_grad());
+  return params;
+}
+
+std::vector<double> all_grads(const std::vector<Tensor>& params) {
+  std::vector<double> all;
+  for (const Tensor& param : params) {
+    if (!param.grad().defined()) continue;
+    for (const double g : doubles(param.grad())) all.push_back(g);
+  }
+  return all;
+}
+
+double norm_of(const std::vector<double>& values, double p) {
+  double total = 0;
+  for (const double v : values) {
+    total = p == HUGE_VAL ? std::max(total, std::abs(v)) : total + std::pow(std::abs(v), p);
+  }
+  return p == HUGE_VAL ? total : std::pow(total, 1 / p);
+}
+
+class ClipNorm : public ::testing::TestWithParam<double> {};
+INSTANTIATE_TEST_SUITE_P(Orders, ClipNorm, ::testing::Values(1, 2, 3, 0.5, -1, HUGE_VAL));
+
+TEST_P(ClipNorm, ScalesAllGradientsTogether) {
+  for (const Dtype dtype : {kFloat32, kFloat64}) {
+    const double eps = dtype == kFloat32 ? 1e-6 : 1e-12;
+    const std::vector<Tensor> params = params_of(dtype);
+    const std::vector<double> before = all_grads(params);
+    const double norm = norm_of(before, GetParam()), max_norm = norm / 4;
+    const Tensor total = clip_grad_norm_(params, max_norm, GetParam());
+    EXPECT_EQ(total.dtype(), dtype);
+    EXPECT_EQ(total.rank(), 0);
+    EXPECT_NEAR(total.item(), norm, eps * norm);
+    const std::vector<double> after = all_grads(params);
+    for (size_t i = 0; i < before.size(); ++i) {
+      ASSERT_NEAR(after[i], before[i] * max_norm / (norm + 1e-6), eps);
+    }
+    EXPECT_FALSE(params.back().grad().defined());
+  }
+}
+
+TEST_P(ClipNorm, LeavesSmallGradients) {
+  const std::vector<Tensor> params = params_of(kFloat32);
+  const std::vector<double> before = all_grads(params);
+  clip_grad_norm_(params, 2 * norm_of(before, GetParam()) + 1e-3, GetParam());
+  EXPECT_EQ(all_grads(params), before);
+}
+
+TEST(ClipNormAlone, GivesTheSameBitsForAnyThreads) {
+  const int threads = num_threads();
+  std::vector<double> totals;
+  for (const int count : {1, 2}) {
+    set_num_threads(count);
+    totals.push_back(clip_grad_norm_(params_of(kFloat64), 1).item());
+  }
+  set_num_threads(threads);
+  EXPECT_EQ(totals[0], totals[1]);
+}
+
+TEST(ClipNormAlone, DoesNotOverflow) {
+  const Tensor param = with_grad(full({20}, 1e30, kFloat32));
+  EXPECT_NEAR(clip_grad_norm_({param}, 1).item() / (1e30 * std::sqrt(20.0)), 1, 1e-6);
+}
+
+TEST(ClipNormAlone, OfNothingIsZero) {
+  EXPECT_EQ(clip_grad_norm_({zeros({3}).set_requires_grad()}, 1).item(), 0);
+  EXPECT_EQ(clip_grad_norm_({}, 1).item(), 0);
+}
+
+TEST(ClipNormAlone, OfMixedDtypesIsTheWidest) {
+  const Tensor total = clip_grad_norm_({with_grad(ones({9})), with_grad(ones({7}, kFloat64))}, 1);
+  EXPECT_EQ(total.dtype(), kFloat64);
+  EXPECT_EQ(total.item(), 4);
+}
+
+TEST(ClipNormAlone, NonFiniteGradientsAreSpoiltOrRefused) {
+  for (const double p : {1.0, 2.0, HUGE_VAL}) {
+    const Tensor nan = with_grad(tensor({1.0f, NAN, 3.0f}));
+    EXPECT_TRUE(std::isnan(clip_grad_norm_({nan}, 1, p).item()));
+    for (const double g : doubles(nan.grad())) EXPECT_TRUE(std::isnan(g));
+    const Tensor inf = with_grad(tensor({1.0f, -INFINITY, 3.0f}));
+    EXPECT_EQ(clip_grad_norm_({inf}, 1, p).item(), HUGE_VAL);
+    EXPECT_EQ(doubles(inf.grad())[0], 0);
+    EXPECT_TRUE(std::isnan(doubles(inf.grad())[1]));
+  }
+  const Tensor inf = with_grad(tensor({1.0f, INFINITY}));
+  EXPECT_EQ(error_of([&] { clip_grad_norm_({inf}, 1, 2, true); }),
+            "clip_grad_norm_: the norm of the gradients is inf, which nothing can be scaled by");
+  EXPECT_EQ(doubles(inf.grad())[0], 1);
+}
+
+TEST(Clip, ChangesStridedGradientsInPlace) {
+  const Tensor base = ones({4, 6});
+  const Tensor grad = base.slice(1, 0, 6, 2);
+  const Tensor param = zeros({4, 3}).set_requires_grad();
+  param.set_grad(grad);
+  const uint64_t version = base.version();
+  clip_grad_value_({param}, 0.5);
+  EXPECT_EQ(doubles(base[0]), (std::vector<double>{0.5, 1, 0.5, 1, 0.5, 1}));
+  EXPECT_GT(base.version(), version);
+}
+
+TEST(ClipValue, ClampsAndKeepsNotANumber) {
+  const Tensor param = with_grad(tensor({-3.0, -0.25, 0.0, 0.25, 3.0, static_cast<double>(NAN)}));
+  clip_grad_value_({param, zeros({2}).set_requires_grad()}, 0.5);
+  const std::vector<double> got = doubles(param.grad());
+  EXPECT_EQ(std::vector<double>(got.begin(), got.end() - 1),
+            (std::vector<double>{-0.5, -0.25, 0, 0.25, 0.5}));
+  EXPECT_TRUE(std::isnan(got.back()));
+}
+
+TEST(Clip, RefusesBadArguments) {
+  const Tensor param = with_grad(ones({2}));
+  EXPECT_EQ(error_of([&] { clip_grad_norm_({param}, -1); }),
+            "clip_grad_norm_: max_norm: got -1, expected 0 or more");
+  EXPECT_EQ(error_of([&] { clip_grad_norm_({param}, 1, 0); }),
+            "clip_grad_norm_: norm_type: got 0, expected a number other than 0, or infinity");
+  EXPECT_EQ(error_of([&] { clip_grad_value_({param}, NAN); }),
+            "clip_grad_value_: clip_value: got nan, expected 0 or more");
+  EXPECT_EQ(error_of([&] { clip_grad_norm_({with_grad(ones({2}, kFloat16))}, 1); }),
+            "clip_grad_norm_: gradients must be float32 or float64: got float16");
+}
+
+}  // namespace
+}  // namespace wick::testing

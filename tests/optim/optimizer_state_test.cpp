@@ -1,0 +1,194 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "wick/core/ops/elementwise.h"
+#include "wick/tests/harness/expect_error.h"
+#include "wick/tests/optim/reference.h"
+
+// Groups, hyperparameters, state and errors.
+
+namespace wick::testing {
+namespace {
+
+using namespace optim;
+using ::testing::Test;
+
+Tensor parameter(const Shape& shape, uint64_t seed = 1) {
+  const Tensor param = random_tensor(shape, seed);
+  param.set_requires_grad();
+  param.set_grad(random_tensor(shape, seed + 50));
+  return param;
+}
+
+TEST(Groups, HaveTheirOwnOptions) {
+  const Tensor a = parameter({4}), b = parameter({4});
+  const std::vector<double> before = doubles(a), grad = doubles(a.grad());
+  SGD optimizer({{.params = {a}, .options = {.lr = 0.1}},
+                 {.params = {b}, .options = {.lr = 0.5, .weight_decay = 1}}});
+  EXPECT_EQ(optimizer.num_groups(), 2);
+  EXPECT_EQ(optimizer.lr(1), 0.5);
+  optimizer.step();
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_NEAR(doubles(a)[i], before[i] - 0.1 * grad[i], 1e-6);
+    EXPECT_NEAR(doubles(b)[i], before[i] - 0.5 * (grad[i] + before[i]), 1e-6);
+  }
+}
+
+TEST(Hyperparameters, AreReadAndChangedByName) {
+  AdamW optimizer({parameter({2})}, {.lr = 0.3, .amsgrad = true});
+  EXPECT_EQ(optimizer.hyperparameter(0, "beta2"), 0.999);
+  EXPECT_EQ(optimizer.hyperparameter(0, "amsgrad"), 1);
+  EXPECT_EQ(optimizer.hyperparameter(0, "momentum"), std::nullopt);
+  optimizer.set_hyperparameter(0, "beta1", 0.5);
+  EXPECT_EQ(optimizer.options().beta1, 0.5);
+  EXPECT_EQ(error_of([&] { optimizer.set_hyperparameter(0, "momentum", 1); }),
+            "optimizer: no hyperparameter named momentum");
+  optimizer.set_lr(0.25);
+  EXPECT_EQ(optimizer.lr(), 0.25);
+  EXPECT_EQ(error_of([&] { optimizer.set_lr(-1); }),
+            "adamw: lr: got -1, expected a finite value, 0 or more");
+}
+
+TEST(Defaults, AreThoseOfPyTorch) {
+  EXPECT_EQ(SGDOptions().lr, 1e-3);
+  EXPECT_EQ(AdamOptions().weight_decay, 0);
+  EXPECT_EQ(AdamWOptions().weight_decay, 1e-2);
+  EXPECT_EQ(AdamWOptions().lr, 1e-3);
+  EXPECT_EQ(AdamWOptions().eps, 1e-8);
+  EXPECT_EQ(AdamaxOptions().lr, 2e-3);
+  EXPECT_EQ(NAdamOptions().momentum_decay, 4e-3);
+  EXPECT_EQ(RMSpropOptions().alpha, 0.99);
+  EXPECT_EQ(AdagradOptions().eps, 1e-10);
+  EXPECT_EQ(AdadeltaOptions().eps, 1e-6);
+  EXPECT_EQ(ASGDOptions().t0, 1e6);
+}
+
+TEST(ZeroGrad, ForgetsOrZeroes) {
+  const Tensor param = parameter({3});
+  SGD optimizer({param});
+  optimizer.zero_grad(false);
+  EXPECT_EQ(doubles(param.grad()), std::vector<double>(3, 0));
+  optimizer.zero_grad();
+  EXPECT_FALSE(param.grad().defined());
+  optimizer.zero_grad();
+}
+
+TEST(Step, CountsAsAChangeOfTheParameter) {
+  const Tensor param = parameter({3});
+  SGD optimizer({param});
+  const uint64_t before = param.version();
+  optimizer.step();
+  EXPECT_GT(param.version(), before);
+}
+
+TEST(Step, TakesGradientsOfAnotherLayout) {
+  const Tensor param = zeros({2, 3, 4, 5}).contiguous(MemoryFormat::kChannelsLast);
+  param.set_requires_grad();
+  const Tensor grad = random_tensor({2, 3, 4, 5}, 4);
+  param.set_grad(grad);
+  SGD({param}, {.lr = 1}).step();
+  const std::vector<double> got = doubles(param), want = doubles(grad);
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i], -want[i]);
+}
+
+TEST(Step, RefusesAParameterOfAnotherDtypeThanItsState) {
+  const Tensor param = parameter({3});
+  Adam optimizer({param});
+  optimizer.step();
+  // As Module::to does.
+  const Tensor wide = param.detach().to(kFloat64);
+  param.set_requires_grad(false);
+  param.impl()->storage = wide.impl()->storage;
+  param.impl()->dtype = kFloat64;
+  param.set_requires_grad();
+  param.set_grad(zeros({3}, kFloat64));
+  EXPECT_EQ(error_of([&] { optimizer.step(); }),
+            "adam: a parameter of shape [3] has another dtype, layout or device than in the last "
+            "step");
+}
+
+TEST(State, IsMadeWhenNeeded) {
+  const Tensor used = parameter({3}), unused = random_tensor({3}, 9).set_requires_grad();
+  SGD plain({used});
+  plain.step();
+  EXPECT_FALSE(plain.state_dict().contains("state.0.0.momentum_buffer"));
+  Adam optimizer({used, unused});
+  EXPECT_FALSE(optimizer.state_dict().contains("state.0.0.step"));
+  optimizer.step();
+  const StateDict state = optimizer.state_dict();
+  EXPECT_EQ(state.at("state.0.0.step").item<int64_t>(), 1);
+  EXPECT_TRUE(state.contains("state.0.0.exp_avg_sq"));
+  EXPECT_FALSE(state.contains("state.0.0.max_exp_avg_sq"));
+  EXPECT_FALSE(state.contains("state.0.1.step"));
+  EXPECT_EQ(state.at("group.0.lr").item(), 1e-3);
+}
+
+TEST(State, OfOtherParametersIsRefusedAndChangesNothing) {
+  const Tensor param = parameter({3});
+  Adam source({parameter({3}), parameter({2})}, {.lr = 0.5});
+  source.step();
+  Adam optimizer({param}, {.lr = 0.1});
+  optimizer.step();
+  EXPECT_EQ(
+      error_of([&] { optimizer.load_state_dict(source.state_dict()); }),
+      "adam: load_state_dict: the state is for other parameters: 3 of its 13 entries fit none "
+      "of these");
+  Adam other_shape({parameter({2})}, {.lr = 0.5});
+  other_shape.step();
+  EXPECT_EQ(error_of([&] { optimizer.load_state_dict(other_shape.state_dict()); }),
+            "adam: load_state_dict: state.0.0.exp_avg: got shape [2], expected [3]");
+  StateDict incomplete = optimizer.state_dict();
+  incomplete.erase("group.0.beta1");
+  EXPECT_EQ(error_of([&] { optimizer.load_state_dict(incomplete); }),
+            "adam: load_state_dict: missing group.0.beta1");
+  EXPECT_EQ(optimizer.lr(), 0.1);
+  EXPECT_EQ(optimizer.state_dict().at("state.0.0.step").item<int64_t>(), 1);
+}
+
+TEST(Asgd, AveragesAfterT0) {
+  const Tensor param = zeros({1}, kFloat64).set_requires_grad();
+  ASGD optimizer({param}, {.lr = 1, .lambd = 0, .t0 = 2});
+  double average = 0;
+  for (int step = 1; step <= 6; ++step) {
+    param.set_grad(full({1}, -1.0, kFloat64));  // w is the number of steps
+    optimizer.step();
+    const double share = 1 / std::max(1.0, step - 1 - 2.0);
+    average += share * (step - average);
+    EXPECT_NEAR(optimizer.state_dict().at("state.0.0.ax").item(), average, 1e-12);
+  }
+  EXPECT_NEAR(average, (4 + 5 + 6) / 3.0, 1e-12);
+}
+
+TEST(Errors, SayWhatIsWrong) {
+  const Tensor param = parameter({3});
+  EXPECT_EQ(error_of([&] { SGD({param}, {.lr = -0.1}); }),
+            "sgd: lr: got -0.1, expected a finite value, 0 or more");
+  EXPECT_EQ(error_of([&] { SGD({param}, {.lr = NAN}); }),
+            "sgd: lr: got nan, expected a finite value, 0 or more");
+  EXPECT_EQ(error_of([&] { RMSprop({param}, {.eps = HUGE_VAL}); }),
+            "rmsprop: eps: got inf, expected a finite value, 0 or more");
+  EXPECT_EQ(error_of([&] { Adam({param}, {.beta2 = 1}); }),
+            "adam: beta2: got 1, expected a value in [0, 1)");
+  EXPECT_EQ(error_of([&] { Adadelta({param}, {.rho = 1.5}); }),
+            "adadelta: rho: got 1.5, expected a value in [0, 1]");
+  EXPECT_EQ(error_of([&] { SGD({param}, {.nesterov = true}); }),
+            "sgd: nesterov needs a momentum and no dampening: got momentum 0, dampening 0");
+  EXPECT_EQ(error_of([&] { SGD(std::vector<Tensor>{}); }), "sgd: a parameter group is empty");
+  EXPECT_EQ(error_of([&] { SGD(std::vector<ParamGroup<SGDOptions>>{}); }), "sgd: no parameters");
+  EXPECT_EQ(error_of([&] {
+              SGD({{.params = {param}}, {.params = {param}}});
+            }),
+            "sgd: a parameter appears twice: its shape is [3]");
+  EXPECT_EQ(error_of([&] { SGD({ones({2}, kFloat16)}); }),
+            "sgd: parameters must be float32 or float64: got float16");
+  EXPECT_EQ(error_of([&] {
+              SGD({ones({4, 4}).slice(1, 0, 4, 2)});
+            }),
+            "sgd: parameters must be dense: got strides [4, 2] for shape [4, 2]");
+  EXPECT_EQ(error_of([&] { SGD({param + 1.0}); }),
+            "sgd: parameters must be leaves, not results of operations");
+}
+
+}  // namespace
+}  // namespace wick::testing

@@ -1,0 +1,183 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "wick/core/base/parallel.h"
+#include "wick/tests/optim/reference.h"
+
+// What every optimizer has in common, over all of them and their options.
+
+namespace wick::testing {
+namespace {
+
+using optim::Optimizer;
+using optim::StateDict;
+
+class OptimizerTest : public ::testing::TestWithParam<OptimizerCase> {};
+INSTANTIATE_TEST_SUITE_P(All, OptimizerTest, ::testing::ValuesIn(optimizer_cases()),
+                         [](const auto& test) { return test.param.name; });
+
+// A parameter that is trained, and what plain loops make of it.
+struct Trained {
+  Trained(const Shape& shape, uint64_t seed_in, Dtype dtype, MemoryFormat format)
+      : param(random_tensor(shape, seed_in, dtype).contiguous(format).clone()), seed(seed_in) {
+    want = doubles(param);
+    states.resize(want.size());
+    param.set_requires_grad();
+  }
+  void set_grad(int step) {
+    const Tensor grad = random_tensor(param.shape(), seed + 1000 + static_cast<uint64_t>(step));
+    param.set_grad(grad.to(param.dtype()));
+  }
+  void follow(const Rule& rule, int step) {
+    const std::vector<double> grad = doubles(param.grad());
+    for (size_t i = 0; i < want.size(); ++i) rule(want[i], grad[i], states[i], step);
+  }
+  void expect_equal(double tolerance) const {
+    const std::vector<double> got = doubles(param);
+    for (size_t i = 0; i < want.size(); ++i) {
+      ASSERT_NEAR(got[i], want[i], tolerance * (1 + std::abs(want[i]))) << "element " << i;
+    }
+  }
+
+  Tensor param;
+  uint64_t seed;
+  std::vector<double> want;
+  std::vector<std::array<double, 4>> states;
+};
+
+void train_and_compare(const OptimizerCase& test, Dtype dtype, double tolerance) {
+  std::vector<Trained> all;
+  all.emplace_back(Shape{}, 1, dtype, MemoryFormat::kContiguous);
+  all.emplace_back(Shape{0, 3}, 2, dtype, MemoryFormat::kContiguous);
+  all.emplace_back(Shape{127}, 3, dtype, MemoryFormat::kContiguous);
+  all.emplace_back(Shape{5, 3, 3, 7}, 4, dtype, MemoryFormat::kChannelsLast);
+  all.emplace_back(Shape{16384 + 5}, 5, dtype, MemoryFormat::kContiguous);  // two chunks
+  std::vector<Tensor> params;
+  for (const Trained& one : all) params.push_back(one.param);
+  const auto optimizer = test.make(params);
+  for (int step = 1; step <= 8; ++step) {
+    for (Trained& one : all) one.set_grad(step);
+    optimizer->step();
+    for (Trained& one : all) {
+      one.follow(test.rule, step);
+      one.expect_equal(tolerance);
+    }
+  }
+}
+
+TEST_P(OptimizerTest, FollowsPlainLoopsInFloat32) { train_and_compare(GetParam(), kFloat32, 1e-5); }
+TEST_P(OptimizerTest, FollowsPlainLoopsInFloat64) {
+  train_and_compare(GetParam(), kFloat64, 1e-12);
+}
+
+TEST_P(OptimizerTest, SkipsMissingGradientsButNotZeroOnes) {
+  Trained present({9}, 1, kFloat64, MemoryFormat::kContiguous);
+  Trained absent({9}, 2, kFloat64, MemoryFormat::kContiguous);
+  const auto optimizer = GetParam().make({present.param, absent.param});
+  int absent_steps = 0;
+  for (int step = 1; step <= 6; ++step) {
+    present.set_grad(step);
+    if (step == 5) present.param.set_grad(zeros_like(present.param));
+    const bool skipped = step == 1 || step == 4;
+    absent.set_grad(step);
+    if (skipped) absent.param.set_grad({});
+    optimizer->step();
+    present.follow(GetParam().rule, step);
+    if (!skipped) absent.follow(GetParam().rule, ++absent_steps);
+    present.expect_equal(1e-12);
+    absent.expect_equal(1e-12);
+  }
+}
+
+// Gradient `step` of parameter i.
+void set_grads(const std::vector<Tensor>& params, int step) {
+  for (size_t i = 0; i < params.size(); ++i) {
+    params[i].set_grad(
+        random_tensor(params[i].shape(), 100 * static_cast<uint64_t>(step) + i, params[i].dtype()));
+  }
+}
+
+TEST_P(OptimizerTest, GoesOnFromItsStateWithTheSameBits) {
+  const auto make_params = [] {
+    std::vector<Tensor> params{random_tensor({33}, 1), random_tensor({4, 5, 3, 3}, 2, kFloat64)};
+    for (const Tensor& param : params) param.set_requires_grad();
+    return params;
+  };
+  const std::vector<Tensor> whole = make_params(), first = make_params();
+  const auto one = GetParam().make(whole);
+  const auto two = GetParam().make(first);
+  for (int step = 0; step < 8; ++step) {
+    set_grads(whole, step);
+    one->step();
+  }
+  for (int step = 0; step < 4; ++step) {
+    set_grads(first, step);
+    two->step();
+  }
+  std::vector<Tensor> second;
+  for (const Tensor& param : first) {
+    second.push_back(param.detach().clone().set_requires_grad());
+  }
+  StateDict state;
+  for (const auto& [name, value] : two->state_dict()) state[name] = value.clone();
+  const auto three = GetParam().make(second);
+  three->set_lr(0.5);  // what is loaded replaces it
+  three->load_state_dict(state);
+  EXPECT_EQ(three->lr(), one->lr());
+  for (int step = 4; step < 8; ++step) {
+    set_grads(second, step);
+    three->step();
+  }
+  for (size_t i = 0; i < whole.size(); ++i) EXPECT_EQ(doubles(second[i]), doubles(whole[i]));
+}
+
+TEST_P(OptimizerTest, OneAndTwoThreadsGiveTheSameBits) {
+  const int threads = num_threads();
+  std::vector<std::vector<double>> results;
+  for (const int count : {1, 2}) {
+    set_num_threads(count);
+    const Tensor param = random_tensor({70001}, 7).set_requires_grad();
+    const auto optimizer = GetParam().make({param});
+    for (int step = 0; step < 3; ++step) {
+      set_grads({param}, step);
+      optimizer->step();
+    }
+    results.push_back(doubles(param));
+  }
+  set_num_threads(threads);
+  EXPECT_EQ(results[0], results[1]);
+}
+
+TEST_P(OptimizerTest, UpdatesAThousandTensorsLikeEachAlone) {
+  std::vector<Tensor> together, alone;
+  for (uint64_t i = 0; i < 1000; ++i) {
+    const auto n = static_cast<int64_t>(i % 200 == 0 ? 17000 + i : i % 60);
+    const Dtype dtype = i % 5 == 0 ? kFloat64 : kFloat32;
+    together.push_back(random_tensor({n}, i, dtype).set_requires_grad());
+    alone.push_back(random_tensor({n}, i, dtype).set_requires_grad());
+  }
+  set_grads(together, 1);
+  set_grads(alone, 1);
+  GetParam().make(together)->step();
+  for (size_t i = 0; i < alone.size(); ++i) {
+    GetParam().make({alone[i]})->step();
+    ASSERT_EQ(doubles(together[i]), doubles(alone[i])) << "tensor " << i;
+  }
+}
+
+TEST_P(OptimizerTest, KeepsNotANumber) {
+  const Tensor param = ones({40}).set_requires_grad();
+  const auto optimizer = GetParam().make({param});
+  for (int step = 0; step < 2; ++step) {
+    std::vector<float> grad(40, 1.0f);
+    if (step == 0) grad[33] = NAN;
+    param.set_grad(tensor(grad));
+    optimizer->step();
+  }
+  const std::vector<double> got = doubles(param);
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(std::isnan(got[i]), i == 33) << i;
+}
+
+}  // namespace
+}  // namespace wick::testing

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "wick/optim/optim.h"
+
+namespace wick::testing {
+
+/// One element's update, written from the optimizer's definition in plain doubles: changes w, given
+/// its gradient, its state (0 at first) and the number of the step (1 first).
+using Rule = std::function<void(double& w, double g, std::array<double, 4>& state, int step)>;
+
+/// An optimizer with options, and what it should do.
+struct OptimizerCase {
+  std::string name;
+  std::function<std::unique_ptr<optim::Optimizer>(std::vector<Tensor> params)> make;
+  Rule rule;
+};
+
+/// Every optimizer with its defaults and with all options.
+std::vector<OptimizerCase> optimizer_cases();
+
+/// Numbers in [-1, 1), the same for the same seed.
+std::vector<double> random_numbers(int64_t count, uint64_t seed);
+/// Such numbers as a tensor.
+Tensor random_tensor(const Shape& shape, uint64_t seed, Dtype dtype = kFloat32);
+/// The elements as doubles, in row-major order.
+std::vector<double> doubles(const Tensor& tensor);
+
+}  // namespace wick::testing

@@ -1,0 +1,353 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "wick/tests/harness/expect_error.h"
+#include "wick/tests/optim/reference.h"
+
+namespace wick::testing {
+namespace {
+
+using namespace optim;
+
+SGD make_sgd(double lr = 0.1, double momentum = 0.9) {
+  return SGD({zeros({1}).set_requires_grad()}, {.lr = lr, .momentum = momentum});
+}
+
+struct Values {
+  std::vector<double> lr, momentum;
+};
+
+// The values in force for each of `steps` steps.
+Values follow(Optimizer& optimizer, Schedule& schedule, int steps) {
+  Values values;
+  for (int step = 0; step < steps; ++step) {
+    values.lr.push_back(optimizer.lr());
+    values.momentum.push_back(optimizer.hyperparameter(0, "momentum").value());
+    EXPECT_EQ(schedule.steps_taken(), step);
+    if (step + 1 < steps) schedule.step();
+  }
+  return values;
+}
+
+void expect_near(const std::vector<double>& got, const std::vector<double>& want) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_NEAR(got[i], want[i], 1e-13 + 1e-12 * std::abs(want[i])) << "step " << i;
+  }
+}
+
+// What PyTorch's recursive definitions give: lr(step) from lr(step - 1).
+template <class Next>
+std::vector<double> recursion(double first, int steps, const Next& next) {
+  std::vector<double> lr{first};
+  for (int step = 1; step < steps; ++step) lr.push_back(next(step, lr.back()));
+  return lr;
+}
+
+TEST(Schedule, StepLR) {
+  SGD sgd = make_sgd();
+  StepLR schedule(sgd, 3, 0.5);
+  const auto want =
+      recursion(0.1, 20, [](int step, double lr) { return step % 3 == 0 ? lr * 0.5 : lr; });
+  expect_near(follow(sgd, schedule, 20).lr, want);
+}
+
+TEST(Schedule, MultiStepLR) {
+  SGD sgd = make_sgd();
+  MultiStepLR schedule(sgd, {9, 5, 2, 5}, 0.3);
+  const auto want = recursion(0.1, 12, [](int step, double lr) {
+    return step == 2 || step == 9 ? lr * 0.3 : step == 5 ? lr * 0.3 * 0.3 : lr;
+  });
+  expect_near(follow(sgd, schedule, 12).lr, want);
+}
+
+TEST(Schedule, ExponentialLR) {
+  SGD sgd = make_sgd();
+  ExponentialLR schedule(sgd, 0.9);
+  expect_near(follow(sgd, schedule, 30).lr,
+              recursion(0.1, 30, [](int, double lr) { return lr * 0.9; }));
+}
+
+TEST(Schedule, LinearLR) {
+  SGD sgd = make_sgd();
+  LinearLR schedule(sgd, 0.25, 0.75, 4);
+  expect_near(follow(sgd, schedule, 7).lr, {0.025, 0.0375, 0.05, 0.0625, 0.075, 0.075, 0.075});
+}
+
+TEST(Schedule, ConstantLR) {
+  SGD sgd = make_sgd();
+  ConstantLR schedule(sgd, 0.5, 3);
+  expect_near(follow(sgd, schedule, 5).lr, {0.05, 0.05, 0.05, 0.1, 0.1});
+}
+
+TEST(Schedule, PolynomialLR) {
+  SGD sgd = make_sgd();
+  PolynomialLR schedule(sgd, 4, 2);
+  expect_near(follow(sgd, schedule, 6).lr, {0.1, 0.1 * 9 / 16, 0.1 / 4, 0.1 / 16, 0, 0});
+}
+
+TEST(Schedule, LambdaLRHasAFunctionForEachGroup) {
+  SGD sgd({{.params = {zeros({1})}, .options = {.lr = 1}},
+           {.params = {zeros({1})}, .options = {.lr = 2}}});
+  LambdaLR schedule(sgd, {[](int64_t step) { return static_cast<double>(step); },
+                          [](int64_t step) { return 1 / (1 + static_cast<double>(step)); }});
+  EXPECT_EQ(sgd.lr(0), 0);
+  EXPECT_EQ(sgd.lr(1), 2);
+  schedule.step();
+  schedule.step();
+  schedule.step();
+  EXPECT_EQ(sgd.lr(0), 3);
+  EXPECT_EQ(sgd.lr(1), 0.5);
+  EXPECT_EQ(error_of([&] { LambdaLR(sgd, std::vector<LambdaLR::Factor>(3)); }),
+            "lambda_lr: got 3 functions, expected one for each of 2 groups");
+}
+
+TEST(Schedule, CosineAnnealingLR) {
+  SGD sgd = make_sgd();
+  CosineAnnealingLR schedule(sgd, 10, 0.01);
+  const std::vector<double> lr = follow(sgd, schedule, 35).lr;
+  for (int step = 0; step < 35; ++step) {
+    EXPECT_NEAR(lr[static_cast<size_t>(step)],
+                0.01 + 0.09 * (1 + std::cos(std::numbers::pi * step / 10)) / 2, 1e-15);
+  }
+  EXPECT_DOUBLE_EQ(lr[10], 0.01);
+  EXPECT_DOUBLE_EQ(lr[20], 0.1);
+}
+
+TEST(Schedule, CosineAnnealingWarmRestarts) {
+  for (const int t_mult : {1, 2, 3}) {
+    SGD sgd = make_sgd();
+    CosineAnnealingWarmRestarts schedule(sgd, 3, t_mult, 0.01);
+    std::vector<double> want;
+    for (int length = 3; want.size() < 40; length *= t_mult) {
+      for (int t = 0; t < length && want.size() < 40; ++t) {
+        want.push_back(0.01 + 0.09 * (1 + std::cos(std::numbers::pi * t / length)) / 2);
+      }
+    }
+    expect_near(follow(sgd, schedule, 40).lr, want);
+  }
+}
+
+TEST(Schedule, OneCycleLR) {
+  SGD sgd = make_sgd();
+  OneCycleLR schedule(sgd, {.max_lr = 1, .total_steps = 20, .pct_start = 0.3});
+  const Values got = follow(sgd, schedule, 20);
+  const auto cosine = [](double from, double to, double share) {
+    return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * share));
+  };
+  Values want;
+  for (int step = 0; step < 20; ++step) {
+    const bool rising = step <= 5;  // the rate peaks at step 0.3 * 20 - 1
+    const double share = rising ? step / 5.0 : (step - 5) / 14.0;
+    want.lr.push_back(rising ? cosine(1 / 25.0, 1, share) : cosine(1, 1 / 25.0 / 1e4, share));
+    want.momentum.push_back(rising ? cosine(0.95, 0.85, share) : cosine(0.85, 0.95, share));
+  }
+  expect_near(got.lr, want.lr);
+  expect_near(got.momentum, want.momentum);
+  schedule.step();  // step total_steps is still allowed
+  const double last = sgd.lr();
+  EXPECT_EQ(error_of([&] { schedule.step(); }), "one_cycle_lr: step 21 of 20: the cycle has ended");
+  EXPECT_EQ(schedule.steps_taken(), 20);
+  EXPECT_EQ(sgd.lr(), last);
+}
+
+TEST(Schedule, OneCycleLRInThreeLinearPhases) {
+  SGD sgd = make_sgd();
+  OneCycleLR schedule(sgd, {.max_lr = 1,
+                            .total_steps = 12,
+                            .pct_start = 0.25,
+                            .anneal = Anneal::kLinear,
+                            .div_factor = 5,
+                            .final_div_factor = 10,
+                            .three_phase = true});
+  const Values got = follow(sgd, schedule, 12);
+  // 0.2 at 0, 1 at 2, 0.2 at 4, 0.02 at 11.
+  std::vector<double> want{0.2, 0.6, 1, 0.6, 0.2};
+  for (int step = 5; step < 12; ++step) want.push_back(0.2 - 0.18 * (step - 4) / 7);
+  expect_near(got.lr, want);
+  expect_near({got.momentum[0], got.momentum[2], got.momentum[4], got.momentum[11]},
+              {0.95, 0.85, 0.95, 0.95});
+}
+
+TEST(Schedule, OneCycleLRCyclesBeta1OfAdam) {
+  AdamW adam({zeros({1}).set_requires_grad()});
+  OneCycleLR schedule(adam, {.max_lr = 1, .total_steps = 20});
+  EXPECT_EQ(adam.options().beta1, 0.95);
+  for (int step = 0; step < 5; ++step) schedule.step();
+  EXPECT_DOUBLE_EQ(adam.options().beta1, 0.85);
+  Adagrad adagrad({zeros({1}).set_requires_grad()});
+  EXPECT_EQ(error_of([&] { OneCycleLR(adagrad, {.max_lr = 1, .total_steps = 20}); }),
+            "one_cycle_lr: cycle_momentum needs an optimizer with momentum or beta1");
+  const OneCycleLR without(adagrad, {.max_lr = 1, .total_steps = 20, .cycle_momentum = false});
+  EXPECT_NEAR(adagrad.lr(), 1 / 25.0, 1e-15);
+}
+
+TEST(Schedule, CyclicLR) {
+  SGD sgd = make_sgd();
+  CyclicLR schedule(sgd, {.base_lr = 1, .max_lr = 3, .step_size_up = 2, .step_size_down = 4});
+  const Values got = follow(sgd, schedule, 9);
+  expect_near(got.lr, {1, 2, 3, 2.5, 2, 1.5, 1, 2, 3});
+  expect_near(got.momentum, {0.9, 0.85, 0.8, 0.825, 0.85, 0.875, 0.9, 0.85, 0.8});
+}
+
+TEST(Schedule, CyclicLRScales) {
+  SGD sgd = make_sgd();
+  CyclicOptions options{.base_lr = 0, .max_lr = 8, .step_size_up = 2, .cycle_momentum = false};
+  options.mode = CycleMode::kTriangular2;
+  CyclicLR halving(sgd, options);
+  const Values got = follow(sgd, halving, 9);
+  expect_near(got.lr, {0, 4, 8, 4, 0, 2, 4, 2, 0});
+  EXPECT_EQ(got.momentum[2], 0.9);
+  options.mode = CycleMode::kExpRange;
+  options.gamma = 0.5;
+  CyclicLR fading(sgd, options);
+  expect_near(follow(sgd, fading, 5).lr, {0, 2, 2, 0.5, 0});
+  options.scale = [](double cycle) { return 1 / cycle; };
+  CyclicLR by_cycle(sgd, options);
+  expect_near(follow(sgd, by_cycle, 7).lr, {0, 4, 8, 4, 0, 2, 4});
+  options.scale = [](double step) { return step; };
+  options.scale_by_step = true;
+  CyclicLR by_step(sgd, options);
+  expect_near(follow(sgd, by_step, 4).lr, {0, 4, 16, 12});
+}
+
+TEST(Schedule, ChainedSchedulerMultipliesFactors) {
+  SGD sgd = make_sgd(1);
+  ChainedScheduler schedule(
+      sgd, {std::make_shared<ConstantLR>(sgd, 0.1, 2), std::make_shared<ExponentialLR>(sgd, 0.9)});
+  expect_near(follow(sgd, schedule, 5).lr, {0.1, 0.09, 0.81, 0.729, 0.6561});
+}
+
+TEST(Schedule, ChainedSchedulerTakesTheMomentumOfTheOneThatSetsIt) {
+  SGD sgd = make_sgd(1);
+  ChainedScheduler schedule(
+      sgd,
+      {std::make_shared<CyclicLR>(sgd, CyclicOptions{.base_lr = 1, .max_lr = 3, .step_size_up = 2}),
+       std::make_shared<ExponentialLR>(sgd, 0.5)});
+  const Values got = follow(sgd, schedule, 4);
+  expect_near(got.lr, {1, 1, 0.75, 0.25});
+  expect_near(got.momentum, {0.9, 0.85, 0.8, 0.85});
+}
+
+TEST(Schedule, SequentialLRStartsEachAtItsMilestone) {
+  SGD sgd = make_sgd(1);
+  SequentialLR schedule(
+      sgd,
+      {std::make_shared<LinearLR>(sgd, 0.5, 1, 2), std::make_shared<CosineAnnealingLR>(sgd, 4, 0.2),
+       std::make_shared<ExponentialLR>(sgd, 0.5)},
+      {3, 6});
+  const auto cosine = [](double t) {
+    return 0.2 + 0.8 * (1 + std::cos(std::numbers::pi * t / 4)) / 2;
+  };
+  expect_near(follow(sgd, schedule, 9).lr,
+              {0.5, 0.75, 1, cosine(0), cosine(1), cosine(2), 1, 0.5, 0.25});
+}
+
+TEST(Schedule, ASecondScheduleStartsFromTheSameRate) {
+  SGD sgd = make_sgd(1);
+  const LinearLR warm_up(sgd, 0.5);
+  const ExponentialLR decay(sgd, 0.5);
+  EXPECT_EQ(sgd.lr(), 1);
+  sgd.set_lr(4);
+  const LinearLR again(sgd, 0.5);
+  EXPECT_EQ(sgd.lr(), 2);
+}
+
+TEST(Schedule, GroupsKeepTheirOwnRates) {
+  SGD sgd({{.params = {zeros({1})}, .options = {.lr = 1}},
+           {.params = {zeros({1})}, .options = {.lr = 10}}});
+  StepLR schedule(sgd, 1, 0.5);
+  schedule.step();
+  EXPECT_EQ(sgd.lr(0), 0.5);
+  EXPECT_EQ(sgd.lr(1), 5);
+  EXPECT_EQ(schedule.last_lr(1), 5);
+}
+
+TEST(Schedule, GoesOnFromItsState) {
+  SGD first = make_sgd(), second = make_sgd(7);
+  OneCycleLR whole(first, {.max_lr = 1, .total_steps = 20});
+  for (int step = 0; step < 8; ++step) whole.step();
+  OneCycleLR resumed(second, {.max_lr = 1, .total_steps = 20});
+  resumed.load_state_dict(whole.state_dict());
+  EXPECT_EQ(resumed.steps_taken(), 8);
+  EXPECT_EQ(second.lr(), first.lr());
+  whole.step();
+  resumed.step();
+  EXPECT_EQ(second.lr(), first.lr());
+  EXPECT_EQ(second.options().momentum, first.options().momentum);
+
+  StepLR exponential(first, 1, 0.5), other(second, 1, 0.5);
+  other.load_state_dict(exponential.state_dict());
+  EXPECT_EQ(second.lr(), first.lr());  // the base rate is part of the state
+  EXPECT_EQ(error_of([&] { other.load_state_dict({}); }),
+            "schedule: load_state_dict: needs step and base_lrs");
+}
+
+TEST(ReduceLROnPlateau, CutsAfterPatience) {
+  SGD sgd = make_sgd(1);
+  ReduceLROnPlateau plateau(sgd, {.factor = 0.5, .patience = 1, .cooldown = 2, .min_lr = 0.2});
+  std::vector<double> lr;
+  // Best 1; two bad steps cut; two steps of cooldown; two bad ones cut again; down to min_lr.
+  for (const double metric :
+       {1.0, 0.99995, 1.0, 5.0, 5.0, 5.0, 5.0, double{NAN}, 5.0, 5.0, 5.0, 5.0}) {
+    plateau.step(metric);
+    lr.push_back(plateau.last_lr());
+  }
+  const std::vector<double> want{1, 1, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.25, 0.2, 0.2};
+  EXPECT_EQ(lr, want);
+}
+
+TEST(ReduceLROnPlateau, MaximizesByAbsoluteThreshold) {
+  SGD sgd = make_sgd(1);
+  ReduceLROnPlateau plateau(
+      sgd, {.maximize = true, .factor = 0.1, .patience = 0, .threshold = 0.5, .relative = false});
+  plateau.step(1);
+  plateau.step(1.6);
+  EXPECT_EQ(sgd.lr(), 1);
+  plateau.step(2);  // not better by 0.5
+  EXPECT_EQ(sgd.lr(), 0.1);
+}
+
+TEST(ReduceLROnPlateau, GoesOnFromItsState) {
+  SGD sgd = make_sgd(1);
+  const PlateauOptions options{.patience = 1};
+  ReduceLROnPlateau first(sgd, options), second(sgd, options);
+  first.step(1);
+  first.step(2);
+  second.load_state_dict(first.state_dict());
+  second.step(2);
+  EXPECT_EQ(sgd.lr(), 0.1);
+  EXPECT_EQ(error_of([&] { second.load_state_dict({}); }),
+            "reduce_lr_on_plateau: load_state_dict: missing best");
+}
+
+TEST(Schedule, RefusesBadOptions) {
+  SGD sgd = make_sgd();
+  EXPECT_EQ(error_of([&] { StepLR(sgd, 0); }), "step_lr: step_size: got 0, expected 1 or more");
+  EXPECT_EQ(error_of([&] { LinearLR(sgd, 0); }),
+            "linear_lr: start_factor: got 0, expected a value in (0, 1]");
+  EXPECT_EQ(error_of([&] { LinearLR(sgd, 1, 2); }),
+            "linear_lr: end_factor: got 2, expected a value in [0, 1]");
+  EXPECT_EQ(error_of([&] { ConstantLR(sgd, 1.5); }),
+            "constant_lr: factor: got 1.5, expected a value in [0, 1]");
+  EXPECT_EQ(error_of([&] { PolynomialLR(sgd, 0); }),
+            "polynomial_lr: total_iters: got 0, expected 1 or more");
+  EXPECT_EQ(error_of([&] { CosineAnnealingLR(sgd, 0); }),
+            "cosine_annealing_lr: t_max: got 0, expected 1 or more");
+  EXPECT_EQ(error_of([&] { CosineAnnealingWarmRestarts(sgd, 4, 0); }),
+            "cosine_annealing_warm_restarts: t_mult: got 0, expected 1 or more");
+  EXPECT_EQ(error_of([&] { OneCycleLR(sgd, {.max_lr = 1}); }),
+            "one_cycle_lr: total_steps: got 0, expected 1 or more");
+  EXPECT_EQ(error_of([&] { CyclicLR(sgd, {.base_lr = 1, .max_lr = 2, .step_size_up = 0}); }),
+            "cyclic_lr: step_size_up and step_size_down: got 0 and 0, expected 1 or more");
+  EXPECT_EQ(error_of([&] { ReduceLROnPlateau(sgd, {.factor = 1}); }),
+            "reduce_lr_on_plateau: factor: got 1, expected a value in [0, 1)");
+  EXPECT_EQ(error_of([&] { ChainedScheduler(sgd, {}); }), "chained_scheduler: no schedules");
+  EXPECT_EQ(error_of([&] { SequentialLR(sgd, {std::make_shared<ExponentialLR>(sgd, 0.5)}, {3}); }),
+            "sequential_lr: got 1 milestones for 1 schedules, expected one less");
+}
+
+}  // namespace
+}  // namespace wick::testing
