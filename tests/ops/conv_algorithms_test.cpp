@@ -172,6 +172,19 @@ TEST_F(ConvPlans, WinogradGivesTheSameBitsForAnyThreads) {
   }
 }
 
+TEST_F(ConvPlans, TheRuleLeavesWhatWinogradLosesToDirectCode) {
+  const auto first = [](const Shape& x, int64_t k) {
+    const Shape y{x[0], k, x[2], x[3]};
+    return algorithms(
+        {ConvDirection::kForward, kFloat32, x, {k, x[1], 3, 3}, y, {{1, 1}, {1, 1}, {1, 1}, 1}})[0];
+  };
+  EXPECT_EQ(first({32, 64, 32, 32}, 64), ConvAlgorithm::kWinograd);
+  EXPECT_EQ(first({16, 512, 7, 7}, 512), ConvAlgorithm::kWinograd);
+  EXPECT_EQ(first({1, 512, 7, 7}, 512), ConvAlgorithm::kDirect);   // few pixels for the weights
+  EXPECT_EQ(first({16, 128, 5, 5}, 128), ConvAlgorithm::kDirect);  // tiles half empty
+  EXPECT_EQ(first({32, 24, 32, 32}, 64), ConvAlgorithm::kDirect);  // channels not in sixteens
+}
+
 // oneDNN 2.6 computes these weight gradients wrong without saying so: they must not go there.
 TEST_F(ConvPlans, KeepsBFloat16WeightGradientsFromWrongCode) {
   const Trial trials[] = {
