@@ -64,6 +64,7 @@ OpCase max_case(const char* name, const Setting& s, const Samples& samples) {
   };
   c.reference = [s](const Arrays& x) -> Arrays { return {pooled(x[0], s, largest)}; };
   c.tolerance = Tolerance::exact();
+  c.covers = {"max_pool2d_gather"};  // the gradient of the gradient
   c.second_order = true;
   return c;
 }
