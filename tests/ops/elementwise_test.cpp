@@ -289,7 +289,6 @@ TEST(ElementwiseDtypes, RejectsWhatHasNoMeaning) {
 // --- Corners ------------------------------------------------------------------------------------
 
 constexpr double kNan = NAN;
-constexpr double kInf = INFINITY;
 
 // The gradient of `function` at `x`.
 std::vector<double> gradient_at(const std::function<Tensor(const Tensor&)>& function,
