@@ -10,6 +10,18 @@
 namespace wick::testing {
 namespace {
 
+// Gradients of `first`, which are gradients themselves, with respect to everything.
+Tensors second_gradients(const Tensors& first, Tensors inputs, const Tensors& incoming) {
+  Tensors outputs, ones;
+  for (const Tensor& gradient : first) {
+    if (!gradient.defined() || !gradient.requires_grad()) continue;
+    outputs.push_back(gradient);
+    ones.push_back(ones_like(gradient.detach()).set_requires_grad());
+  }
+  inputs.insert(inputs.end(), incoming.begin(), incoming.end());
+  return grad(outputs, inputs, ones, false, true, true);
+}
+
 // Ops found in the graphs of the gradients that a case checks, and those it names.
 std::set<std::string> ops_of(const OpCase& op_case) {
   std::set<std::string> names(op_case.covers.begin(), op_case.covers.end());
@@ -31,7 +43,9 @@ std::set<std::string> ops_of(const OpCase& op_case) {
     }
     for (const std::string& name : graph_ops(outputs)) names.insert(name);
     if (!op_case.second_order || outputs.empty()) continue;
-    for (const std::string& name : graph_ops(grad(outputs, wanted, incoming, false, true, true))) {
+    const Tensors first = grad(outputs, wanted, incoming, false, true, true);
+    for (const std::string& name : graph_ops(first)) names.insert(name);
+    for (const std::string& name : graph_ops(second_gradients(first, wanted, incoming))) {
       names.insert(name);
     }
   }
@@ -42,7 +56,7 @@ TEST(Coverage, EveryOpHasACase) {
   std::set<std::string> covered;
   for (const OpCase& op_case : op_cases()) {
     const std::set<std::string> names = ops_of(op_case);
-    EXPECT_FALSE(names.empty()) << op_case.name << " covers no op";
+    EXPECT_FALSE(op_case.differentiable && names.empty()) << op_case.name << " covers no op";
     covered.insert(names.begin(), names.end());
   }
 #ifndef WICK_HAS_CUDA
