@@ -1,6 +1,6 @@
+#include "wick/kernels/copy.h"
 #include "wick/core/apply.h"
 #include "wick/core/ops/elementwise_op.h"
-#include "wick/kernels/copy.h"
 
 namespace wick {
 
