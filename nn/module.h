@@ -28,8 +28,12 @@ class Handle {
   Handle(const Handle<Derived>& other) : module_(other.shared()) {}
 
   template <class... Args>
-  auto operator()(Args&&... args) const {
-    return module_->call(std::forward<Args>(args)...);
+  auto operator()(const Args&... args) const {
+    if constexpr (sizeof...(Args) == 1) {
+      return module_->call(args...);
+    } else {
+      return module_->forward(args...);
+    }
   }
   M* operator->() const { return module_.get(); }
   M& operator*() const { return *module_; }
@@ -64,7 +68,9 @@ class Module {
 
   /// Calls forward, seen by summaries.
   Tensor operator()(const Tensor& x) { return call(x); }
-  Tensor call(const Tensor& x);
+  Tensor call(const Tensor& x) {
+    return traced([&] { return forward(x); });
+  }
 
   /// Trainable tensors of this module and, unless `recurse` is false, of all below it.
   std::vector<Tensor> parameters(bool recurse = true) const;
@@ -98,6 +104,10 @@ class Module {
   void load_state_dict(const std::map<std::string, Tensor>& state, bool strict = true);
 
  protected:
+  /// Runs `compute`, the work of this module on some input, so that summaries see it. A module whose
+  /// forward takes other arguments calls it there.
+  Tensor traced(const std::function<Tensor()>& compute);
+
   /// Registers a trainable tensor under `name` and returns it. An undefined one (no bias) is kept
   /// out of parameters().
   Tensor add_parameter(const std::string& name, const Tensor& value);

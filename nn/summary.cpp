@@ -39,8 +39,8 @@ std::string row(const std::string& a, const std::string& b, const std::string& c
 
 }  // namespace
 
-Tensor Module::call(const Tensor& x) {
-  if (recorder == nullptr) return forward(x);
+Tensor Module::traced(const std::function<Tensor()>& compute) {
+  if (recorder == nullptr) return compute();
   const size_t place = recorder->layers.size();
   recorder->layers.emplace_back();
   LayerSummary layer;
@@ -49,7 +49,7 @@ Tensor Module::call(const Tensor& x) {
   layer.depth = recorder->depth++;
   for (const Tensor& parameter : parameters(false)) layer.parameters += parameter.numel();
   const FlopCounter counter;
-  const Tensor y = forward(x);
+  const Tensor y = compute();
   layer.flops = counter.flops();
   layer.output_shape = y.shape();
   layer.output_bytes = y.numel() * size_of(y.dtype());

@@ -1,0 +1,88 @@
+#include "wick/nn/init.h"
+
+#include <cmath>
+
+#include "wick/core/autograd.h"
+
+namespace wick::nn::init {
+
+Fans fans(const Tensor& weight) {
+  WICK_CHECK(weight.rank() >= 2, "init: fans need a weight of 2 axes or more: got shape ",
+             weight.shape());
+  int64_t receptive = 1;
+  for (int i = 2; i < weight.rank(); ++i) receptive *= weight.shape()[i];
+  return {weight.shape()[1] * receptive, weight.shape()[0] * receptive};
+}
+
+void uniform_(const Tensor& tensor, double low, double high) {
+  const NoGrad no_grad;
+  tensor.uniform_(low, high);
+}
+
+void normal_(const Tensor& tensor, double mean, double stddev) {
+  const NoGrad no_grad;
+  tensor.normal_(mean, stddev);
+}
+
+void constant_(const Tensor& tensor, double value) {
+  const NoGrad no_grad;
+  tensor.fill_(value);
+}
+
+void trunc_normal_(const Tensor& tensor, double mean, double stddev, double low, double high) {
+  WICK_CHECK(low < high && stddev > 0 && low < mean + 8 * stddev && high > mean - 8 * stddev,
+             "trunc_normal_: got mean ", mean, ", stddev ", stddev, " in [", low, ", ", high, "]");
+  const NoGrad no_grad;
+  const int64_t n = tensor.numel();
+  Tensor values = empty({n}, kFloat32);
+  Tensor draws = empty({n}, kFloat32);
+  float* out = values.data<float>();
+  for (int64_t filled = 0; filled < n;) {
+    draws.normal_(mean, stddev);
+    const float* in = draws.data<float>();
+    for (int64_t i = 0; i < n && filled < n; ++i) {
+      const double v = static_cast<double>(in[i]);
+      if (v >= low && v <= high) out[filled++] = in[i];
+    }
+  }
+  tensor.copy_(values.reshape(tensor.shape()).to(tensor.device()));
+}
+
+namespace {
+double kaiming_gain(const Tensor& weight, double slope, FanMode mode) {
+  const Fans f = fans(weight);
+  const auto fan = static_cast<double>(mode == FanMode::kFanIn ? f.in : f.out);
+  return std::sqrt(2 / (1 + slope * slope)) / std::sqrt(fan);
+}
+double xavier_stddev(const Tensor& weight, double gain) {
+  const Fans f = fans(weight);
+  return gain * std::sqrt(2.0 / static_cast<double>(f.in + f.out));
+}
+}  // namespace
+
+void kaiming_uniform_(const Tensor& weight, double negative_slope, FanMode mode) {
+  const double bound = std::sqrt(3.0) * kaiming_gain(weight, negative_slope, mode);
+  uniform_(weight, -bound, bound);
+}
+
+void kaiming_normal_(const Tensor& weight, double negative_slope, FanMode mode) {
+  normal_(weight, 0, kaiming_gain(weight, negative_slope, mode));
+}
+
+void xavier_uniform_(const Tensor& weight, double gain) {
+  const double bound = std::sqrt(3.0) * xavier_stddev(weight, gain);
+  uniform_(weight, -bound, bound);
+}
+
+void xavier_normal_(const Tensor& weight, double gain) {
+  normal_(weight, 0, xavier_stddev(weight, gain));
+}
+
+void linear_default_(const Tensor& weight, const Tensor& bias) {
+  if (weight.numel() == 0) return;
+  const double bound = 1 / std::sqrt(static_cast<double>(fans(weight).in));
+  uniform_(weight, -bound, bound);
+  if (bias.defined()) uniform_(bias, -bound, bound);
+}
+
+}  // namespace wick::nn::init

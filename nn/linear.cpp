@@ -1,0 +1,44 @@
+#include "wick/nn/linear.h"
+
+#include "wick/core/ops/index.h"
+#include "wick/core/ops/matmul.h"
+#include "wick/core/random.h"
+#include "wick/nn/init.h"
+
+namespace wick::nn {
+
+Linear::Linear(int64_t in_features, int64_t out_features, const LinearOptions& options) {
+  WICK_CHECK(in_features >= 1 && out_features >= 1, "Linear: features must be 1 or more: got ",
+             in_features, " and ", out_features);
+  weight = add_parameter("weight", empty({out_features, in_features}));
+  bias = add_parameter("bias", options.bias ? empty({out_features}) : Tensor());
+  init::linear_default_(weight, bias);
+}
+
+Tensor Linear::forward(const Tensor& x) { return linear(x, weight, bias); }
+
+std::string Linear::description() const {
+  return concat("Linear(", weight.size(1), ", ", weight.size(0),
+                bias.defined() ? ")" : ", bias=false)");
+}
+
+Embedding::Embedding(int64_t num_embeddings, int64_t embedding_dim) {
+  WICK_CHECK(num_embeddings >= 1 && embedding_dim >= 1,
+             "Embedding: sizes must be 1 or more: got ", num_embeddings, " and ", embedding_dim);
+  weight = add_parameter("weight", empty({num_embeddings, embedding_dim}));
+  init::normal_(weight);
+}
+
+Tensor Embedding::forward(const Tensor& indices) { return embedding(weight, indices); }
+
+std::string Embedding::description() const {
+  return concat("Embedding(", weight.size(0), ", ", weight.size(1), ")");
+}
+
+Dropout::Dropout(double p) : p_(p) {
+  WICK_CHECK(p >= 0 && p <= 1, "Dropout: p: got ", p, ", expected a value in [0, 1]");
+}
+
+Tensor Dropout::forward(const Tensor& x) { return dropout(x, p_, is_training()); }
+
+}  // namespace wick::nn

@@ -1,0 +1,61 @@
+#pragma once
+
+#include "wick/nn/module.h"
+
+namespace wick::nn {
+
+struct LinearOptions {
+  bool bias = true;
+};
+
+/// y = x W^T + b for x [..., in_features]; y is [..., out_features].
+class Linear : public Module {
+ public:
+  Linear(int64_t in_features, int64_t out_features, const LinearOptions& options = {});
+  Tensor forward(const Tensor& x) override;
+  std::string description() const override;
+
+  Tensor weight;  // [out_features, in_features]
+  Tensor bias;    // [out_features], or undefined
+};
+
+/// Rows of a table: indices [...] (int64) give [..., embedding_dim].
+class Embedding : public Module {
+ public:
+  Embedding(int64_t num_embeddings, int64_t embedding_dim);
+  Tensor forward(const Tensor& indices) override;
+  std::string description() const override;
+
+  Tensor weight;  // [num_embeddings, embedding_dim]
+};
+
+/// Joins axes `start_axis` to `end_axis` into one.
+class Flatten : public Module {
+ public:
+  explicit Flatten(int64_t start_axis = 1, int64_t end_axis = -1)
+      : start_axis_(start_axis), end_axis_(end_axis) {}
+  Tensor forward(const Tensor& x) override { return x.flatten(start_axis_, end_axis_); }
+
+ private:
+  int64_t start_axis_, end_axis_;
+};
+
+/// Passes its input on.
+class Identity : public Module {
+ public:
+  Tensor forward(const Tensor& x) override { return x; }
+};
+
+/// In training, zeroes each element with probability p and scales the others by 1 / (1 - p)
+/// (Srivastava et al. 2014).
+class Dropout : public Module {
+ public:
+  explicit Dropout(double p = 0.5);
+  Tensor forward(const Tensor& x) override;
+  std::string description() const override { return concat("Dropout(p=", p_, ")"); }
+
+ private:
+  double p_;
+};
+
+}  // namespace wick::nn

@@ -1,0 +1,96 @@
+#include "wick/nn/norm.h"
+
+#include "wick/core/autograd.h"
+#include "wick/core/ops/norm.h"
+
+namespace wick::nn {
+
+BatchNorm::BatchNorm(const char* name, int min_rank, int max_rank, int64_t num_features,
+                     const BatchNormOptions& options)
+    : name_(name),
+      min_rank_(min_rank),
+      max_rank_(max_rank),
+      num_features_(num_features),
+      options_(options) {
+  WICK_CHECK(num_features >= 1, name, ": features must be 1 or more: got ", num_features);
+  weight = add_parameter("weight", options.affine ? ones({num_features}) : Tensor());
+  bias = add_parameter("bias", options.affine ? zeros({num_features}) : Tensor());
+  const bool track = options.track_running_stats;
+  running_mean = add_buffer("running_mean", track ? zeros({num_features}) : Tensor());
+  running_var = add_buffer("running_var", track ? ones({num_features}) : Tensor());
+  num_batches_tracked = add_buffer("num_batches_tracked", track ? zeros({}, kInt64) : Tensor());
+}
+
+bool BatchNorm::prepare(const Tensor& x) {
+  WICK_CHECK(x.rank() >= min_rank_ && x.rank() <= max_rank_, name_,
+             ": wrong number of axes: got shape ", x.shape(), ", expected ", min_rank_,
+             min_rank_ == max_rank_ ? "" : concat(" or ", max_rank_));
+  if (is_training() && num_batches_tracked.defined()) {
+    const NoGrad no_grad;
+    num_batches_tracked.add_(1);
+  }
+  return is_training() || !running_mean.defined();
+}
+
+Tensor BatchNorm::forward(const Tensor& x) {
+  const bool training = prepare(x);
+  return batch_norm(x, weight, bias, running_mean, running_var, training, options_.momentum,
+                    options_.eps);
+}
+
+Tensor BatchNorm::forward_relu(const Tensor& x) {
+  return traced([&] {
+    const bool training = prepare(x);
+    return batch_norm_relu(x, weight, bias, running_mean, running_var, training, options_.momentum,
+                           options_.eps);
+  });
+}
+
+Tensor BatchNorm::forward_add_relu(const Tensor& x, const Tensor& residual) {
+  return traced([&] {
+    const bool training = prepare(x);
+    return batch_norm_add_relu(x, residual, weight, bias, running_mean, running_var, training,
+                               options_.momentum, options_.eps);
+  });
+}
+
+std::string BatchNorm::description() const { return concat(name_, "(", num_features_, ")"); }
+
+LayerNorm::LayerNorm(const Shape& normalized_shape, double eps)
+    : normalized_shape_(normalized_shape), eps_(eps) {
+  weight = add_parameter("weight", ones(normalized_shape));
+  bias = add_parameter("bias", zeros(normalized_shape));
+}
+
+Tensor LayerNorm::forward(const Tensor& x) {
+  return layer_norm(x, normalized_shape_, weight, bias, eps_);
+}
+
+std::string LayerNorm::description() const { return concat("LayerNorm(", normalized_shape_, ")"); }
+
+RMSNorm::RMSNorm(const Shape& normalized_shape, double eps)
+    : normalized_shape_(normalized_shape), eps_(eps) {
+  weight = add_parameter("weight", ones(normalized_shape));
+}
+
+Tensor RMSNorm::forward(const Tensor& x) { return rms_norm(x, normalized_shape_, weight, eps_); }
+
+std::string RMSNorm::description() const { return concat("RMSNorm(", normalized_shape_, ")"); }
+
+GroupNorm::GroupNorm(int64_t num_groups, int64_t num_channels, double eps)
+    : num_groups_(num_groups), eps_(eps) {
+  WICK_CHECK(num_groups >= 1 && num_channels % num_groups == 0,
+             "GroupNorm: groups must divide the channels: got ", num_groups, " for ", num_channels);
+  weight = add_parameter("weight", ones({num_channels}));
+  bias = add_parameter("bias", zeros({num_channels}));
+}
+
+Tensor GroupNorm::forward(const Tensor& x) {
+  return group_norm(x, num_groups_, weight, bias, eps_);
+}
+
+std::string GroupNorm::description() const {
+  return concat("GroupNorm(", num_groups_, ", ", weight.numel(), ")");
+}
+
+}  // namespace wick::nn

@@ -1,0 +1,99 @@
+#pragma once
+
+#include "wick/nn/module.h"
+
+namespace wick::nn {
+
+struct BatchNormOptions {
+  double eps = 1e-5;
+  double momentum = 0.1;
+  bool affine = true;
+  bool track_running_stats = true;
+};
+
+/// Batch normalisation (Ioffe & Szegedy 2015, arXiv 1502.03167) over every axis but the second. In
+/// training it uses the batch's statistics and updates the running ones:
+/// running = (1 - momentum) * running + momentum * batch (unbiased variance).
+class BatchNorm : public Module {
+ public:
+  Tensor forward(const Tensor& x) override;
+  /// relu(forward(x)) in one pass.
+  Tensor forward_relu(const Tensor& x);
+  /// relu(forward(x) + residual) in one pass.
+  Tensor forward_add_relu(const Tensor& x, const Tensor& residual);
+  std::string description() const override;
+
+  Tensor weight, bias;                // [num_features], or undefined
+  Tensor running_mean, running_var;   // [num_features], or undefined
+  Tensor num_batches_tracked;         // int64, rank 0
+
+ protected:
+  BatchNorm(const char* name, int min_rank, int max_rank, int64_t num_features,
+            const BatchNormOptions& options);
+
+ private:
+  bool prepare(const Tensor& x);
+
+  const char* name_;
+  int min_rank_, max_rank_;
+  int64_t num_features_;
+  BatchNormOptions options_;
+};
+
+/// For x [N, C] or [N, C, L].
+class BatchNorm1d final : public BatchNorm {
+ public:
+  explicit BatchNorm1d(int64_t num_features, const BatchNormOptions& options = {})
+      : BatchNorm("BatchNorm1d", 2, 3, num_features, options) {}
+};
+
+/// For x [N, C, H, W].
+class BatchNorm2d final : public BatchNorm {
+ public:
+  explicit BatchNorm2d(int64_t num_features, const BatchNormOptions& options = {})
+      : BatchNorm("BatchNorm2d", 4, 4, num_features, options) {}
+};
+
+/// Normalises over the last axes, `normalized_shape` (Ba et al. 2016, arXiv 1607.06450).
+class LayerNorm : public Module {
+ public:
+  explicit LayerNorm(const Shape& normalized_shape, double eps = 1e-5);
+  Tensor forward(const Tensor& x) override;
+  std::string description() const override;
+
+  Tensor weight, bias;
+
+ private:
+  Shape normalized_shape_;
+  double eps_;
+};
+
+/// x / sqrt(mean(x^2) + eps) * weight over the last axes (Zhang & Sennrich 2019, arXiv 1910.07467).
+class RMSNorm : public Module {
+ public:
+  explicit RMSNorm(const Shape& normalized_shape, double eps = 1e-6);
+  Tensor forward(const Tensor& x) override;
+  std::string description() const override;
+
+  Tensor weight;
+
+ private:
+  Shape normalized_shape_;
+  double eps_;
+};
+
+/// Normalises groups of channels of x [N, C, ...] (Wu & He 2018, arXiv 1803.08494).
+class GroupNorm : public Module {
+ public:
+  GroupNorm(int64_t num_groups, int64_t num_channels, double eps = 1e-5);
+  Tensor forward(const Tensor& x) override;
+  std::string description() const override;
+
+  Tensor weight, bias;
+
+ private:
+  int64_t num_groups_;
+  double eps_;
+};
+
+}  // namespace wick::nn
