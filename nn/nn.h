@@ -1,0 +1,11 @@
+#pragma once
+
+#include "wick/nn/activation.h"
+#include "wick/nn/attention.h"
+#include "wick/nn/conv.h"
+#include "wick/nn/init.h"
+#include "wick/nn/linear.h"
+#include "wick/nn/losses.h"
+#include "wick/nn/models/registry.h"
+#include "wick/nn/module.h"
+#include "wick/nn/norm.h"
