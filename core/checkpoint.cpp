@@ -1,0 +1,134 @@
+#include "wick/core/checkpoint.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "wick/core/base/check.h"
+#include "wick/core/file.h"
+
+namespace wick {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kManifest = "manifest.json";
+constexpr const char* kPrefix = "step-";
+constexpr uint64_t kMaxManifestBytes = 1 << 20;
+
+uint32_t crc_of_file(const std::string& path, uint64_t* bytes) {
+  const InputFile file(path);
+  *bytes = file.size();
+  std::vector<unsigned char> buffer(1 << 20);
+  uLong crc = crc32(0, nullptr, 0);
+  for (uint64_t at = 0; at < file.size();) {
+    const size_t piece = static_cast<size_t>(std::min<uint64_t>(buffer.size(), file.size() - at));
+    file.read_at(at, buffer.data(), piece);
+    crc = crc32(crc, buffer.data(), static_cast<uInt>(piece));
+    at += piece;
+  }
+  return static_cast<uint32_t>(crc);
+}
+
+// Folders "step-N" by falling N.
+std::vector<std::pair<int64_t, std::string>> list_checkpoints(const std::string& folder) {
+  std::vector<std::pair<int64_t, std::string>> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    long long step = 0;
+    char rest = 0;
+    if (std::sscanf(name.c_str(), "step-%lld%c", &step, &rest) != 1) continue;
+    found.emplace_back(step, entry.path().string());
+  }
+  std::sort(found.rbegin(), found.rend());
+  return found;
+}
+
+Checkpoint load(const std::string& folder) {
+  using nlohmann::json;
+  const std::string manifest_path = folder + "/" + kManifest;
+  const json manifest =
+      json::parse(read_file(manifest_path, kMaxManifestBytes), nullptr, /*allow_exceptions=*/false);
+  WICK_CHECK(manifest.is_object() && manifest.contains("step") &&
+                 manifest["step"].is_number_integer() && manifest.contains("files") &&
+                 manifest["files"].is_object(),
+             "checkpoint: ", manifest_path, " is damaged");
+  Checkpoint checkpoint;
+  checkpoint.step = manifest["step"].get<int64_t>();
+  for (const auto& [part, entry] : manifest["files"].items()) {
+    WICK_CHECK(entry.is_object() && entry.contains("bytes") && entry["bytes"].is_number_unsigned() &&
+                   entry.contains("crc32") && entry["crc32"].is_number_unsigned() &&
+                   part.find('/') == std::string::npos,
+               "checkpoint: ", manifest_path, " is damaged");
+    const std::string path = folder + "/" + part + ".safetensors";
+    uint64_t bytes = 0;
+    const uint32_t crc = crc_of_file(path, &bytes);
+    WICK_CHECK(bytes == entry["bytes"].get<uint64_t>(), "checkpoint: ", path,
+               ": wrong size: got ", bytes, ", expected ", entry["bytes"].get<uint64_t>());
+    WICK_CHECK(crc == entry["crc32"].get<uint64_t>(), "checkpoint: ", path,
+               ": the content has changed since it was written");
+    checkpoint.parts[part] = load_safetensors(path);
+  }
+  return checkpoint;
+}
+
+}  // namespace
+
+CheckpointStore::CheckpointStore(std::string folder, int keep)
+    : folder_(std::move(folder)), keep_(keep) {
+  WICK_CHECK(keep >= 1, "checkpoint: keep: got ", keep, ", expected 1 or more");
+}
+
+std::string CheckpointStore::save(const Checkpoint& checkpoint) const {
+  const std::string target = folder_ + "/" + kPrefix + std::to_string(checkpoint.step);
+  const std::string temporary = folder_ + "/.writing";
+  const auto make = [&] {
+    fs::remove_all(temporary);
+    fs::create_directories(temporary);
+    nlohmann::json manifest = {{"version", 1}, {"step", checkpoint.step}};
+    for (const auto& [part, tensors] : checkpoint.parts) {
+      const std::string path = temporary + "/" + part + ".safetensors";
+      save_safetensors(path, tensors);
+      uint64_t bytes = 0;
+      const uint32_t crc = crc_of_file(path, &bytes);
+      manifest["files"][part] = {{"bytes", bytes}, {"crc32", crc}};
+    }
+    write_file(temporary + "/" + kManifest, manifest.dump(2) + "\n");
+    fs::remove_all(target);
+    fs::rename(temporary, target);
+    sync_folder(folder_);
+  };
+  try {
+    make();
+  } catch (const std::exception& error) {
+    std::error_code ignored;
+    fs::remove_all(temporary, ignored);
+    detail::fail("checkpoint: could not be written, the earlier ones are untouched: ",
+                 error.what());
+  }
+  const auto all = list_checkpoints(folder_);
+  for (size_t i = static_cast<size_t>(keep_); i < all.size(); ++i) {
+    std::error_code ignored;  // a leftover does no harm
+    fs::remove_all(all[i].second, ignored);
+  }
+  return target;
+}
+
+std::optional<Checkpoint> CheckpointStore::load_newest(std::string* rejected) const {
+  for (const auto& [step, path] : list_checkpoints(folder_)) {
+    try {
+      return load(path);
+    } catch (const Error& error) {
+      if (rejected != nullptr) *rejected += concat(path, " was not used: ", error.what(), "\n");
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace wick

@@ -1,0 +1,230 @@
+#include "wick/tools/wick/config.h"
+
+#include <functional>
+#include <tuple>
+
+#include "wick/core/base/check.h"
+#include "wick/core/base/device.h"
+#include "wick/core/file.h"
+#include "wick/nn/models/registry.h"
+#include "wick/tools/wick/suggest.h"
+
+namespace wick::tool {
+
+namespace {
+
+using nlohmann::json;
+constexpr uint64_t kMaxConfigBytes = 1 << 20;
+
+template <class T>
+struct ConfigField {
+  const char* key;
+  T TrainConfig::*member;
+  const char* help;
+};
+template <class T>
+constexpr ConfigField<T> config_field(const char* key, T TrainConfig::*member, const char* help) {
+  return {key, member, help};
+}
+
+constexpr auto kFields = std::tuple{
+    config_field("model", &TrainConfig::model,
+                 "mlp, lenet, resnet20, resnet18, resnet34, resnet50 or vit"),
+    config_field("data", &TrainConfig::data,
+                 "shapes10, mnist, fashion-mnist, cifar10, cifar100 or imagefolder"),
+    config_field("data_dir", &TrainConfig::data_dir,
+                 "folder that holds the data's files, or its parent"),
+    config_field("device", &TrainConfig::device, "auto, cpu, cuda or cuda:N"),
+    config_field("epochs", &TrainConfig::epochs, "passes over the training data"),
+    config_field("max_steps", &TrainConfig::max_steps,
+                 "end after this many steps of the whole run, then evaluate"),
+    config_field("log_every", &TrainConfig::log_every, "steps between lines of metrics.jsonl"),
+    config_field("batch_size", &TrainConfig::batch_size, "images per step"),
+    config_field("optimizer", &TrainConfig::optimizer, "adamw, adam or sgd"),
+    config_field("lr", &TrainConfig::lr, "peak learning rate"),
+    config_field("schedule", &TrainConfig::schedule, "onecycle, cosine or constant"),
+    config_field("weight_decay", &TrainConfig::weight_decay, "weight decay"),
+    config_field("label_smoothing", &TrainConfig::label_smoothing,
+                 "share of the target spread over all classes"),
+    config_field("image_size", &TrainConfig::image_size, "pixels of a crop of imagefolder"),
+    config_field("workers", &TrainConfig::workers,
+                 "threads that load data (0: none beside the main one)"),
+    config_field("threads", &TrainConfig::threads, "threads that compute"),
+    config_field("seed", &TrainConfig::seed, "what all random numbers follow from"),
+    config_field("run_dir", &TrainConfig::run_dir, "folder for all that the run writes"),
+    config_field("resume", &TrainConfig::resume, "go on from the run folder's newest checkpoint"),
+    config_field("benchmark", &TrainConfig::benchmark,
+                 "measure which convolution algorithms are fastest"),
+};
+
+template <class Visit>
+void for_each_config_field(const Visit& visit) {
+  std::apply([&](const auto&... f) { (visit(f), ...); }, kFields);
+}
+
+std::string flag_name(std::string key) {
+  for (char& c : key) c = c == '_' ? '-' : c;
+  return "--" + key;
+}
+
+std::string variable_name(const std::string& key) {
+  std::string name = "WICK_";
+  for (const char c : key) name += static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
+  return name;
+}
+
+void read_value(const json& value, std::string& out) { out = value.get<std::string>(); }
+void read_value(const json& value, bool& out) { out = value.get<bool>(); }
+void read_value(const json& value, double& out) {
+  if (!value.is_number()) throw UsageError("expected a number");
+  out = value.get<double>();
+}
+void read_value(const json& value, int64_t& out) {
+  if (!value.is_number_integer()) throw UsageError("expected a whole number");
+  out = value.get<int64_t>();
+}
+template <class T>
+void read_value(const json& value, std::optional<T>& out) {
+  if (value.is_null()) {
+    out.reset();
+  } else {
+    T inner{};
+    read_value(value, inner);
+    out = inner;
+  }
+}
+
+template <class T>
+nlohmann::ordered_json write_value(const T& value) {
+  return value;
+}
+template <class T>
+nlohmann::ordered_json write_value(const std::optional<T>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+}
+
+// Sets each member named by a key of the file, unless `is_set(key)`.
+void read_config(const std::string& path, TrainConfig& config,
+                 const std::function<bool(const char*)>& is_set) {
+  std::string text;
+  try {
+    text = read_file(path, kMaxConfigBytes);
+  } catch (const Error& error) {
+    throw UsageError(concat("config: ", error.what()));
+  }
+  const json values = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!values.is_object()) {
+    throw UsageError(concat("config: ", path, ": not a JSON object"));
+  }
+  std::vector<std::string> keys;
+  for_each_config_field([&](const auto& f) { keys.emplace_back(f.key); });
+  for (const auto& [key, value] : values.items()) {
+    if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
+      throw UsageError(
+          concat("config: ", path, ": unknown key \"", key, "\".", suggestion(key, keys)));
+    }
+  }
+  for_each_config_field([&](const auto& f) {
+    const auto found = values.find(f.key);
+    if (found == values.end() || is_set(f.key)) return;
+    try {
+      read_value(*found, config.*f.member);
+    } catch (const std::exception&) {
+      throw UsageError(concat("config: ", path, ": \"", f.key, "\" has a value of the wrong kind: ",
+                              found->dump()));
+    }
+  });
+}
+
+void check_one_of(const char* key, const std::string& value,
+                  const std::vector<std::string>& allowed) {
+  if (std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return;
+  std::string list;
+  for (const std::string& name : allowed) list += (list.empty() ? "" : ", ") + name;
+  throw UsageError(concat(flag_name(key), ": unknown value: got \"", value, "\", expected one of ",
+                          list, ".", suggestion(value, allowed)));
+}
+
+template <class T>
+void check_range(const char* key, const T& value, double low, double high) {
+  const double v = static_cast<double>(value);
+  if (v >= low && v <= high) return;
+  throw UsageError(
+      concat(flag_name(key), ": out of range: got ", value, ", expected ", low, " to ", high));
+}
+template <class T>
+void check_range(const char* key, const std::optional<T>& value, double low, double high) {
+  if (value) check_range(key, *value, low, high);
+}
+
+}  // namespace
+
+void add_config_flags(CLI::App& app, TrainConfig& config) {
+  for_each_config_field([&](const auto& f) {
+    auto& member = config.*f.member;
+    CLI::Option* option = nullptr;
+    if constexpr (std::is_same_v<std::decay_t<decltype(member)>, bool>) {
+      option = app.add_flag(flag_name(f.key), member, f.help);
+    } else {
+      option = app.add_option(flag_name(f.key), member, f.help);
+      if constexpr (!requires { member.has_value(); }) option->capture_default_str();
+    }
+    option->envname(variable_name(f.key));
+  });
+}
+
+void apply_config_file(const CLI::App& app, const std::string& path, TrainConfig& config) {
+  read_config(path, config,
+              [&](const char* key) { return app.get_option(flag_name(key))->count() > 0; });
+}
+
+TrainConfig config_from_json(const std::string& path) {
+  TrainConfig config;
+  read_config(path, config, [](const char*) { return false; });
+  return config;
+}
+
+nlohmann::ordered_json to_json(const TrainConfig& config) {
+  nlohmann::ordered_json values;
+  for_each_config_field([&](const auto& f) { values[f.key] = write_value(config.*f.member); });
+  return values;
+}
+
+void check_config(const TrainConfig& config) {
+  std::vector<std::string> names;
+  for (const nn::ModelEntry& entry : nn::models()) names.push_back(entry.name);
+  check_one_of("model", config.model, names);
+  check_one_of("data", config.data,
+               {"shapes10", "mnist", "fashion-mnist", "cifar10", "cifar100", "imagefolder"});
+  check_one_of("optimizer", config.optimizer, {"adamw", "adam", "sgd"});
+  check_one_of("schedule", config.schedule, {"onecycle", "cosine", "constant"});
+  if (config.device != "auto") {
+    try {
+      parse_device(config.device);
+    } catch (const Error&) {
+      throw UsageError(concat("--device: got \"", config.device,
+                              "\", expected auto, cpu, cuda or cuda:N"));
+    }
+  }
+  constexpr double kMost = 1e15;
+  check_range("epochs", config.epochs, 1, 1e9);
+  check_range("max_steps", config.max_steps, 1, kMost);
+  check_range("log_every", config.log_every, 1, kMost);
+  check_range("batch_size", config.batch_size, 1, 1e6);
+  check_range("lr", config.lr, 0, 1e6);
+  check_range("weight_decay", config.weight_decay, 0, 1e6);
+  check_range("label_smoothing", config.label_smoothing, 0, 1);
+  check_range("image_size", config.image_size, 8, 4096);
+  check_range("workers", config.workers, 0, 256);
+  check_range("threads", config.threads, 1, 1024);
+  check_range("seed", config.seed, 0, 9e18);
+  if (config.resume && config.run_dir.empty()) {
+    throw UsageError("--resume: needs --run-dir, the folder of the run to go on with");
+  }
+  if (config.data != "shapes10" && config.data_dir.empty()) {
+    throw UsageError(concat("--data ", config.data,
+                            ": needs --data-dir, the folder that holds its files"));
+  }
+}
+
+}  // namespace wick::tool

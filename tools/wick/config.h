@@ -1,0 +1,55 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+namespace wick::tool {
+
+/// A mistake in how the program was called: exit code 2.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// What `wick train` can be told. Every member is a flag (--batch-size), a key of the configuration
+/// file ("batch_size") and an environment variable (WICK_BATCH_SIZE); a flag outweighs a variable,
+/// a variable the file. An unset optional is chosen to suit the model.
+struct TrainConfig {
+  std::string model = "resnet20";
+  std::string data = "shapes10";
+  std::string data_dir;
+  std::string device = "auto";
+  std::optional<int64_t> epochs;
+  std::optional<int64_t> max_steps;
+  int64_t log_every = 1;
+  std::optional<int64_t> batch_size;
+  std::string optimizer = "adamw";
+  std::optional<double> lr;
+  std::string schedule = "onecycle";
+  std::optional<double> weight_decay;
+  double label_smoothing = 0;
+  int64_t image_size = 224;
+  int64_t workers = 1;
+  std::optional<int64_t> threads;
+  int64_t seed = 0;
+  std::string run_dir;
+  bool resume = false;
+  bool benchmark = false;
+};
+
+/// Gives `app` a flag for every member of `config`. Call apply_config_file after parsing.
+void add_config_flags(CLI::App& app, TrainConfig& config);
+
+/// Sets the members that neither a flag nor the environment has set from a JSON file. An unknown
+/// key or a value of the wrong kind is a UsageError.
+void apply_config_file(const CLI::App& app, const std::string& path, TrainConfig& config);
+
+/// Checks values that need no data to be judged: names, ranges. Throws UsageError.
+void check_config(const TrainConfig& config);
+
+nlohmann::ordered_json to_json(const TrainConfig& config);
+TrainConfig config_from_json(const std::string& path);
+
+}  // namespace wick::tool
