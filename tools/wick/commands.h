@@ -1,0 +1,17 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace wick::tool {
+
+/// What a subcommand does once its flags are read; the result is the program's exit code.
+using Command = std::function<int()>;
+
+// Each adds its subcommand and sets `command` if that is the one called.
+
+void add_train(CLI::App& app, Command& command);
+void add_eval(CLI::App& app, Command& command);
+void add_doctor(CLI::App& app, Command& command);
+
+}  // namespace wick::tool

@@ -1,0 +1,69 @@
+// The command-line program: one subcommand per file.
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "wick/core/base/check.h"
+#include "wick/tools/wick/commands.h"
+#include "wick/tools/wick/config.h"
+#include "wick/tools/wick/suggest.h"
+
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kUsage = 2;
+
+// What to say of words that no flag or subcommand takes.
+std::string unknown_words(const CLI::App& app, const std::string& first) {
+  std::vector<std::string> known;
+  const CLI::App* called = &app;
+  for (const CLI::App* sub : app.get_subcommands()) called = sub;
+  for (const CLI::Option* option : called->get_options()) {
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  }
+  for (const CLI::App* sub : called->get_subcommands({})) known.push_back(sub->get_name());
+  const std::string word = first.substr(0, first.find('='));
+  return "unknown " + std::string(word.starts_with("-") ? "flag " : "word ") + word + "." +
+         wick::tool::suggestion(word, known) + " See wick " +
+         (called == &app ? "" : called->get_name() + " ") + "--help";
+}
+
+int fail(int code, const std::string& message) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "wick: %s\n", message.c_str());
+  return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Trains neural networks, and tells what each optimization is worth.", "wick");
+  app.require_subcommand(0, 1);
+  wick::tool::Command command;
+  wick::tool::add_train(app, command);
+  wick::tool::add_eval(app, command);
+  wick::tool::add_doctor(app, command);
+  try {
+    app.allow_extras();
+    for (CLI::App* sub : app.get_subcommands({})) sub->allow_extras();
+    app.parse(argc, argv);
+    std::vector<std::string> extras = app.remaining(true);
+    if (!extras.empty()) return fail(kUsage, unknown_words(app, extras.front()));
+    if (!command) {
+      std::printf("%s", app.help().c_str());
+      return argc == 1 ? 0 : kUsage;
+    }
+    return command();
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    return fail(kUsage, error.what());
+  } catch (const wick::tool::UsageError& error) {
+    return fail(kUsage, error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(kFailed, "out of memory");
+  } catch (const std::exception& error) {
+    return fail(kFailed, error.what());
+  }
+}
