@@ -5,3 +5,6 @@ if(bench_sources)
   wick_program(bench_micro ${bench_sources})
   target_link_libraries(bench_micro PRIVATE benchmark::benchmark benchmark::benchmark_main)
 endif()
+
+# What bench/peers/compare.py runs beside PyTorch.
+wick_program(wick_peer ${PROJECT_SOURCE_DIR}/bench/peers/wick_peer.cpp)

@@ -1,0 +1,114 @@
+"""The workloads of compare.py in PyTorch, eager, images channels-last. Speaks the protocol of
+wick_peer.cpp: WORKLOAD THREADS as arguments, then one line per command on standard input:
+`run N` answers with the seconds of N iterations, `memory` with the growth of the peak resident set
+since before the workload was set up, after three iterations."""
+
+import sys
+import time
+
+
+def peak_kilobytes():
+    with open("/proc/self/status") as status:
+        for line in status:
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1])
+    raise RuntimeError("no VmHWM")
+
+
+def training_step(torch, model, x, target, optimizer):
+    loss_function = torch.nn.CrossEntropyLoss()
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        loss = loss_function(model(x), target)
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
+def resnet18_step(torch, batch, size):
+    import torchvision
+
+    model = torchvision.models.resnet18(num_classes=10 if size <= 64 else 1000)
+    if size <= 64:
+        model.conv1 = torch.nn.Conv2d(3, 64, 3, padding=1, bias=False)
+        model.maxpool = torch.nn.Identity()
+    model = model.to(memory_format=torch.channels_last)
+    x = torch.randn(batch, 3, size, size).contiguous(memory_format=torch.channels_last)
+    target = torch.randint(0, 10, (batch,))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=5e-4)
+    return training_step(torch, model, x, target, optimizer)
+
+
+def mlp_step(torch):
+    from torch import nn
+
+    model = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(),
+                          nn.Linear(512, 10))
+    x, target = torch.randn(64, 784), torch.randint(0, 10, (64,))
+    return training_step(torch, model, x, target, torch.optim.AdamW(model.parameters(), lr=1e-3))
+
+
+def row_op(torch, name):
+    x = torch.randn(8192, 4096)
+    target = torch.randint(0, 4096, (8192,))
+    weight, bias = torch.ones(4096), torch.zeros(4096)
+    functional = torch.nn.functional
+    op = {
+        "softmax": lambda t: functional.softmax(t, 1),
+        "layer_norm": lambda t: functional.layer_norm(t, (4096,), weight, bias),
+        "gelu": functional.gelu,
+        "cross_entropy": lambda t: functional.cross_entropy(t, target),
+    }[name.removesuffix("_backward")]
+    if not name.endswith("_backward"):
+        return lambda: op(x)
+    x.requires_grad_()
+    gradient = torch.ones_like(op(x))
+
+    def both():
+        x.grad = None
+        op(x).backward(gradient)
+
+    return both
+
+
+def make(torch, workload):
+    if workload == "resnet18_32_b128":
+        return resnet18_step(torch, 128, 32)
+    if workload == "resnet18_224_b16":
+        return resnet18_step(torch, 16, 224)
+    if workload == "mlp_b64":
+        return mlp_step(torch)
+    return row_op(torch, workload)
+
+
+def main():
+    workload, threads = sys.argv[1], int(sys.argv[2])
+    import torch
+
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    if workload.startswith("resnet18"):
+        import torchvision  # its own memory is no part of the workload
+
+        assert torchvision
+    before = peak_kilobytes()
+    with torch.enable_grad() if "_b" in workload else torch.no_grad():
+        iterate = make(torch, workload)
+        print("ready", torch.__version__, flush=True)
+        for line in sys.stdin:
+            command = line.split()
+            if command[0] == "run":
+                start = time.perf_counter()
+                for _ in range(int(command[1])):
+                    iterate()
+                print(time.perf_counter() - start, flush=True)
+            else:
+                for _ in range(3):
+                    iterate()
+                print((peak_kilobytes() - before) * 1024, flush=True)
+
+
+if __name__ == "__main__":
+    main()
