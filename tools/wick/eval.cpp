@@ -1,0 +1,61 @@
+#include <fmt/core.h>
+
+#include "wick/core/base/parallel.h"
+#include "wick/core/serialize.h"
+#include "wick/tools/wick/commands.h"
+#include "wick/tools/wick/trainer.h"
+
+namespace wick::tool {
+
+namespace {
+
+struct EvalFlags {
+  std::string run_dir;
+  std::string weights;
+  std::string data_dir;
+  std::string device = "auto";
+  bool json = false;
+};
+
+int eval(const EvalFlags& flags) {
+  const RunFolder folder = RunFolder::open(flags.run_dir);
+  TrainConfig config = resolve(config_from_json(folder.config_file()));
+  if (!flags.data_dir.empty()) config.data_dir = flags.data_dir;
+  set_num_threads(static_cast<int>(*config.threads));
+  const Device device = choose_device(flags.device);
+  const TensorMap weights =
+      load_safetensors(flags.weights.empty() ? folder.weights_file() : flags.weights);
+  const TrainingData data = make_data(config, /*test_only=*/true);
+  const auto model = nn::find_model(config.model)
+                         .make(data.image, static_cast<int64_t>(data.class_names.size()));
+  model->load_state_dict(weights);
+  model->to(device);
+  const Evaluation result = evaluate(*model, data.test, *config.batch_size,
+                                     static_cast<int>(config.workers), device);
+  if (flags.json) {
+    nlohmann::ordered_json line;
+    line["test_loss"] = result.loss;
+    line["test_accuracy"] = result.accuracy;
+    fmt::print("{}\n", line.dump());
+  } else {
+    fmt::print("{} on {}: test loss {:.4f}, test accuracy {:.2f} % of {} images\n", config.model,
+               config.data, result.loss, 100 * result.accuracy, data.test->size());
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_eval(CLI::App& app, Command& command) {
+  CLI::App* sub = app.add_subcommand("eval", "Evaluates a run's weights on its test images");
+  auto flags = std::make_shared<EvalFlags>();
+  sub->add_option("--run-dir", flags->run_dir, "folder of the run")->required();
+  sub->add_option("--weights", flags->weights,
+                  "other weights of the same model (safetensors)");
+  sub->add_option("--data-dir", flags->data_dir, "where the data's files are now");
+  sub->add_option("--device", flags->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
+  sub->add_flag("--json", flags->json, "print one JSON object");
+  sub->callback([flags, &command] { command = [flags] { return eval(*flags); }; });
+}
+
+}  // namespace wick::tool

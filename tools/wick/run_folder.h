@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "wick/tools/wick/config.h"
+
+namespace wick::tool {
+
+/// The folder in which a run keeps everything: config.json, metrics.jsonl (one JSON object a line),
+/// weights.safetensors, checkpoints/.
+class RunFolder {
+ public:
+  /// Makes the folder of a new run; empty means runs/DATE-TIME. Error if it already holds a run, or
+  /// cannot be written.
+  static RunFolder create(const std::string& path);
+  /// The folder of a run that is there already.
+  static RunFolder open(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  std::string config_file() const { return path_ + "/config.json"; }
+  std::string metrics_file() const { return path_ + "/metrics.jsonl"; }
+  std::string weights_file() const { return path_ + "/weights.safetensors"; }
+  std::string conv_plan_file() const { return path_ + "/conv_plan.json"; }
+  std::string checkpoints() const { return path_ + "/checkpoints"; }
+
+  void write_config(const TrainConfig& config) const;
+  /// Appends a line to metrics.jsonl.
+  void log(const nlohmann::ordered_json& values);
+  /// Drops the lines of metrics.jsonl that tell of steps after `step`, and a torn last line.
+  void drop_metrics_after(int64_t step);
+
+ private:
+  explicit RunFolder(std::string path) : path_(std::move(path)) {}
+
+  std::string path_;
+  std::ofstream metrics_;
+};
+
+}  // namespace wick::tool

@@ -1,0 +1,127 @@
+#include <fmt/core.h>
+
+#include <filesystem>
+
+#include "wick/core/base/parallel.h"
+#include "wick/core/conv_plan.h"
+#include "wick/tools/wick/commands.h"
+#include "wick/tools/wick/config.h"
+#include "wick/tools/wick/hardware.h"
+#include "wick/tools/wick/trainer.h"
+
+namespace wick::tool {
+
+namespace {
+
+constexpr int kInterruptedExit = 130;
+
+struct TrainFlags {
+  TrainConfig config;
+  std::string config_file;
+  bool print_config = false;
+  bool json = false;
+};
+
+// What a resumed run must have in common with the run it goes on with.
+void check_same_run(const TrainConfig& now, const TrainConfig& before) {
+  const auto a = to_json(now), b = to_json(before);
+  for (const char* key : {"model", "data", "batch_size", "optimizer", "schedule", "seed", "lr",
+                          "weight_decay", "label_smoothing", "image_size"}) {
+    if (a[key] == b[key]) continue;
+    throw UsageError(fmt::format("--resume: {} cannot change: got {}, the run has {}", key,
+                                 a[key].dump(), b[key].dump()));
+  }
+}
+
+void print_header(const TrainConfig& config, Trainer& trainer) {
+  std::string why_cpu;
+  const Device device = choose_device(config.device, &why_cpu);
+  const Hardware hardware = find_hardware();
+  fmt::print("hardware  {}\n", one_line(hardware));
+  fmt::print("device    {}{}\n", to_string(device),
+             why_cpu.empty() ? "" : fmt::format(" ({})", why_cpu));
+  fmt::print("data      {}: {} images of {}x{}x{} to train on, {} to test with, {} classes\n",
+             config.data, trainer.data().train->size(), trainer.data().image.height,
+             trainer.data().image.width, trainer.data().image.channels,
+             trainer.data().test->size(), trainer.data().class_names.size());
+  const nn::ImageShape& image = trainer.data().image;
+  const Tensor sample = zeros({1, image.channels, image.height, image.width}, kFloat32, device);
+  fmt::print("model     {}\n\n{}\n", config.model, nn::summary(trainer.model(), sample));
+  fmt::print("{} epochs of {} steps of {} images, {}, {} schedule, peak rate {}, {} threads\n\n",
+             *config.epochs, trainer.steps_per_epoch(), *config.batch_size, config.optimizer,
+             config.schedule, *config.lr, *config.threads);
+}
+
+int train(const TrainConfig& config, bool json) {
+  RunFolder folder =
+      config.resume ? RunFolder::open(config.run_dir) : RunFolder::create(config.run_dir);
+  if (!config.resume) folder.write_config(config);
+  set_num_threads(static_cast<int>(*config.threads));
+  const std::string plan = folder.conv_plan_file();
+  if (std::filesystem::exists(plan)) load_conv_plan(plan);
+  set_benchmark(config.benchmark);
+
+  const std::string path = folder.path();
+  Trainer trainer(config, std::move(folder), json);
+  if (config.resume) trainer.resume();
+  if (!json) {
+    print_header(config, trainer);
+    if (config.resume) {
+      fmt::print("going on after step {} of {}\n", trainer.step(), trainer.total_steps());
+    }
+  }
+  stop_on_signals();
+  const Outcome outcome = trainer.run();
+  if (config.benchmark) save_conv_plan(plan);
+  if (outcome == Outcome::kInterrupted) {
+    if (!json) {
+      fmt::print("stopped after step {}; go on with: wick train --run-dir {} --resume\n",
+                 trainer.step(), path);
+    }
+    return kInterruptedExit;
+  }
+  if (!json) {
+    fmt::print("\nmetrics      {}\nweights      {}\ncheckpoints  {}\n",
+               trainer.folder().metrics_file(), trainer.folder().weights_file(),
+               trainer.folder().checkpoints());
+    fmt::print("evaluate it again with: wick eval --run-dir {}\n", path);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, Command& command) {
+  CLI::App* sub = app.add_subcommand(
+      "train", "Trains a model on images; without flags, a ResNet-20 on shapes drawn on the spot");
+  auto flags = std::make_shared<TrainFlags>();
+  add_config_flags(*sub, flags->config);
+  sub->add_option("--config", flags->config_file, "JSON file with values of the flags above");
+  sub->add_flag("--print-config", flags->print_config,
+                "print the configuration in force and end");
+  sub->add_flag("--json", flags->json, "print JSON lines instead of text");
+  sub->footer("Every flag is also a key of the file (batch_size) and a variable (WICK_BATCH_SIZE).\n"
+              "Example: wick train --model lenet --data mnist --data-dir data --epochs 5");
+  sub->callback([sub, flags, &command] {
+    command = [sub, flags] {
+      TrainConfig& config = flags->config;
+      if (!flags->config_file.empty()) apply_config_file(*sub, flags->config_file, config);
+      if (config.resume && !config.run_dir.empty()) {
+        const RunFolder folder = RunFolder::open(config.run_dir);
+        apply_config_file(*sub, folder.config_file(), config);
+        config.resume = true;
+        check_config(config);
+        check_same_run(resolve(config), config_from_json(folder.config_file()));
+      }
+      check_config(config);
+      const TrainConfig resolved = resolve(config);
+      if (flags->print_config) {
+        fmt::print("{}\n", to_json(resolved).dump(2));
+        return 0;
+      }
+      return train(resolved, flags->json);
+    };
+  });
+}
+
+}  // namespace wick::tool

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "wick/core/checkpoint.h"
+#include "wick/data/loader.h"
+#include "wick/tools/wick/progress.h"
+#include "wick/tools/wick/run_folder.h"
+#include "wick/tools/wick/setup.h"
+
+namespace wick::tool {
+
+/// Loss and share of right answers over a data set.
+struct Evaluation {
+  double loss = 0;
+  double accuracy = 0;  // 0 to 1
+};
+
+/// Runs `model` in evaluation mode over all of `dataset`.
+Evaluation evaluate(nn::Module& model, const std::shared_ptr<const data::Dataset>& dataset,
+                    int64_t batch_size, int workers, Device device);
+
+/// How a run ended.
+enum class Outcome { kComplete, kInterrupted };
+
+/// One training run: its model, optimizer, schedule and position, and the steps that move them on.
+class Trainer {
+ public:
+  /// `config` is resolved. Output goes to standard output unless `json`, when every line is a JSON
+  /// object there too.
+  Trainer(const TrainConfig& config, RunFolder folder, bool json);
+
+  /// Goes on from the folder's newest good checkpoint, if there is one.
+  void resume();
+  /// Trains to the end, or until a signal asks to stop; leaves a checkpoint either way.
+  Outcome run();
+
+  nn::Module& model() { return *model_; }
+  const TrainingData& data() const { return data_; }
+  const RunFolder& folder() const { return folder_; }
+  int64_t steps_per_epoch() const { return loader_.size(); }
+  /// Steps of the whole run.
+  int64_t total_steps() const { return total_steps_; }
+  int64_t step() const { return step_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void train_epoch(bool& interrupted);
+  double train_step(const data::Batch& batch, int64_t* correct);
+  void evaluate_and_log(int64_t epoch);
+  void save_checkpoint();
+  void report(const data::Batch& batch, double loss, int64_t correct);
+  void print_json(const nlohmann::ordered_json& values) const;
+
+  TrainConfig config_;
+  RunFolder folder_;
+  bool json_;
+  Device device_;
+  TrainingData data_;
+  std::shared_ptr<nn::Module> model_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  data::DataLoader loader_;
+  int64_t total_steps_;
+  std::unique_ptr<optim::Schedule> schedule_;
+  CheckpointStore store_;
+  Progress progress_;
+
+  int64_t step_ = 0;
+  // Of the epoch under way in this process:
+  Clock::time_point epoch_start_;
+  double epoch_wait_ = 0;
+  int64_t epoch_images_ = 0, epoch_correct_ = 0;
+  std::optional<Evaluation> last_;
+};
+
+/// Makes SIGINT and SIGTERM end training after the step under way.
+void stop_on_signals();
+
+}  // namespace wick::tool
