@@ -23,7 +23,7 @@ class RunFolder {
   std::string config_file() const { return path_ + "/config.json"; }
   std::string metrics_file() const { return path_ + "/metrics.jsonl"; }
   std::string weights_file() const { return path_ + "/weights.safetensors"; }
-  std::string conv_plan_file() const { return path_ + "/conv_plan.json"; }
+  std::string conv_plan_file() const { return path_ + "/conv_plans.txt"; }
   std::string checkpoints() const { return path_ + "/checkpoints"; }
 
   void write_config(const TrainConfig& config) const;

@@ -58,7 +58,7 @@ int train(const TrainConfig& config, bool json) {
   if (!config.resume) folder.write_config(config);
   set_num_threads(static_cast<int>(*config.threads));
   const std::string plan = folder.conv_plan_file();
-  if (std::filesystem::exists(plan)) load_conv_plan(plan);
+  if (std::filesystem::exists(plan)) conv_plans_load(plan);
   set_benchmark(config.benchmark);
 
   const std::string path = folder.path();
@@ -72,7 +72,7 @@ int train(const TrainConfig& config, bool json) {
   }
   stop_on_signals();
   const Outcome outcome = trainer.run();
-  if (config.benchmark) save_conv_plan(plan);
+  if (config.benchmark) conv_plans_save(plan);
   if (outcome == Outcome::kInterrupted) {
     if (!json) {
       fmt::print("stopped after step {}; go on with: wick train --run-dir {} --resume\n",
