@@ -11,7 +11,6 @@
 #include "wick/core/base/parallel.h"
 #include "wick/core/memory/stats.h"
 #include "wick/core/ops/compare.h"
-#include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/loss.h"
 #include "wick/core/random.h"
 
