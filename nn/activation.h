@@ -1,5 +1,6 @@
 #pragma once
 
+#include "wick/core/ops/activation.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/softmax.h"
 #include "wick/nn/module.h"
