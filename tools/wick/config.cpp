@@ -6,6 +6,7 @@
 #include "wick/core/base/check.h"
 #include "wick/core/base/device.h"
 #include "wick/core/file.h"
+#include "wick/data/catalog.h"
 #include "wick/nn/models/registry.h"
 #include "wick/tools/wick/suggest.h"
 
@@ -194,8 +195,7 @@ void check_config(const TrainConfig& config) {
   std::vector<std::string> names;
   for (const nn::ModelEntry& entry : nn::models()) names.push_back(entry.name);
   check_one_of("model", config.model, names);
-  check_one_of("data", config.data,
-               {"shapes10", "mnist", "fashion-mnist", "cifar10", "cifar100", "imagefolder"});
+  check_one_of("data", config.data, data::data_names());
   check_one_of("optimizer", config.optimizer, {"adamw", "adam", "sgd"});
   check_one_of("schedule", config.schedule, {"onecycle", "cosine", "constant"});
   if (config.device != "auto") {

@@ -25,9 +25,8 @@ int eval(const EvalFlags& flags) {
   const Device device = choose_device(flags.device);
   const TensorMap weights =
       load_safetensors(flags.weights.empty() ? folder.weights_file() : flags.weights);
-  const TrainingData data = make_data(config, /*test_only=*/true);
-  const auto model = nn::find_model(config.model)
-                         .make(data.image, static_cast<int64_t>(data.class_names.size()));
+  const data::TrainTest data = data::open_data(config.data, config.data_dir, config.image_size);
+  const auto model = make_model(config, data);
   model->load_state_dict(weights);
   model->to(device);
   const Evaluation result = evaluate(*model, data.test, *config.batch_size,

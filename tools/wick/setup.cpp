@@ -1,75 +1,9 @@
 #include "wick/tools/wick/setup.h"
 
 #include "wick/core/base/parallel.h"
-#include "wick/data/cifar.h"
-#include "wick/data/idx.h"
-#include "wick/data/image_folder.h"
-#include "wick/data/shapes10.h"
+#include "wick/nn/models/registry.h"
 
 namespace wick::tool {
-
-namespace {
-
-using data::ImageSet;
-using data::Split;
-
-ImageSet read_images(const TrainConfig& config, Split split) {
-  if (config.data == "mnist") return data::read_mnist(config.data_dir, split);
-  if (config.data == "fashion-mnist") return data::read_fashion_mnist(config.data_dir, split);
-  if (config.data == "cifar10") return data::read_cifar10(config.data_dir, split);
-  if (config.data == "cifar100") return data::read_cifar100(config.data_dir, split);
-  return data::shapes10(split);
-}
-
-// What is done to training images of sets held in memory. Digits and clothes are centred already.
-data::Transforms augmentation(const TrainConfig& config, const ImageSet& images) {
-  const bool colour = images.channels == 3;
-  if (!colour) return {};
-  data::Transforms transforms{std::make_shared<data::RandomCrop>(
-      data::ImageSize{images.height, images.width}, images.height / 8)};
-  if (config.data != "shapes10") {
-    transforms.push_back(std::make_shared<data::RandomHorizontalFlip>());
-  }
-  return transforms;
-}
-
-TrainingData make_image_folder(const TrainConfig& config, bool test_only) {
-  using namespace data;
-  const ImageSize size{config.image_size, config.image_size};
-  TrainingData made;
-  made.image = {3, size.height, size.width};
-  const Transforms center{std::make_shared<Resize>(config.image_size * 8 / 7),
-                          std::make_shared<CenterCrop>(size)};
-  auto test = std::make_shared<ImageDataset>(list_image_folder(config.data_dir, Split::kTest),
-                                             center, normalize_photographs());
-  made.class_names = test->class_names();
-  made.test = test;
-  if (test_only) return made;
-  const Transforms random{std::make_shared<RandomResizedCrop>(size),
-                          std::make_shared<RandomHorizontalFlip>()};
-  made.train = std::make_shared<ImageDataset>(list_image_folder(config.data_dir, Split::kTrain),
-                                              random, normalize_photographs());
-  return made;
-}
-
-}  // namespace
-
-TrainingData make_data(const TrainConfig& config, bool test_only) {
-  if (config.data == "imagefolder") return make_image_folder(config, test_only);
-  // The training images are read in any case: both sets are normalised by their statistics.
-  const auto train = std::make_shared<ImageSet>(read_images(config, Split::kTrain));
-  const auto test = std::make_shared<ImageSet>(read_images(config, Split::kTest));
-  const data::Normalize normalize = data::normalize_by(*train);
-  TrainingData made;
-  made.image = {train->channels, train->height, train->width};
-  made.class_names = train->class_names;
-  made.test = std::make_shared<data::ImageDataset>(test, data::Transforms{}, normalize);
-  if (!test_only) {
-    made.train =
-        std::make_shared<data::ImageDataset>(train, augmentation(config, *train), normalize);
-  }
-  return made;
-}
 
 TrainConfig resolve(TrainConfig config) {
   const nn::ModelEntry& entry = nn::find_model(config.model);
@@ -93,6 +27,11 @@ Device choose_device(const std::string& name, std::string* why) {
   }
   if (why != nullptr) *why = "this build has no GPU support (WICK_GPU=off)";
   return kCpu;
+}
+
+std::shared_ptr<nn::Module> make_model(const TrainConfig& config, const data::TrainTest& data) {
+  const Shape& image = data.image_shape();
+  return nn::find_model(config.model).make({image[0], image[1], image[2]}, data.num_classes());
 }
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const TrainConfig& config,

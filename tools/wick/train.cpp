@@ -40,12 +40,11 @@ void print_header(const TrainConfig& config, Trainer& trainer) {
   fmt::print("hardware  {}\n", one_line(hardware));
   fmt::print("device    {}{}\n", to_string(device),
              why_cpu.empty() ? "" : fmt::format(" ({})", why_cpu));
+  const Shape& image = trainer.data().image_shape();
   fmt::print("data      {}: {} images of {}x{}x{} to train on, {} to test with, {} classes\n",
-             config.data, trainer.data().train->size(), trainer.data().image.height,
-             trainer.data().image.width, trainer.data().image.channels,
-             trainer.data().test->size(), trainer.data().class_names.size());
-  const nn::ImageShape& image = trainer.data().image;
-  const Tensor sample = zeros({1, image.channels, image.height, image.width}, kFloat32, device);
+             config.data, trainer.data().train->size(), image[1], image[2], image[0],
+             trainer.data().test->size(), trainer.data().num_classes());
+  const Tensor sample = zeros({1, image[0], image[1], image[2]}, kFloat32, device);
   fmt::print("model     {}\n\n{}\n", config.model, nn::summary(trainer.model(), sample));
   fmt::print("{} epochs of {} steps of {} images, {}, {} schedule, peak rate {}, {} threads\n\n",
              *config.epochs, trainer.steps_per_epoch(), *config.batch_size, config.optimizer,

@@ -24,7 +24,7 @@ int64_t count_correct(const Tensor& logits, const Tensor& target) {
   return eq(logits.detach().argmax(1), target).sum().item<int64_t>();
 }
 
-data::DataLoader make_loader(const TrainConfig& config, const TrainingData& data) {
+data::DataLoader make_loader(const TrainConfig& config, const data::TrainTest& data) {
   const int64_t batch_size = *config.batch_size;
   return data::DataLoader(data.train,
                           {.batch_size = batch_size,
@@ -39,12 +39,11 @@ int64_t steps_of_run(const TrainConfig& config, int64_t steps_per_epoch) {
   return config.max_steps ? std::min(all, *config.max_steps) : all;
 }
 
-std::shared_ptr<nn::Module> make_model(const TrainConfig& config, const TrainingData& data,
-                                       Device device) {
+std::shared_ptr<nn::Module> seeded_model(const TrainConfig& config, const data::TrainTest& data,
+                                         Device device) {
   // The model's initial weights and everything drawn later follow from the seed.
   manual_seed(static_cast<uint64_t>(config.seed));
-  auto model = nn::find_model(config.model)
-                   .make(data.image, static_cast<int64_t>(data.class_names.size()));
+  auto model = make_model(config, data);
   model->to(device);
   return model;
 }
@@ -83,8 +82,8 @@ Trainer::Trainer(const TrainConfig& config, RunFolder folder, bool json)
       folder_(std::move(folder)),
       json_(json),
       device_(choose_device(config.device)),
-      data_(make_data(config)),
-      model_(make_model(config, data_, device_)),
+      data_(data::open_data(config.data, config.data_dir, config.image_size)),
+      model_(seeded_model(config, data_, device_)),
       optimizer_(make_optimizer(config, *model_)),
       loader_(make_loader(config, data_)),
       total_steps_(steps_of_run(config, loader_.size())),

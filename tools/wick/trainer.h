@@ -6,6 +6,7 @@
 #include <string>
 
 #include "wick/core/checkpoint.h"
+#include "wick/data/catalog.h"
 #include "wick/data/loader.h"
 #include "wick/tools/wick/progress.h"
 #include "wick/tools/wick/run_folder.h"
@@ -39,7 +40,7 @@ class Trainer {
   Outcome run();
 
   nn::Module& model() { return *model_; }
-  const TrainingData& data() const { return data_; }
+  const data::TrainTest& data() const { return data_; }
   const RunFolder& folder() const { return folder_; }
   int64_t steps_per_epoch() const { return loader_.size(); }
   /// Steps of the whole run.
@@ -60,7 +61,7 @@ class Trainer {
   RunFolder folder_;
   bool json_;
   Device device_;
-  TrainingData data_;
+  data::TrainTest data_;
   std::shared_ptr<nn::Module> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   data::DataLoader loader_;
