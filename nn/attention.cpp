@@ -2,6 +2,7 @@
 
 #include "wick/core/ops/attention.h"
 #include "wick/core/ops/activation.h"
+#include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/matmul.h"
 #include "wick/nn/init.h"
 

@@ -2,7 +2,7 @@
 
 #include "wick/core/ops/index.h"
 #include "wick/core/ops/matmul.h"
-#include "wick/core/random.h"
+#include "wick/core/ops/random.h"
 #include "wick/nn/init.h"
 
 namespace wick::nn {

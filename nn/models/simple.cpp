@@ -1,6 +1,7 @@
 #include "wick/nn/models/simple.h"
 
 #include "wick/core/ops/activation.h"
+#include "wick/core/ops/elementwise.h"
 #include "wick/nn/init.h"
 
 namespace wick::nn {
