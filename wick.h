@@ -1,0 +1,7 @@
+#pragma once
+
+// All of Wick.
+#include "wick/core/core.h"
+#include "wick/data/data.h"
+#include "wick/nn/nn.h"
+#include "wick/optim/optim.h"
