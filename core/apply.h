@@ -33,9 +33,9 @@ struct AutocastPolicy {
 struct OpInfo {
   const char* name;
   AutocastPolicy autocast = {};
-  bool view = false;         // the output shares the memory of input 0
-  uint32_t mutates = 0;      // bit i: input i is changed in place
-  bool broadcasts = false;   // gradients are summed back to the shapes of the inputs
+  bool view = false;           // the output shares the memory of input 0
+  uint32_t mutates = 0;        // bit i: input i is changed in place
+  bool broadcasts = false;     // gradients are summed back to the shapes of the inputs
   bool differentiable = true;  // false: results never require gradients, there is no backward
 };
 

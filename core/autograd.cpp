@@ -79,8 +79,8 @@ Gradients AccumulateGrad::backward(Gradients grads) {
   } else {
     // The gradient is taken over if nobody else holds it, in the leaf's own layout, so that
     // optimizers can walk both as flat arrays.
-    const bool exclusive = incoming.impl()->use_count() == 1 &&
-                           incoming.impl()->storage->use_count() == 1;
+    const bool exclusive =
+        incoming.impl()->use_count() == 1 && incoming.impl()->storage->use_count() == 1;
     if (grad_enabled() || (exclusive && incoming.strides() == strides_)) {
       grad = std::move(incoming);
     } else {
@@ -130,8 +130,8 @@ Tensor Tensor::grad() const {
 void Tensor::set_grad(const Tensor& grad) const {
   AccumulateGrad* leaf = accumulator(*this);
   WICK_CHECK(leaf != nullptr, "set_grad: needs a leaf that requires a gradient");
-  WICK_CHECK(!grad.defined() || grad.shape() == shape(), "set_grad: got shape ",
-             grad.shape(), ", expected ", shape());
+  WICK_CHECK(!grad.defined() || grad.shape() == shape(), "set_grad: got shape ", grad.shape(),
+             ", expected ", shape());
   leaf->grad = grad;
 }
 

@@ -62,15 +62,15 @@ Checkpoint load(const std::string& folder) {
   Checkpoint checkpoint;
   checkpoint.step = manifest["step"].get<int64_t>();
   for (const auto& [part, entry] : manifest["files"].items()) {
-    WICK_CHECK(entry.is_object() && entry.contains("bytes") && entry["bytes"].is_number_unsigned() &&
-                   entry.contains("crc32") && entry["crc32"].is_number_unsigned() &&
-                   part.find('/') == std::string::npos,
+    WICK_CHECK(entry.is_object() && entry.contains("bytes") &&
+                   entry["bytes"].is_number_unsigned() && entry.contains("crc32") &&
+                   entry["crc32"].is_number_unsigned() && part.find('/') == std::string::npos,
                "checkpoint: ", manifest_path, " is damaged");
     const std::string path = folder + "/" + part + ".safetensors";
     uint64_t bytes = 0;
     const uint32_t crc = crc_of_file(path, &bytes);
-    WICK_CHECK(bytes == entry["bytes"].get<uint64_t>(), "checkpoint: ", path,
-               ": wrong size: got ", bytes, ", expected ", entry["bytes"].get<uint64_t>());
+    WICK_CHECK(bytes == entry["bytes"].get<uint64_t>(), "checkpoint: ", path, ": wrong size: got ",
+               bytes, ", expected ", entry["bytes"].get<uint64_t>());
     WICK_CHECK(crc == entry["crc32"].get<uint64_t>(), "checkpoint: ", path,
                ": the content has changed since it was written");
     checkpoint.parts[part] = load_safetensors(path);

@@ -16,16 +16,16 @@ struct Checkpoint {
   std::map<std::string, TensorMap> parts;
 };
 
-/// Keeps checkpoints under `folder`, one sub-folder each, named by step. A checkpoint is there whole
-/// or not at all: it is written to a temporary folder with the size and CRC-32 of every file,
+/// Keeps checkpoints under `folder`, one sub-folder each, named by step. A checkpoint is there
+/// whole or not at all: it is written to a temporary folder with the size and CRC-32 of every file,
 /// synced, and renamed.
 class CheckpointStore {
  public:
   /// `keep` (1 or more): how many of the newest stay when a new one is written.
   explicit CheckpointStore(std::string folder, int keep = 2);
 
-  /// Writes `checkpoint` and removes those that are not to be kept. Returns its folder. Throws Error
-  /// (a full disk, say) and leaves the older ones as they were.
+  /// Writes `checkpoint` and removes those that are not to be kept. Returns its folder. Throws
+  /// Error (a full disk, say) and leaves the older ones as they were.
   std::string save(const Checkpoint& checkpoint) const;
 
   /// The newest checkpoint whose files are all as they were written; none if there is none. Each

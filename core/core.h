@@ -6,6 +6,8 @@
 // safetensors_header.h.
 #include "wick/core/apply.h"
 #include "wick/core/autograd.h"
+#include "wick/core/base/threads.h"
+#include "wick/core/checkpoint.h"
 #include "wick/core/conv_plan.h"
 #include "wick/core/fields.h"
 #include "wick/core/index.h"

@@ -98,8 +98,8 @@ Tensor Tensor::to(Device target, bool non_blocking) const {
 Tensor empty(const Shape& shape, Dtype dtype, Device device, MemoryFormat format) {
   const int64_t n = checked_numel("empty", shape, dtype);
   const bool channels_last = format == MemoryFormat::kChannelsLast;
-  WICK_CHECK(!channels_last || shape.rank() == 4,
-             "empty: channels-last needs 4 axes: got shape ", shape);
+  WICK_CHECK(!channels_last || shape.rank() == 4, "empty: channels-last needs 4 axes: got shape ",
+             shape);
   const Strides strides = channels_last ? channels_last_strides(shape) : contiguous_strides(shape);
   return allocate(shape, strides, dtype, device, n);
 }

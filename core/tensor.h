@@ -250,8 +250,7 @@ Tensor tensor(std::initializer_list<T> values, std::optional<Shape> shape = {},
   return tensor(std::span<const T>(values.begin(), values.size()), shape, device);
 }
 template <class T>
-Tensor tensor(const std::vector<T>& values, std::optional<Shape> shape = {},
-              Device device = kCpu) {
+Tensor tensor(const std::vector<T>& values, std::optional<Shape> shape = {}, Device device = kCpu) {
   return tensor(std::span<const T>(values), shape, device);
 }
 

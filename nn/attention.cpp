@@ -1,7 +1,7 @@
 #include "wick/nn/attention.h"
 
-#include "wick/core/ops/attention.h"
 #include "wick/core/ops/activation.h"
+#include "wick/core/ops/attention.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/matmul.h"
 #include "wick/nn/init.h"
@@ -23,9 +23,8 @@ MultiheadAttention::MultiheadAttention(int64_t embed_dim, int64_t num_heads, dou
 Tensor MultiheadAttention::forward(const Tensor& query, const Tensor& key, const Tensor& value,
                                    const Tensor& attn_mask, bool is_causal) {
   for (const Tensor* x : {&query, &key, &value}) {
-    WICK_CHECK(x->rank() == 3 && x->size(2) == embed_dim_,
-               "MultiheadAttention: wrong shape: got ", x->shape(), ", expected [N, L, ",
-               embed_dim_, "]");
+    WICK_CHECK(x->rank() == 3 && x->size(2) == embed_dim_, "MultiheadAttention: wrong shape: got ",
+               x->shape(), ", expected [N, L, ", embed_dim_, "]");
   }
   const int64_t head = embed_dim_ / num_heads_;
   const auto split_heads = [&](const Tensor& x) {
@@ -44,7 +43,7 @@ Tensor MultiheadAttention::forward(const Tensor& query, const Tensor& key, const
   }
   const Tensor attended =
       scaled_dot_product_attention(split_heads(q), split_heads(k), split_heads(v), attn_mask,
-                                   is_training() ? dropout_ : 0, is_causal);
+                                   is_causal, {}, is_training() ? dropout_ : 0);
   return out_proj(attended.transpose(1, 2).reshape(query.shape()));
 }
 

@@ -60,8 +60,8 @@ Conv1d::Conv1d(int64_t in_channels, int64_t out_channels, int64_t kernel_size,
                const Conv1dOptions& options)
     : options_(options) {
   check_channels("Conv1d", in_channels, out_channels, options.groups);
-  weight = add_parameter("weight",
-                         empty({out_channels, in_channels / options.groups, kernel_size}));
+  weight =
+      add_parameter("weight", empty({out_channels, in_channels / options.groups, kernel_size}));
   bias = add_parameter("bias", options.bias ? empty({out_channels}) : Tensor());
   init::linear_default_(weight, bias);
 }
@@ -94,9 +94,9 @@ Tensor ConvTranspose2d::forward(const Tensor& x) {
 }
 
 std::string ConvTranspose2d::description() const {
-  return describe("ConvTranspose2d", weight,
-                  pair_text("stride", options_.stride, 1) +
-                      pair_text("padding", options_.padding, 0));
+  return describe(
+      "ConvTranspose2d", weight,
+      pair_text("stride", options_.stride, 1) + pair_text("padding", options_.padding, 0));
 }
 
 Tensor MaxPool2d::forward(const Tensor& x) {

@@ -23,8 +23,8 @@ std::string Linear::description() const {
 }
 
 Embedding::Embedding(int64_t num_embeddings, int64_t embedding_dim) {
-  WICK_CHECK(num_embeddings >= 1 && embedding_dim >= 1,
-             "Embedding: sizes must be 1 or more: got ", num_embeddings, " and ", embedding_dim);
+  WICK_CHECK(num_embeddings >= 1 && embedding_dim >= 1, "Embedding: sizes must be 1 or more: got ",
+             num_embeddings, " and ", embedding_dim);
   weight = add_parameter("weight", empty({num_embeddings, embedding_dim}));
   init::normal_(weight);
 }

@@ -24,8 +24,8 @@ class Handle {
   Handle() = default;
   explicit Handle(std::shared_ptr<M> module) : module_(std::move(module)) {}
   template <class Derived>
-    requires std::is_convertible_v<Derived*, M*>
-  Handle(const Handle<Derived>& other) : module_(other.shared()) {}
+  requires std::is_convertible_v<Derived*, M*> Handle(const Handle<Derived>& other)
+      : module_(other.shared()) {}
 
   template <class... Args>
   auto operator()(const Args&... args) const {
@@ -104,8 +104,8 @@ class Module {
   void load_state_dict(const std::map<std::string, Tensor>& state, bool strict = true);
 
  protected:
-  /// Runs `compute`, the work of this module on some input, so that summaries see it. A module whose
-  /// forward takes other arguments calls it there.
+  /// Runs `compute`, the work of this module on some input, so that summaries see it. A module
+  /// whose forward takes other arguments calls it there.
   Tensor traced(const std::function<Tensor()>& compute);
 
   /// Registers a trainable tensor under `name` and returns it. An undefined one (no bias) is kept
@@ -140,16 +140,14 @@ class Sequential : public Module {
  public:
   Sequential() = default;
   template <class... Modules>
-    requires(sizeof...(Modules) > 0 && (std::is_base_of_v<Module, std::decay_t<Modules>> && ...))
-  explicit Sequential(Modules&&... modules) {
+  requires(sizeof...(Modules) > 0 && (std::is_base_of_v<Module, std::decay_t<Modules>> &&
+                                      ...)) explicit Sequential(Modules&&... modules) {
     (push_back(std::forward<Modules>(modules)), ...);
   }
 
   template <class M>
-    requires std::is_base_of_v<Module, M>
-  void push_back(M module) {
-    add(std::to_string(children().size()), std::move(module));
-  }
+  requires std::is_base_of_v<Module, M>
+  void push_back(M module) { add(std::to_string(children().size()), std::move(module)); }
   template <class M>
   void push_back(const Handle<M>& module) {
     add(std::to_string(children().size()), module);

@@ -34,20 +34,23 @@ bool BatchNorm::prepare(const Tensor& x) {
 
 Tensor BatchNorm::forward(const Tensor& x) {
   const bool training = prepare(x);
-  return batch_norm(x, weight, bias, running_mean, running_var, {training, options_.momentum, options_.eps});
+  return batch_norm(x, weight, bias, running_mean, running_var,
+                    {training, options_.momentum, options_.eps});
 }
 
 Tensor BatchNorm::forward_relu(const Tensor& x) {
   return traced([&] {
     const bool training = prepare(x);
-    return batch_norm_relu(x, weight, bias, running_mean, running_var, {training, options_.momentum, options_.eps});
+    return batch_norm_relu(x, weight, bias, running_mean, running_var,
+                           {training, options_.momentum, options_.eps});
   });
 }
 
 Tensor BatchNorm::forward_add_relu(const Tensor& x, const Tensor& residual) {
   return traced([&] {
     const bool training = prepare(x);
-    return batch_norm_add_relu(x, residual, weight, bias, running_mean, running_var, {training, options_.momentum, options_.eps});
+    return batch_norm_add_relu(x, residual, weight, bias, running_mean, running_var,
+                               {training, options_.momentum, options_.eps});
   });
 }
 

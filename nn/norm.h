@@ -23,9 +23,9 @@ class BatchNorm : public Module {
   Tensor forward_add_relu(const Tensor& x, const Tensor& residual);
   std::string description() const override;
 
-  Tensor weight, bias;                // [num_features], or undefined
-  Tensor running_mean, running_var;   // [num_features], or undefined
-  Tensor num_batches_tracked;         // int64, rank 0
+  Tensor weight, bias;               // [num_features], or undefined
+  Tensor running_mean, running_var;  // [num_features], or undefined
+  Tensor num_batches_tracked;        // int64, rank 0
 
  protected:
   BatchNorm(const char* name, int min_rank, int max_rank, int64_t num_features,

@@ -2,10 +2,11 @@
 """Runs the same workloads in Wick and in PyTorch, taking turns (A B A B) in one run, and prints
 each figure's median and the ratio of every pair: their median and quartiles.
 
-  bench/peers/compare.py [--python PATH] [--workloads A,B] [--threads 2] [--seconds 10] [--json FILE]
+  bench/peers/compare.py [--python PATH] [--workloads A,B] [--threads 2] [--seconds 10]
+                         [--json FILE]
 
-PATH is the interpreter whose torch is the peer (default /usr/bin/python3: Debian's). A ratio above 1
-says Wick is faster, or for memory that it needs less.
+PATH is the interpreter whose torch is the peer (default /usr/bin/python3: Debian's). A ratio above
+1 says Wick is faster, or for memory that it needs less.
 """
 
 import argparse
@@ -132,7 +133,7 @@ def main():
             print(f"{row['workload']:34} {row['ours']:11.1f} {row['peer']:11.1f} "
                   f"{row['ratio']:7.2f}  {low:.2f} to {high:.2f} {row['unit']}", flush=True)
     version = results[0]["versions"]["torch"]
-    print(f"PyTorch {version}, {arguments.threads} threads, {platform.processor() or platform.machine()}")
+    print(f"PyTorch {version}, {arguments.threads} threads, {platform.machine()}")
     if arguments.json:
         with open(arguments.json, "w") as file:
             json.dump({"date": datetime.date.today().isoformat(), "threads": arguments.threads,

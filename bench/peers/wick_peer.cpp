@@ -40,15 +40,13 @@ Iterate resnet18_step(int64_t batch, int64_t size) {
   auto model = std::make_shared<nn::ResNet>(nn::resnet18(options));
   const Tensor x = randn({batch, 3, size, size}).contiguous(MemoryFormat::kChannelsLast);
   auto optimizer = std::make_shared<optim::SGD>(
-      model->parameters(),
-      optim::SGDOptions{.lr = 0.01, .momentum = 0.9, .weight_decay = 5e-4});
+      model->parameters(), optim::SGDOptions{.lr = 0.01, .momentum = 0.9, .weight_decay = 5e-4});
   return training_step(model, x, randint(0, 10, {batch}), optimizer);
 }
 
 Iterate mlp_step() {
-  auto model = std::make_shared<nn::Sequential>(nn::Linear(784, 512), nn::ReLU(),
-                                                nn::Linear(512, 512), nn::ReLU(),
-                                                nn::Linear(512, 10));
+  auto model = std::make_shared<nn::Sequential>(
+      nn::Linear(784, 512), nn::ReLU(), nn::Linear(512, 512), nn::ReLU(), nn::Linear(512, 10));
   auto optimizer =
       std::make_shared<optim::AdamW>(model->parameters(), optim::AdamWOptions{.lr = 1e-3});
   return training_step(model, randn({64, 784}), randint(0, 10, {64}), optimizer);

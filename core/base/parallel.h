@@ -3,13 +3,9 @@
 #include <cstdint>
 
 #include "wick/core/base/macros.h"
+#include "wick/core/base/threads.h"
 
 namespace wick {
-
-/// Threads that CPU kernels called from this thread may use, itself included.
-int num_threads();
-/// Sets it for this thread: 1 or more. Data workers set 1.
-void set_num_threads(int threads);
 
 /// Calls `body(begin, end)` over [0, n) cut into pieces of at least `grain`, one per thread. Use it
 /// where the result does not depend on the cut.

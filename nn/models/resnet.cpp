@@ -107,8 +107,8 @@ ResNet::ResNet(const ResNetOptions& options) : small_input_(options.small_input)
   if (small_input_) {
     conv1_ = add("conv1", conv3x3(options.in_channels, width));
   } else {
-    conv1_ = add("conv1", Conv2d(options.in_channels, width, 7,
-                                 {.stride = 2, .padding = 3, .bias = false}));
+    conv1_ = add("conv1",
+                 Conv2d(options.in_channels, width, 7, {.stride = 2, .padding = 3, .bias = false}));
   }
   bn1_ = add("bn1", BatchNorm2d(width));
   if (!small_input_) maxpool_ = add("maxpool", MaxPool2d(3, {.stride = Pair(2), .padding = 1}));

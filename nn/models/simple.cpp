@@ -51,8 +51,8 @@ Vit::Vit(const ImageShape& image, int64_t classes, const VitOptions& options) : 
              "Vit: patches of ", options.patch, " do not divide images of ", image.height, " by ",
              image.width);
   const int64_t patches = (image.height / options.patch) * (image.width / options.patch);
-  patch_embedding_ = add("patch_embedding", Conv2d(image.channels, dim_, options.patch,
-                                                   {.stride = options.patch}));
+  patch_embedding_ = add("patch_embedding",
+                         Conv2d(image.channels, dim_, options.patch, {.stride = options.patch}));
   position_embedding_ = add_parameter("position_embedding", empty({1, patches, dim_}));
   Sequential encoder;
   for (int64_t i = 0; i < options.depth; ++i) {
@@ -69,8 +69,8 @@ Vit::Vit(const ImageShape& image, int64_t classes, const VitOptions& options) : 
 }
 
 Tensor Vit::forward(const Tensor& x) {
-  Tensor y = patch_embedding_(x);                // [N, dim, H / patch, W / patch]
-  y = y.flatten(2).transpose(1, 2);              // [N, patches, dim]
+  Tensor y = patch_embedding_(x);    // [N, dim, H / patch, W / patch]
+  y = y.flatten(2).transpose(1, 2);  // [N, patches, dim]
   y = encoder_(y + position_embedding_);
   return head_(norm_(y).mean({1}));
 }

@@ -25,8 +25,8 @@ class Mlp : public Module {
   std::vector<Handle<Linear>> layers_;
 };
 
-/// LeNet-5 (LeCun et al. 1998) with ReLU and max pooling: 6 and 16 channels of 5x5, then 120, 84 and
-/// `classes` units. For images of 28x28 (padded by 2) or larger.
+/// LeNet-5 (LeCun et al. 1998) with ReLU and max pooling: 6 and 16 channels of 5x5, then 120, 84
+/// and `classes` units. For images of 28x28 (padded by 2) or larger.
 class LeNet : public Module {
  public:
   explicit LeNet(const ImageShape& image, int64_t classes = 10);

@@ -131,8 +131,8 @@ void read_config(const std::string& path, TrainConfig& config,
     try {
       read_value(*found, config.*f.member);
     } catch (const std::exception&) {
-      throw UsageError(concat("config: ", path, ": \"", f.key, "\" has a value of the wrong kind: ",
-                              found->dump()));
+      throw UsageError(concat("config: ", path, ": \"", f.key,
+                              "\" has a value of the wrong kind: ", found->dump()));
     }
   });
 }
@@ -202,8 +202,8 @@ void check_config(const TrainConfig& config) {
     try {
       parse_device(config.device);
     } catch (const Error&) {
-      throw UsageError(concat("--device: got \"", config.device,
-                              "\", expected auto, cpu, cuda or cuda:N"));
+      throw UsageError(
+          concat("--device: got \"", config.device, "\", expected auto, cpu, cuda or cuda:N"));
     }
   }
   constexpr double kMost = 1e15;
@@ -222,8 +222,8 @@ void check_config(const TrainConfig& config) {
     throw UsageError("--resume: needs --run-dir, the folder of the run to go on with");
   }
   if (config.data != "shapes10" && config.data_dir.empty()) {
-    throw UsageError(concat("--data ", config.data,
-                            ": needs --data-dir, the folder that holds its files"));
+    throw UsageError(
+        concat("--data ", config.data, ": needs --data-dir, the folder that holds its files"));
   }
 }
 

@@ -54,8 +54,7 @@ void show_gpu(const Hardware& hardware) {
 #else
   constexpr bool kBuilt = false;
 #endif
-  line(kBuilt, "build", kBuilt ? "with CUDA" : "without CUDA (WICK_GPU=off)",
-       "runs go to the CPU");
+  line(kBuilt, "build", kBuilt ? "with CUDA" : "without CUDA (WICK_GPU=off)", "runs go to the CPU");
   std::string names;
   for (const std::string& gpu : hardware.gpus) names += (names.empty() ? "" : ", ") + gpu;
   line(!hardware.gpus.empty(), "device", names.empty() ? "none" : names,

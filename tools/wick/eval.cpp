@@ -29,8 +29,8 @@ int eval(const EvalFlags& flags) {
   const auto model = make_model(config, data);
   model->load_state_dict(weights);
   model->to(device);
-  const Evaluation result = evaluate(*model, data.test, *config.batch_size,
-                                     static_cast<int>(config.workers), device);
+  const Evaluation result =
+      evaluate(*model, data.test, *config.batch_size, static_cast<int>(config.workers), device);
   if (flags.json) {
     nlohmann::ordered_json line;
     line["test_loss"] = result.loss;
@@ -49,8 +49,7 @@ void add_eval(CLI::App& app, Command& command) {
   CLI::App* sub = app.add_subcommand("eval", "Evaluates a run's weights on its test images");
   auto flags = std::make_shared<EvalFlags>();
   sub->add_option("--run-dir", flags->run_dir, "folder of the run")->required();
-  sub->add_option("--weights", flags->weights,
-                  "other weights of the same model (safetensors)");
+  sub->add_option("--weights", flags->weights, "other weights of the same model (safetensors)");
   sub->add_option("--data-dir", flags->data_dir, "where the data's files are now");
   sub->add_option("--device", flags->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
   sub->add_flag("--json", flags->json, "print one JSON object");

@@ -9,11 +9,11 @@ namespace wick::tool {
 /// What this machine has that training speed depends on.
 struct Hardware {
   std::string cpu_name;
-  int cores = 0;                   // that this process may use
-  int64_t memory_bytes = 0;        // of the machine, or of this process's control group if less
-  std::vector<std::string> isa;    // of avx2, f16c, fma, avx512, avx512_bf16, amx_bf16
-  std::string nvidia_driver;       // version, or empty
-  std::vector<std::string> gpus;   // names by the driver
+  int cores = 0;                  // that this process may use
+  int64_t memory_bytes = 0;       // of the machine, or of this process's control group if less
+  std::vector<std::string> isa;   // of avx2, f16c, fma, avx512, avx512_bf16, amx_bf16
+  std::string nvidia_driver;      // version, or empty
+  std::vector<std::string> gpus;  // names by the driver
 
   bool has(const std::string& feature) const;
 };

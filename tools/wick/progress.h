@@ -11,11 +11,11 @@ struct StepReport {
   int64_t epoch = 0, epochs = 0;
   int64_t step = 0, steps = 0;  // of this epoch
   double loss = 0;
-  double accuracy = 0;          // running, of this epoch, 0 to 1
+  double accuracy = 0;  // running, of this epoch, 0 to 1
   double images_per_second = 0;
-  double data_wait = 0;         // share of the time spent waiting for data, 0 to 1
-  double seconds_left = 0;      // of the whole run
-  int64_t memory_bytes = 0;     // held by tensors at most
+  double data_wait = 0;      // share of the time spent waiting for data, 0 to 1
+  double seconds_left = 0;   // of the whole run
+  int64_t memory_bytes = 0;  // held by tensors at most
 };
 
 /// Shows how far a run is: on a terminal one line, redrawn at most ten times a second; elsewhere a

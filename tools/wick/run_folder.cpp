@@ -45,8 +45,8 @@ RunFolder RunFolder::create(const std::string& path) {
 
 RunFolder RunFolder::open(const std::string& path) {
   RunFolder folder(path);
-  WICK_CHECK(fs::exists(folder.config_file()), "run folder: ", path,
-             " holds no run: expected ", folder.config_file());
+  WICK_CHECK(fs::exists(folder.config_file()), "run folder: ", path, " holds no run: expected ",
+             folder.config_file());
   return folder;
 }
 

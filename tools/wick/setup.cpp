@@ -20,8 +20,9 @@ Device choose_device(const std::string& name, std::string* why) {
   if (name != "auto") {
     const Device device = parse_device(name);
 #ifndef WICK_HAS_CUDA
-    WICK_CHECK(device.is_cpu(), "--device ", name,
-               ": this build has no GPU support: configure with WICK_GPU=cuda, or use --device cpu");
+    WICK_CHECK(
+        device.is_cpu(), "--device ", name,
+        ": this build has no GPU support: configure with WICK_GPU=cuda, or use --device cpu");
 #endif
     return device;
   }

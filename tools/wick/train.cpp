@@ -96,11 +96,11 @@ void add_train(CLI::App& app, Command& command) {
   auto flags = std::make_shared<TrainFlags>();
   add_config_flags(*sub, flags->config);
   sub->add_option("--config", flags->config_file, "JSON file with values of the flags above");
-  sub->add_flag("--print-config", flags->print_config,
-                "print the configuration in force and end");
+  sub->add_flag("--print-config", flags->print_config, "print the configuration in force and end");
   sub->add_flag("--json", flags->json, "print JSON lines instead of text");
-  sub->footer("Every flag is also a key of the file (batch_size) and a variable (WICK_BATCH_SIZE).\n"
-              "Example: wick train --model lenet --data mnist --data-dir data --epochs 5");
+  sub->footer(
+      "Every flag is also a key of the file (batch_size) and a variable (WICK_BATCH_SIZE).\n"
+      "Example: wick train --model lenet --data mnist --data-dir data --epochs 5");
   sub->callback([sub, flags, &command] {
     command = [sub, flags] {
       TrainConfig& config = flags->config;

@@ -26,12 +26,11 @@ int64_t count_correct(const Tensor& logits, const Tensor& target) {
 
 data::DataLoader make_loader(const TrainConfig& config, const data::TrainTest& data) {
   const int64_t batch_size = *config.batch_size;
-  return data::DataLoader(data.train,
-                          {.batch_size = batch_size,
-                           .shuffle = true,
-                           .num_workers = static_cast<int>(config.workers),
-                           .drop_last = data.train->size() >= batch_size,
-                           .seed = static_cast<uint64_t>(config.seed)});
+  return data::DataLoader(data.train, {.batch_size = batch_size,
+                                       .shuffle = true,
+                                       .num_workers = static_cast<int>(config.workers),
+                                       .drop_last = data.train->size() >= batch_size,
+                                       .seed = static_cast<uint64_t>(config.seed)});
 }
 
 int64_t steps_of_run(const TrainConfig& config, int64_t steps_per_epoch) {
@@ -130,8 +129,7 @@ double Trainer::train_step(const data::Batch& batch, int64_t* correct) {
   const Tensor target = batch[1].to(device_, /*non_blocking=*/true);
   optimizer_->zero_grad();
   const Tensor logits = (*model_)(batch[0].to(device_, /*non_blocking=*/true));
-  const Tensor loss =
-      cross_entropy(logits, target, {.label_smoothing = config_.label_smoothing});
+  const Tensor loss = cross_entropy(logits, target, {.label_smoothing = config_.label_smoothing});
   loss.backward();
   optimizer_->step();
   *correct = count_correct(logits, target);
@@ -164,8 +162,7 @@ void Trainer::report(const data::Batch& batch, double loss, int64_t correct) {
   shown.accuracy = static_cast<double>(epoch_correct_) / static_cast<double>(epoch_images_);
   shown.images_per_second = rate;
   shown.data_wait = wait;
-  shown.seconds_left =
-      static_cast<double>((total_steps_ - step_) * *config_.batch_size) / rate;
+  shown.seconds_left = static_cast<double>((total_steps_ - step_) * *config_.batch_size) / rate;
   shown.memory_bytes = static_cast<int64_t>(max_memory_allocated(device_));
   progress_.show(shown);
 
@@ -237,8 +234,8 @@ Outcome Trainer::run() {
   for (const auto& [name, tensor] : model_->state_dict()) weights[name] = tensor;
   save_safetensors(folder_.weights_file(), weights);
   if (!last_) {
-    last_ = evaluate(*model_, data_.test, *config_.batch_size,
-                     static_cast<int>(config_.workers), device_);
+    last_ = evaluate(*model_, data_.test, *config_.batch_size, static_cast<int>(config_.workers),
+                     device_);
   }
   nlohmann::ordered_json line;
   line["event"] = "end";
