@@ -97,6 +97,12 @@ Input mask(const Shape& shape) {
   return result;
 }
 
+int64_t largest_input(const Sample& sample) {
+  int64_t most = 0;
+  for (const Input& input : sample) most = std::max(most, input.shape.numel());
+  return most;
+}
+
 std::vector<Shape> standard_shapes() {
   return {{}, {1}, {0}, {3, 0}, {31}, {33, 1}, {127}, {5, 41, 5}, {2, 3, 4, 5}, {3, 30001}};
 }

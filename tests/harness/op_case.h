@@ -68,6 +68,10 @@ Input mask(const Shape& shape);
 using Sample = std::vector<Input>;
 using Samples = std::vector<Sample>;
 
+/// Samples with an input of more elements show what threads do, and are not used for gradients.
+inline constexpr int64_t kLargeSample = 20000;
+int64_t largest_input(const Sample& sample);
+
 /// Shapes that every elementwise op must take: empty, rank 0, size 1, odd, more than a vector or a
 /// thread's share.
 std::vector<Shape> standard_shapes();

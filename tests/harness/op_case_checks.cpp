@@ -12,9 +12,6 @@
 namespace wick::testing {
 namespace {
 
-// Larger samples show what threads do; the other checks would take too long on them.
-constexpr int64_t kLarge = 20000;
-
 // One sample of a case in one dtype: its inputs, outputs and gradients.
 class Run {
  public:
@@ -101,18 +98,12 @@ Dtype usual_dtype(const OpCase& op_case) {
   return std::count(all.begin(), all.end(), kFloat32) > 0 ? kFloat32 : all.front();
 }
 
-int64_t largest_input(const Sample& sample) {
-  int64_t most = 0;
-  for (const Input& input : sample) most = std::max(most, input.shape.numel());
-  return most;
-}
-
-// Calls `check(arrays, sample, text)` for samples of up to kLarge elements, or those above.
+// Calls `check(arrays, sample, text)` for samples of up to kLargeSample elements, or those above.
 template <class Check>
 void for_samples(const OpCase& op_case, bool large, const Check& check) {
   for (size_t i = 0; i < op_case.samples.size(); ++i) {
     const Sample& sample = op_case.samples[i];
-    if ((largest_input(sample) > kLarge) != large) continue;
+    if ((largest_input(sample) > kLargeSample) != large) continue;
     std::string text = "sample";
     for (const Input& input : sample) text += concat(" ", input.shape);
     SCOPED_TRACE(text);
@@ -318,7 +309,7 @@ void register_tests(size_t index, const char* file, int line) {
   }
   const bool has_large =
       std::any_of(op_case.samples.begin(), op_case.samples.end(),
-                  [](const Sample& sample) { return largest_input(sample) > kLarge; });
+                  [](const Sample& sample) { return largest_input(sample) > kLargeSample; });
   if (has_large) {
     add("values_large", [](const OpCase& c) { check_values(c, usual_dtype(c), true); });
     if (op_case.same_for_any_threads) add("threads", check_threads);
