@@ -103,6 +103,12 @@ int64_t largest_input(const Sample& sample) {
   return most;
 }
 
+bool has_samples(const OpCase& op_case, bool large) {
+  return std::any_of(op_case.samples.begin(), op_case.samples.end(), [&](const Sample& sample) {
+    return (largest_input(sample) > kLargeSample) == large;
+  });
+}
+
 std::vector<Shape> standard_shapes() {
   return {{}, {1}, {0}, {3, 0}, {31}, {33, 1}, {127}, {5, 41, 5}, {2, 3, 4, 5}, {3, 30001}};
 }

@@ -123,6 +123,9 @@ std::function<Arrays(const Arrays&)> elementwise(double (*function)(double));
 /// `reference` of an op that maps each pair, with broadcasting.
 std::function<Arrays(const Arrays&)> elementwise(double (*function)(double, double));
 
+/// Whether a case has samples above kLargeSample elements, or below.
+bool has_samples(const OpCase& op_case, bool large);
+
 /// The inputs of sample `index` of a case: the same in every run.
 Arrays make_inputs(const OpCase& op_case, size_t index);
 Arrays make_inputs(const std::string& seed, const Sample& sample);

@@ -275,13 +275,11 @@ class OpCaseTest : public ::testing::Test {
 
 }  // namespace
 
-void register_tests(size_t index, const char* file, int line) {
-  const OpCase& op_case = op_cases()[index];
-  const auto add = [&](const std::string& property, const Check& check) {
-    ::testing::RegisterTest(
-        op_case.name.c_str(), property.c_str(), nullptr, nullptr, file, line,
-        [index, check]() -> OpCaseTest* { return new OpCaseTest(index, check); });
-  };
+namespace {
+
+using Add = std::function<void(const std::string& property, const Check& check)>;
+
+void add_small(const OpCase& op_case, const Add& add) {
   const bool independent = op_case.reference || op_case.composed;
   for (const Dtype dtype : op_case.dtypes) {
     const std::string suffix = concat("_", dtype);
@@ -302,19 +300,31 @@ void register_tests(size_t index, const char* file, int line) {
     add("gradgradcheck", [](const OpCase& c) { check_numeric_gradients(c, true); });
   }
   if (op_case.any_layout) {
-    for (const Dtype dtype : {kFloat32, kBFloat16}) {
+    for (const Dtype dtype : {kFloat32, kBFloat16, kInt64}) {
       if (std::count(op_case.dtypes.begin(), op_case.dtypes.end(), dtype) == 0) continue;
       add(concat("layouts_", dtype), [dtype](const OpCase& c) { check_layouts(c, dtype); });
     }
   }
-  const bool has_large =
-      std::any_of(op_case.samples.begin(), op_case.samples.end(),
-                  [](const Sample& sample) { return largest_input(sample) > kLargeSample; });
-  if (has_large) {
-    add("values_large", [](const OpCase& c) { check_values(c, usual_dtype(c), true); });
-    if (op_case.same_for_any_threads) add("threads", check_threads);
-  }
   if (op_case.flops) add("flops", check_flops);
+}
+
+void add_large(const OpCase& op_case, const Add& add) {
+  add("values_large", [](const OpCase& c) { check_values(c, usual_dtype(c), true); });
+  if (op_case.same_for_any_threads) add("threads", check_threads);
+}
+
+}  // namespace
+
+void register_tests(size_t index, const char* file, int line) {
+  const OpCase& op_case = op_cases()[index];
+  const Add add = [&](const std::string& property, const Check& check) {
+    ::testing::RegisterTest(
+        op_case.name.c_str(), property.c_str(), nullptr, nullptr, file, line,
+        [index, check]() -> OpCaseTest* { return new OpCaseTest(index, check); });
+  };
+  // A check without samples would be one that cannot fail.
+  if (has_samples(op_case, false)) add_small(op_case, add);
+  if (has_samples(op_case, true)) add_large(op_case, add);
 }
 
 }  // namespace wick::testing

@@ -58,7 +58,9 @@ TEST(Coverage, EveryOpHasACase) {
   std::set<std::string> covered;
   for (const OpCase& op_case : op_cases()) {
     const std::set<std::string> names = ops_of(op_case);
-    EXPECT_FALSE(op_case.differentiable && names.empty()) << op_case.name << " covers no op";
+    if (op_case.differentiable && has_samples(op_case, false)) {
+      EXPECT_FALSE(names.empty()) << op_case.name << " covers no op";
+    }
     covered.insert(names.begin(), names.end());
   }
 #ifndef WICK_HAS_CUDA
