@@ -12,6 +12,7 @@ std::vector<const OpType*>& op_list() {
 }
 
 thread_local FlopCounter* flop_counter = nullptr;
+std::atomic<bool> recompute_on{true};
 
 uint64_t next_sequence() {
   static std::atomic<uint64_t> sequence{0};
@@ -24,16 +25,13 @@ void detail::register_op(const OpType* type) { op_list().push_back(type); }
 
 std::span<const OpType* const> registered_ops() { return op_list(); }
 
+bool recompute_enabled() { return recompute_on.load(std::memory_order_relaxed); }
+void set_recompute(bool on) { recompute_on.store(on, std::memory_order_relaxed); }
+
 FlopCounter::FlopCounter() : before_(flop_counter) { flop_counter = this; }
 FlopCounter::~FlopCounter() {
   flop_counter = before_;
   if (before_ != nullptr) before_->add(flops_);
-}
-
-void Saved::push(const Tensor& tensor) {
-  Entry entry{tensor};
-  if (tensor.defined()) entry.version = tensor.version();
-  entries_.push_back(std::move(entry));
 }
 
 // The graph node of one applied op.
@@ -56,6 +54,16 @@ class OpNode final : public Node {
   void release_saved() override {
     saved.entries_.clear();
     released_ = true;
+  }
+
+  bool can_recompute() const {
+    return recompute_enabled() && type_.can_recompute != nullptr && type_.can_recompute(op_, saved);
+  }
+  Tensor recompute() const {
+    WICK_CHECK(!released_, "backward: the graph was freed by an earlier backward at ", name(),
+               ", whose output is needed again: pass retain_graph = true there");
+    const NoGrad no_grad;
+    return type_.recompute(op_, saved);
   }
 
   void set_inputs(std::span<const Tensor> inputs) {
@@ -99,19 +107,44 @@ class OpNode final : public Node {
   bool released_ = false;
 };
 
+void Saved::push(const Tensor& tensor) {
+  Entry entry;
+  entry.tensor = tensor;
+  if (tensor.defined()) {
+    entry.version = tensor.version();
+    const Edge edge = gradient_edge(tensor);
+    const auto* producer = dynamic_cast<const OpNode*>(edge.node.get());
+    if (producer != nullptr && producer->can_recompute()) {
+      entry.tensor = Tensor();
+      entry.producer = edge.node;
+    }
+  }
+  entries_.push_back(std::move(entry));
+}
+
+namespace {
+// `tensor` as output `index` of `node`.
+Tensor with_history(Tensor tensor, Ref<Node> node, int index) {
+  tensor.impl()->autograd = std::make_unique<AutogradMeta>();
+  tensor.impl()->autograd->node = std::move(node);
+  tensor.impl()->autograd->output_index = index;
+  return tensor;
+}
+}  // namespace
+
 Tensor Saved::operator[](int i) const {
   const Entry& entry = entries_.at(static_cast<size_t>(i));
+  if (entry.producer) {
+    const auto* producer = static_cast<const OpNode*>(entry.producer.get());
+    return with_history(producer->recompute(), entry.producer, 0);
+  }
   if (!entry.tensor.defined()) return {};
   WICK_CHECK(entry.tensor.version() == entry.version, node_ ? node_->name() : std::string("op"),
              ": a tensor needed by backward was changed in place: got version ",
              entry.tensor.version(), " of shape ", entry.tensor.shape(), ", expected version ",
              entry.version);
   if (entry.output < 0) return entry.tensor;
-  Tensor output = entry.tensor.detach();
-  output.impl()->autograd = std::make_unique<AutogradMeta>();
-  output.impl()->autograd->node = Ref<Node>(const_cast<Node*>(node_));
-  output.impl()->autograd->output_index = entry.output;
-  return output;
+  return with_history(entry.tensor.detach(), Ref<Node>(const_cast<Node*>(node_)), entry.output);
 }
 
 const TensorMeta& Saved::input(int i) const { return static_cast<const OpNode*>(node_)->input(i); }

@@ -54,6 +54,7 @@ class Saved {
   }
   /// The i-th kept tensor. Error if it was changed in place since.
   Tensor operator[](int i) const;
+  bool empty() const { return entries_.empty(); }
   /// Shape, dtype and device of input `i`, known in backward without keeping the input.
   const TensorMeta& input(int i) const;
   int num_inputs() const;
@@ -64,7 +65,8 @@ class Saved {
   struct Entry {
     Tensor tensor;
     uint64_t version = 0;
-    int output = -1;  // it is this output of the op: kept without its graph, to avoid a cycle
+    int output = -1;     // it is this output of the op: kept without its graph, to avoid a cycle
+    Ref<Node> producer;  // makes the tensor again, which then is not kept
   };
   void push(const Tensor& tensor);
 
@@ -79,6 +81,8 @@ struct OpType {
   OpInfo info;
   std::vector<Tensor> (*forward)(const void* op, Saved& saved, std::span<const Tensor> inputs);
   Gradients (*backward)(const void* op, const Saved& saved, std::span<const Tensor> grads);
+  bool (*can_recompute)(const void* op, const Saved& saved);
+  Tensor (*recompute)(const void* op, const Saved& saved);
   double (*flops)(const void* op, std::span<const Tensor> inputs, const Tensor& output);
   std::string (*describe)(const void* op);
   void* (*copy)(const void* op);
@@ -90,6 +94,11 @@ std::span<const OpType* const> registered_ops();
 
 /// The one door: checks devices, runs forward, records for backward.
 std::vector<Tensor> run_op(const OpType& type, const void* op, std::span<const Tensor> inputs);
+
+/// Whether outputs that are cheap to make again (batch norm's) are let go after forward and made
+/// again in backward, which saves memory and gives the same bits. On unless set.
+bool recompute_enabled();
+void set_recompute(bool on);
 
 /// Counts the floating point operations of the ops this thread runs while it lives (a multiply and
 /// an add are two).
@@ -191,6 +200,16 @@ OpType make_op_type() {
       return call<Op>(op, &Op::backward, saved, grads);
     };
   }
+  type.can_recompute = nullptr;
+  type.recompute = nullptr;
+  if constexpr (requires { &Op::recompute; }) {
+    type.can_recompute = [](const void* op, const Saved& saved) {
+      return static_cast<const Op*>(op)->can_recompute(saved);
+    };
+    type.recompute = [](const void* op, const Saved& saved) {
+      return static_cast<const Op*>(op)->recompute(saved);
+    };
+  }
   type.flops = nullptr;
   if constexpr (requires { &Op::flops; }) {
     type.flops = [](const void* op, std::span<const Tensor> inputs, const Tensor& output) {
@@ -239,6 +258,9 @@ Result from_list(std::vector<Tensor>&& list) {
 ///   static constexpr auto fields   its attributes, if it has any
 ///   forward(Saved&, const Tensor& a, ...) const, or with one std::span<const Tensor>
 ///   Gradients backward(const Saved&, const Tensor& grad, ...) const, unless not differentiable
+///   bool can_recompute(const Saved&) const and Tensor recompute(const Saved&) const, where its one
+///     output is cheap to make again, to the bit, from what backward keeps: ops that would keep
+///     that output for their backward then do not
 ///   double flops(std::span<const Tensor> inputs, const Tensor& output) const, where it computes
 template <class Op>
 auto apply(const Op& op, std::span<const Tensor> inputs) {

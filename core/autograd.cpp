@@ -79,9 +79,7 @@ Gradients AccumulateGrad::backward(Gradients grads) {
   } else {
     // The gradient is taken over if nobody else holds it, in the leaf's own layout, so that
     // optimizers can walk both as flat arrays.
-    const bool exclusive =
-        incoming.impl()->use_count() == 1 && incoming.impl()->storage->use_count() == 1;
-    if (grad_enabled() || (exclusive && incoming.strides() == strides_)) {
+    if (grad_enabled() || (is_exclusive(incoming) && incoming.strides() == strides_)) {
       grad = std::move(incoming);
     } else {
       const TensorMeta& leaf = outputs_[0];
@@ -149,6 +147,12 @@ void Tensor::register_post_accumulate_grad_hook(std::function<void(const Tensor&
   WICK_CHECK(leaf != nullptr,
              "register_post_accumulate_grad_hook: needs a leaf that requires a gradient");
   leaf->post_hooks.push_back(std::move(hook));
+}
+
+bool is_exclusive(const Tensor& tensor) {
+  const TensorImpl& impl = *tensor.impl();
+  return impl.use_count() == 1 && impl.storage->use_count() == 1 &&
+         is_dense(impl.shape, impl.strides);
 }
 
 Edge gradient_edge(const Tensor& tensor) {

@@ -78,6 +78,8 @@ class Graph {
     Tensor& sum = into.grads[static_cast<size_t>(edge.index)];
     if (!sum.defined()) {
       sum = std::move(grad);
+    } else if (!create_graph_ && is_exclusive(sum)) {
+      sum.add_(grad);
     } else {
       sum = add(sum, grad);
     }

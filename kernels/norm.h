@@ -41,10 +41,12 @@ struct ChannelNorm {
   int64_t groups = 0;
   double momentum = 0, eps = 0;
   bool training = true, relu = false;
+  bool has_statistics = false;  // forward: mean and invstd hold their values already
 };
 
 /// y = (x - mean) * invstd * weight + bias, plus residual, then ReLU. Training: mean and invstd are
-/// computed, running_mean and running_var updated. Else they are taken from the latter.
+/// computed, running_mean and running_var updated. Else they are taken from the latter. With
+/// has_statistics neither happens.
 WICK_KERNEL(batch_norm_forward, (const ChannelNorm& n));
 /// dx, and dresidual, dweight and dbias where defined, from dy, x, weight, mean, invstd and mask.
 WICK_KERNEL(batch_norm_backward, (const ChannelNorm& n));

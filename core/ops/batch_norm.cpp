@@ -76,32 +76,34 @@ struct BatchNorm {
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& residual, const Tensor& weight,
                  const Tensor& bias, const Tensor& running_mean, const Tensor& running_var) const {
-    const Tensor in = dense(x), scale = as_parameter(x, weight), shift = as_parameter(x, bias);
+    const Tensor in = dense(x);
     const Tensor added = residual.defined() ? laid_out_like(in, residual) : residual;
-    Tensor y = empty_like(in);
+    const Tensor y = empty_like(in);
     const Tensor mean = empty({x.size(1)}, kFloat64, x.device()), invstd = empty_like(mean);
     if (x.numel() > 0) {
       const Tensor mask = relu && saved.recording() ? new_relu_mask(in) : Tensor();
-      const Tensor scratch = batch_norm_scratch(in);
       ChannelNorm n;
-      n.x = view_of(in);
       n.residual = view_of(added);
-      n.weight = view_of(scale);
-      n.bias = view_of(shift);
       n.running_mean = view_of(running_mean);
       n.running_var = view_of(running_var);
-      n.y = view_of(y);
       n.mask = view_of(mask);
-      n.mean = view_of(mean);
-      n.invstd = view_of(invstd);
-      n.scratch = view_of(scratch);
       n.momentum = momentum;
       n.eps = eps;
       n.training = kTraining;
-      n.relu = relu;
-      WICK_DISPATCH(x.device(), batch_norm_forward(n));
+      normalize(n, in, weight, bias, mean, invstd, y);
       saved.save(x, weight, bias, mean, invstd, mask);
     }
+    return y;
+  }
+
+  // From what backward keeps anyway; a residual would have to be kept for it.
+  bool can_recompute(const Saved& saved) const { return !saved.empty() && !saved.input(1).defined; }
+  Tensor recompute(const Saved& saved) const {
+    const Tensor in = dense(saved[0].detach());
+    const Tensor y = empty_like(in);
+    ChannelNorm n;
+    n.has_statistics = true;
+    normalize(n, in, saved[1], saved[2], saved[3], saved[4], y);
     return y;
   }
 
@@ -121,6 +123,22 @@ struct BatchNorm {
   }
 
  private:
+  // Completes `n` and runs it.
+  void normalize(ChannelNorm& n, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                 const Tensor& mean, const Tensor& invstd, const Tensor& y) const {
+    const Tensor scale = as_parameter(x, weight), shift = as_parameter(x, bias);
+    const Tensor scratch = batch_norm_scratch(x);
+    n.x = view_of(x);
+    n.weight = view_of(scale);
+    n.bias = view_of(shift);
+    n.y = view_of(y);
+    n.mean = view_of(mean);
+    n.invstd = view_of(invstd);
+    n.scratch = view_of(scratch);
+    n.relu = relu;
+    WICK_DISPATCH(x.device(), batch_norm_forward(n));
+  }
+
   static Gradients of_nothing(const Saved& saved, const Tensor& dy) {
     Gradients grads(6);
     for (int i = 0; i < 4; ++i) {

@@ -120,8 +120,10 @@ struct BatchNorm {
   }
 
   void forward() const {
-    if (n.training) statistics();
-    finish_statistics();
+    if (!n.has_statistics) {
+      if (n.training) statistics();
+      finish_statistics();
+    }
     for (int64_t i = 0; i < s.size; ++i) {
       const double scale = weight(i) * n.invstd.as<double>()[i];
       center()[i] = static_cast<L>(mean()[i]);

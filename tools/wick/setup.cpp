@@ -8,7 +8,7 @@ namespace wick::tool {
 TrainConfig resolve(TrainConfig config) {
   const nn::ModelEntry& entry = nn::find_model(config.model);
   if (!config.batch_size) config.batch_size = entry.batch_size;
-  if (!config.epochs) config.epochs = config.data == "mnist" ? 5 : 10;
+  if (!config.epochs) config.epochs = config.data == "shapes10" || config.data == "mnist" ? 5 : 10;
   const bool sgd = config.optimizer == "sgd";
   if (!config.lr) config.lr = sgd ? 0.1 : entry.lr;
   if (!config.weight_decay) config.weight_decay = sgd ? 5e-4 : entry.weight_decay;

@@ -1,0 +1,85 @@
+// Outputs that are made again in backward instead of being kept.
+#include <gtest/gtest.h>
+
+#include "wick/core/core.h"
+
+namespace {
+
+using namespace wick;
+
+struct RecomputeOff {
+  RecomputeOff() { set_recompute(false); }
+  ~RecomputeOff() { set_recompute(true); }
+};
+
+struct Net {
+  Tensor x = randn({4, 8, 9, 9}).contiguous(MemoryFormat::kChannelsLast);
+  Tensor scale = rand({8}), shift = randn({8}), mean = zeros({8}), var = ones({8});
+  Tensor kernel = randn({6, 8, 3, 3}).contiguous(MemoryFormat::kChannelsLast);
+
+  Net() {
+    for (const Tensor& t : {x, scale, shift, kernel}) t.set_requires_grad();
+  }
+  Tensor loss() const {
+    const Tensor y = batch_norm_relu(x, scale, shift, mean, var);
+    return conv2d(y, kernel, {}, {1, 1}, {1, 1}).tanh().sum();
+  }
+  std::vector<Tensor> leaves() const { return {x, scale, shift, kernel}; }
+};
+
+TEST(Recompute, GivesTheSameBits) {
+  const Net net;
+  const std::vector<Tensor> again = grad({net.loss()}, net.leaves());
+  const RecomputeOff off;
+  const std::vector<Tensor> kept = grad({net.loss()}, net.leaves());
+  for (size_t i = 0; i < kept.size(); ++i) {
+    EXPECT_EQ(again[i].to_vector<float>(), kept[i].to_vector<float>()) << "leaf " << i;
+  }
+}
+
+TEST(Recompute, LeavesRunningStatisticsAlone) {
+  const Net net;
+  const Tensor loss = net.loss();
+  const std::vector<float> after_forward = net.mean.to_vector<float>();
+  loss.backward();
+  EXPECT_EQ(net.mean.to_vector<float>(), after_forward);
+}
+
+TEST(Recompute, HoldsLessMemory) {
+  const Net net;
+  const auto held = [&] {
+    const uint64_t before = memory_allocated(kCpu);
+    const Tensor loss = net.loss();
+    return memory_allocated(kCpu) - before;
+  };
+  held();  // caches of the convolution
+  const uint64_t less = held();
+  const RecomputeOff off;
+  EXPECT_GE(held(), less + static_cast<uint64_t>(net.x.numel()) * sizeof(float));
+}
+
+TEST(Recompute, HasSecondDerivatives) {
+  const Net net;
+  const auto second = [&] {
+    const std::vector<Tensor> first = grad({net.loss()}, {net.x}, {}, false, /*create_graph=*/true);
+    return grad({first[0].pow(2).sum()}, {net.kernel, net.scale});
+  };
+  const std::vector<Tensor> again = second();
+  const RecomputeOff off;
+  const std::vector<Tensor> kept = second();
+  for (size_t i = 0; i < kept.size(); ++i) {
+    EXPECT_EQ(again[i].to_vector<float>(), kept[i].to_vector<float>());
+  }
+}
+
+TEST(Recompute, NoticesWhatWasChangedInPlace) {
+  const Net net;
+  const Tensor loss = net.loss();
+  {
+    const NoGrad no_grad;
+    net.scale.add_(1);
+  }
+  EXPECT_THROW(loss.backward(), Error);
+}
+
+}  // namespace
