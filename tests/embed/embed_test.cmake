@@ -12,6 +12,13 @@ function(run)
   endif()
 endfunction()
 
+file(READ ${SOURCE_DIR}/tests/embed/main.cpp program)
+file(READ ${SOURCE_DIR}/README.md readme)
+string(FIND "${readme}" "```cpp\n${program}```" at)
+if(at EQUAL -1)
+  message(FATAL_ERROR "embed: README.md's C++ example is not tests/embed/main.cpp")
+endif()
+
 run(${CMAKE_COMMAND} --install ${BINARY_DIR} --prefix ${work}/installed)
 file(RENAME ${work}/installed ${work}/moved)
 

@@ -1,9 +1,22 @@
 #include <cstdio>
 
-#include "wick/core/base/shape.h"
+#include "wick/wick.h"
+
+using namespace wick;
 
 int main() {
-  const wick::Shape shape = wick::broadcast_shapes("embed", {3, 1}, {4});
-  std::printf("%s\n", wick::to_string(shape).c_str());
-  return shape == wick::Shape{3, 4} ? 0 : 1;
+  const Tensor x = randn({512, 20});
+  const Tensor y = gt(x.sum({1}), 0).to(kInt64);  // is the sum of a row positive?
+  nn::Sequential model(nn::Linear(20, 64), nn::ReLU(), nn::Linear(64, 2));
+  optim::AdamW optimizer(model.parameters(), {.lr = 1e-2});
+  for (int step = 0; step < 100; ++step) {
+    optimizer.zero_grad();
+    const Tensor loss = cross_entropy(model(x), y);
+    loss.backward();
+    optimizer.step();
+    if (step % 20 == 0) std::printf("step %d: loss %.4f\n", step, loss.item());
+  }
+  const double accuracy = eq(model(x).argmax(1), y).to(kFloat32).mean().item();
+  std::printf("accuracy %.3f\n", accuracy);
+  return accuracy > 0.9 ? 0 : 1;
 }
