@@ -12,6 +12,8 @@ using Nest = LoopNest<2>;  // view 0 is the destination
 using Cursor = LoopCursor<2>;
 
 constexpr int64_t kTile = 32;     // a transposed tile of 32 x 32 stays in the nearest cache
+constexpr int64_t kPitch = 33;    // elements between the rows of a tile's buffer
+constexpr int64_t kNarrow = 8;    // a narrower tile needs no buffer
 constexpr int64_t kBlock = 4096;  // bytes converted before they are streamed
 
 class Copy {
@@ -93,9 +95,28 @@ class Copy {
   }
 
   void copy_tile(const Cursor& cursor, int64_t rows, int64_t columns) const {
-    const bool along = columns >= rows;  // the longer side is the inner loop
-    const int outer = along ? across_ : 0, inner = along ? 0 : across_;
-    const int64_t lines = along ? rows : columns, length = along ? columns : rows;
+    if (rows < kNarrow || columns < kNarrow) {
+      const bool along = columns >= rows;  // the longer side is the inner loop
+      copy_lines(cursor, along ? across_ : 0, along ? rows : columns, along ? 0 : across_,
+                 along ? columns : rows);
+      return;
+    }
+    // Read and write runs of neighbours, and turn them in between: the places that a walk over the
+    // other axis touches may all compete for the same few lines of the cache.
+    alignas(64) char tile[kTile * kPitch * 8];
+    const int64_t bytes = size_of(x_.dtype);
+    for (int64_t c = 0; c < columns; ++c) {
+      __builtin_memcpy(tile + c * kPitch * bytes, from(cursor.offset[1] + c * nest_.strides[1][0]),
+                       static_cast<size_t>(rows * bytes));
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      convert_(to(cursor.offset[0] + r * nest_.strides[0][across_]), nest_.strides[0][0],
+               tile + r * bytes, kPitch, columns);
+    }
+  }
+
+  // `lines` runs of `length` elements along axis `inner`.
+  void copy_lines(const Cursor& cursor, int outer, int64_t lines, int inner, int64_t length) const {
     for (int64_t i = 0; i < lines; ++i) {
       convert_(to(cursor.offset[0] + i * nest_.strides[0][outer]), nest_.strides[0][inner],
                from(cursor.offset[1] + i * nest_.strides[1][outer]), nest_.strides[1][inner],
