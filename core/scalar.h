@@ -10,7 +10,7 @@ namespace wick {
 class Scalar {
  public:
   template <std::floating_point T>
-  Scalar(T value) : real_(static_cast<double>(value)), integer_(static_cast<int64_t>(value)) {}
+  Scalar(T value) : real_(static_cast<double>(value)), integer_(truncate(real_)) {}
   template <std::integral T>
   Scalar(T value)
       : real_(static_cast<double>(value)),
@@ -22,6 +22,13 @@ class Scalar {
   int64_t to_int64() const { return integer_; }
 
  private:
+  // Towards zero; the end of the range for what lies beyond it, and 0 for NaN.
+  static int64_t truncate(double value) {
+    if (value >= 0x1p63) return INT64_MAX;
+    if (value < -0x1p63) return INT64_MIN;
+    return value == value ? static_cast<int64_t>(value) : 0;
+  }
+
   double real_;
   int64_t integer_;
   bool is_integral_ = false;

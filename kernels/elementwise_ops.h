@@ -5,7 +5,7 @@
 #include "wick/core/base/macros.h"
 
 // The elementwise functions, each written once as a functor on a number type V: a vector of floats
-// or doubles (CPU), a float or double (GPU), int64_t where `on_integers`, and, for gradients, a
+// or doubles (CPU), a float or double (GPU), an Integer where `on_integers`, and, for gradients, a
 // Tensor: with `create_graph` a gradient is computed by the same expression out of ops, and so has
 // derivatives of every order. Functions named below (exp, select, max, ...) are found with the
 // argument's type. A functor has
@@ -19,6 +19,52 @@ namespace wick::fn {
 /// What the gradient of a unary function is computed from, beside dy.
 enum class Keep : uint8_t { kNothing, kInput, kOutput };
 
+/// An int64 whose sums and products wrap, as those of vectors do, and whose functions have the same
+/// names as theirs.
+struct Integer {
+  int64_t value = 0;
+
+  Integer() = default;
+  WICK_HOST_DEVICE Integer(int64_t v) : value(v) {}
+  WICK_HOST_DEVICE static Integer wrap(uint64_t bits) { return static_cast<int64_t>(bits); }
+  WICK_HOST_DEVICE uint64_t bits() const { return static_cast<uint64_t>(value); }
+
+  friend WICK_HOST_DEVICE Integer operator+(Integer a, Integer b) {
+    return wrap(a.bits() + b.bits());
+  }
+  friend WICK_HOST_DEVICE Integer operator-(Integer a, Integer b) {
+    return wrap(a.bits() - b.bits());
+  }
+  friend WICK_HOST_DEVICE Integer operator*(Integer a, Integer b) {
+    return wrap(a.bits() * b.bits());
+  }
+  friend WICK_HOST_DEVICE Integer operator-(Integer a) { return wrap(-a.bits()); }
+  friend WICK_HOST_DEVICE Integer operator&(Integer a, Integer b) { return a.value & b.value; }
+  friend WICK_HOST_DEVICE Integer operator|(Integer a, Integer b) { return a.value | b.value; }
+  friend WICK_HOST_DEVICE Integer operator^(Integer a, Integer b) { return a.value ^ b.value; }
+  friend WICK_HOST_DEVICE bool operator==(Integer a, Integer b) { return a.value == b.value; }
+  friend WICK_HOST_DEVICE bool operator!=(Integer a, Integer b) { return a.value != b.value; }
+  friend WICK_HOST_DEVICE bool operator<(Integer a, Integer b) { return a.value < b.value; }
+  friend WICK_HOST_DEVICE bool operator<=(Integer a, Integer b) { return a.value <= b.value; }
+  friend WICK_HOST_DEVICE bool operator>(Integer a, Integer b) { return a.value > b.value; }
+  friend WICK_HOST_DEVICE bool operator>=(Integer a, Integer b) { return a.value >= b.value; }
+};
+
+WICK_HOST_DEVICE Integer select(bool condition, Integer a, Integer b) { return condition ? a : b; }
+WICK_HOST_DEVICE Integer max(Integer a, Integer b) { return a > b ? a : b; }
+WICK_HOST_DEVICE Integer min(Integer a, Integer b) { return a < b ? a : b; }
+WICK_HOST_DEVICE Integer abs(Integer a) { return a < 0 ? -a : a; }
+/// a^b by squaring. Powers of negative exponents round to 0, but for those of 1 and -1.
+WICK_HOST_DEVICE Integer pow(Integer a, Integer b) {
+  if (b < 0) return a == 1 ? 1 : a == -1 ? ((b & 1) == 0 ? 1 : -1) : 0;
+  Integer result = 1;
+  for (int64_t left = b.value; left > 0; left >>= 1) {
+    if ((left & 1) != 0) result = result * a;
+    a = a * a;
+  }
+  return result;
+}
+
 /// A constant, as the user wrote it, for floating and for integer computation.
 struct Number {
   double real = 0;
@@ -26,7 +72,7 @@ struct Number {
 
   template <class V>
   WICK_HOST_DEVICE V as() const {
-    if constexpr (__is_same(V, int64_t)) {
+    if constexpr (__is_same(V, Integer)) {
       return integer;
     } else {
       return V(real);
@@ -74,21 +120,5 @@ struct WithConstant : F {
     return F::operator()(x, constant.as<V>());
   }
 };
-
-// --- int64_t's own versions of what vectors have ------------------------------------------------
-
-WICK_HOST_DEVICE int64_t select(bool condition, int64_t a, int64_t b) { return condition ? a : b; }
-WICK_HOST_DEVICE int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
-WICK_HOST_DEVICE int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
-WICK_HOST_DEVICE int64_t abs(int64_t a) { return a < 0 ? -a : a; }
-/// a^b by squaring; wraps. b >= 0; the powers of negative exponents round to 0, but for +-1.
-WICK_HOST_DEVICE int64_t pow(int64_t a, int64_t b) {
-  if (b < 0) return a == 1 ? 1 : a == -1 ? (b % 2 == 0 ? 1 : -1) : 0;
-  uint64_t result = 1;
-  for (uint64_t base = static_cast<uint64_t>(a); b > 0; b >>= 1, base *= base) {
-    if ((b & 1) != 0) result *= base;
-  }
-  return static_cast<int64_t>(result);
-}
 
 }  // namespace wick::fn

@@ -42,7 +42,7 @@ WICK_PREDICATE(IsInf, "isinf", (x == x) & (x - x != V(0)));
 #define WICK_BITWISE(Type, label, operation)                                                  \
   struct Type : OnIntegers<2> {                                                               \
     static constexpr char name[] = label;                                                     \
-    WICK_HOST_DEVICE int64_t operator()(int64_t x, int64_t y) const { return x operation y; } \
+    WICK_HOST_DEVICE Integer operator()(Integer x, Integer y) const { return x operation y; } \
   }
 WICK_BITWISE(BitwiseAnd, "bitwise_and", &);
 WICK_BITWISE(BitwiseOr, "bitwise_or", |);

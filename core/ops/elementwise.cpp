@@ -110,7 +110,8 @@ Op<AddRule> scaled_add(Scalar alpha) {
 }
 
 Scalar negated(Scalar value) {
-  return value.is_integral() ? Scalar(-value.to_int64()) : Scalar(-value.to_double());
+  if (!value.is_integral()) return -value.to_double();
+  return static_cast<int64_t>(-static_cast<uint64_t>(value.to_int64()));
 }
 
 void check_alpha(const char* op, Dtype dtype, Scalar alpha) {

@@ -17,6 +17,11 @@ constexpr bool kIsReal<float> = true;
 template <>
 constexpr bool kIsReal<double> = true;
 
+// What the processor gives where x is out of range.
+WICK_INLINE int64_t truncate(double x) {
+  return x >= -0x1p63 && x < 0x1p63 ? static_cast<int64_t>(x) : INT64_MIN;
+}
+
 template <class To, class From>
 WICK_INLINE To convert(From x) {
   if constexpr (__is_same(To, bool)) {
@@ -30,9 +35,9 @@ WICK_INLINE To convert(From x) {
   } else if constexpr (kIsReal<To>) {
     return static_cast<To>(x);
   } else if constexpr (kIsHalf<From>) {
-    return static_cast<To>(static_cast<int64_t>(static_cast<float>(x)));
+    return static_cast<To>(truncate(static_cast<float>(x)));
   } else if constexpr (kIsReal<From>) {
-    return static_cast<To>(static_cast<int64_t>(x));
+    return static_cast<To>(truncate(x));
   } else {
     return static_cast<To>(x);
   }

@@ -35,9 +35,9 @@ void element_loop(const void* functor, void* y, const void* const* x, int64_t n)
   for (int k = 0; k < F::arity; ++k) in[k] = static_cast<const T*>(x[k]);
   if constexpr (__is_same(T, int64_t)) {
     for (int64_t i = 0; i < n; ++i) {
-      T a[F::arity];
+      fn::Integer a[F::arity];
       for (int k = 0; k < F::arity; ++k) a[k] = in[k][i];
-      out[i] = call_functor(f, a);
+      out[i] = call_functor(f, a).value;
     }
   } else {
     using V = Vec<T>;

@@ -265,6 +265,11 @@ TEST(ElementwiseDtypes, IntegersAreExact) {
             (std::vector<int64_t>{27, -8, 0}));
   EXPECT_EQ(pow(tensor<int64_t>({2, 2, -1}), tensor<int64_t>({62, -1, -3})).to_vector<int64_t>(),
             (std::vector<int64_t>{int64_t{1} << 62, 0, -1}));
+  // What does not fit wraps.
+  const Tensor most = tensor<int64_t>({INT64_MAX});
+  EXPECT_EQ((most + 1).to_vector<int64_t>()[0], INT64_MIN);
+  EXPECT_EQ((most * most).to_vector<int64_t>()[0], 1);
+  EXPECT_EQ(abs(most + 1).to_vector<int64_t>()[0], INT64_MIN);
   EXPECT_EQ((tensor<uint8_t>({250}) + 10).to_vector<uint8_t>()[0], 4);
   EXPECT_EQ(maximum(tensor<int32_t>({-3, 4}), tensor<int32_t>({2, 2})).to_vector<int32_t>(),
             (std::vector<int32_t>{2, 4}));
