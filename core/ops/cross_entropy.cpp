@@ -70,12 +70,11 @@ struct CrossEntropyBackward {
   // dy: one per row, or one for all.
   Tensor forward(Saved&, const Tensor& dy, const Tensor& x, const Tensor& target,
                  const Tensor& weight, const Tensor& lse) const {
-    const Tensor in = x.contiguous();
+    const Tensor in = x.contiguous(), scale = as_parameter(x, weight);
     const Tensor gradient = dy.to(accumulator_dtype(x.dtype())).contiguous();
     Tensor dx = empty(x.shape(), x.dtype(), x.device());
     if (dx.numel() == 0) return dx;
-    CrossEntropyRows rows =
-        views_of({ignore_index, smoothing, is_log, {}}, in, target, as_parameter(x, weight), lse);
+    CrossEntropyRows rows = views_of({ignore_index, smoothing, is_log, {}}, in, target, scale, lse);
     rows.dy = view_of(gradient);
     rows.dx = view_of(dx);
     WICK_DISPATCH(x.device(), cross_entropy_backward(rows));
