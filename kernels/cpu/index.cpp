@@ -87,6 +87,7 @@ void add_rows(const View& y, const View& index, const View& x) {
 template <class T, class Body>
 WICK_INLINE void for_each_indexed(const View& a, const View& index, const View& b, int axis,
                                   const Body& body) {
+  if (index.numel() == 0) return;
   const int rank = index.rank();
   const int line = axis == rank - 1 ? -1 : rank - 1;  // the axis of the inner loop
   const int64_t length = line < 0 ? 1 : index.shape[line];

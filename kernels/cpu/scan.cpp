@@ -37,6 +37,7 @@ constexpr int64_t kColumns = 64;  // columns scanned side by side
 template <class Body>
 WICK_INLINE void for_each_block(const Shape& shape, const Body& body) {
   const int64_t n = shape[1], inner = shape[2];
+  if (n == 0) return;
   const int64_t blocks = (inner + kColumns - 1) / kColumns;
   const int64_t work = n * (inner < kColumns ? inner : kColumns);
   parallel_for(shape[0] * blocks, 1 + 32768 / (work + 1), [&](int64_t begin, int64_t end) {
