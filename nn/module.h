@@ -27,13 +27,10 @@ class Handle {
   requires std::is_convertible_v<Derived*, M*> Handle(const Handle<Derived>& other)
       : module_(other.shared()) {}
 
+  /// The module's forward with these arguments, seen by summaries.
   template <class... Args>
-  auto operator()(const Args&... args) const {
-    if constexpr (sizeof...(Args) == 1) {
-      return module_->call(args...);
-    } else {
-      return module_->forward(args...);
-    }
+  Tensor operator()(const Args&... args) const {
+    return module_->traced([&] { return module_->forward(args...); });
   }
   M* operator->() const { return module_.get(); }
   M& operator*() const { return *module_; }
@@ -104,8 +101,8 @@ class Module {
   void load_state_dict(const std::map<std::string, Tensor>& state, bool strict = true);
 
  protected:
-  /// Runs `compute`, the work of this module on some input, so that summaries see it. A module
-  /// whose forward takes other arguments calls it there.
+  /// Runs `compute`, the work of this module on some input, so that summaries see it: for functions
+  /// beside forward.
   Tensor traced(const std::function<Tensor()>& compute);
 
   /// Registers a trainable tensor under `name` and returns it. An undefined one (no bias) is kept
@@ -125,6 +122,8 @@ class Module {
   }
 
  private:
+  template <class M>
+  friend class Handle;
   void add_child(const std::string& name, std::shared_ptr<Module> module);
   void check_name(const std::string& name) const;
   void for_each_tensor(const std::function<void(const Tensor&)>& visit) const;

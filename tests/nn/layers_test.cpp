@@ -1,0 +1,164 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "wick/core/core.h"
+#include "wick/nn/nn.h"
+#include "wick/tests/harness/expect_error.h"
+#include "wick/tests/harness/host_array.h"
+
+// Each layer gives what the op it stands for gives; wrong inputs and options are errors.
+
+namespace wick::testing {
+namespace {
+
+using namespace nn;
+
+void expect_same(const Tensor& got, const Tensor& want) {
+  EXPECT_TRUE(bit_equal(got.detach(), want.detach())) << got << want;
+}
+
+TEST(Layers, Linear) {
+  Linear with(3, 4), without(3, 4, {.bias = false});
+  const Tensor x = randn({2, 5, 3});
+  expect_same(with(x), linear(x, with.weight, with.bias));
+  expect_same(without(x), linear(x, without.weight));
+  EXPECT_FALSE(without.bias.defined());
+  EXPECT_EQ(without.parameters().size(), 1u);
+  EXPECT_EQ(without.description(), "Linear(3, 4, bias=false)");
+  EXPECT_NE(error_of([&] { with(randn({2, 4})); }), "no error");
+  EXPECT_EQ(error_of([] { Linear(0, 3); }), "Linear: features must be 1 or more: got 0 and 3");
+}
+
+TEST(Layers, Embedding) {
+  Embedding layer(7, 3);
+  const Tensor indices = tensor<int64_t>({0, 6, 2, 2}, Shape{2, 2});
+  const Tensor y = layer(indices);
+  EXPECT_EQ(y.shape(), (Shape{2, 2, 3}));
+  expect_same(y[1][0], layer.weight[2]);
+  EXPECT_NE(error_of([&] { layer(tensor<int64_t>({7})); }), "no error");
+  EXPECT_EQ(error_of([] { Embedding(3, 0); }), "Embedding: sizes must be 1 or more: got 3 and 0");
+}
+
+TEST(Layers, FlattenAndIdentity) {
+  const Tensor x = randn({2, 3, 4, 5});
+  EXPECT_EQ(Flatten()(x).shape(), (Shape{2, 60}));
+  EXPECT_EQ(Flatten(1, 2)(x).shape(), (Shape{2, 12, 5}));
+  EXPECT_TRUE(Identity()(x).is_same(x));
+}
+
+TEST(Layers, Conv2d) {
+  const Tensor x = randn({2, 4, 9, 8});
+  Conv2d plain(4, 6, 3);
+  expect_same(plain(x), conv2d(x, plain.weight, plain.bias));
+  EXPECT_TRUE(plain.weight.is_contiguous(MemoryFormat::kChannelsLast));
+  Conv2d all(4, 6, {3, 2},
+             {.stride = {2, 1}, .padding = {1, 2}, .dilation = {2, 1}, .groups = 2, .bias = false});
+  EXPECT_EQ(all.weight.shape(), (Shape{6, 2, 3, 2}));
+  expect_same(all(x), conv2d(x, all.weight, {}, {2, 1}, {1, 2}, {2, 1}, 2));
+  EXPECT_EQ(all.description(),
+            "Conv2d(2, 6, kernel=3x2, stride=2x1, padding=1x2, dilation=2x1, groups=2)");
+  EXPECT_NE(error_of([&] { plain(randn({2, 3, 9, 8})); }), "no error");
+  EXPECT_NE(error_of([&] { plain(randn({4, 9})); }), "no error");
+  EXPECT_EQ(error_of([] { Conv2d(4, 6, 3, {.groups = 4}); }),
+            "Conv2d: groups must divide both numbers of channels: got 4 for 4 and 6");
+  EXPECT_EQ(error_of([] { Conv2d(0, 6, 3); }), "Conv2d: channels must be 1 or more: got 0 and 6");
+}
+
+TEST(Layers, Conv1d) {
+  const Tensor x = randn({2, 4, 19});
+  Conv1d layer(4, 6, 3, {.stride = 2, .padding = 2, .dilation = 2, .groups = 2});
+  expect_same(layer(x), conv1d(x, layer.weight, layer.bias, 2, 2, 2, 2));
+}
+
+TEST(Layers, ConvTranspose2d) {
+  const Tensor x = randn({2, 4, 5, 6});
+  ConvTranspose2d layer(4, 3, 3, {.stride = 2, .padding = 1, .output_padding = 1});
+  const Tensor y = layer(x);
+  EXPECT_EQ(y.shape(), (Shape{2, 3, 10, 12}));
+  expect_same(y, conv_transpose2d(x, layer.weight, layer.bias, {2, 2}, {1, 1}, {1, 1}));
+}
+
+TEST(Layers, Pools) {
+  const Tensor x = randn({2, 3, 9, 8});
+  expect_same(MaxPool2d(2)(x), max_pool2d(x, {2, 2}, {2, 2}));
+  expect_same(MaxPool2d(3, {.stride = Pair(2, 1), .padding = 1})(x),
+              max_pool2d(x, {3, 3}, {2, 1}, {1, 1}));
+  expect_same(AvgPool2d({3, 2}, {.padding = {1, 0}})(x), avg_pool2d(x, {3, 2}, {3, 2}, {1, 0}));
+  expect_same(AdaptiveAvgPool2d()(x), adaptive_avg_pool2d(x, {1, 1}));
+  expect_same(AdaptiveAvgPool2d({4, 3})(x), adaptive_avg_pool2d(x, {4, 3}));
+}
+
+TEST(Layers, Activations) {
+  const Tensor x = randn({7, 9});
+  expect_same(ReLU()(x), relu(x));
+  expect_same(GELU()(x), gelu(x));
+  expect_same(SiLU()(x), silu(x));
+  expect_same(Hardswish()(x), hardswish(x));
+  expect_same(Sigmoid()(x), sigmoid(x));
+  expect_same(Tanh()(x), tanh(x));
+  expect_same(Softplus()(x), softplus(x));
+  expect_same(LeakyReLU(0.2)(x), leaky_relu(x, 0.2));
+  expect_same(ELU(0.7)(x), elu(x, 0.7));
+  expect_same(nn::Softmax(0)(x), softmax(x, 0));
+}
+
+TEST(Layers, Norms) {
+  const Tensor x = randn({3, 4, 6});
+  nn::LayerNorm layer({4, 6}, 1e-3);
+  layer.weight.detach().uniform_(0.5, 2);
+  layer.bias.detach().uniform_();
+  expect_same(layer(x), layer_norm(x, {4, 6}, layer.weight, layer.bias, 1e-3));
+  RMSNorm rms({6}, 1e-4);
+  rms.weight.detach().uniform_(0.5, 2);
+  expect_same(rms(x), rms_norm(x, {6}, rms.weight, 1e-4));
+  nn::GroupNorm group(2, 4, 1e-3);
+  group.weight.detach().uniform_(0.5, 2);
+  group.bias.detach().uniform_();
+  expect_same(group(x), group_norm(x, 2, group.weight, group.bias, 1e-3));
+  EXPECT_NE(error_of([&] { layer(randn({3, 6, 4})); }), "no error");
+  EXPECT_EQ(error_of([] { nn::GroupNorm(3, 4); }),
+            "GroupNorm: groups must divide the channels: got 3 for 4");
+}
+
+TEST(Dropout, ZeroesAndScalesInTraining) {
+  manual_seed(2);
+  nn::Dropout layer(0.3);
+  const int64_t n = 100000;
+  const std::vector<double> y = read(layer(full({n}, 2.0, kFloat32))).values;
+  int64_t zeros = 0;
+  for (const double v : y) {
+    if (v == 0)
+      ++zeros;
+    else
+      ASSERT_FLOAT_EQ(static_cast<float>(v), 2 / 0.7f);
+  }
+  EXPECT_NEAR(static_cast<double>(zeros) / n, 0.3, 5 * std::sqrt(0.3 * 0.7 / n));
+  EXPECT_FALSE(bit_equal(layer(ones({100})), layer(ones({100}))));
+}
+
+TEST(Dropout, PassesGradientsWhereItPassesValues) {
+  nn::Dropout layer(0.5);
+  const Tensor x = ones({1000}).set_requires_grad();
+  const Tensor y = layer(x);
+  y.sum().backward();
+  EXPECT_TRUE(bit_equal(x.grad(), y.detach()));
+}
+
+TEST(Dropout, DoesNothingInEvaluation) {
+  nn::Dropout layer(0.3);
+  layer.eval();
+  const Tensor x = randn({100});
+  expect_same(layer(x), x);
+  EXPECT_EQ(error_of([] { nn::Dropout(1.5); }), "Dropout: p: got 1.5, expected a value in [0, 1]");
+  EXPECT_EQ(error_of([] { nn::Dropout(NAN); }), "Dropout: p: got nan, expected a value in [0, 1]");
+}
+
+TEST(Dropout, OfOneDropsAllAndOfZeroNothing) {
+  const Tensor x = randn({50});
+  expect_same(nn::Dropout(1)(x), zeros({50}));
+  expect_same(nn::Dropout(0)(x), x);
+}
+
+}  // namespace
+}  // namespace wick::testing

@@ -1,0 +1,228 @@
+#include "wick/nn/module.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "wick/core/autograd.h"
+#include "wick/core/ops/random.h"
+#include "wick/core/serialize.h"
+#include "wick/nn/nn.h"
+#include "wick/tests/harness/expect_error.h"
+#include "wick/tests/harness/host_array.h"
+#include "wick/tests/harness/temporary_folder.h"
+
+namespace wick::testing {
+namespace {
+
+using namespace nn;
+
+// Two children, a parameter and a buffer of its own.
+struct Net : Module {
+  Handle<Linear> fc = add("fc", Linear(3, 2));
+  Handle<Sequential> tail = add("tail", Sequential(ReLU(), Linear(2, 2, {.bias = false})));
+  Tensor scale = add_parameter("scale", full({2}, 2));
+  Tensor count = add_buffer("count", zeros({}, kInt64));
+  Tensor forward(const Tensor& x) override { return tail(fc(x)); }
+};
+
+std::vector<std::string> names(const NamedTensors& tensors) {
+  std::vector<std::string> all;
+  for (const auto& entry : tensors) all.push_back(entry.first);
+  return all;
+}
+
+TensorMap copy_of(const NamedTensors& tensors) {
+  TensorMap all;
+  for (const auto& [name, tensor] : tensors) all[name] = tensor.detach().clone();
+  return all;
+}
+
+TEST(Module, NamesParametersAndBuffersInOrderOfRegistration) {
+  Net net;
+  EXPECT_EQ(names(net.named_parameters()),
+            (std::vector<std::string>{"scale", "fc.weight", "fc.bias", "tail.1.weight"}));
+  EXPECT_EQ(names(net.named_parameters("net."))[1], "net.fc.weight");
+  EXPECT_EQ(names(net.named_buffers()), std::vector<std::string>{"count"});
+  EXPECT_EQ(names(net.state_dict()),
+            (std::vector<std::string>{"scale", "count", "fc.weight", "fc.bias", "tail.1.weight"}));
+  EXPECT_EQ(net.parameters().size(), 4u);
+  EXPECT_EQ(net.parameters(false).size(), 1u);
+  EXPECT_TRUE(net.parameters()[1].is_same(net.fc->weight));
+  EXPECT_EQ(net.children()[1].first, "tail");
+}
+
+TEST(Module, OwnsSharedChildrenAfterAMove) {
+  Net net;
+  const Tensor weight = net.fc->weight;
+  const Net moved = std::move(net);
+  EXPECT_TRUE(moved.fc->weight.is_same(weight));
+  EXPECT_EQ(moved.parameters().size(), 4u);
+}
+
+TEST(Module, RefusesBadNames) {
+  struct Twice : Module {
+    Twice() {
+      add_buffer("x", zeros({1}));
+      add_parameter("x", zeros({1}));
+    }
+  };
+  struct Dotted : Module {
+    Dotted() { add("a.b", Identity()); }
+  };
+  struct Nothing : Module {
+    Nothing() { add("child", Handle<Linear>()); }
+  };
+  EXPECT_EQ(error_of([] { Twice(); }), "module: name used twice: got \"x\"");
+  EXPECT_EQ(error_of([] { Dotted(); }),
+            "module: a name must not be empty or contain a dot: got \"a.b\"");
+  EXPECT_EQ(error_of([] { Nothing(); }), "module: child \"child\" is null");
+}
+
+TEST(Module, AppliesToItselfAndAllBelow) {
+  Net net;
+  std::vector<std::string> visited;
+  net.apply([&](const std::string& path, Module& module) {
+    visited.push_back(path + ":" + module.description());
+  });
+  EXPECT_EQ(visited, (std::vector<std::string>{":Net", "fc:Linear(3, 2)", "tail:Sequential",
+                                               "tail.0:ReLU", "tail.1:Linear(2, 2, bias=false)"}));
+}
+
+TEST(Module, SwitchesTrainingEverywhere) {
+  Net net;
+  const auto all_training = [&](bool on) {
+    bool same = true;
+    net.apply([&](const std::string&, Module& part) { same = same && part.is_training() == on; });
+    return same;
+  };
+  EXPECT_TRUE(all_training(true));
+  net.eval();
+  EXPECT_TRUE(all_training(false));
+  net.train();
+  EXPECT_TRUE(all_training(true));
+}
+
+TEST(Module, ZeroGradForgetsOrZeroes) {
+  Net net;
+  net(ones({1, 3})).sum().backward();
+  EXPECT_TRUE(net.fc->bias.grad().defined());
+  EXPECT_FALSE(net.scale.grad().defined());
+  net.zero_grad(false);
+  EXPECT_TRUE(bit_equal(net.fc->bias.grad(), zeros({2})));
+  net.zero_grad();
+  EXPECT_FALSE(net.fc->bias.grad().defined());
+}
+
+TEST(Module, FreezesParameters) {
+  Net net;
+  net.requires_grad_(false);
+  EXPECT_FALSE(net(ones({1, 3})).requires_grad());
+  net.requires_grad_();
+  EXPECT_TRUE(net(ones({1, 3})).requires_grad());
+}
+
+TEST(Module, ChangesDtypeInPlace) {
+  Net net;
+  const Tensor weight = net.fc->weight;
+  const Tensor before = weight.detach().clone();
+  net(ones({1, 3})).sum().backward();
+  net.to(kFloat64);
+  EXPECT_EQ(weight.dtype(), kFloat64);  // every handle sees it
+  EXPECT_TRUE(weight.requires_grad() && weight.is_leaf());
+  EXPECT_TRUE(bit_equal(weight.detach(), before.to(kFloat64)));
+  EXPECT_EQ(net.count.dtype(), kInt64);
+  net.zero_grad();
+  net(ones({1, 3}, kFloat64)).sum().backward();
+  EXPECT_EQ(weight.grad().dtype(), kFloat64);
+  EXPECT_EQ(error_of([&] { net.to(kInt32); }), "module: to: needs a floating dtype: got int32");
+}
+
+TEST(Module, KeepsChannelsLastWeightsWhenItsDtypeChanges) {
+  Conv2d conv(3, 4, 3);
+  conv.to(kFloat64);
+  EXPECT_TRUE(conv.weight.is_contiguous(MemoryFormat::kChannelsLast));
+}
+
+TEST(Module, StateGoesThroughAFileIntoAnotherModule) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("net.safetensors");
+  manual_seed(1);
+  Net first;
+  first.count.fill_(7);
+  save_safetensors(path, copy_of(first.state_dict()));
+  Net second;
+  EXPECT_FALSE(bit_equal(second.fc->weight.detach(), first.fc->weight.detach()));
+  second.load_state_dict(load_safetensors(path));
+  for (size_t i = 0; i < first.state_dict().size(); ++i) {
+    EXPECT_TRUE(bit_equal(second.state_dict()[i].second, first.state_dict()[i].second));
+  }
+  EXPECT_TRUE(second.fc->weight.requires_grad());
+  EXPECT_TRUE(bit_equal(second(ones({1, 3})).detach(), first(ones({1, 3})).detach()));
+}
+
+TEST(Module, StateSharesMemory) {
+  Net net;
+  for (const auto& [name, tensor] : net.state_dict()) {
+    EXPECT_FALSE(tensor.requires_grad()) << name;
+    tensor.fill_(3);
+  }
+  EXPECT_TRUE(bit_equal(net.scale.detach(), full({2}, 3)));
+  EXPECT_EQ(net.count.item<int64_t>(), 3);
+}
+
+TEST(Module, LoadsNothingThatDoesNotFit) {
+  Net net;
+  const TensorMap good = copy_of(net.state_dict());
+  TensorMap changed;
+  for (const auto& [name, tensor] : good) changed[name] = full(tensor.shape(), 9, tensor.dtype());
+  const auto refused = [&](const TensorMap& state, bool strict) {
+    const std::string error = error_of([&] { net.load_state_dict(state, strict); });
+    for (const auto& [name, tensor] : net.state_dict()) {
+      EXPECT_TRUE(bit_equal(tensor, good.at(name))) << name;
+    }
+    return error;
+  };
+  TensorMap state = changed;
+  state.erase("tail.1.weight");
+  EXPECT_EQ(refused(state, true),
+            "load_state_dict: missing tensor: expected \"tail.1.weight\" of shape [2, 2]");
+  state = changed;
+  state["extra"] = zeros({1});
+  EXPECT_EQ(refused(state, true), "load_state_dict: unknown tensor: got \"extra\"");
+  for (const bool strict : {true, false}) {
+    state = changed;
+    state["tail.1.weight"] = zeros({2, 3});
+    EXPECT_EQ(refused(state, strict),
+              "load_state_dict: shape of \"tail.1.weight\" differs: got [2, 3], expected [2, 2]");
+  }
+  state = {{"scale", full({2}, 5)}, {"extra", zeros({1})}};
+  net.load_state_dict(state, false);
+  EXPECT_TRUE(bit_equal(net.scale.detach(), full({2}, 5)));
+  EXPECT_TRUE(bit_equal(net.fc->weight.detach(), good.at("fc.weight")));
+}
+
+TEST(Module, ForwardOfOneTensorMustExist) {
+  struct Nothing : Module {};
+  Nothing nothing;
+  EXPECT_EQ(error_of([&] { nothing(zeros({1})); }),
+            "Nothing: forward: takes other arguments than one tensor");
+}
+
+TEST(Sequential, AppliesModulesInOrder) {
+  Sequential net(Linear(3, 4), ReLU());
+  net.push_back(Linear(4, 2));
+  const auto shared = Handle<Linear>(std::make_shared<Linear>(2, 2));
+  net.push_back(shared);
+  EXPECT_EQ(
+      names(net.named_parameters()),
+      (std::vector<std::string>{"0.weight", "0.bias", "2.weight", "2.bias", "3.weight", "3.bias"}));
+  const Tensor x = randn({5, 3});
+  Tensor y = x;
+  for (const auto& child : net.children()) y = child.second->forward(y);
+  EXPECT_TRUE(bit_equal(net(x).detach(), y.detach()));
+  EXPECT_TRUE(net.parameters().back().is_same(shared->bias));
+}
+
+}  // namespace
+}  // namespace wick::testing
