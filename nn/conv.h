@@ -81,7 +81,7 @@ class ConvTranspose2d : public Module {
 };
 
 struct PoolOptions {
-  std::optional<Pair> stride;  // default: the kernel's size
+  std::optional<Pair> stride = {};  // default: the kernel's size
   Pair padding = 0;
 };
 

@@ -21,36 +21,39 @@ BatchNorm::BatchNorm(const char* name, int min_rank, int max_rank, int64_t num_f
   num_batches_tracked = add_buffer("num_batches_tracked", track ? zeros({}, kInt64) : Tensor());
 }
 
-bool BatchNorm::prepare(const Tensor& x) {
+template <class Compute>
+Tensor BatchNorm::normalize(const Tensor& x, const Compute& compute) {
   WICK_CHECK(x.rank() >= min_rank_ && x.rank() <= max_rank_, name_,
              ": wrong number of axes: got shape ", x.shape(), ", expected ", min_rank_,
              min_rank_ == max_rank_ ? "" : concat(" or ", max_rank_));
+  const bool training = is_training() || !running_mean.defined();
+  const Tensor y = compute(wick::BatchNormOptions{training, options_.momentum, options_.eps});
   if (is_training() && num_batches_tracked.defined()) {
     const NoGrad no_grad;
     num_batches_tracked.add_(1);
   }
-  return is_training() || !running_mean.defined();
+  return y;
 }
 
 Tensor BatchNorm::forward(const Tensor& x) {
-  const bool training = prepare(x);
-  return batch_norm(x, weight, bias, running_mean, running_var,
-                    {training, options_.momentum, options_.eps});
+  return normalize(x, [&](const auto& options) {
+    return batch_norm(x, weight, bias, running_mean, running_var, options);
+  });
 }
 
 Tensor BatchNorm::forward_relu(const Tensor& x) {
   return traced([&] {
-    const bool training = prepare(x);
-    return batch_norm_relu(x, weight, bias, running_mean, running_var,
-                           {training, options_.momentum, options_.eps});
+    return normalize(x, [&](const auto& options) {
+      return batch_norm_relu(x, weight, bias, running_mean, running_var, options);
+    });
   });
 }
 
 Tensor BatchNorm::forward_add_relu(const Tensor& x, const Tensor& residual) {
   return traced([&] {
-    const bool training = prepare(x);
-    return batch_norm_add_relu(x, residual, weight, bias, running_mean, running_var,
-                               {training, options_.momentum, options_.eps});
+    return normalize(x, [&](const auto& options) {
+      return batch_norm_add_relu(x, residual, weight, bias, running_mean, running_var, options);
+    });
   });
 }
 

@@ -32,7 +32,9 @@ class BatchNorm : public Module {
             const BatchNormOptions& options);
 
  private:
-  bool prepare(const Tensor& x);
+  /// Checks x, computes with what this mode asks for, and counts the batch.
+  template <class Compute>
+  Tensor normalize(const Tensor& x, const Compute& compute);
 
   const char* name_;
   int min_rank_, max_rank_;

@@ -60,18 +60,21 @@ Tensor Module::traced(const std::function<Tensor()>& compute) {
 
 std::vector<LayerSummary> summarize(Module& module, const Tensor& input) {
   struct Scope {
-    explicit Scope(Module& m) : module(m), was_training(m.is_training()) {
-      m.apply([this](const std::string& path, Module& part) { record.paths[&part] = path; });
-      m.eval();
+    explicit Scope(Module& module) {
+      module.apply([this](const std::string& path, Module& part) {
+        record.paths[&part] = path;
+        modes.emplace_back(&part, part.is_training());
+      });
+      module.eval();
       recorder = &record;
     }
     ~Scope() {
       recorder = nullptr;
-      module.train(was_training);
+      // Parents come first: what they set for all below them is set right after.
+      for (const auto& [part, training] : modes) part->train(training);
     }
-    Module& module;
-    bool was_training;
     Recorder record;
+    std::vector<std::pair<Module*, bool>> modes;
   };
   Scope scope(module);
   const NoGrad no_grad;

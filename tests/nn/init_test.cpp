@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "wick/core/random.h"
 #include "wick/nn/nn.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/host_array.h"

@@ -32,7 +32,7 @@ TEST(Models, HaveTheirKnownSizes) {
   expect(resnet18({.classes = 10}), {"resnet18 of 10 classes", 122, 11181642});
   expect(resnet34(), {"resnet34", 218, 21797672});
   expect(resnet50(), {"resnet50", 320, 25557032});
-  expect(ResNet20(), {"resnet20", 117, 269722});
+  expect(ResNet20(), {"resnet20", 116, 269722});
   expect(LeNet({1, 28, 28}), {"lenet", 10, 61706});
   expect(Mlp(784, {512, 512}, 10), {"mlp", 6, 669706});
 }

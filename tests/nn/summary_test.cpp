@@ -77,8 +77,15 @@ TEST(Summary, KeepsAFrozenPartInItsMode) {
 
 TEST(Summary, PrintsATable) {
   Mlp net(4, {3}, 2);
+  const std::string line(67, '-');
   EXPECT_EQ(summary(net, zeros({1, 4})),
-            "layer                     output                 parameters        FLOPs\n");
+            "layer                output                 parameters        FLOPs\n" + line +
+                "\nMlp                  [1, 2]                                      36\n"
+                "  fc1: Linear(4, 3)  [1, 3]                         15           24\n"
+                "  fc2: Linear(3, 2)  [1, 2]                          8           12\n" +
+                line +
+                "\n23 parameters (0.00 MB), forward 36 FLOPs, activations 0.00 MB for input [1, "
+                "4]\n");
 }
 
 }  // namespace
