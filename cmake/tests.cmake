@@ -73,6 +73,11 @@ add_test(NAME style_self_test
          COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/check_style.py --self-test)
 add_test(NAME style COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/check_style.py)
 
+if(TARGET wick_cli)
+  add_test(NAME program COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/program/program_test.py
+                                $<TARGET_FILE:wick_cli>)
+endif()
+
 if(WICK_INSTALL)
   add_test(NAME embed
            COMMAND ${CMAKE_COMMAND} -DBINARY_DIR=${PROJECT_BINARY_DIR}

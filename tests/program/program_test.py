@@ -1,0 +1,173 @@
+"""Tests the command-line program: program_test.py PATH-OF-WICK. Exit codes, messages, what a run
+leaves behind, and that a killed run goes on to the same bytes."""
+
+import hashlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+WICK = sys.argv.pop(1)
+# 20 steps per epoch, a second or so per run.
+SMALL = ["--model", "mlp", "--batch-size", "500", "--epochs", "3", "--threads", "1"]
+
+
+def run(*words, **variables):
+    return subprocess.run([WICK, *words], capture_output=True, text=True, timeout=600,
+                          env={**os.environ, **variables})
+
+
+def sha256(path):
+    return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
+
+
+def lines(folder):
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+class InFolder(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self.temporary.name)
+
+    def tearDown(self):
+        self.temporary.cleanup()
+
+    def train(self, name, *words):
+        done = run("train", "--run-dir", str(self.folder / name), *SMALL, *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return self.folder / name
+
+
+class Usage(InFolder):
+    def fails(self, code, text, *words, **variables):
+        done = run(*words, **variables)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertIn(text, done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+
+    def test_unknown_words_get_a_suggestion(self):
+        self.fails(2, "Did you mean --batch-size?", "train", "--batchsize", "3")
+        self.fails(2, "Did you mean train?", "trian")
+        self.fails(2, "Did you mean resnet20?", "train", "--model", "resnet2")
+
+    def test_values_are_checked(self):
+        for flag, value in [("--batch-size", "-1"), ("--epochs", "0"), ("--epochs", "many"),
+                            ("--lr", "-1"), ("--label-smoothing", "2"), ("--device", "tpu"),
+                            ("--workers", "-1"), ("--optimizer", "newton")]:
+            with self.subTest(flag=flag, value=value):
+                self.fails(2, "", "train", flag, value)
+
+    def test_config_files_are_checked(self):
+        config = self.folder / "config.json"
+        for text, message in [('{"batchsize": 3}', "Did you mean batch_size?"),
+                              ('{"batch_size": "three"}', "wrong kind"),
+                              ("[]", "not a JSON object"), ("{", "not a JSON object")]:
+            with self.subTest(text=text):
+                config.write_text(text)
+                self.fails(2, message, "train", "--config", str(config))
+        self.fails(2, "nowhere.json", "train", "--config", str(self.folder / "nowhere.json"))
+
+    def test_flag_outweighs_variable_outweighs_file(self):
+        config = self.folder / "config.json"
+        config.write_text('{"batch_size": 1, "seed": 1, "epochs": 1}')
+        done = run("train", "--print-config", "--config", str(config), "--batch-size", "3",
+                   WICK_BATCH_SIZE="2", WICK_SEED="2")
+        values = json.loads(done.stdout)
+        self.assertEqual([values[k] for k in ("batch_size", "seed", "epochs")], [3, 2, 1])
+
+    def test_missing_data(self):
+        self.fails(2, "needs --data-dir", "train", "--data", "mnist")
+        self.fails(1, str(self.folder), "train", "--data", "cifar10", "--data-dir",
+                   str(self.folder), "--run-dir", str(self.folder / "run"))
+
+    def test_folders_that_will_not_do(self):
+        blocked = self.folder / "file"
+        blocked.write_text("")
+        self.fails(1, "cannot make", "train", "--run-dir", str(blocked / "run"))
+        self.fails(1, "holds no run", "train", "--resume", "--run-dir", str(self.folder))
+        self.fails(1, "holds no run", "eval", "--run-dir", str(self.folder))
+
+    def test_help_and_doctor(self):
+        self.assertIn("--label-smoothing", run("train", "--help").stdout)
+        self.assertIn("oneDNN", run("doctor").stdout)
+
+
+class Runs(InFolder):
+    def test_a_run_leaves_what_it_says(self):
+        run_folder = self.train("run", "--log-every", "5")
+        steps = [line for line in lines(run_folder) if "loss" in line]
+        tests = [line for line in lines(run_folder) if "test_loss" in line]
+        self.assertEqual([line["step"] for line in steps], list(range(5, 61, 5)))
+        self.assertEqual([line["epoch"] for line in tests], [1, 2, 3])
+        self.assertTrue({"epoch", "lr", "images_per_second"} <= set(steps[0]))
+        self.assertTrue(all(0 <= line["test_accuracy"] <= 1 for line in tests))
+        again = run("eval", "--run-dir", str(run_folder), "--json")
+        self.assertEqual(json.loads(again.stdout)["test_accuracy"], tests[-1]["test_accuracy"])
+
+    def test_max_steps_are_of_the_whole_run(self):
+        run_folder = self.train("run", "--max-steps", "23")
+        self.assertEqual(lines(run_folder)[-1]["step"], 23)
+        self.assertIn("test_accuracy", lines(run_folder)[-1])
+
+    def test_the_same_seed_gives_the_same_bytes(self):
+        first = sha256(self.train("a") / "weights.safetensors")
+        self.assertEqual(sha256(self.train("b", "--workers", "3") / "weights.safetensors"), first)
+        self.assertNotEqual(sha256(self.train("c", "--seed", "1") / "weights.safetensors"), first)
+
+    def test_a_run_is_never_overwritten(self):
+        self.train("run", "--max-steps", "1")
+        done = run("train", "--run-dir", str(self.folder / "run"), *SMALL)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("already holds a run", done.stderr)
+
+    def stop_in_third_epoch(self, how):
+        folder = self.folder / how.name
+        process = subprocess.Popen([WICK, "train", "--run-dir", str(folder), *SMALL],
+                                   stdout=subprocess.DEVNULL)
+        metrics = folder / "metrics.jsonl"
+        while not (metrics.exists() and '"step":41,' in metrics.read_text()):
+            self.assertIsNone(process.poll(), "ended before it could be stopped")
+            time.sleep(0.002)
+        process.send_signal(how)
+        return folder, process.wait()
+
+    def test_a_stopped_run_goes_on_to_the_same_bytes(self):
+        undisturbed = sha256(self.train("undisturbed") / "weights.safetensors")
+        for how, code in [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)]:
+            with self.subTest(how=how.name):
+                folder, exit_code = self.stop_in_third_epoch(how)
+                self.assertEqual(exit_code, code)
+                done = run("train", "--run-dir", str(folder), "--resume")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(sha256(folder / "weights.safetensors"), undisturbed)
+                numbers = [line["step"] for line in lines(folder) if "loss" in line]
+                self.assertEqual(numbers, list(range(1, 61)))
+
+    def test_a_damaged_checkpoint_is_passed_over(self):
+        undisturbed = self.train("run")
+        wanted = sha256(undisturbed / "weights.safetensors")
+        newest = undisturbed / "checkpoints" / "step-60" / "weights.safetensors"
+        damaged = bytearray(newest.read_bytes())
+        damaged[len(damaged) // 2] ^= 1
+        newest.write_bytes(bytes(damaged))
+        (undisturbed / "weights.safetensors").unlink()
+        done = run("train", "--run-dir", str(undisturbed), "--resume")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("was not used", done.stderr)
+        self.assertEqual(sha256(undisturbed / "weights.safetensors"), wanted)
+
+    def test_what_a_resumed_run_cannot_change(self):
+        self.train("run", "--max-steps", "1")
+        done = run("train", "--run-dir", str(self.folder / "run"), "--resume", "--seed", "7")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("seed cannot change", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
