@@ -41,7 +41,7 @@ void check_writable(const char* op, const Tensor& self, const Shape& shape, Dtyp
   WICK_CHECK(kind(dtype) <= kind(self.dtype()), op,
              ": the result's dtype does not fit in place: got ", to_string(self.dtype()),
              ", expected ", to_string(dtype));
-  for (int axis = 0; axis < self.rank(); ++axis) {
+  for (int axis = 0; axis < self.rank() && self.numel() > 0; ++axis) {
     WICK_CHECK(self.strides()[axis] != 0 || self.shape()[axis] <= 1, op,
                ": several elements share one place in memory: got strides ", self.strides(),
                ": clone the expanded tensor first");
