@@ -5,6 +5,18 @@
 // Truth values are the numbers 0 and 1 here; results are stored as bool.
 namespace wick::fn {
 
+// Of two conditions, which for vectors are masks.
+WICK_HOST_DEVICE bool both(bool a, bool b) { return a && b; }
+WICK_HOST_DEVICE bool either(bool a, bool b) { return a || b; }
+template <class Mask>
+WICK_HOST_DEVICE Mask both(Mask a, Mask b) {
+  return a & b;
+}
+template <class Mask>
+WICK_HOST_DEVICE Mask either(Mask a, Mask b) {
+  return a | b;
+}
+
 #define WICK_COMPARISON(Type, label, condition)     \
   struct Type : OnNumbers<2> {                      \
     static constexpr char name[] = label;           \
@@ -19,8 +31,8 @@ WICK_COMPARISON(Lt, "lt", x < y);
 WICK_COMPARISON(Le, "le", x <= y);
 WICK_COMPARISON(Gt, "gt", x > y);
 WICK_COMPARISON(Ge, "ge", x >= y);
-WICK_COMPARISON(LogicalAnd, "logical_and", (x != V(0)) & (y != V(0)));
-WICK_COMPARISON(LogicalOr, "logical_or", (x != V(0)) | (y != V(0)));
+WICK_COMPARISON(LogicalAnd, "logical_and", both(x != V(0), y != V(0)));
+WICK_COMPARISON(LogicalOr, "logical_or", either(x != V(0), y != V(0)));
 WICK_COMPARISON(LogicalXor, "logical_xor",
                 select(x != V(0), V(1), V(0)) != select(y != V(0), V(1), V(0)));
 #undef WICK_COMPARISON
@@ -36,7 +48,7 @@ WICK_COMPARISON(LogicalXor, "logical_xor",
 WICK_PREDICATE(LogicalNot, "logical_not", x == V(0));
 WICK_PREDICATE(IsNan, "isnan", x != x);
 WICK_PREDICATE(IsFinite, "isfinite", x - x == V(0));
-WICK_PREDICATE(IsInf, "isinf", (x == x) & (x - x != V(0)));
+WICK_PREDICATE(IsInf, "isinf", both(x == x, x - x != V(0)));
 #undef WICK_PREDICATE
 
 #define WICK_BITWISE(Type, label, operation)                                                  \
