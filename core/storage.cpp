@@ -4,11 +4,17 @@
 
 namespace wick {
 
+namespace {
+// Where tensors without elements point: an address is what tells them from undefined ones, and
+// offsets are added to it.
+alignas(64) char nothing[64];
+}  // namespace
+
 Storage::Storage(size_t bytes, Device device)
-    : data_(allocator(device).allocate(bytes, current_stream(device))),
+    : data_(bytes == 0 ? nothing : allocator(device).allocate(bytes, current_stream(device))),
       bytes_(bytes),
       device_(device),
-      owned_(true) {}
+      owned_(bytes != 0) {}
 
 Storage::Storage(void* data, size_t bytes, Device device, std::function<void()> release)
     : data_(data), bytes_(bytes), device_(device), owned_(false), release_(std::move(release)) {}
