@@ -150,6 +150,17 @@ Tensor Saved::operator[](int i) const {
 const TensorMeta& Saved::input(int i) const { return static_cast<const OpNode*>(node_)->input(i); }
 int Saved::num_inputs() const { return static_cast<int>(node_->next().size()); }
 
+/// Names the op for errors of what runs below it.
+struct CurrentOp {
+  explicit CurrentOp(const char* name) : before(detail::current_op()) {
+    detail::current_op() = name;
+  }
+  ~CurrentOp() { detail::current_op() = before; }
+  CurrentOp(const CurrentOp&) = delete;
+  CurrentOp& operator=(const CurrentOp&) = delete;
+  const char* before;
+};
+
 // The steps of run_op, with access to what only the door may touch.
 struct Door {
   static bool mutated(const OpInfo& info, size_t i) {
@@ -228,7 +239,8 @@ struct Door {
 };
 
 std::vector<Tensor> run_op(const OpType& type, const void* op, std::span<const Tensor> inputs) {
-  Door::check_devices(type.info, inputs);
+  if (!type.info.any_device) Door::check_devices(type.info, inputs);
+  const CurrentOp current(type.info.name);
   const bool recording = Door::wants_graph(type, inputs);
   Door::check_mutation(type.info, inputs, recording);
   Ref<OpNode> node;

@@ -37,6 +37,7 @@ struct OpInfo {
   uint32_t mutates = 0;        // bit i: input i is changed in place
   bool broadcasts = false;     // gradients are summed back to the shapes of the inputs
   bool differentiable = true;  // false: results never require gradients, there is no backward
+  bool any_device = false;     // inputs may be on different devices
 };
 
 /// What an op keeps from forward for backward.

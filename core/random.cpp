@@ -7,7 +7,6 @@
 namespace wick {
 
 namespace {
-constexpr int kMaxGpus = 64;
 
 std::array<Generator, 1 + kMaxGpus>& generators() {
   static std::array<Generator, 1 + kMaxGpus> all;

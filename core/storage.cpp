@@ -10,17 +10,31 @@ namespace {
 alignas(64) char nothing[64];
 }  // namespace
 
-Storage::Storage(size_t bytes, Device device)
-    : data_(bytes == 0 ? nothing : allocator(device).allocate(bytes, current_stream(device))),
-      bytes_(bytes),
-      device_(device),
-      owned_(bytes != 0) {}
+Storage::Storage(size_t bytes, Device device) : data_(nothing), bytes_(bytes), device_(device) {
+  if (bytes == 0) return;
+  owner_ = &allocator(device);
+  data_ = owner_->allocate(bytes, current_stream(device));
+}
 
 Storage::Storage(void* data, size_t bytes, Device device, std::function<void()> release)
-    : data_(data), bytes_(bytes), device_(device), owned_(false), release_(std::move(release)) {}
+    : data_(data), bytes_(bytes), device_(device), release_(std::move(release)) {}
+
+Ref<Storage> Storage::pinned(size_t bytes) {
+  auto storage = make_ref<Storage>(size_t{0}, kCpu);
+  storage->pinned_ = true;
+  if (bytes == 0) return storage;
+  storage->owner_ = &pinned_allocator();
+  storage->data_ = storage->owner_->allocate(bytes, Stream{});
+  storage->bytes_ = bytes;
+  return storage;
+}
+
+void Storage::record_stream(Stream stream) {
+  if (owner_ != nullptr) owner_->record_stream(data_, stream);
+}
 
 Storage::~Storage() {
-  if (owned_) allocator(device_).deallocate(data_);
+  if (owner_ != nullptr) owner_->deallocate(data_);
   if (release_) release_();
 }
 

@@ -10,11 +10,15 @@
 
 namespace wick {
 
+class CachingAllocator;
+
 /// A piece of one device's memory that tensors share, and the count of changes made to it.
 class Storage : public RefCounted {
  public:
   /// `bytes` of uninitialised memory from the device's caching allocator. Throws OutOfMemory.
   Storage(size_t bytes, Device device);
+  /// `bytes` of pinned host memory.
+  static Ref<Storage> pinned(size_t bytes);
   /// Memory of somebody else's; `release` (may be empty) runs when the last tensor lets go of it.
   Storage(void* data, size_t bytes, Device device, std::function<void()> release);
   ~Storage() override;
@@ -22,6 +26,10 @@ class Storage : public RefCounted {
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
   Device device() const { return device_; }
+  bool is_pinned() const { return pinned_; }
+  /// Tells the allocator that work on `stream` uses this memory: once the last tensor lets go of
+  /// it, it is reused only after that work. No effect on memory of somebody else's.
+  void record_stream(Stream stream);
 
   /// Grows by one with each change in place to any tensor on this storage.
   uint64_t version() const { return version_.load(std::memory_order_relaxed); }
@@ -31,7 +39,8 @@ class Storage : public RefCounted {
   void* data_;
   size_t bytes_;
   Device device_;
-  bool owned_;
+  CachingAllocator* owner_ = nullptr;  // null: somebody else's, or nothing
+  bool pinned_ = false;
   std::atomic<uint64_t> version_{0};
   std::function<void()> release_;
 };

@@ -39,22 +39,30 @@ Tensor allocate(const Shape& shape, const Strides& strides, Dtype dtype, Device 
   return Tensor(make_ref<TensorImpl>(std::move(storage), 0, shape, strides, dtype));
 }
 
+Tensor empty_pinned(const Shape& shape, const Strides& strides, Dtype dtype) {
+  const int64_t numel = checked_numel("empty", shape, dtype);
+  auto storage = Storage::pinned(static_cast<size_t>(numel * size_of(dtype)));
+  return Tensor(make_ref<TensorImpl>(std::move(storage), 0, shape, strides, dtype));
+}
+
 struct ToDevice {
   static constexpr OpInfo info{.name = "to_device"};
   Device device;
   bool non_blocking;
-  static constexpr auto fields = std::tuple{field("device", &ToDevice::device)};
+  static constexpr auto fields = std::tuple{field("device", &ToDevice::device),
+                                            field("non_blocking", &ToDevice::non_blocking)};
 
-  Tensor forward(Saved& saved, const Tensor& x) const {
-    saved.save(x);
-    Tensor y = empty(x.shape(), x.dtype(), device);
-    if (is_dense(x.shape(), x.strides()))
-      y = empty_strided(x.shape(), x.strides(), x.dtype(), device);
+  Tensor forward(Saved&, const Tensor& x) const {
+    const bool dense = is_dense(x.shape(), x.strides());
+    const Strides strides = dense ? x.strides() : contiguous_strides(x.shape());
+    const bool to_pinned = device.is_cpu() && non_blocking;
+    const Tensor y = to_pinned ? empty_pinned(x.shape(), strides, x.dtype())
+                               : empty_strided(x.shape(), strides, x.dtype(), device);
     y.copy_(x, non_blocking);
     return y;
   }
   Gradients backward(const Saved& saved, const Tensor& dy) const {
-    return {dy.to(saved[0].device(), non_blocking)};
+    return {dy.to(saved.input(0).device, non_blocking)};
   }
 };
 
@@ -91,6 +99,17 @@ Tensor Tensor::detach() const {
 Tensor Tensor::to(Device target, bool non_blocking) const {
   if (device() == target) return *this;
   return apply(ToDevice{target, non_blocking}, *this);
+}
+
+Tensor Tensor::pin_memory() const {
+  WICK_CHECK(device().is_cpu(), "pin_memory: got a tensor on ", device(),
+             ", expected one on the CPU");
+  if (is_pinned()) return *this;
+  const bool dense = is_dense(shape(), strides());
+  const Tensor y = empty_pinned(shape(), dense ? strides() : contiguous_strides(shape()), dtype());
+  NoGrad no_grad;
+  y.copy_(*this);
+  return y;
 }
 
 // --- Making tensors -----------------------------------------------------------------------------

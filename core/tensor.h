@@ -123,8 +123,18 @@ class Tensor {
   // --- Conversions ------------------------------------------------------------------------------
   /// This tensor if it is already so, else a copy.
   Tensor to(Dtype dtype) const;
+  /// The same. To the CPU the host waits for the elements, unless `non_blocking`: then they are
+  /// there once the device's current stream is synchronized, in pinned memory. From pinned memory
+  /// the host goes on at once if `non_blocking`.
   Tensor to(Device device, bool non_blocking = false) const;
   Tensor cpu() const { return to(kCpu); }
+  Tensor cuda(int index = 0) const { return to(cuda_device(index)); }
+  /// A copy in pinned host memory, from which GPUs copy while the host goes on (this tensor if it
+  /// is there already). CPU tensors only; error without CUDA.
+  Tensor pin_memory() const;
+  bool is_pinned() const { return get().storage->is_pinned(); }
+  /// Tells that work on `stream` uses this tensor: its memory is not reused before that is done.
+  void record_stream(Stream stream) const { get().storage->record_stream(stream); }
   /// This tensor if its memory is laid out so, else a copy.
   Tensor contiguous(MemoryFormat format = MemoryFormat::kContiguous) const;
   Tensor clone(MemoryFormat format = MemoryFormat::kPreserve) const;
@@ -182,7 +192,9 @@ class Tensor {
   const Tensor& mul_(Scalar other) const;
   const Tensor& div_(const Tensor& other) const;
   const Tensor& div_(Scalar other) const;
-  /// Copies `source` (broadcast, converted, from any device) into this tensor.
+  /// Copies `source` (broadcast, converted, from any device) into this tensor. Between devices no
+  /// gradient is recorded, and both tensors must be dense, of one dtype, shape and layout, for
+  /// `non_blocking` to have an effect.
   const Tensor& copy_(const Tensor& source, bool non_blocking = false) const;
   const Tensor& fill_(Scalar value) const;
   const Tensor& zero_() const { return fill_(0); }

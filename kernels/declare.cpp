@@ -18,8 +18,6 @@ CpuIsa cpu_isa() {
   return isa;
 }
 
-void no_cuda_in_this_build() {
-  detail::fail("cuda: this build has no GPU support: configure with WICK_GPU=cuda");
-}
+void no_cuda_in_this_build() { detail::fail("cuda: this build has no GPU support (WICK_GPU=off)"); }
 
 }  // namespace wick

@@ -48,8 +48,10 @@ CpuIsa cpu_isa();
 
 #ifdef WICK_HAS_CUDA
 #define WICK_CALL_CUDA(...) ::wick::cuda::__VA_ARGS__
+#define WICK_CALL_CUDA_INTO(result, ...) result = ::wick::cuda::__VA_ARGS__
 #else
 #define WICK_CALL_CUDA(...) ::wick::no_cuda_in_this_build()
+#define WICK_CALL_CUDA_INTO(result, ...) ::wick::no_cuda_in_this_build()
 #endif
 
 /// Calls a kernel where `device` is: `WICK_DISPATCH(x.device(), softmax_forward(x, y));`

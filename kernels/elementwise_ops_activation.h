@@ -159,3 +159,8 @@ struct Clamp : OnNumbers<1> {
 };
 
 }  // namespace wick::fn
+
+/// The functors of this file that have a gradient, for lists of kernels: `use(F)` each.
+#define WICK_ACTIVATION_DIFFERENTIABLE(use)                                      \
+  use(fn::Relu) use(fn::Gelu) use(fn::GeluTanh) use(fn::Silu) use(fn::Hardswish) \
+      use(fn::Hardsigmoid) use(fn::Softplus) use(fn::LeakyRelu) use(fn::Elu) use(fn::Clamp)

@@ -148,3 +148,12 @@ struct PowScalar : OnNumbers<1> {
 };
 
 }  // namespace wick::fn
+
+/// The functors of this file that have a gradient, for lists of kernels: `use(F)` each.
+#define WICK_ARITHMETIC_DIFFERENTIABLE(use)                                       \
+  use(fn::AddScalar) use(fn::MulScalar) use(fn::DivScalar) use(fn::SubFromScalar) \
+      use(fn::DivScalarBy) use(fn::PowScalar)
+
+/// Those without: gradients that are ops of their own, or none.
+#define WICK_ARITHMETIC_PLAIN(use) \
+  use(fn::Add) use(fn::Mul) use(fn::Div) use(fn::Pow) use(fn::Maximum) use(fn::Minimum)

@@ -81,3 +81,12 @@ struct MaskedFill : OnNumbers<2> {
 };
 
 }  // namespace wick::fn
+
+/// Those without: gradients that are ops of their own, or none.
+#define WICK_COMPARE_PLAIN(use)                                                                    \
+  use(fn::Eq) use(fn::Ne) use(fn::Lt) use(fn::Le) use(fn::Gt) use(fn::Ge) use(fn::LogicalAnd)      \
+      use(fn::LogicalOr) use(fn::LogicalXor) use(fn::LogicalNot) use(fn::IsNan) use(fn::IsFinite)  \
+          use(fn::IsInf) use(fn::BitwiseAnd) use(fn::BitwiseOr) use(fn::BitwiseXor) use(fn::Where) \
+              use(fn::MaskedFill) use(fn::WithConstant<fn::Eq>) use(fn::WithConstant<fn::Ne>)      \
+                  use(fn::WithConstant<fn::Lt>) use(fn::WithConstant<fn::Le>)                      \
+                      use(fn::WithConstant<fn::Gt>) use(fn::WithConstant<fn::Ge>)

@@ -102,3 +102,10 @@ struct Reciprocal : OnFloats<1> {
 };
 
 }  // namespace wick::fn
+
+/// The functors of this file that have a gradient, for lists of kernels: `use(F)` each.
+#define WICK_MATH_DIFFERENTIABLE(use)                                                              \
+  use(fn::Neg) use(fn::Abs) use(fn::Square) use(fn::Sign) use(fn::Exp) use(fn::Log) use(fn::Log1p) \
+      use(fn::Expm1) use(fn::Sqrt) use(fn::Rsqrt) use(fn::Sin) use(fn::Cos) use(fn::Erf)           \
+          use(fn::Tanh) use(fn::Sigmoid) use(fn::Floor) use(fn::Ceil) use(fn::Round)               \
+              use(fn::Trunc) use(fn::Reciprocal)

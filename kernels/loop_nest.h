@@ -97,7 +97,7 @@ struct LoopCursor {
   int64_t index[kMaxRank] = {};
   int64_t offset[kViews] = {};
 
-  WICK_INLINE LoopCursor(const LoopNest<kViews>& nest, int64_t position) {
+  WICK_HOST_DEVICE LoopCursor(const LoopNest<kViews>& nest, int64_t position) {
     for (int axis = 0; axis < nest.rank; ++axis) {
       index[axis] = position % nest.sizes[axis];
       position /= nest.sizes[axis];
@@ -106,7 +106,7 @@ struct LoopCursor {
   }
 
   /// Moves on by `count` elements, at most to the end of the row.
-  WICK_INLINE void advance(const LoopNest<kViews>& nest, int64_t count) {
+  WICK_HOST_DEVICE void advance(const LoopNest<kViews>& nest, int64_t count) {
     index[0] += count;
     for (int v = 0; v < kViews; ++v) offset[v] += count * nest.strides[v][0];
     for (int axis = 0; axis + 1 < nest.rank && index[axis] == nest.sizes[axis]; ++axis) {

@@ -4,6 +4,11 @@
 
 namespace wick::detail {
 
+const char*& current_op() {
+  static thread_local const char* op = "";
+  return op;
+}
+
 namespace {
 template <class T>
 void append_number(std::string& out, T value) {

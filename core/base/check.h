@@ -26,7 +26,18 @@ class OutOfMemory : public Error {
   uint64_t requested_bytes_;
 };
 
+/// A GPU failed in a way that it recovers from in no call of this process (a kernel touched memory
+/// that is not there, an uncorrectable memory error): every later use of it throws this again. Save
+/// nothing from it, and start anew.
+class DeviceError : public Error {
+ public:
+  using Error::Error;
+};
+
 namespace detail {
+
+/// The op that this thread carries out now, for errors of what runs below it; "" outside any.
+const char*& current_op();
 
 void append(std::string& out, double value);
 void append(std::string& out, int64_t value);

@@ -18,12 +18,26 @@ Device parse_device(const std::string& text) {
   if (text.starts_with(kPrefix)) {
     const char* end = text.data() + text.size();
     const auto result = std::from_chars(text.data() + kPrefix.size(), end, index);
-    if (result.ec != std::errc() || result.ptr != end || index > 255) index = -1;
+    if (result.ec != std::errc() || result.ptr != end || index >= kMaxGpus) index = -1;
   }
   WICK_CHECK(index >= 0, "device: unknown name: got \"", text, "\", expected cpu, cuda or cuda:N");
   return cuda_device(index);
 }
 
-Stream current_stream(Device device) { return {device, nullptr}; }
+namespace {
+thread_local void* current_streams[kMaxGpus] = {};
+}
+
+Stream current_stream(Device device) {
+  const bool chosen = device.is_cuda() && device.index >= 0 && device.index < kMaxGpus;
+  return {device, chosen ? current_streams[device.index] : nullptr};
+}
+
+void set_current_stream(Stream stream) {
+  if (stream.device.is_cpu()) return;
+  WICK_CHECK(stream.device.index >= 0 && stream.device.index < kMaxGpus,
+             "set_current_stream: no such device: got ", stream.device);
+  current_streams[stream.device.index] = stream.handle;
+}
 
 }  // namespace wick

@@ -42,7 +42,13 @@ struct Stream {
   }
 };
 
-/// The stream on which this thread's kernels for `device` run.
+/// Most GPUs of one process.
+inline constexpr int kMaxGpus = 64;
+
+/// The stream on which this thread's kernels for `device` run: the device's default stream unless a
+/// StreamGuard (wick/core/stream.h) chose another.
 Stream current_stream(Device device);
+/// Makes `stream` this thread's current one of its device. Prefer a StreamGuard.
+void set_current_stream(Stream stream);
 
 }  // namespace wick

@@ -16,7 +16,6 @@ CachingAllocator::Impl::Impl(std::unique_ptr<RawSource> raw, const Config& setti
       config(settings),
       device(source->device()),
       capacity(source->capacity()),
-      watched(source->host_addressable()),
       limit(std::min(settings.memory_limit, capacity)) {
   WICK_CHECK(capacity < SIZE_MAX / 4, "allocator: bad capacity of ", device, ": got ", capacity);
   WICK_CHECK(std::has_single_bit(config.granule) && config.granule <= kSmallSize,
@@ -32,6 +31,9 @@ CachingAllocator::Impl::Impl(std::unique_ptr<RawSource> raw, const Config& setti
                ", expected 0 or a power of two");
   }
 }
+
+void RawSource::show(void* pointer, size_t bytes, Stream) { memory::unpoison(pointer, bytes); }
+void RawSource::hide(void* pointer, size_t bytes, Stream) { memory::poison(pointer, bytes); }
 
 size_t CachingAllocator::Impl::rounded(size_t bytes) const {
   const size_t n = bytes + config.redzone;
@@ -80,7 +82,7 @@ memory::Block* CachingAllocator::Impl::allocate(size_t bytes, Stream stream,
   }
   block->state = BlockState::kLive;
   block->requested = bytes;
-  if (watched) memory::unpoison(block->pointer, bytes);
+  source->show(block->pointer, bytes, stream);
   add(&PoolStats::allocation, block->small, 1);
   add(&PoolStats::allocated_bytes, block->small, block->size);
   add(&PoolStats::active, block->small, 1);
@@ -163,7 +165,6 @@ void CachingAllocator::Impl::deallocate(Block* block) {
   subtract(&PoolStats::allocated_bytes, block->small, block->size);
   subtract(&PoolStats::requested_bytes, block->small, block->requested);
   if (block->size >= config.max_split_size) memory::decrease(stats.oversize_allocation, 1);
-  if (watched) memory::poison(block->pointer, block->size);
   if (block->users.empty()) return reclaim(block);
   block->state = BlockState::kPending;
   if (routes.empty()) {
@@ -177,6 +178,7 @@ void CachingAllocator::Impl::deallocate(Block* block) {
 void CachingAllocator::Impl::reclaim(Block* block) {
   subtract(&PoolStats::active, block->small, 1);
   subtract(&PoolStats::active_bytes, block->small, block->size);
+  source->hide(block->pointer, block->size, block->heap->stream);
   block->state = BlockState::kFree;
   if (block->size <= config.quick_size) {
     Block*& head = block->heap->quick[block->size / config.granule];

@@ -26,8 +26,10 @@ class RawSource {
   virtual void* allocate(size_t bytes) = 0;
   /// Gives back what `allocate` returned, after all work on the device that may use it.
   virtual void deallocate(void* pointer, size_t bytes) = 0;
-  /// Whether the CPU may address this memory, so that AddressSanitizer can watch it.
-  virtual bool host_addressable() const { return true; }
+  /// The bytes may be used, or not, by work queued on `stream` from now on. The defaults tell
+  /// AddressSanitizer, at once.
+  virtual void show(void* pointer, size_t bytes, Stream stream);
+  virtual void hide(void* pointer, size_t bytes, Stream stream);
 
   /// A mark behind the work queued on `stream` so far. The defaults are those of a device that
   /// finishes work at once.
@@ -126,9 +128,14 @@ class CachingAllocator {
 /// use.
 CachingAllocator& allocator(Device device);
 
+/// The process's allocator of pinned host memory, which GPUs can copy to and from while the host
+/// goes on; error in a build or on a machine without CUDA.
+CachingAllocator& pinned_allocator();
+
 /// Makes the source of GPU number `index`; throws if there is no such GPU.
 using SourceFactory = std::unique_ptr<RawSource> (*)(int index);
+using PinnedFactory = std::unique_ptr<RawSource> (*)();
 /// How a build with CUDA announces where its memory comes from.
-void register_cuda_source(SourceFactory factory);
+void register_cuda_sources(SourceFactory device, PinnedFactory pinned);
 
 }  // namespace wick

@@ -82,7 +82,6 @@ struct CachingAllocator::Impl {
   const Config config;
   const Device device;
   const size_t capacity;
-  const bool watched;  // AddressSanitizer sees this memory
   size_t limit;
   MemoryStats stats;
   uint64_t clock = 0;  // counts blocks freed into the sets

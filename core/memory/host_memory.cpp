@@ -62,8 +62,8 @@ CachingAllocator& make_cpu_allocator() {
                                configured("WICK_CPU_ALLOC", config));
 }
 
-constexpr int kMaxGpus = 64;
 std::atomic<SourceFactory> cuda_factory = nullptr;
+std::atomic<PinnedFactory> pinned_factory = nullptr;
 std::atomic<CachingAllocator*> cuda_allocators[kMaxGpus];
 
 CachingAllocator& make_cuda_allocator(int index) {
@@ -81,7 +81,19 @@ CachingAllocator& make_cuda_allocator(int index) {
 
 }  // namespace
 
-void register_cuda_source(SourceFactory factory) { cuda_factory.store(factory); }
+void register_cuda_sources(SourceFactory device, PinnedFactory pinned) {
+  cuda_factory.store(device);
+  pinned_factory.store(pinned);
+}
+
+CachingAllocator& pinned_allocator() {
+  static CachingAllocator& pinned = [&]() -> CachingAllocator& {
+    const PinnedFactory factory = pinned_factory.load();
+    WICK_CHECK(factory != nullptr, "pinned memory: this build has no CUDA");
+    return *new CachingAllocator(factory(), configured("WICK_PINNED_ALLOC", {}));
+  }();
+  return pinned;
+}
 
 CachingAllocator& allocator(Device device) {
   if (device.is_cpu()) {

@@ -54,7 +54,7 @@ Block* CachingAllocator::Impl::add_segment(Heap& heap, size_t segment, size_t si
   block->small = size <= memory::kSmallSize;
   segments.emplace(block->pointer, block);
   ++heap.segments;
-  if (watched) memory::poison(block->pointer, segment);
+  source->hide(block->pointer, segment, heap.stream);
   ++stats.num_device_alloc;
   add(&PoolStats::segment, block->small, 1);
   add(&PoolStats::reserved_bytes, block->small, segment);
@@ -69,7 +69,7 @@ void CachingAllocator::Impl::release_segment(Block* block) {
   heap.free_set(block->small).erase(block);
   segments.erase(block->pointer);
   --heap.segments;
-  if (watched) memory::unpoison(block->pointer, block->size);
+  source->show(block->pointer, block->size, heap.stream);
   ++stats.num_device_free;
   subtract(&PoolStats::segment, block->small, 1);
   subtract(&PoolStats::reserved_bytes, block->small, block->size);
@@ -166,13 +166,14 @@ CachingAllocator::~CachingAllocator() {
   impl_->process_events(/*wait=*/true);
   for (const auto& [pointer, first] : impl_->segments) {
     size_t size = 0;
+    const Stream stream = first->heap->stream;
     for (const Block* block = first; block != nullptr;) {
       size += block->size;
       const Block* done = block;
       block = block->next;
       delete done;
     }
-    if (impl_->watched) memory::unpoison(pointer, size);
+    impl_->source->show(pointer, size, stream);
     impl_->source->deallocate(pointer, size);
   }
 }

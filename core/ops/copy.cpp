@@ -1,6 +1,10 @@
-#include "wick/kernels/copy.h"
 #include "wick/core/apply.h"
+#include "wick/core/stream.h"
+#ifdef WICK_HAS_CUDA
+#include "wick/core/cuda/runtime.h"
+#endif
 #include "wick/core/ops/elementwise_op.h"
+#include "wick/kernels/copy.h"
 
 namespace wick {
 
@@ -8,8 +12,59 @@ namespace {
 
 void run_copy(const Tensor& from, const Tensor& to) {
   const View x = from.view_for_kernel(), y = to.view_for_kernel();
-  WICK_DISPATCH(to.device().is_cuda() ? to.device() : from.device(), copy(x, y));
+  WICK_DISPATCH(to.device(), copy(x, y));
 }
+
+/// Copies the memory of dense tensors of one dtype and layout that lie on different devices, at
+/// least one of them a GPU.
+void copy_memory(const Tensor& from, const Tensor& to, [[maybe_unused]] bool non_blocking) {
+  const bool to_host = to.device().is_cpu(), from_host = from.device().is_cpu();
+  const Stream stream = current_stream(to_host ? from.device() : to.device());
+  if (!to_host && !from_host) {  // between GPUs: behind the work of both streams
+    Event written(from.device());
+    written.record();
+    written.block(stream);
+    from.record_stream(stream);
+  }
+  [[maybe_unused]] const auto bytes = static_cast<size_t>(to.numel() * size_of(to.dtype()));
+  WICK_CALL_CUDA(copy_bytes(to.raw_data(), from.raw_data(), bytes, stream));
+  const Tensor& host = to_host ? to : from;
+  if (!to_host && !from_host) return;
+  if (non_blocking) {
+    if (host.is_pinned()) host.record_stream(stream);
+  } else if (to_host || host.is_pinned()) {
+    synchronize(stream);
+  }
+}
+
+struct CopyAcrossDevices {
+  static constexpr OpInfo info{
+      .name = "copy_", .mutates = 1, .differentiable = false, .any_device = true};
+  bool non_blocking = false;
+  static constexpr auto fields =
+      std::tuple{field("non_blocking", &CopyAcrossDevices::non_blocking)};
+
+  Tensor forward(Saved&, const Tensor& self, const Tensor& source) const {
+    check_writable(info.name, self, broadcast_shapes(info.name, self.shape(), source.shape()),
+                   self.dtype());
+    if (self.numel() == 0) return self;
+    // Conversions and changes of layout happen on either side, never across.
+    const bool dense = is_dense(self.shape(), self.strides());
+    const Strides strides = dense ? self.strides() : contiguous_strides(self.shape());
+    Tensor from = source;
+    const bool alike = source.dtype() == self.dtype() && source.shape() == self.shape() &&
+                       source.strides() == strides;
+    if (!alike) {
+      from = empty_strided(self.shape(), strides, self.dtype(), source.device());
+      run_copy(source, from);
+    }
+    const Tensor to =
+        dense ? self : empty_strided(self.shape(), strides, self.dtype(), self.device());
+    copy_memory(from, to, non_blocking && alike && dense);
+    if (!dense) run_copy(to, self);
+    return self;
+  }
+};
 
 struct Cast {
   static constexpr OpInfo info{.name = "cast"};
@@ -82,16 +137,14 @@ Tensor Tensor::contiguous(MemoryFormat format) const {
 
 Tensor Tensor::clone(MemoryFormat format) const { return apply(Clone{format}, *this); }
 
-const Tensor& Tensor::copy_(const Tensor& source, bool /*non_blocking*/) const {
+const Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) const {
   if (device() == source.device()) {
     apply(CopyInPlace{}, *this, source);
     return *this;
   }
   WICK_CHECK(!grad_enabled() || !(requires_grad() || source.requires_grad()),
              "copy_: between devices it records no gradient: use to(device)");
-  check_writable("copy_", *this, broadcast_shapes("copy_", shape(), source.shape()), dtype());
-  run_copy(source, *this);
-  impl()->storage->bump_version();
+  apply(CopyAcrossDevices{non_blocking}, *this, source);
   return *this;
 }
 

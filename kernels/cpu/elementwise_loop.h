@@ -71,8 +71,8 @@ void elementwise(const F& f, Dtype compute, const View& y, const View* x) {
 }  // namespace wick::WICK_ISA
 
 /// Instantiates the kernel of functor `F`.
-#define WICK_INSTANTIATE(F) template void elementwise<F>(const F&, Dtype, const View&, const View*)
+#define WICK_INSTANTIATE(F) template void elementwise<F>(const F&, Dtype, const View&, const View*);
 /// The same, and that of its gradient.
 #define WICK_INSTANTIATE_DIFFERENTIABLE(F) \
-  WICK_INSTANTIATE(F);                     \
+  WICK_INSTANTIATE(F)                      \
   WICK_INSTANTIATE(fn::Gradient<F>)

@@ -40,7 +40,8 @@ class FakeSource : public RawSource {
 
   Device device() const override { return cuda_device(0); }
   size_t capacity() const override { return fake_.capacity; }
-  bool host_addressable() const override { return false; }
+  void show(void*, size_t, Stream) override {}
+  void hide(void*, size_t, Stream) override {}
 
   void* allocate(size_t bytes) override {
     ++fake_.calls;

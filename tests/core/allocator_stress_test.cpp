@@ -318,10 +318,12 @@ TEST(CudaMemory, ComesFromTheSourceThatWasRegistered) {
   if (error_of([&] { allocator(last); }).find("has no CUDA") == std::string::npos) {
     GTEST_SKIP() << "this build has CUDA";
   }
-  register_cuda_source([](int index) -> std::unique_ptr<RawSource> {
-    WICK_CHECK(index == 63, "no such GPU: got ", index);
-    return std::make_unique<FakeSource>(registered);
-  });
+  register_cuda_sources(
+      [](int index) -> std::unique_ptr<RawSource> {
+        WICK_CHECK(index == 63, "no such GPU: got ", index);
+        return std::make_unique<FakeSource>(registered);
+      },
+      nullptr);
   EXPECT_EQ(error_of([] { allocator(cuda_device(62)); }), "no such GPU: got 62");
   CachingAllocator& cuda = allocator(last);
   EXPECT_EQ(&cuda, &allocator(last));
@@ -329,7 +331,7 @@ TEST(CudaMemory, ComesFromTheSourceThatWasRegistered) {
   EXPECT_EQ(memory_reserved(last), static_cast<int64_t>(2 * kMiB));
   empty_cache(last);
   EXPECT_EQ(registered.held, 0u);
-  register_cuda_source(nullptr);
+  register_cuda_sources(nullptr, nullptr);
   EXPECT_NE(error_of([] { allocator(cuda_device(62)); }).find("has no CUDA"), std::string::npos);
   EXPECT_NE(error_of([] { allocator(cuda_device(64)); }).find("no such device: got cuda:64"),
             std::string::npos);

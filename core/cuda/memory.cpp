@@ -1,0 +1,110 @@
+#include <memory>
+
+#include "wick/core/base/check.h"
+#include "wick/core/cuda/runtime.h"
+#include "wick/core/memory/allocator.h"
+#include "wick/kernels/cuda/common/check.h"
+#include "wick/kernels/cuda/common/enter_device.h"
+#ifdef WICK_SIM
+#include "wick/kernels/sim/memory_watch.h"
+#endif
+
+namespace wick::cuda {
+
+namespace {
+
+/// The events by which an allocator learns what streams have finished.
+class CudaEvents : public RawSource {
+ public:
+  Event record_event(Stream stream) override {
+    void* event = new_event(stream.device, /*timing=*/false);
+    cuda::record_event(event, stream);
+    return event;
+  }
+  bool event_done(Event event) override { return cuda::event_done(event); }
+  void wait_event(Event event) override { wait_for_event(event); }
+  void destroy_event(Event event) override {
+    (void)cudaEventDestroy(static_cast<cudaEvent_t>(event));
+  }
+};
+
+class DeviceSource final : public CudaEvents {
+ public:
+  explicit DeviceSource(int index) : device_(cuda_device(index)) {
+    WICK_CHECK(index < device_count(), "allocator: no such GPU: got ", device_,
+               device_count() == 0 ? ": " + why_no_device() : "");
+    enter_device(device_);
+    size_t free = 0;
+    WICK_CUDA_CALL(cudaMemGetInfo, &free, &capacity_);
+  }
+
+  Device device() const override { return device_; }
+  size_t capacity() const override { return capacity_; }
+
+  void* allocate(size_t bytes) override {
+    enter_device(device_);
+    void* pointer = nullptr;
+    const cudaError_t status = cudaMalloc(&pointer, bytes);
+    if (status == cudaErrorMemoryAllocation) {
+      (void)cudaGetLastError();  // the allocator tries again, or reports it
+      return nullptr;
+    }
+    check(status, "cudaMalloc");
+    return pointer;
+  }
+  void deallocate(void* pointer, size_t) override {
+    enter_device(device_);
+    WICK_CUDA_CALL(cudaFree, pointer);
+  }
+
+#ifdef WICK_SIM
+  void show(void* pointer, size_t bytes, Stream stream) override {
+    sim::show_in_order(pointer, bytes, enter(stream));
+  }
+  void hide(void* pointer, size_t bytes, Stream stream) override {
+    sim::hide_in_order(pointer, bytes, enter(stream));
+  }
+#else
+  void show(void*, size_t, Stream) override {}
+  void hide(void*, size_t, Stream) override {}
+#endif
+
+ private:
+  static cudaStream_t enter(Stream stream) {
+    enter_device(stream.device);
+    return static_cast<cudaStream_t>(stream.handle);
+  }
+
+  Device device_;
+  size_t capacity_ = 0;
+};
+
+/// Host memory that the driver keeps in place, so that GPUs copy to and from it by themselves.
+class PinnedSource final : public CudaEvents {
+ public:
+  Device device() const override { return kCpu; }
+  size_t capacity() const override { return allocator(kCpu).capacity(); }
+
+  void* allocate(size_t bytes) override {
+    void* pointer = nullptr;
+    const cudaError_t status = cudaHostAlloc(&pointer, bytes, cudaHostAllocPortable);
+    if (status == cudaErrorMemoryAllocation) {
+      (void)cudaGetLastError();
+      return nullptr;
+    }
+    check(status, "cudaHostAlloc");
+    return pointer;
+  }
+  void deallocate(void* pointer, size_t) override { WICK_CUDA_CALL(cudaFreeHost, pointer); }
+};
+
+const bool registered = [] {
+  register_cuda_sources(
+      [](int index) -> std::unique_ptr<RawSource> { return std::make_unique<DeviceSource>(index); },
+      []() -> std::unique_ptr<RawSource> { return std::make_unique<PinnedSource>(); });
+  return true;
+}();
+
+}  // namespace
+
+}  // namespace wick::cuda

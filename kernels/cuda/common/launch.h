@@ -1,0 +1,53 @@
+#pragma once
+
+#include <algorithm>
+
+#include "wick/kernels/cuda/common/device_code.h"
+#include "wick/kernels/cuda/common/enter_device.h"
+#ifdef WICK_SIM
+#include "wick/kernels/sim/simulator.h"
+#endif
+
+namespace wick::cuda {
+
+/// How many threads a kernel runs with. A grid without blocks is not launched.
+struct Grid {
+  dim3 blocks;
+  dim3 threads;
+  size_t shared = 0;  // bytes of dynamic shared memory, at most 48 KiB
+};
+
+/// Blocks of `threads` for `count` elements, `per_thread` each: a loop over the grid does the rest.
+inline Grid grid_for(int64_t count, int64_t per_thread = 1, unsigned threads = 256) {
+  constexpr int64_t kMost = 132 * 32;  // enough to fill the largest GPU several times
+  const int64_t per_block = per_thread * threads;
+  const int64_t blocks = std::min((count + per_block - 1) / per_block, kMost);
+  return {dim3(static_cast<unsigned>(blocks)), dim3(threads)};
+}
+
+/// One block per row, threads for `columns` elements of which each takes `per_thread`.
+inline Grid grid_of_rows(int64_t rows, int64_t columns, int64_t per_thread = 4) {
+  int64_t threads = 32;
+  while (threads < 512 && threads * per_thread < columns) threads *= 2;
+  constexpr int64_t kMost = 1 << 20;
+  return {dim3(static_cast<unsigned>(std::min(rows, kMost))), dim3(static_cast<unsigned>(threads))};
+}
+
+/// Runs `kernel` on the current stream of `device`; the only place where kernels are launched.
+/// `name` is for errors.
+template <class... Parameters, class... Arguments>
+void launch(const char* name, Device device, const Grid& grid, void (*kernel)(Parameters...),
+            const Arguments&... arguments) {
+  if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0) return;
+  const cudaStream_t stream = enter_device(device);
+#ifdef WICK_SIM
+  check(sim::launch(name, grid.blocks, grid.threads, grid.shared, stream,
+                    [kernel, arguments...] { kernel(arguments...); }),
+        name);
+#else
+  kernel<<<grid.blocks, grid.threads, grid.shared, stream>>>(arguments...);
+  check(cudaGetLastError(), name);
+#endif
+}
+
+}  // namespace wick::cuda

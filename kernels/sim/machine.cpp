@@ -1,0 +1,284 @@
+#include "wick/kernels/sim/machine.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "wick/core/base/check.h"
+#include "wick/kernels/sim/block.h"
+
+namespace wick::sim {
+
+namespace {
+
+constexpr size_t kLongestQueue = 4096;  // then the oldest work is run, to bound memory
+
+thread_local cudaError_t last_error = cudaSuccess;
+thread_local int thread_device = 0;
+
+int64_t number_from_environment(const char* name, int64_t otherwise, int64_t most) {
+  const char* text = std::getenv(name);
+  if (text == nullptr) return otherwise;
+  char* end = nullptr;
+  const int64_t value = std::strtoll(text, &end, 10);
+  WICK_CHECK(end != text && *end == 0 && value >= 0 && value <= most, name, ": bad value: got \"",
+             text, "\", expected a number from 0 to ", most);
+  return value;
+}
+
+template <class Value, size_t kCount>
+Value choice_from_environment(const char* name, const char* const (&words)[kCount]) {
+  const char* text = std::getenv(name);
+  if (text == nullptr) return Value{};
+  for (size_t i = 0; i < kCount; ++i) {
+    if (std::strcmp(text, words[i]) == 0) return static_cast<Value>(i);
+  }
+  std::string expected;
+  for (const char* word : words) expected += concat(expected.empty() ? "" : ", ", word);
+  detail::fail(name, ": unknown value: got \"", text, "\", expected one of ", expected);
+}
+
+Settings settings_from_environment() {
+  Settings s;
+  s.threads = choice_from_environment<ThreadOrder>("WICK_SIM_ORDER",
+                                                   {"forward", "reverse", "random", "ahead"});
+  s.streams = choice_from_environment<StreamOrder>("WICK_SIM_STREAMS", {"lazy", "random", "eager"});
+  s.seed = uint64_t(number_from_environment("WICK_SIM_SEED", 1, INT64_MAX));
+  return s;
+}
+
+/// Runs `work` as the stream, as far as ThreadSanitizer is concerned.
+WICK_SIM_UNWATCHED std::string run_as(SimulatedStream& stream, const SimulatedWork& work) {
+  if (stream.identity == nullptr) stream.identity = make_identity();
+  const Identity host = current_identity();
+  become(stream.identity);
+  acquire(work.token.get());
+  std::string failure = work.run();
+  release(&stream.end_token);
+  become(host);
+  return failure;
+}
+
+}  // namespace
+
+Machine::Machine() : settings(settings_from_environment()), random(settings.seed, 0) {
+  const int64_t count = number_from_environment("WICK_SIM_DEVICES", 1, 16);
+  const int64_t mib = number_from_environment("WICK_SIM_MEMORY", 4096, 1 << 20);
+  for (int i = 0; i < count; ++i) {
+    auto device = std::make_unique<SimulatedDevice>();
+    device->capacity = size_t(mib) << 20;
+    device->default_stream.device = i;
+    devices.push_back(std::move(device));
+  }
+}
+
+Machine& machine() {
+  static auto* const instance = new Machine;  // lives on: tensors may outlive static objects
+  return *instance;
+}
+
+int& current_device() { return thread_device; }
+
+cudaError_t report(cudaError_t error) {
+  if (error != cudaSuccess && error != cudaErrorNotReady) last_error = error;
+  return error;
+}
+
+SimulatedStream* Machine::find(cudaStream_t stream) {
+  if (stream == nullptr) return &devices[size_t(thread_device)]->default_stream;
+  for (const auto& s : streams) {
+    if (s.get() == stream) return s->alive ? stream : nullptr;
+  }
+  return nullptr;
+}
+
+std::vector<SimulatedStream*> Machine::all_streams(int device) {
+  std::vector<SimulatedStream*> all;
+  for (size_t d = 0; d < devices.size(); ++d) {
+    if (device < 0 || device == int(d)) all.push_back(&devices[d]->default_stream);
+  }
+  for (const auto& s : streams) {
+    if (s->alive && (device < 0 || device == s->device)) all.push_back(s.get());
+  }
+  return all;
+}
+
+void Machine::add(SimulatedStream& stream, SimulatedWork work) {
+  if (work.token == nullptr) work.token = std::make_shared<char>();
+  release(work.token.get());
+  stream.queue.push_back(std::move(work));
+  ++stream.queued;
+  if (settings.streams == StreamOrder::kEager) run_until(stream, stream.queued);
+  if (stream.queue.size() > kLongestQueue) run_until(stream, stream.queued - kLongestQueue / 2);
+}
+
+void Machine::run_until(SimulatedStream& stream, uint64_t position) {
+  while (stream.done < position && !stream.queue.empty()) run_one(stream);
+}
+
+void Machine::run_one(SimulatedStream& stream) {
+  const SimulatedWork work = std::move(stream.queue.front());
+  stream.queue.pop_front();
+  SimulatedDevice& device = *devices[size_t(stream.device)];
+  if (work.stream != nullptr) run_until(*work.stream, work.position);
+  if (work.run && device.broken == cudaSuccess) {
+    const std::string failure = run_as(stream, work);
+    if (!failure.empty()) {
+      last_failure = failure;
+      device.broken = cudaErrorLaunchFailure;
+    }
+  }
+  ++stream.done;
+}
+
+void Machine::run_some() {
+  const std::vector<SimulatedStream*> all = all_streams(-1);
+  for (uint32_t times = random.below(4); times > 0; --times) {
+    SimulatedStream& stream = *all[random.below(uint32_t(all.size()))];
+    if (!stream.queue.empty()) run_one(stream);
+  }
+}
+
+const SimulatedMemory* Machine::find_memory(const void* pointer, size_t bytes) const {
+  const auto address = reinterpret_cast<uintptr_t>(pointer);
+  auto after = memory.upper_bound(address);
+  if (after == memory.begin()) return nullptr;
+  --after;
+  return address + bytes <= after->first + after->second.bytes ? &after->second : nullptr;
+}
+
+Settings settings() {
+  const std::lock_guard<std::recursive_mutex> lock(machine().mutex);
+  return machine().settings;
+}
+
+void set_settings(const Settings& settings) {
+  const std::lock_guard<std::recursive_mutex> lock(machine().mutex);
+  machine().settings = settings;
+  machine().random = PhiloxStream(settings.seed, 0);
+}
+
+void fail_call(int64_t nth, cudaError_t error, const std::string& name) {
+  const std::lock_guard<std::recursive_mutex> lock(machine().mutex);
+  machine().fail_countdown = nth;
+  machine().fail_error = error;
+  machine().fail_name = name;
+}
+
+int64_t calls() {
+  const std::lock_guard<std::recursive_mutex> lock(machine().mutex);
+  return machine().calls;
+}
+
+int64_t waits() {
+  const std::lock_guard<std::recursive_mutex> lock(machine().mutex);
+  return machine().waits;
+}
+
+void reset() {
+  Machine& m = machine();
+  const std::lock_guard<std::recursive_mutex> lock(m.mutex);
+  m.fail_countdown = 0;
+  last_error = cudaSuccess;
+  m.last_failure.clear();
+  for (SimulatedStream* s : m.all_streams(-1)) {
+    if (m.devices[size_t(s->device)]->broken != cudaSuccess) m.run_until(*s, s->queued);
+  }
+  for (const auto& d : m.devices) d->broken = cudaSuccess;
+}
+
+std::string last_failure() {
+  const std::lock_guard<std::recursive_mutex> lock(machine().mutex);
+  return machine().last_failure;
+}
+
+void set_block_filter(std::function<bool(uint64_t block)> wanted) {
+  const std::lock_guard<std::recursive_mutex> lock(machine().mutex);
+  machine().wanted = std::move(wanted);
+}
+
+cudaError_t enter_call(const char* name) {
+  Machine& m = machine();
+  const std::lock_guard<std::recursive_mutex> lock(m.mutex);
+  ++m.calls;
+  if (m.settings.streams == StreamOrder::kRandom) m.run_some();
+  if (m.fail_countdown > 0 && std::strstr(name, m.fail_name.c_str()) != nullptr &&
+      --m.fail_countdown == 0) {
+    if (m.fail_error >= cudaErrorIllegalAddress && m.fail_error <= cudaErrorLaunchFailure) {
+      m.devices[size_t(thread_device)]->broken = m.fail_error;
+    }
+    return report(m.fail_error);
+  }
+  return m.devices.empty() ? cudaSuccess : report(m.devices[size_t(thread_device)]->broken);
+}
+
+cudaError_t enqueue(const char* name, cudaStream_t stream, std::function<void()> work) {
+  WICK_SIM_ENTER(name);
+  SimulatedStream* s = m.find(stream);
+  if (s == nullptr) return report(cudaErrorInvalidResourceHandle);
+  m.add(*s, {.name = name, .run = [work = std::move(work)] {
+               work();
+               return std::string();
+             }});
+  return report(m.devices[size_t(s->device)]->broken);
+}
+
+cudaError_t launch(const char* name, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
+                   std::function<void()> thread) {
+  WICK_SIM_ENTER(name);
+  const uint64_t threads = uint64_t{block.x} * block.y * block.z;
+  const bool fits = threads >= 1 && threads <= 1024 && block.z <= 64 && grid.x >= 1 &&
+                    grid.x <= 0x7fffffffu && grid.y >= 1 && grid.y <= 65535 && grid.z >= 1 &&
+                    grid.z <= 65535 && shared <= (size_t{227} << 10);
+  if (!fits) return report(cudaErrorInvalidConfiguration);
+  SimulatedStream* s = m.find(stream);
+  if (s == nullptr || s->device != thread_device) return report(cudaErrorInvalidResourceHandle);
+  m.add(*s,
+        {.name = name, .run = [&m, kernel = Kernel{name, grid, block, shared, std::move(thread)}] {
+           return run_kernel(kernel, m.settings, m.wanted);
+         }});
+  return report(m.devices[size_t(s->device)]->broken);
+}
+
+}  // namespace wick::sim
+
+const char* cudaGetErrorName(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess: return "cudaSuccess";
+    case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
+    case cudaErrorInvalidConfiguration: return "cudaErrorInvalidConfiguration";
+    case cudaErrorInsufficientDriver: return "cudaErrorInsufficientDriver";
+    case cudaErrorNoDevice: return "cudaErrorNoDevice";
+    case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
+    case cudaErrorECCUncorrectable: return "cudaErrorECCUncorrectable";
+    case cudaErrorInvalidResourceHandle: return "cudaErrorInvalidResourceHandle";
+    case cudaErrorNotReady: return "cudaErrorNotReady";
+    case cudaErrorIllegalAddress: return "cudaErrorIllegalAddress";
+    case cudaErrorAssert: return "cudaErrorAssert";
+    case cudaErrorLaunchFailure: return "cudaErrorLaunchFailure";
+    case cudaErrorNotSupported: return "cudaErrorNotSupported";
+    case cudaErrorStreamCaptureUnsupported: return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorUnknown: break;
+  }
+  return "cudaErrorUnknown";
+}
+
+const char* cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaErrorMemoryAllocation: return "out of memory";
+    case cudaErrorInvalidConfiguration: return "invalid configuration argument";
+    case cudaErrorInvalidDevice: return "invalid device ordinal";
+    case cudaErrorNoDevice: return "no CUDA-capable device is detected";
+    case cudaErrorIllegalAddress: return "an illegal memory access was encountered";
+    case cudaErrorLaunchFailure: return "unspecified launch failure";
+    default: return cudaGetErrorName(error);
+  }
+}
+
+cudaError_t cudaGetLastError() {
+  const cudaError_t error = wick::sim::last_error;
+  wick::sim::last_error = cudaSuccess;
+  return error;
+}
+
+cudaError_t cudaPeekAtLastError() { return wick::sim::last_error; }

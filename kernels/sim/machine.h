@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "wick/core/base/philox.h"
+#include "wick/kernels/sim/sanitizers.h"
+#include "wick/kernels/sim/simulator.h"
+
+// The state of the simulated GPUs, which the files of the simulator share. All under one lock.
+
+/// One piece of queued work: something to do, or a point of another stream to wait for.
+struct SimulatedWork {
+  const char* name = "";
+  std::function<std::string()> run = {};  // returns what went wrong, if anything
+  SimulatedStream* stream = nullptr;
+  uint64_t position = 0;
+  std::shared_ptr<char> token = {};  // orders this behind what queued it, for ThreadSanitizer
+};
+
+struct SimulatedStream {
+  int device = 0;
+  bool alive = true;
+  std::deque<SimulatedWork> queue;
+  uint64_t queued = 0, done = 0;  // pieces of work so far
+  wick::sim::Identity identity = nullptr;
+  char end_token = 0;
+};
+
+struct SimulatedEvent {
+  bool timing = false;
+  SimulatedStream* stream = nullptr;  // null: never recorded
+  uint64_t position = 0;
+  std::shared_ptr<char> token;
+};
+
+namespace wick::sim {
+
+struct SimulatedMemory {
+  size_t bytes = 0;
+  int device = -1;  // -1: pinned host memory
+};
+
+struct SimulatedDevice {
+  size_t capacity = 0, used = 0;
+  cudaError_t broken = cudaSuccess;
+  SimulatedStream default_stream;
+};
+
+struct Machine {
+  std::recursive_mutex mutex;
+  Settings settings;
+  PhiloxStream random{1, 0};
+  std::vector<std::unique_ptr<SimulatedDevice>> devices;
+  std::vector<std::unique_ptr<SimulatedStream>> streams;
+  std::map<uintptr_t, SimulatedMemory> memory;
+  std::string last_failure;
+  std::function<bool(uint64_t)> wanted;
+  int64_t calls = 0, waits = 0;
+  int64_t fail_countdown = 0;
+  cudaError_t fail_error = cudaSuccess;
+  std::string fail_name;
+
+  Machine();
+  /// The stream behind a handle of the current device; null if there is none such.
+  SimulatedStream* find(cudaStream_t stream);
+  /// Runs the queue of `stream` until `position` pieces are done, and what that waits for.
+  void run_until(SimulatedStream& stream, uint64_t position);
+  void run_one(SimulatedStream& stream);
+  /// Runs some work of random streams.
+  void run_some();
+  void add(SimulatedStream& stream, SimulatedWork work);
+  const SimulatedMemory* find_memory(const void* pointer, size_t bytes) const;
+  std::vector<SimulatedStream*> all_streams(int device);
+};
+
+Machine& machine();
+/// The calling thread's device.
+int& current_device();
+/// Remembers a failed call's error for cudaGetLastError.
+cudaError_t report(cudaError_t error);
+
+}  // namespace wick::sim
+
+/// Begins an entry point: takes the lock, counts the call, may let it fail.
+#define WICK_SIM_ENTER(name)                                                               \
+  ::wick::sim::Machine& m = ::wick::sim::machine();                                        \
+  const std::lock_guard<std::recursive_mutex> lock(m.mutex);                               \
+  if (const cudaError_t injected = ::wick::sim::enter_call(name); injected != cudaSuccess) \
+  return injected

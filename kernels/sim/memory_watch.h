@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstddef>
+
+#include "wick/kernels/sim/cuda_runtime.h"
+
+namespace wick::sim {
+
+/// From its turn in the stream on, the memory may be used, and holds NaN.
+void show_in_order(void* pointer, size_t bytes, cudaStream_t stream);
+/// From its turn in the stream on, nobody may use the memory: AddressSanitizer reports it, and
+/// without that it holds NaN.
+void hide_in_order(void* pointer, size_t bytes, cudaStream_t stream);
+
+}  // namespace wick::sim

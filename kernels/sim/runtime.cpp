@@ -1,0 +1,346 @@
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "wick/kernels/sim/machine.h"
+#include "wick/kernels/sim/memory_watch.h"
+
+// The entry points of the CUDA runtime, on the simulated machine.
+
+using wick::sim::current_device;
+using wick::sim::Machine;
+using wick::sim::report;
+
+namespace {
+
+constexpr size_t kDirtied = size_t{64} << 20;  // fresh memory holds NaN up to here
+
+/// The host waits until `position` pieces of work of `stream` are done.
+cudaError_t wait_for(Machine& m, SimulatedStream& stream, uint64_t position) {
+  ++m.waits;
+  m.run_until(stream, position);
+  wick::sim::acquire(&stream.end_token);
+  return report(m.devices[size_t(stream.device)]->broken);
+}
+
+cudaError_t synchronize(Machine& m, int device) {
+  for (SimulatedStream* s : m.all_streams(device)) {
+    const cudaError_t error = wait_for(m, *s, s->queued);
+    if (error != cudaSuccess) return error;
+  }
+  return cudaSuccess;
+}
+
+cudaError_t new_memory(Machine& m, void** pointer, size_t bytes, int device) {
+  *pointer = nullptr;
+  if (bytes == 0) return cudaSuccess;
+  void* memory = std::aligned_alloc(512, (bytes + 511) / 512 * 512);
+  if (memory == nullptr) return report(cudaErrorMemoryAllocation);
+  std::memset(memory, 0xff, bytes < kDirtied ? bytes : kDirtied);
+  m.memory.emplace(reinterpret_cast<uintptr_t>(memory), wick::sim::SimulatedMemory{bytes, device});
+  *pointer = memory;
+  return cudaSuccess;
+}
+
+}  // namespace
+
+bool wick::sim::is_device_memory(const void* pointer, size_t bytes) {
+  Machine& m = machine();
+  const std::lock_guard<std::recursive_mutex> lock(m.mutex);
+  const SimulatedMemory* memory = m.find_memory(pointer, bytes);
+  return memory != nullptr && memory->device >= 0;
+}
+
+bool wick::sim::is_pinned_memory(const void* pointer, size_t bytes) {
+  Machine& m = machine();
+  const std::lock_guard<std::recursive_mutex> lock(m.mutex);
+  const SimulatedMemory* memory = m.find_memory(pointer, bytes);
+  return memory != nullptr && memory->device < 0;
+}
+
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = 13000;
+  return cudaSuccess;
+}
+cudaError_t cudaDriverGetVersion(int* version) { return cudaRuntimeGetVersion(version); }
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  WICK_SIM_ENTER("cudaGetDeviceCount");
+  *count = int(m.devices.size());
+  return *count == 0 ? report(cudaErrorNoDevice) : cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int* device) {
+  *device = current_device();
+  return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device) {
+  Machine& m = wick::sim::machine();
+  const std::lock_guard<std::recursive_mutex> lock(m.mutex);
+  if (device < 0 || device >= int(m.devices.size())) return report(cudaErrorInvalidDevice);
+  current_device() = device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  WICK_SIM_ENTER("cudaGetDeviceProperties");
+  if (device < 0 || device >= int(m.devices.size())) return report(cudaErrorInvalidDevice);
+  *properties = {};
+  std::strcpy(properties->name, "simulated");
+  properties->totalGlobalMem = m.devices[size_t(device)]->capacity;
+  properties->major = 9;
+  properties->multiProcessorCount = 4;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  WICK_SIM_ENTER("cudaDeviceGetAttribute");
+  if (device < 0 || device >= int(m.devices.size())) return report(cudaErrorInvalidDevice);
+  switch (attribute) {
+    case cudaDevAttrMaxThreadsPerBlock: *value = 1024; break;
+    case cudaDevAttrMaxSharedMemoryPerBlock: *value = 48 << 10; break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = 227 << 10; break;
+    case cudaDevAttrWarpSize: *value = 32; break;
+    case cudaDevAttrMultiProcessorCount: *value = 4; break;
+    case cudaDevAttrComputeCapabilityMajor: *value = 9; break;
+    case cudaDevAttrComputeCapabilityMinor: *value = 0; break;
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSynchronize() {
+  WICK_SIM_ENTER("cudaDeviceSynchronize");
+  return synchronize(m, current_device());
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  WICK_SIM_ENTER("cudaMemGetInfo");
+  const wick::sim::SimulatedDevice& device = *m.devices[size_t(current_device())];
+  *total = device.capacity;
+  *free = device.capacity - device.used;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void** pointer, size_t bytes) {
+  WICK_SIM_ENTER("cudaMalloc");
+  wick::sim::SimulatedDevice& device = *m.devices[size_t(current_device())];
+  if (bytes > device.capacity - device.used) return report(cudaErrorMemoryAllocation);
+  const cudaError_t error = new_memory(m, pointer, bytes, current_device());
+  if (error == cudaSuccess) device.used += bytes;
+  return error;
+}
+
+cudaError_t cudaFree(void* pointer) {
+  WICK_SIM_ENTER("cudaFree");
+  if (pointer == nullptr) return cudaSuccess;
+  const auto found = m.memory.find(reinterpret_cast<uintptr_t>(pointer));
+  if (found == m.memory.end() || found->second.device < 0) return report(cudaErrorInvalidValue);
+  const cudaError_t error = synchronize(m, found->second.device);
+  m.devices[size_t(found->second.device)]->used -= found->second.bytes;
+  m.memory.erase(found);
+  std::free(pointer);
+  return error;
+}
+
+cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned) {
+  WICK_SIM_ENTER("cudaHostAlloc");
+  return new_memory(m, pointer, bytes, -1);
+}
+
+cudaError_t cudaFreeHost(void* pointer) {
+  WICK_SIM_ENTER("cudaFreeHost");
+  if (pointer == nullptr) return cudaSuccess;
+  const auto found = m.memory.find(reinterpret_cast<uintptr_t>(pointer));
+  if (found == m.memory.end() || found->second.device >= 0) return report(cudaErrorInvalidValue);
+  const cudaError_t error = synchronize(m, -1);
+  m.memory.erase(found);
+  std::free(pointer);
+  return error;
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
+                            cudaStream_t stream) {
+  WICK_SIM_ENTER("cudaMemcpyAsync");
+  if (bytes == 0) return cudaSuccess;
+  SimulatedStream* s = m.find(stream);
+  if (s == nullptr) return report(cudaErrorInvalidResourceHandle);
+  // A range that begins in an allocation must end in it.
+  const wick::sim::SimulatedMemory* target = m.find_memory(to, 1);
+  const wick::sim::SimulatedMemory* source = m.find_memory(from, 1);
+  if (target != nullptr && m.find_memory(to, bytes) != target) return report(cudaErrorInvalidValue);
+  if (source != nullptr && m.find_memory(from, bytes) != source) {
+    return report(cudaErrorInvalidValue);
+  }
+  if (source == nullptr) {  // pageable: the driver takes a copy before the call returns
+    std::shared_ptr<char[]> staged(new char[bytes]);
+    std::memcpy(staged.get(), from, bytes);
+    m.add(*s, {.name = "copy", .run = [=] {
+                 std::memcpy(to, staged.get(), bytes);
+                 return std::string();
+               }});
+  } else {
+    m.add(*s, {.name = "copy", .run = [=] {
+                 std::memcpy(to, from, bytes);
+                 return std::string();
+               }});
+  }
+  if (target == nullptr) return wait_for(m, *s, s->queued);
+  return report(m.devices[size_t(s->device)]->broken);
+}
+
+cudaError_t cudaMemsetAsync(void* to, int byte, size_t bytes, cudaStream_t stream) {
+  WICK_SIM_ENTER("cudaMemsetAsync");
+  if (bytes == 0) return cudaSuccess;
+  SimulatedStream* s = m.find(stream);
+  if (s == nullptr) return report(cudaErrorInvalidResourceHandle);
+  if (m.find_memory(to, bytes) == nullptr) return report(cudaErrorInvalidValue);
+  m.add(*s, {.name = "memset", .run = [=] {
+               std::memset(to, byte, bytes);
+               return std::string();
+             }});
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
+  WICK_SIM_ENTER("cudaStreamCreateWithPriority");
+  *stream = m.streams.emplace_back(std::make_unique<SimulatedStream>()).get();
+  (*stream)->device = current_device();
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  WICK_SIM_ENTER("cudaStreamDestroy");
+  SimulatedStream* s = m.find(stream);
+  if (s == nullptr || stream == nullptr) return report(cudaErrorInvalidResourceHandle);
+  m.run_until(*s, s->queued);
+  s->alive = false;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  WICK_SIM_ENTER("cudaStreamSynchronize");
+  SimulatedStream* s = m.find(stream);
+  if (s == nullptr) return report(cudaErrorInvalidResourceHandle);
+  return wait_for(m, *s, s->queued);
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  WICK_SIM_ENTER("cudaStreamQuery");
+  SimulatedStream* s = m.find(stream);
+  if (s == nullptr) return report(cudaErrorInvalidResourceHandle);
+  if (s->done < s->queued) return cudaErrorNotReady;
+  wick::sim::acquire(&s->end_token);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  WICK_SIM_ENTER("cudaStreamWaitEvent");
+  SimulatedStream* s = m.find(stream);
+  if (s == nullptr || event == nullptr) return report(cudaErrorInvalidResourceHandle);
+  if (event->stream == nullptr) return cudaSuccess;
+  const std::shared_ptr<char> token = event->token;
+  m.add(*s, {.name = "wait",
+             .run =
+                 [token] {
+                   wick::sim::acquire(token.get());
+                   return std::string();
+                 },
+             .stream = event->stream,
+             .position = event->position});
+  return cudaSuccess;
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* argument) {
+  WICK_SIM_ENTER("cudaLaunchHostFunc");
+  SimulatedStream* s = m.find(stream);
+  if (s == nullptr) return report(cudaErrorInvalidResourceHandle);
+  m.add(*s, {.name = "host function", .run = [=] {
+               function(argument);
+               return std::string();
+             }});
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  WICK_SIM_ENTER("cudaEventCreateWithFlags");
+  *event = new SimulatedEvent;
+  (*event)->timing = (flags & cudaEventDisableTiming) == 0;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  WICK_SIM_ENTER("cudaEventDestroy");
+  if (event == nullptr) return report(cudaErrorInvalidResourceHandle);
+  delete event;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  WICK_SIM_ENTER("cudaEventRecord");
+  SimulatedStream* s = m.find(stream);
+  if (s == nullptr || event == nullptr) return report(cudaErrorInvalidResourceHandle);
+  const auto token = std::make_shared<char>();
+  *event = {event->timing, s, s->queued + 1, token};
+  m.add(*s, {.name = "record", .run = [token] {
+               wick::sim::release(token.get());
+               return std::string();
+             }});
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  WICK_SIM_ENTER("cudaEventQuery");
+  if (event == nullptr) return report(cudaErrorInvalidResourceHandle);
+  if (event->stream == nullptr) return cudaSuccess;
+  if (event->stream->done < event->position) return cudaErrorNotReady;
+  wick::sim::acquire(event->token.get());
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  WICK_SIM_ENTER("cudaEventSynchronize");
+  if (event == nullptr) return report(cudaErrorInvalidResourceHandle);
+  if (event->stream == nullptr) return cudaSuccess;
+  ++m.waits;
+  m.run_until(*event->stream, event->position);
+  wick::sim::acquire(event->token.get());
+  return report(m.devices[size_t(event->stream->device)]->broken);
+}
+
+cudaError_t cudaEventElapsedTime(float*, cudaEvent_t, cudaEvent_t) {
+  return report(cudaErrorNotSupported);
+}
+
+namespace wick::sim {
+
+void show_in_order(void* pointer, size_t bytes, cudaStream_t stream) {
+  Machine& m = machine();
+  const std::lock_guard<std::recursive_mutex> lock(m.mutex);
+  SimulatedStream* s = m.find(stream);
+  if (s == nullptr) return;
+  m.add(*s, {.name = "show", .run = [=] {
+               show(pointer, bytes);
+               std::memset(pointer, 0xff, bytes < kDirtied ? bytes : kDirtied);
+               return std::string();
+             }});
+}
+
+void hide_in_order(void* pointer, size_t bytes, cudaStream_t stream) {
+  Machine& m = machine();
+  const std::lock_guard<std::recursive_mutex> lock(m.mutex);
+  SimulatedStream* s = m.find(stream);
+  if (s == nullptr) return;
+  m.add(*s, {.name = "hide", .run = [=] {
+               hide(pointer, bytes);
+               return std::string();
+             }});
+}
+
+}  // namespace wick::sim

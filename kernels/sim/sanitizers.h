@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+
+// What the simulator tells the sanitizers: which stack runs, and, for ThreadSanitizer, which thread
+// of a GPU or which stream the host's one thread stands for.
+
+#if defined(__has_feature) && !defined(WICK_SIM_TSAN)
+#if __has_feature(thread_sanitizer)
+#define WICK_SIM_TSAN 1
+#endif
+#if __has_feature(address_sanitizer)
+#define WICK_SIM_ASAN 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define WICK_SIM_ASAN 1
+#endif
+
+#ifdef WICK_SIM_ASAN
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+#ifdef WICK_SIM_TSAN
+extern "C" {
+void* __tsan_get_current_fiber();
+void* __tsan_create_fiber(unsigned flags);
+void __tsan_switch_to_fiber(void* fiber, unsigned flags);
+void __tsan_acquire(void* address);
+void __tsan_release(void* address);
+}
+#define WICK_SIM_UNWATCHED __attribute__((no_sanitize("thread"), noinline))
+#else
+#define WICK_SIM_UNWATCHED __attribute__((noinline))
+#endif
+
+namespace wick::sim {
+
+/// A thread as ThreadSanitizer knows it. Null without it.
+using Identity = void*;
+
+#ifdef WICK_SIM_TSAN
+WICK_SIM_UNWATCHED inline Identity current_identity() { return __tsan_get_current_fiber(); }
+WICK_SIM_UNWATCHED inline Identity make_identity() { return __tsan_create_fiber(0); }
+/// From here on, and without any order between the two, this is `identity`.
+WICK_SIM_UNWATCHED inline void become(Identity identity) { __tsan_switch_to_fiber(identity, 1); }
+/// What was done before `release(x)` comes before what is done after `acquire(x)`.
+WICK_SIM_UNWATCHED inline void acquire(void* token) { __tsan_acquire(token); }
+WICK_SIM_UNWATCHED inline void release(void* token) { __tsan_release(token); }
+#else
+inline Identity current_identity() { return nullptr; }
+inline Identity make_identity() { return nullptr; }
+inline void become(Identity) {}
+inline void acquire(void*) {}
+inline void release(void*) {}
+#endif
+
+inline void hide([[maybe_unused]] const void* memory, [[maybe_unused]] size_t bytes) {
+#ifdef WICK_SIM_ASAN
+  __asan_poison_memory_region(memory, bytes);
+#endif
+}
+inline void show([[maybe_unused]] const void* memory, [[maybe_unused]] size_t bytes) {
+#ifdef WICK_SIM_ASAN
+  __asan_unpoison_memory_region(memory, bytes);
+#endif
+}
+
+}  // namespace wick::sim

@@ -1,0 +1,30 @@
+# The simulated GPU: the CUDA sources, built by the host's compiler against kernels/sim.
+find_path(WICK_BOOST_INCLUDE boost/context/detail/fcontext.hpp)
+find_library(WICK_BOOST_CONTEXT boost_context)
+mark_as_advanced(WICK_BOOST_INCLUDE WICK_BOOST_CONTEXT)
+if(NOT WICK_BOOST_INCLUDE OR NOT WICK_BOOST_CONTEXT)
+  message(FATAL_ERROR "WICK_GPU=sim needs Boost.Context: install Debian's libboost-context-dev.")
+endif()
+
+file(GLOB sim_sources CONFIGURE_DEPENDS
+     ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cu ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cpp
+     ${PROJECT_SOURCE_DIR}/kernels/sim/*.cpp ${PROJECT_SOURCE_DIR}/core/cuda/*.cpp)
+add_library(wick_sim OBJECT ${sim_sources})
+set_target_properties(wick_sim PROPERTIES POSITION_INDEPENDENT_CODE ON)
+wick_options(wick_sim)
+target_compile_definitions(wick_sim PRIVATE WICK_HAS_CUDA=1 WICK_SIM=1)
+target_include_directories(wick_sim SYSTEM PRIVATE ${WICK_BOOST_INCLUDE})
+foreach(source ${sim_sources})
+  if(source MATCHES "\\.cu$")
+    set_source_files_properties(${source} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-xc++")
+  endif()
+endforeach()
+# What ThreadSanitizer watches are the kernels, not how their threads are switched.
+if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/sim/block.cpp
+                              PROPERTIES COMPILE_OPTIONS "-fno-sanitize=thread;-DWICK_SIM_TSAN=1")
+endif()
+target_sources(wick_archive PRIVATE $<TARGET_OBJECTS:wick_sim>)
+target_compile_definitions(wick_archive PUBLIC WICK_SIM=1)
+target_link_libraries(wick_archive PRIVATE ${WICK_BOOST_CONTEXT})
+target_link_options(wick_archive PUBLIC -no-pie -Wl,--unresolved-symbols=ignore-in-object-files)

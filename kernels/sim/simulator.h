@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "wick/kernels/sim/cuda_runtime.h"
+#include "wick/kernels/sim/geometry.h"
+
+// How the simulated GPU behaves, for tests. The environment sets the start:
+//   WICK_SIM_DEVICES=2     devices (1 to 16; 1 unless set)
+//   WICK_SIM_MEMORY=1024   MiB of each device (4096 unless set)
+//   WICK_SIM_ORDER=...     forward, reverse, random or ahead (see ThreadOrder)
+//   WICK_SIM_STREAMS=...   lazy, random or eager (see StreamOrder)
+//   WICK_SIM_SEED=7        what random orders follow from
+namespace wick::sim {
+
+/// Which thread of a block runs next. A thread runs until it waits for others.
+enum class ThreadOrder : uint8_t {
+  kForward,  // 0, 1, 2, ...
+  kReverse,
+  kRandom,
+  kAhead,  // one thread of each block runs as far as it can before any other moves
+};
+
+/// When queued work runs. All are legal orders.
+enum class StreamOrder : uint8_t {
+  kLazy,    // as late as possible: when somebody waits for it
+  kRandom,  // some of it, now and then
+  kEager,   // at once
+};
+
+struct Settings {
+  ThreadOrder threads = ThreadOrder::kForward;
+  StreamOrder streams = StreamOrder::kLazy;
+  uint64_t seed = 1;
+};
+Settings settings();
+void set_settings(const Settings& settings);
+
+/// Sets `settings`, and the earlier ones again when it goes out of scope.
+class ScopedSettings {
+ public:
+  explicit ScopedSettings(const Settings& now) : before_(settings()) { set_settings(now); }
+  ~ScopedSettings() { set_settings(before_); }
+  ScopedSettings(const ScopedSettings&) = delete;
+  ScopedSettings& operator=(const ScopedSettings&) = delete;
+
+ private:
+  Settings before_;
+};
+
+/// Lets the `nth` runtime or library call from now (1: the next) whose name contains `name` (all,
+/// if empty) fail with `error`; 0 lets none fail. Errors from cudaErrorIllegalAddress on break the
+/// device: every later call fails with them too, until `reset`.
+void fail_call(int64_t nth, cudaError_t error, const std::string& name = "");
+/// Runtime and library calls so far.
+int64_t calls();
+/// Calls so far that made the host wait for a device.
+int64_t waits();
+/// Mends broken devices and drops their queued work; memory stays.
+void reset();
+
+/// What went wrong in simulated code last, in words: kernel, block, thread. Empty if nothing.
+std::string last_failure();
+
+/// Runs only the blocks for which `wanted` says so: blocks of a huge grid at the boundaries.
+void set_block_filter(std::function<bool(uint64_t block)> wanted);
+
+/// Names an entry point, counts it and lets it fail where `fail_call` said so.
+cudaError_t enter_call(const char* name);
+
+/// Queues `work` on `stream` of the current device: what stands for a vendor library's kernels.
+cudaError_t enqueue(const char* name, cudaStream_t stream, std::function<void()> work);
+/// Queues a kernel: `thread` is run once per thread of the grid.
+cudaError_t launch(const char* name, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
+                   std::function<void()> thread);
+
+/// Whether [pointer, pointer + bytes) lies in one allocation of device memory.
+bool is_device_memory(const void* pointer, size_t bytes);
+/// Whether it lies in one allocation of pinned host memory.
+bool is_pinned_memory(const void* pointer, size_t bytes);
+
+}  // namespace wick::sim
