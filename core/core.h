@@ -36,4 +36,5 @@
 #include "wick/core/scalar.h"
 #include "wick/core/serialize.h"
 #include "wick/core/storage.h"
+#include "wick/core/stream.h"
 #include "wick/core/tensor.h"

@@ -16,13 +16,19 @@
 #if defined(__SANITIZE_ADDRESS__)
 #define WICK_SIM_ASAN 1
 #endif
+#ifndef WICK_SIM_TSAN
+#define WICK_SIM_TSAN 0
+#endif
+#ifndef WICK_SIM_ASAN
+#define WICK_SIM_ASAN 0
+#endif
 
-#ifdef WICK_SIM_ASAN
+#if WICK_SIM_ASAN
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-#ifdef WICK_SIM_TSAN
+#if WICK_SIM_TSAN
 extern "C" {
 void* __tsan_get_current_fiber();
 void* __tsan_create_fiber(unsigned flags);
@@ -40,7 +46,7 @@ namespace wick::sim {
 /// A thread as ThreadSanitizer knows it. Null without it.
 using Identity = void*;
 
-#ifdef WICK_SIM_TSAN
+#if WICK_SIM_TSAN
 WICK_SIM_UNWATCHED inline Identity current_identity() { return __tsan_get_current_fiber(); }
 WICK_SIM_UNWATCHED inline Identity make_identity() { return __tsan_create_fiber(0); }
 /// From here on, and without any order between the two, this is `identity`.
@@ -57,12 +63,12 @@ inline void release(void*) {}
 #endif
 
 inline void hide([[maybe_unused]] const void* memory, [[maybe_unused]] size_t bytes) {
-#ifdef WICK_SIM_ASAN
+#if WICK_SIM_ASAN
   __asan_poison_memory_region(memory, bytes);
 #endif
 }
 inline void show([[maybe_unused]] const void* memory, [[maybe_unused]] size_t bytes) {
-#ifdef WICK_SIM_ASAN
+#if WICK_SIM_ASAN
   __asan_unpoison_memory_region(memory, bytes);
 #endif
 }

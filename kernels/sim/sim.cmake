@@ -22,6 +22,7 @@ endforeach()
 # What ThreadSanitizer watches are the kernels, not how their threads are switched.
 if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
   set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/sim/block.cpp
+                              ${PROJECT_SOURCE_DIR}/kernels/sim/block_sync.cpp
                               PROPERTIES COMPILE_OPTIONS "-fno-sanitize=thread;-DWICK_SIM_TSAN=1")
 endif()
 target_sources(wick_archive PRIVATE $<TARGET_OBJECTS:wick_sim>)

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <boost/context/detail/fcontext.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "wick/core/base/philox.h"
+#include "wick/kernels/sim/block.h"
+#include "wick/kernels/sim/device_code.h"
+#include "wick/kernels/sim/sanitizers.h"
+
+// Each thread of a block runs on a fiber until it waits or ends. A fiber whose thread ended goes on
+// with the next thread that has not begun, so that a kernel in which nobody waits needs one fiber.
+// What includes this file is built without ThreadSanitizer: what that watches are the kernels.
+namespace wick::sim {
+
+namespace context = boost::context::detail;
+
+constexpr size_t kStackBytes = size_t{192} << 10;
+constexpr size_t kSharedBytes = size_t{227} << 10;  // of one block, static and dynamic
+constexpr size_t kStaticSharedBytes = size_t{48} << 10;
+constexpr size_t kGap = 64;  // unused bytes behind every variable in shared memory
+// ThreadSanitizer tells at most 256 threads apart. Threads of a block share these identities by a
+// hash of their number; two sets take turns, so that neighbouring blocks are told apart.
+constexpr unsigned kIdentities = 48;
+
+enum class State : uint8_t { kNew, kReady, kAtBarrier, kAtWarp, kDone };
+
+struct Fiber {
+  context::fcontext_t context = nullptr;
+  char* stack = nullptr;
+  int thread = -1;  // that runs or waits on it
+};
+
+struct Thread {
+  State state = State::kNew;
+  Fiber* fiber = nullptr;
+  Identity identity = nullptr;
+  Site site{};
+  // What it gives to and gets from its warp or block:
+  unsigned mask = 0;
+  uint64_t bits = 0;
+  int source = -1;  // a lane, or -1 for a vote
+  int count = 0;
+};
+
+struct SharedVariable {
+  const void* key;
+  size_t bytes, offset;
+  uint64_t block;  // that it was last made ready for
+};
+
+class BlockRunner {
+ public:
+  BlockRunner(const Kernel& kernel, const Settings& settings)
+      : kernel_(kernel), settings_(settings), random_(settings.seed, 0) {
+    size_ = int(kernel.block.x * kernel.block.y * kernel.block.z);
+    threads_.resize(size_t(size_));
+  }
+
+  std::string run(const std::function<bool(uint64_t)>& wanted);
+
+  void wait_at_barrier(Site site, bool value);
+  void wait_at_warp(Site site, unsigned mask, uint64_t bits, int source);
+  void* shared(const void* key, size_t bytes);
+  void* dynamic_shared() { return arena_; }
+  [[noreturn]] void stop(const std::string& failure);
+  void fail_at(Site site, const std::string& what);
+  Thread& current() { return threads_[size_t(running_->thread)]; }
+  int lane() const { return running_->thread % 32; }
+
+ private:
+  void run_block(uint64_t index);
+  void prepare_arena(uint64_t index);
+  void start_threads();
+  int next_ready();
+  void resume(Fiber& fiber);
+  void yield();
+  void thread_ended();
+  void release_barrier_if_complete();
+  void release_warp_if_complete(unsigned warp, unsigned mask);
+  void make_ready(const std::vector<int>& threads);
+  void explain_deadlock();
+  Fiber& idle_fiber();
+  WICK_SIM_UNWATCHED void fiber_main(Fiber& fiber);
+  static void enter(context::transfer_t from);
+  void set_here(int thread);
+  std::string where(int thread) const;
+
+  const Kernel& kernel_;
+  const Settings settings_;
+  PhiloxStream random_;
+  int size_ = 0;
+  uint64_t block_ = 0;
+  std::vector<Thread> threads_;
+  std::vector<int> ready_;
+  size_t next_ = 0;  // into ready_
+  int ahead_ = 0;
+  int alive_ = 0, at_barrier_ = 0;
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::vector<Fiber*> idle_;
+  Fiber* running_ = nullptr;
+  context::fcontext_t scheduler_ = nullptr;
+  [[maybe_unused]] const void* scheduler_stack_ = nullptr;  // for AddressSanitizer
+  [[maybe_unused]] size_t scheduler_stack_bytes_ = 0;
+  std::string failure_;
+  char* arena_ = nullptr;
+  size_t used_ = 0;  // of the arena, by the dynamic part and the variables
+  std::vector<SharedVariable> variables_;
+  char launch_token_ = 0, end_token_ = 0;
+  std::unique_ptr<char[]> barrier_tokens_;
+};
+
+/// That of the kernel which this host thread runs now.
+extern thread_local BlockRunner* runner;
+
+uint3 unravel(uint64_t index, dim3 size);
+std::string to_string(uint3 index);
+
+}  // namespace wick::sim

@@ -1,0 +1,168 @@
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "wick/core/memory/allocator.h"
+#include "wick/core/stream.h"
+#include "wick/core/tensor.h"
+#include "wick/kernels/sim/sanitizers.h"
+#include "wick/tests/harness/expect_error.h"
+#include "wick/tests/sim/kernels.h"
+
+namespace wick::testing {
+namespace {
+
+using cuda::Grid;
+using cuda::launch;
+using sim::StreamOrder;
+
+const Device kGpu = cuda_device(0);
+constexpr int64_t kCount = 1000;
+
+void fill_with(const Tensor& y, float value) {
+  launch("fill_with", kGpu, cuda::grid_for(y.numel()), fill_with_kernel<float>, y.data<float>(),
+         y.numel(), value);
+}
+void copy_plus(const Tensor& x, const Tensor& y, float value) {
+  launch("copy_plus", kGpu, cuda::grid_for(y.numel()), copy_plus_kernel<float>, x.data<float>(),
+         y.data<float>(), y.numel(), value);
+}
+
+/// A producer on one stream, a consumer on another.
+float handed_over(bool wait) {
+  const Stream first = stream_from_pool(kGpu), second = stream_from_pool(kGpu);
+  const Tensor x = zeros({kCount}, kFloat32, kGpu), y = zeros({kCount}, kFloat32, kGpu);
+  synchronize(kGpu);
+  Event produced(kGpu);
+  {
+    const StreamGuard guard(first);
+    fill_with(x, 2);
+    produced.record();
+  }
+  {
+    const StreamGuard guard(second);
+    if (wait) produced.block(second);
+    copy_plus(x, y, 1);
+  }
+  synchronize(second);
+  synchronize(first);
+  return y.to_vector<float>()[kCount - 1];
+}
+
+TEST(SimulatedStreams, AnEventOrdersThem) {
+  for (const StreamOrder order : {StreamOrder::kLazy, StreamOrder::kRandom, StreamOrder::kEager}) {
+    for (uint64_t seed = 0; seed < 5; ++seed) {
+      const sim::ScopedSettings scope({.streams = order, .seed = seed});
+      EXPECT_EQ(handed_over(true), 3);
+    }
+  }
+}
+
+#if !WICK_SIM_TSAN
+TEST(SimulatedStreams, AMissingWaitShows) { EXPECT_EQ(handed_over(false), 1); }
+
+TEST(SimulatedStreams, APinnedBufferIsReadWhenItsCopyRuns) {
+  const Tensor host = full({kCount}, 1).pin_memory();
+  ASSERT_TRUE(host.is_pinned());
+  const Tensor device = host.to(kGpu, /*non_blocking=*/true);
+  host.fill_(2);  // too early
+  EXPECT_EQ(device.to_vector<float>()[0], 2);
+}
+#endif
+
+TEST(SimulatedStreams, ACopyFromPageableMemoryIsTakenAtOnce) {
+  const Tensor host = full({kCount}, 1);
+  const Tensor device = host.to(kGpu, /*non_blocking=*/true);
+  host.fill_(2);
+  EXPECT_EQ(device.to_vector<float>()[0], 1);
+}
+
+TEST(SimulatedStreams, ACopyToTheHostIsThereOnceTheStreamIsSynchronized) {
+  const Tensor device = full({kCount}, 7, kFloat32, kGpu);
+  synchronize(kGpu);
+  const int64_t waits = sim::waits();
+  const Tensor host = device.to(kCpu, /*non_blocking=*/true);
+  EXPECT_EQ(sim::waits(), waits);
+  EXPECT_TRUE(host.is_pinned());
+  synchronize(current_stream(kGpu));
+  EXPECT_EQ(host.data<float>()[kCount - 1], 7);
+}
+
+TEST(SimulatedStreams, AHostBufferInFlightIsNotReused) {
+  std::vector<Tensor> copies;
+  for (int i = 0; i < 10; ++i) {  // each pinned buffer dies before its copy has run
+    copies.push_back(full({kCount}, i).pin_memory().to(kGpu, /*non_blocking=*/true));
+  }
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(copies[size_t(i)].to_vector<float>()[3], float(i));
+}
+
+/// A block that one stream made and another reads is freed and allocated again.
+float reuse(bool record) {
+  const Stream other = stream_from_pool(kGpu);
+  const Tensor y = zeros({kCount}, kFloat32, kGpu);
+  Tensor x = full({kCount}, 5, kFloat32, kGpu);
+  synchronize(kGpu);
+  {
+    const StreamGuard guard(other);
+    copy_plus(x, y, 0);
+  }
+  if (record) x.record_stream(other);
+  x = Tensor();
+  const Tensor next = full({kCount}, 9, kFloat32, kGpu);
+  synchronize(current_stream(kGpu));
+  synchronize(other);
+  return y.to_vector<float>()[0];
+}
+
+TEST(SimulatedStreams, ABlockUsedByAnotherStreamIsKeptForIt) { EXPECT_EQ(reuse(true), 5); }
+
+// Where the sanitizers watch, the same mistake is theirs to report.
+#if !WICK_SIM_TSAN && !WICK_SIM_ASAN
+TEST(SimulatedStreams, ABlockReusedTooEarlyShows) { EXPECT_NE(reuse(false), 5); }
+#endif
+
+TEST(SimulatedStreams, EventsKnowWhetherTheyAreDone) {
+  Event event(kGpu, /*timing=*/true), end(kGpu, /*timing=*/true);
+  EXPECT_TRUE(event.query());  // never recorded
+  const Tensor x = zeros({kCount}, kFloat32, kGpu);
+  event.record();
+  EXPECT_FALSE(event.query());
+  event.synchronize();
+  EXPECT_TRUE(event.query());
+  end.record();
+  end.synchronize();
+  EXPECT_NE(error_of([&] { (void)event.elapsed_ms(end); }).find("cudaErrorNotSupported"),
+            std::string::npos);
+}
+
+TEST(SimulatedFailures, AFailedCallIsATypedErrorThatNamesIt) {
+  const Tensor x = zeros({kCount}, kFloat32, kGpu);
+  sim::fail_call(1, cudaErrorInvalidValue, "fill_with");
+  EXPECT_NE(error_of([&] { fill_with(x, 1); }).find("fill_with failed: cudaErrorInvalidValue"),
+            std::string::npos);
+  fill_with(x, 2);
+  EXPECT_EQ(x.to_vector<float>()[0], 2);
+
+  sim::fail_call(1, cudaErrorIllegalAddress, "exp");
+  EXPECT_NE(error_of([&] { x.exp(); }).find("exp: exp failed: cudaErrorIllegalAddress"),
+            std::string::npos);
+  EXPECT_THROW(fill_with(x, 3), DeviceError);
+  EXPECT_THROW(synchronize(kGpu), DeviceError);
+  sim::reset();
+  fill_with(x, 4);
+  EXPECT_EQ(x.to_vector<float>()[0], 4);
+}
+
+TEST(SimulatedFailures, OutOfMemoryIsTypedAndPasses) {
+  empty_cache(kGpu);
+  const int64_t before = memory_allocated(kGpu);
+  sim::fail_call(1, cudaErrorMemoryAllocation, "cudaMalloc");
+  // The allocator tries again after it gave back what it held: the second attempt works.
+  EXPECT_NO_THROW(zeros({int64_t{3} << 20}, kFloat32, kGpu));
+  EXPECT_THROW(zeros({int64_t{1} << 40}, kFloat32, kGpu), OutOfMemory);
+  EXPECT_EQ(memory_allocated(kGpu), before);
+  EXPECT_EQ(zeros({3}, kFloat32, kGpu).to_vector<float>()[2], 0);
+}
+
+}  // namespace
+}  // namespace wick::testing
