@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "wick/core/base/half.h"
-#include "wick/core/base/macros.h"
+#include "wick/core/base/dtype.h"
+#include "wick/core/base/philox.h"
 #include "wick/kernels/random.h"
 
 // From random words to numbers, with the same bits on every device: each step is an operation that
@@ -17,6 +17,11 @@ namespace wick {
 /// which numbers its samples from 0, repeats them.
 inline constexpr uint64_t kTensorSequences = uint64_t{1} << 63;
 
+/// Words 4 * `block` to 4 * `block` + 3 of the draw that `key` names.
+WICK_HOST_DEVICE Uint32x4 random_words(RandomKey key, int64_t block) {
+  return philox4x32(key.seed, kTensorSequences + static_cast<uint64_t>(block), key.offset);
+}
+
 WICK_HOST_DEVICE float fused(float a, float b, float c) { return ::fmaf(a, b, c); }
 WICK_HOST_DEVICE double fused(double a, double b, double c) { return ::fma(a, b, c); }
 WICK_HOST_DEVICE float square_root(float x) { return ::sqrtf(x); }
@@ -26,13 +31,46 @@ WICK_HOST_DEVICE uint64_t join_words(uint32_t high, uint32_t low) {
   return uint64_t{high} << 32 | low;
 }
 
-/// A number in [0, 1) with `digits` random binary digits, as many as the element type holds.
+/// Binary digits that a uniform number of type T gets: as many as T holds.
+template <class T>
+inline constexpr int kDigits = 24;
+template <>
+inline constexpr int kDigits<Half> = 11;
+template <>
+inline constexpr int kDigits<BFloat16> = 8;
+
+/// A number in [0, 1) with `digits` random binary digits.
 WICK_HOST_DEVICE float unit_float(uint32_t word, int digits) {
   const float scale = digits == 24 ? 0x1p-24f : digits == 11 ? 0x1p-11f : 0x1p-8f;
   return static_cast<float>(static_cast<int32_t>(word >> (32 - digits))) * scale;
 }
 WICK_HOST_DEVICE double unit_double(uint64_t word) {
   return static_cast<double>(static_cast<int64_t>(word >> 11)) * 0x1p-53;
+}
+
+/// From a number in [0, 1) to one in [low, high), of type T.
+template <class T>
+struct Scaled {
+  Accumulator<T> low, high, span;
+  WICK_HOST_DEVICE Scaled(double low_in, double high_in)
+      : low(static_cast<Accumulator<T>>(low_in)),
+        high(static_cast<Accumulator<T>>(high_in)),
+        span(high - low) {}
+  WICK_HOST_DEVICE T operator()(Accumulator<T> u) const {
+    const T value = T(fused(u, span, low));
+    // Rounding may reach `high`, which is not in the interval.
+    return static_cast<Accumulator<T>>(value) < high ? value : T(low);
+  }
+};
+
+/// Whether the word draws an event of probability p.
+WICK_HOST_DEVICE bool happens(uint32_t word, double p) {
+  return static_cast<double>(word) * 0x1p-32 < p;
+}
+/// The words below this many are events of probability p: `happens`, decided beforehand.
+WICK_HOST_DEVICE uint32_t words_of_events(double p) {
+  const double words = p * 0x1p32;
+  return words < 0x1p32 - 1 ? static_cast<uint32_t>(words) : UINT32_MAX;
 }
 
 /// Natural logarithm of u in (0, 1], by the series of artanh((m - 1) / (m + 1)).
@@ -101,16 +139,16 @@ WICK_HOST_DEVICE TwoNormals<double> box_muller(uint64_t word0, uint64_t word1) {
   return rotate(length, static_cast<uint32_t>(word1 >> 62), a * sine, cosine);
 }
 
-/// An integer in [0, range), range > 0 or 0 for 2^64; the most and the least likely differ by
+/// low + an integer in [0, range), range > 0 or 0 for 2^64; the most and the least likely differ by
 /// range / 2^64.
-WICK_HOST_DEVICE uint64_t integer_below(uint64_t word, uint64_t range) {
+WICK_HOST_DEVICE int64_t integer_from(uint64_t word, int64_t low, uint64_t range) {
 #ifdef __CUDA_ARCH__
   const uint64_t scaled = __umul64hi(word, range);
 #else
   __extension__ using Wide = unsigned __int128;
   const uint64_t scaled = static_cast<uint64_t>((static_cast<Wide>(word) * range) >> 64);
 #endif
-  return range == 0 ? word : scaled;
+  return static_cast<int64_t>(static_cast<uint64_t>(low) + (range == 0 ? word : scaled));
 }
 
 }  // namespace wick

@@ -29,21 +29,8 @@ WICK_INLINE void for_each_unit(int64_t n, T* y, RandomKey key, const Make& make)
 }
 
 template <class T>
-inline constexpr int kDigits = 24;
-template <>
-inline constexpr int kDigits<Half> = 11;
-template <>
-inline constexpr int kDigits<BFloat16> = 8;
-
-template <class T>
 void uniform(const View& y, RandomKey key, double low, double high) {
-  using Real = Accumulator<T>;
-  const Real from = static_cast<Real>(low), to = static_cast<Real>(high), span = to - from;
-  // Rounding may reach `high`, which is not in the interval.
-  const auto scaled = [=](Real u) {
-    const T value = T(fused(u, span, from));
-    return static_cast<Real>(value) < to ? value : T(from);
-  };
+  const Scaled<T> scaled(low, high);
   if constexpr (sizeof(T) == 8) {
     for_each_unit<T, 2>(y.numel(), y.as<T>(), key, [=](const uint32_t* words, int64_t, T* out) {
       for (int i = 0; i < kUnit / 2; ++i) {
@@ -95,8 +82,7 @@ void random_integers(const View& y, RandomKey key, int64_t low, uint64_t range) 
   for_each_unit<int64_t, 2>(
       y.numel(), y.as<int64_t>(), key, [=](const uint32_t* words, int64_t, int64_t* out) {
         for (int i = 0; i < kUnit / 2; ++i) {
-          const uint64_t drawn = integer_below(join_words(words[2 * i + 1], words[2 * i]), range);
-          out[i] = static_cast<int64_t>(static_cast<uint64_t>(low) + drawn);
+          out[i] = integer_from(join_words(words[2 * i + 1], words[2 * i]), low, range);
         }
       });
 }
@@ -108,9 +94,7 @@ void random_bernoulli(const View& p, const View& y, RandomKey key) {
     for_each_unit<T, 1>(n, y.as<T>(), key, [=](const uint32_t* words, int64_t first, T* out) {
       const int64_t some = n - first < kUnit ? n - first : kUnit;
       for (int64_t i = 0; i < some; ++i) {
-        const bool set =
-            static_cast<double>(words[i]) * 0x1p-32 < static_cast<double>(chance[first + i]);
-        out[i] = T(set ? 1.0f : 0.0f);
+        out[i] = T(happens(words[i], static_cast<double>(chance[first + i])) ? 1.0f : 0.0f);
       }
     });
   });
@@ -122,8 +106,7 @@ void dropout(const View& x, const View& y, RandomKey key, double p) {
     const int64_t n = y.numel();
     const T* from = x.as<const T>();
     const Real scale = static_cast<Real>(1 / (1 - p));
-    const double drop = p * 0x1p32;
-    const uint32_t limit = drop < 0x1p32 - 1 ? static_cast<uint32_t>(drop) : UINT32_MAX;
+    const uint32_t limit = words_of_events(p);
     for_each_unit<T, 1>(n, y.as<T>(), key, [=](const uint32_t* words, int64_t first, T* out) {
       const int64_t some = n - first < kUnit ? n - first : kUnit;
       for (int64_t i = 0; i < some; ++i) {

@@ -8,6 +8,7 @@
 #include "wick/core/base/parallel.h"
 #include "wick/core/base/philox.h"
 #include "wick/core/ops/elementwise.h"
+#include "wick/core/stream.h"
 #include "wick/tests/harness/op_case.h"
 
 namespace wick::testing {
@@ -161,7 +162,7 @@ WICK_OP_CASE(
     .samples = {{normal({31, 33})}, {normal({0, 3})}, {normal({3, 20001})}},
     .call = [](const Tensors& x) -> Tensors {
       manual_seed(5);
-      return {randint(-8, 24, x[0].shape())};
+      return {randint(-8, 24, x[0].shape(), kInt64, x[0].device())};
     },
     .reference = [](const Arrays& x) -> Arrays {
       HostArray y = x[0];
@@ -230,6 +231,34 @@ TEST(Random, TheSameForAnyThreadsAndInstructionSet) {
   cpu_avx2::random_uniform(view(avx2), {3, 4}, 1, 2);
   cpu_avx512::random_uniform(view(avx512), {3, 4}, 1, 2);
   EXPECT_EQ(avx2, avx512);
+}
+
+// Of each kind of draw and dtype, from an aligned and an unaligned start.
+std::vector<Tensor> draws_on(Device device) {
+  Generator generator(21);
+  std::vector<Tensor> all = {randint(-5, 1000, {1001}, kInt64, device, &generator),
+                             randint(INT64_MIN, INT64_MAX, {1001}, kInt64, device, &generator)};
+  manual_seed(22);
+  for (const Dtype dtype : {kFloat32, kFloat64, kFloat16, kBFloat16}) {
+    const Tensor p = tensor(std::vector<float>{0.3f, 0.7f, -0.1f}).to(dtype).to(device);
+    for (const int64_t start : {0, 1}) {
+      for (int kind = 0; kind < 2; ++kind) {
+        const Tensor x = ones({5001}, dtype, device).narrow(0, start, 5000);
+        all.push_back(kind == 0 ? x.uniform_(-1.5, 7) : x.normal_(0.5, 3));
+        all.push_back(dropout(x, 0.4));
+      }
+      all.push_back(bernoulli(p.unsqueeze(0).expand({701, 3})));
+    }
+  }
+  return all;
+}
+
+TEST(Random, TheSameOnEveryDevice) {
+  if (!cuda_is_available()) GTEST_SKIP() << "no second device: " << why_no_cuda();
+  const std::vector<Tensor> here = draws_on(kCpu), there = draws_on(cuda_device(0));
+  for (size_t i = 0; i < here.size(); ++i) {
+    EXPECT_TRUE(bit_equal(here[i], there[i].cpu())) << "draw " << i;
+  }
 }
 
 TEST(Random, StateSavesTheGenerator) {
