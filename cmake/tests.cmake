@@ -15,7 +15,7 @@ if(harness_sources)
   add_library(wick_harness OBJECT ${harness_sources})
   wick_options(wick_harness)
   target_compile_options(wick_harness PRIVATE ${WICK_TEST_FLAGS})
-  target_link_libraries(wick_harness PRIVATE GTest::gtest)
+  target_link_libraries(wick_harness PRIVATE GTest::gtest wick::wick)
 endif()
 
 function(wick_test_program target)

@@ -11,6 +11,7 @@
 
 #include "wick/core/base/check.h"
 #include "wick/core/file.h"
+#include "wick/core/stream.h"
 
 namespace wick {
 
@@ -18,7 +19,7 @@ namespace {
 
 constexpr std::string_view kHeader = "wick convolution plans 1\n";
 constexpr std::array<std::string_view, kConvAlgorithms> kAlgorithmNames = {"direct", "winograd",
-                                                                           "im2col"};
+                                                                           "im2col", "library"};
 constexpr std::array<std::string_view, 3> kDirectionNames = {"forward", "backward_input",
                                                              "backward_weight"};
 constexpr int kTimedRuns = 2;
@@ -55,7 +56,7 @@ struct Candidates {
   int count = 0;
 
   Candidates(const Conv2dProblem& problem, Device device) {
-    WICK_DISPATCH(device, conv2d_algorithms(problem, algorithms, &count));
+    WICK_DISPATCH(device, conv2d_algorithms(problem, device, algorithms, &count));
   }
   bool contain(ConvAlgorithm algorithm) const {
     return std::find(algorithms, algorithms + count, algorithm) != algorithms + count;
@@ -77,16 +78,19 @@ void add_plan(const std::string& key, ConvAlgorithm algorithm) {
   table.any = true;
 }
 
-ConvAlgorithm fastest(const Candidates& candidates, const std::function<void(ConvAlgorithm)>& run) {
+ConvAlgorithm fastest(const Candidates& candidates, Device device,
+                      const std::function<void(ConvAlgorithm)>& run) {
   using Clock = std::chrono::steady_clock;
   ConvAlgorithm best = candidates.algorithms[0];
   Clock::duration best_time = Clock::duration::max();
   for (int i = 0; i < candidates.count; ++i) {
     const ConvAlgorithm algorithm = candidates.algorithms[i];
     run(algorithm);  // makes its code
+    synchronize(device);
     for (int repeat = 0; repeat < kTimedRuns; ++repeat) {
       const Clock::time_point start = Clock::now();
       run(algorithm);
+      synchronize(device);
       const Clock::duration time = Clock::now() - start;
       if (time >= best_time) continue;
       best_time = time;
@@ -130,7 +134,7 @@ void conv_plans_load(const std::string& path) {
         std::find(kAlgorithmNames.begin(), kAlgorithmNames.end(), line.substr(space + 1));
     WICK_CHECK(name != kAlgorithmNames.end(), "conv_plans_load: line ", number, " of ", path,
                " names no algorithm: got \"", line.substr(space + 1),
-               "\", expected direct, winograd or im2col");
+               "\", expected direct, winograd, im2col or library");
     loaded.insert_or_assign(std::string(line.substr(0, space)),
                             static_cast<ConvAlgorithm>(name - kAlgorithmNames.begin()));
     start = end + 1;
@@ -162,7 +166,7 @@ ConvAlgorithm conv_algorithm(const Conv2dProblem& problem, Device device,
   const std::optional<ConvAlgorithm> plan = find_plan(key);
   if (plan && candidates.contain(*plan)) return *plan;
   if (!table.benchmark || plan) return candidates.algorithms[0];
-  const ConvAlgorithm best = fastest(candidates, run);
+  const ConvAlgorithm best = fastest(candidates, device, run);
   add_plan(key, best);
   return best;
 }

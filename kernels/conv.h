@@ -11,8 +11,9 @@ enum class ConvAlgorithm : uint8_t {
   kDirect,    // on channels-last tensors as they are
   kWinograd,  // float32, 3x3, stride 1: a quarter of the multiplications
   kIm2col,    // patches copied side by side, then matrix multiplication: every case
+  kLibrary,   // what the GPU vendor's library chooses
 };
-inline constexpr int kConvAlgorithms = 3;
+inline constexpr int kConvAlgorithms = 4;
 
 struct Conv2dParams {
   int64_t stride[2] = {1, 1};
@@ -30,12 +31,12 @@ struct Conv2dProblem {
 };
 
 // All tensors are dense and channels-last (weights too: stored K, R, S, C) and not empty, of one
-// dtype: float64, float32, bfloat16 (with AVX-512).
+// dtype: float64, float32, bfloat16 (on the CPU: with AVX-512), on a GPU also float16.
 
-// Algorithms that compute `problem`; first the one that a fixed rule prefers. Room for
+// Algorithms that compute `problem` on `device`; first the one that a fixed rule prefers. Room for
 // kConvAlgorithms.
-WICK_LIBRARY_KERNEL(conv2d_algorithms,
-                    (const Conv2dProblem& problem, ConvAlgorithm* algorithms, int* count));
+WICK_LIBRARY_KERNEL(conv2d_algorithms, (const Conv2dProblem& problem, Device device,
+                                        ConvAlgorithm* algorithms, int* count));
 
 // The kernels take only algorithms that conv2d_algorithms lists. bias: [K] or undefined.
 WICK_LIBRARY_KERNEL(conv2d_forward,

@@ -8,8 +8,8 @@ namespace wick {
 // y = a · b + bias. a: [batch..., M, K], b: [batch..., K, N], bias: [N] or undefined, y:
 // [batch..., M, N], dense and row-major. The dtypes are equal. Batch axes of a and b may have
 // stride 0; of their last two axes one has stride 1 (or size 1) and the other steps over it.
-// float32 and bfloat16 accumulate in float, float64 in double, integers wrap; not for float16,
-// bool.
+// float32 and bfloat16 accumulate in float, float64 in double, integers wrap; float16 only on a
+// GPU, not for bool.
 WICK_LIBRARY_KERNEL(matmul, (const View& a, const View& b, const View& bias, const View& y,
                              Workspace& workspace));
 

@@ -73,7 +73,7 @@ const bool registered = [] {
                                     {{l.stride, l.stride}, {l.padding, l.padding}, {1, 1}, 1}};
         ConvAlgorithm list[kConvAlgorithms];
         int count = 0;
-        WICK_DISPATCH(kCpu, conv2d_algorithms(problem, list, &count));
+        WICK_DISPATCH(kCpu, conv2d_algorithms(problem, kCpu, list, &count));
         for (int i = 0; i < count; ++i) {
           const std::string name =
               concat("conv/", l.net, "/", to_string(dtype), "/c", l.c, "_", l.size, "x", l.size,

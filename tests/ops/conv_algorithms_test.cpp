@@ -10,6 +10,7 @@
 #include "wick/core/conv_plan.h"
 #include "wick/core/file.h"
 #include "wick/core/ops/conv.h"
+#include "wick/core/stream.h"
 #include "wick/tests/ops/conv_reference.h"
 
 namespace wick::testing {
@@ -27,10 +28,10 @@ struct ConvPlans : ::testing::Test {
   int threads_ = num_threads();
 };
 
-std::vector<ConvAlgorithm> algorithms(const Conv2dProblem& problem) {
+std::vector<ConvAlgorithm> algorithms(const Conv2dProblem& problem, Device device = kCpu) {
   ConvAlgorithm list[kConvAlgorithms];
   int count = 0;
-  WICK_DISPATCH(kCpu, conv2d_algorithms(problem, list, &count));
+  WICK_DISPATCH(device, conv2d_algorithms(problem, device, list, &count));
   return {list, list + count};
 }
 
@@ -42,13 +43,19 @@ HostArray random_array(const Shape& shape, std::mt19937& random) {
 }
 
 double rtol_of(Dtype dtype) {
-  return dtype == kBFloat16 ? 1.0 / 64 : dtype == kFloat32 ? 2e-5 : 1e-12;
+  switch (dtype) {
+    case kBFloat16: return 1.0 / 64;
+    case kFloat16: return 1.0 / 512;
+    case kFloat32: return 2e-5;
+    default: return 1e-12;
+  }
 }
 
 // One convolution with random elements, and what its results should be.
 struct Trial {
   ConvSetting setting;
   Dtype dtype;
+  Device device = kCpu;
   HostArray x, weight, bias, dy, y, dx, dweight;
 
   Trial(Dtype type, const Shape& x_shape, const Shape& w_shape, const ConvSetting& s, uint32_t seed)
@@ -83,11 +90,13 @@ struct Trial {
     const std::vector<Tensor> like{empty(y.shape, dtype), empty(x.shape, dtype),
                                    empty(weight.shape, dtype)};
     dirty_memory(like);
-    const Tensor tx = make_tensor(x, dtype).set_requires_grad();
-    const Tensor tw = make_tensor(weight, dtype).set_requires_grad();
-    const Tensor out = conv2d(tx, tw, make_tensor(bias, dtype), setting.stride, setting.padding,
+    const auto on_device = [&](const HostArray& array) {
+      return make_tensor(array, dtype, Layout::kContiguous, device);
+    };
+    const Tensor tx = on_device(x).set_requires_grad(), tw = on_device(weight).set_requires_grad();
+    const Tensor out = conv2d(tx, tw, on_device(bias), setting.stride, setting.padding,
                               setting.dilation, setting.groups);
-    std::vector<Tensor> grads = grad({out}, {tx, tw}, {make_tensor(dy, dtype)});
+    std::vector<Tensor> grads = grad({out}, {tx, tw}, {on_device(dy)});
     return {out.detach(), grads[0], grads[1]};
   }
 
@@ -111,9 +120,9 @@ int expect_all_algorithms_right(const Trial& trial) {
     conv_plans_clear();
     int forced = 0;
     for (const ConvDirection direction : kDirections) {
-      for (const ConvAlgorithm candidate : algorithms(trial.problem(direction))) {
+      for (const ConvAlgorithm candidate : algorithms(trial.problem(direction), trial.device)) {
         if (static_cast<int>(candidate) != algorithm) continue;
-        conv_plan_set(trial.problem(direction), kCpu, candidate);
+        conv_plan_set(trial.problem(direction), trial.device, candidate);
         ++forced;
       }
     }
@@ -124,24 +133,42 @@ int expect_all_algorithms_right(const Trial& trial) {
   return runs;
 }
 
-TEST_F(ConvPlans, AllAlgorithmsAgreeOnRandomShapes) {
+// Runs `trials` random convolutions on `device` by every algorithm; returns how many runs it took.
+int try_random_shapes(Device device, const std::vector<Dtype>& dtypes, uint32_t trials) {
   std::mt19937 random(7);
   const auto below = [&](int64_t n) {
     return static_cast<int64_t>(random() % static_cast<uint64_t>(n));
   };
   int runs = 0;
-  for (uint32_t trial = 0; trial < 150; ++trial) {
-    const Dtype dtype = below(3) == 0 ? kBFloat16 : below(5) == 0 ? kFloat64 : kFloat32;
+  for (uint32_t number = 0; number < trials; ++number) {
+    const Dtype dtype = dtypes[static_cast<size_t>(below(static_cast<int64_t>(dtypes.size())))];
     const int64_t groups = below(3) == 0 ? 1 + below(4) : 1;
     const int64_t c = below(2) == 0 ? 16 * (1 + below(2)) : 1 + below(20);
     const int64_t k = below(2) == 0 ? 16 * (1 + below(3)) : 1 + below(20);
     const int64_t r = 1 + below(4), s = 1 + below(4), d = 1 + below(2);
     const ConvSetting setting{{1 + below(2), 1 + below(2)}, {below(3), below(3)}, {d, d}, groups};
     const int64_t h = d * (r - 1) + 1 + below(9), w = d * (s - 1) + 1 + below(9);
-    runs += expect_all_algorithms_right(
-        Trial(dtype, {1 + below(3), c * groups, h, w}, {k * groups, c, r, s}, setting, trial));
+    Trial trial(dtype, {1 + below(3), c * groups, h, w}, {k * groups, c, r, s}, setting, number);
+    trial.device = device;
+    runs += expect_all_algorithms_right(trial);
   }
-  EXPECT_GT(runs, 600);
+  return runs;
+}
+
+TEST_F(ConvPlans, AllAlgorithmsAgreeOnRandomShapes) {
+  EXPECT_GT(try_random_shapes(kCpu, {kBFloat16, kBFloat16, kFloat64, kFloat32, kFloat32}, 150),
+            600);
+}
+
+TEST_F(ConvPlans, AllAlgorithmsOfAGpuAgreeOnRandomShapes) {
+  if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
+  const Device gpu = cuda_device(0);
+  EXPECT_GT(try_random_shapes(gpu, {kFloat32, kFloat16, kBFloat16, kFloat64}, 40), 180);
+
+  // Enough images for the weights' gradient to be summed in several pieces.
+  Trial trial(kFloat32, {30, 3, 9, 8}, {2, 3, 2, 3}, {.padding = {1, 0}}, 3);
+  trial.device = gpu;
+  EXPECT_EQ(expect_all_algorithms_right(trial), 6);
 }
 
 TEST_F(ConvPlans, WinogradIsRightAtEveryEdge) {

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "wick/core/apply.h"
+#include "wick/core/stream.h"
 #include "wick/tests/harness/op_case.h"
 
 namespace wick::testing {
@@ -142,17 +143,56 @@ TEST(MatMul, CountsFlops) {
   EXPECT_EQ(of_linear.flops(), 2.0 * 3 * 4 * 5 * 6);
 }
 
-TEST(MatMul, MultipliesIntegers) {
-  const Tensor a = tensor<int64_t>({1, 2, 3, 4}, Shape{2, 2});
+// The CPU, and a GPU if there is one.
+class MatMulOn : public ::testing::TestWithParam<Device> {
+ protected:
+  void SetUp() override {
+    if (GetParam().is_cuda() && !cuda_is_available()) GTEST_SKIP() << why_no_cuda();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Devices, MatMulOn, ::testing::Values(kCpu, cuda_device(0)),
+                         [](const auto& test) { return test.param.is_cpu() ? "cpu" : "cuda"; });
+
+TEST_P(MatMulOn, MultipliesIntegers) {
+  const Tensor a = tensor<int64_t>({1, 2, 3, 4}, Shape{2, 2}).to(GetParam());
   EXPECT_EQ(matmul(a, a).to_vector<int64_t>(), (std::vector<int64_t>{7, 10, 15, 22}));
   EXPECT_EQ(matmul(a, a.t()).to_vector<int64_t>(), (std::vector<int64_t>{5, 11, 11, 25}));
-  const Tensor bytes = tensor<uint8_t>({200, 1}, Shape{1, 2});
+  const Tensor bytes = tensor<uint8_t>({200, 1}, Shape{1, 2}).to(GetParam());
   EXPECT_EQ(matmul(bytes.t(), bytes).to_vector<uint8_t>(),
             (std::vector<uint8_t>{64, 200, 200, 1}));  // 200 * 200 wraps
+  const Tensor batch = tensor<int32_t>({1, -2, 3, 4, 5, 6}, Shape{3, 1, 2}).to(GetParam());
+  EXPECT_EQ(matmul(batch, batch.transpose(1, 2)).to_vector<int32_t>(),
+            (std::vector<int32_t>{5, 25, 61}));
+}
+
+// Batches whose matrices lie at no single distance, as attention's heads do.
+TEST_P(MatMulOn, TakesBatchesInAnyOrder) {
+  HostArray a{{3, 4, 2, 5}, {}}, b{{3, 6, 2, 5}, {}};
+  for (HostArray* x : {&a, &b}) {
+    for (int64_t i = 0; i < x->shape.numel(); ++i) {
+      x->values.push_back(static_cast<double>(i * 7 % 11 - 5));
+    }
+  }
+  const auto heads = [](const Tensor& x) { return x.transpose(1, 2); };  // [3, 2, n, 5]
+  const HostArray left = read(heads(make_tensor(a, kFloat64)));
+  const HostArray right = read(heads(make_tensor(b, kFloat64)).transpose(2, 3).contiguous());
+  for (const Dtype dtype : {kFloat64, kFloat32, kInt64}) {
+    const Tensor y =
+        matmul(heads(make_tensor(a, dtype, Layout::kContiguous, GetParam())),
+               heads(make_tensor(b, dtype, Layout::kContiguous, GetParam())).transpose(2, 3));
+    EXPECT_EQ(difference(read(y), product(left, right), 0, 0), "") << to_string(dtype);
+  }
+}
+
+TEST_P(MatMulOn, SumsOverNothingToZero) {
+  const Tensor a = zeros({2, 0}, kFloat32, GetParam()), b = zeros({0, 3}, kFloat32, GetParam());
+  EXPECT_EQ(matmul(a, b).to_vector<float>(), std::vector<float>(6, 0.0f));
+  const Tensor bias = tensor<float>({1, 2, 3}, Shape{3}).to(GetParam());
+  EXPECT_EQ(linear(a, b.t(), bias).to_vector<float>(), (std::vector<float>{1, 2, 3, 1, 2, 3}));
 }
 
 // Every way a matrix can lie in memory, for sizes on both sides of each choice of method.
-TEST(MatMul, TakesEveryStride) {
+TEST_P(MatMulOn, TakesEveryStride) {
   std::mt19937 random(3);
   std::uniform_real_distribution<double> uniform(-1, 1);
   for (const Dtype dtype : {kFloat64, kFloat32, kBFloat16, kFloat16}) {
@@ -164,7 +204,8 @@ TEST(MatMul, TakesEveryStride) {
           for (int64_t i = 0; i < k * n; ++i) b.values.push_back(uniform(random));
           for (const Layout la : kAllLayouts) {
             for (const Layout lb : kAllLayouts) {
-              const Tensor y = matmul(make_tensor(a, dtype, la), make_tensor(b, dtype, lb));
+              const Tensor y = matmul(make_tensor(a, dtype, la, GetParam()),
+                                      make_tensor(b, dtype, lb, GetParam()));
               const HostArray want = product(rounded(a, dtype, la), rounded(b, dtype, lb));
               const double tolerance = is_reduced(dtype) ? 1.0 / 64 : 1e-5;
               EXPECT_EQ(difference(read(y), want, tolerance, tolerance), "")

@@ -209,7 +209,8 @@ Execution& direct(const Conv2dProblem& problem, bool with_bias) {
 
 }  // namespace
 
-void conv2d_algorithms(const Conv2dProblem& problem, ConvAlgorithm* algorithms, int* count) {
+void conv2d_algorithms(const Conv2dProblem& problem, Device, ConvAlgorithm* algorithms,
+                       int* count) {
   thread_local PrimitiveCache<AlgorithmList> cache;
   with_dnnl_errors("conv2d", [&] {
     const AlgorithmList& list =

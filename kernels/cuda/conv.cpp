@@ -1,0 +1,37 @@
+#include "wick/kernels/conv.h"
+
+#include "wick/kernels/cuda/conv_direct.h"
+#include "wick/kernels/cuda/convolution.h"
+
+namespace wick::cuda {
+
+void conv2d_algorithms(const Conv2dProblem& problem, Device device, ConvAlgorithm* algorithms,
+                       int* count) {
+  *count = 0;
+  if (has_convolution(device, problem)) algorithms[(*count)++] = ConvAlgorithm::kLibrary;
+  algorithms[(*count)++] = ConvAlgorithm::kDirect;
+}
+
+void conv2d_forward(const View& x, const View& weight, const View& bias, const View& y,
+                    const Conv2dParams& params, ConvAlgorithm algorithm, Workspace& workspace) {
+  if (algorithm == ConvAlgorithm::kDirect) return direct_forward(x, weight, bias, y, params);
+  convolution(ConvDirection::kForward, x, weight, bias, y, params, workspace);
+}
+
+void conv2d_backward_data(const View& dy, const View& weight, const View& dx,
+                          const Conv2dParams& params, ConvAlgorithm algorithm,
+                          Workspace& workspace) {
+  if (algorithm == ConvAlgorithm::kDirect) return direct_backward_data(dy, weight, dx, params);
+  convolution(ConvDirection::kBackwardData, dx, weight, {}, dy, params, workspace);
+}
+
+void conv2d_backward_weights(const View& x, const View& dy, const View& dweight,
+                             const Conv2dParams& params, ConvAlgorithm algorithm,
+                             Workspace& workspace) {
+  if (algorithm == ConvAlgorithm::kDirect) {
+    return direct_backward_weights(x, dy, dweight, params, workspace);
+  }
+  convolution(ConvDirection::kBackwardWeights, x, dweight, {}, dy, params, workspace);
+}
+
+}  // namespace wick::cuda

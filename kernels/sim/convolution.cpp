@@ -1,0 +1,74 @@
+#include "wick/kernels/cuda/convolution.h"
+
+#include "wick/core/base/check.h"
+#include "wick/kernels/cuda/common/enter_device.h"
+#include "wick/kernels/sim/library.h"
+#include "wick/kernels/sim/simulator.h"
+
+// Stands for cuDNN.
+namespace wick::cuda {
+
+namespace {
+
+constexpr const char* kCall = "cudnnBackendExecute";
+
+struct Arguments {
+  ConvDirection direction;
+  View x, weight, bias, y;
+  Conv2dParams params;
+};
+
+void compute(const Arguments& arguments) {
+  sim::HostWorkspace host;
+  const ConvDirection direction = arguments.direction;
+  const View x = sim::computable(arguments.x, host, direction != ConvDirection::kBackwardData);
+  const View weight =
+      sim::computable(arguments.weight, host, direction != ConvDirection::kBackwardWeights);
+  const View bias = sim::computable(arguments.bias, host, true);
+  const View y = sim::computable(arguments.y, host, direction != ConvDirection::kForward);
+  ConvAlgorithm algorithms[kConvAlgorithms];
+  int count = 0;
+  const Conv2dParams& params = arguments.params;
+  cpu::conv2d_algorithms({direction, x.dtype, x.shape, weight.shape, y.shape, params}, kCpu,
+                         algorithms, &count);
+  switch (direction) {
+    case ConvDirection::kForward:
+      cpu::conv2d_forward(x, weight, bias, y, params, algorithms[0], host);
+      return sim::copy_back(y, arguments.y);
+    case ConvDirection::kBackwardData:
+      cpu::conv2d_backward_data(y, weight, x, params, algorithms[0], host);
+      return sim::copy_back(x, arguments.x);
+    case ConvDirection::kBackwardWeights:
+      cpu::conv2d_backward_weights(x, y, weight, params, algorithms[0], host);
+      return sim::copy_back(weight, arguments.weight);
+  }
+}
+
+void check_image(const char* what, const View& x) {
+  sim::check_argument(kCall, what, x);
+  WICK_CHECK(x.rank() == 4 && is_channels_last(x.shape, x.strides) && x.numel() > 0, kCall, ": ",
+             what, " is not a channels-last image: shape ", x.shape, ", strides ", x.strides);
+}
+
+}  // namespace
+
+bool has_convolution(Device, const Conv2dProblem& problem) { return problem.dtype != kFloat64; }
+
+void convolution(ConvDirection direction, const View& x, const View& weight, const View& bias,
+                 const View& y, const Conv2dParams& params, Workspace& workspace) {
+  const cudaStream_t stream = enter_device(y.device);
+  WICK_CHECK(is_floating(x.dtype) && x.dtype != kFloat64, kCall, ": no such dtype: ", x.dtype);
+  WICK_CHECK(x.dtype == weight.dtype && x.dtype == y.dtype, kCall, ": dtypes differ");
+  check_image("x", x);
+  check_image("weight", weight);
+  check_image("y", y);
+  sim::check_argument(kCall, "bias", bias);
+  const auto scratch = sim::take_scratch(kCall, workspace);
+  const auto run = [scratch, arguments = Arguments{direction, x, weight, bias, y, params}] {
+    sim::overwrite_scratch(scratch);
+    compute(arguments);
+  };
+  check(sim::enqueue(kCall, stream, run), kCall);
+}
+
+}  // namespace wick::cuda

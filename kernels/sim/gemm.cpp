@@ -1,0 +1,56 @@
+#include "wick/kernels/cuda/gemm.h"
+
+#include "wick/core/base/check.h"
+#include "wick/kernels/cuda/common/enter_device.h"
+#include "wick/kernels/matmul.h"
+#include "wick/kernels/sim/library.h"
+#include "wick/kernels/sim/simulator.h"
+
+// Stands for cuBLASLt.
+namespace wick::cuda {
+
+namespace {
+
+constexpr const char* kCall = "cublasLtMatmul";
+
+View view_of(const GemmOperand& x, Dtype dtype, int64_t batch, int64_t rows, int64_t columns) {
+  WICK_CHECK(x.ld >= (x.transposed ? rows : columns), kCall, ": the leading dimension is ", x.ld,
+             " for ", rows, " x ", columns, x.transposed ? " in columns" : " in rows");
+  View view;
+  view.data = const_cast<void*>(x.data);
+  view.dtype = dtype;
+  view.shape = {batch, rows, columns};
+  view.strides = {x.step, x.transposed ? 1 : x.ld, x.transposed ? x.ld : 1};
+  return view;
+}
+
+}  // namespace
+
+void gemm(Device device, const Gemm& g, Workspace& workspace) {
+  const cudaStream_t stream = enter_device(device);
+  WICK_CHECK(is_floating(g.dtype), kCall, ": no such dtype: ", g.dtype);
+  WICK_CHECK(g.batch > 0 && g.m > 0 && g.n > 0 && g.k > 0, kCall, ": a size is not positive");
+  const View a = view_of(g.a, g.dtype, g.batch, g.m, g.k);
+  const View b = view_of(g.b, g.dtype, g.batch, g.k, g.n);
+  const View y = view_of({g.y, g.n, g.m * g.n}, g.dtype, g.batch, g.m, g.n);
+  View bias;
+  if (g.bias != nullptr) {
+    bias = {const_cast<void*>(g.bias), g.dtype, kCpu, {g.n}, {1}};
+  }
+  sim::check_argument(kCall, "a", a);
+  sim::check_argument(kCall, "b", b);
+  sim::check_argument(kCall, "bias", bias);
+  sim::check_argument(kCall, "y", y);
+  const auto scratch = sim::take_scratch(kCall, workspace);
+  const auto compute = [=] {
+    sim::overwrite_scratch(scratch);
+    sim::HostWorkspace host;
+    const View out = sim::computable(y, host, false);
+    cpu::matmul(sim::computable(a, host, true), sim::computable(b, host, true),
+                sim::computable(bias, host, true), out, host);
+    sim::copy_back(out, y);
+  };
+  check(sim::enqueue(kCall, stream, compute), kCall);
+}
+
+}  // namespace wick::cuda

@@ -1,0 +1,85 @@
+#include "wick/kernels/sim/library.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "wick/core/base/check.h"
+#include "wick/kernels/copy.h"
+#include "wick/kernels/sim/simulator.h"
+
+namespace wick::sim {
+
+namespace {
+
+constexpr size_t kScratch = 4096;
+
+// Whether the CPU's libraries lack `dtype`.
+bool is_missing(Dtype dtype) {
+  return dtype == kFloat16 || (dtype == kBFloat16 && cpu_isa() != CpuIsa::kAvx512);
+}
+
+}  // namespace
+
+HostWorkspace::~HostWorkspace() {
+  for (void* block : blocks_) std::free(block);
+}
+
+void* HostWorkspace::allocate(size_t bytes) {
+  if (bytes == 0) return nullptr;
+  blocks_.push_back(nullptr);
+  blocks_.back() = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+  if (blocks_.back() == nullptr) throw std::bad_alloc();
+  return blocks_.back();
+}
+
+void HostWorkspace::release(void* block) {
+  if (block == nullptr) return;
+  std::free(block);
+  blocks_.pop_back();
+}
+
+void check_argument(const char* call, const char* what, const View& x) {
+  if (!x.defined()) return;
+  int64_t last = 0;
+  for (int axis = 0; axis < x.rank(); ++axis) last += (x.shape[axis] - 1) * x.strides[axis];
+  const int64_t size = size_of(x.dtype);
+  WICK_CHECK(is_device_memory(x.data, static_cast<size_t>((last + 1) * size)), call, ": ", what,
+             " is not in device memory");
+  WICK_CHECK(reinterpret_cast<uintptr_t>(x.data) % static_cast<uintptr_t>(size) == 0, call, ": ",
+             what, " is not aligned to its elements");
+}
+
+std::vector<void*> take_scratch(const char* call, Workspace& workspace) {
+  void* const scratch = workspace.allocate(kScratch);
+  WICK_CHECK(is_device_memory(scratch, kScratch), call, ": the workspace is not in device memory");
+  return {scratch};
+}
+
+void overwrite_scratch(const std::vector<void*>& scratch) {
+  for (void* block : scratch) std::memset(block, 0xff, kScratch);
+}
+
+View on_host(const View& x) {
+  View host = x;
+  host.device = kCpu;
+  return host;
+}
+
+View computable(const View& x, Workspace& workspace, bool is_input) {
+  const View host = on_host(x);
+  if (!x.defined() || !is_missing(x.dtype)) return host;
+  View wide = host;
+  wide.dtype = kFloat32;
+  // The order of the axes stays; what was expanded becomes dense.
+  if (!is_dense(x.shape, x.strides)) wide.strides = contiguous_strides(x.shape);
+  wide.data = workspace.allocate(static_cast<size_t>(x.numel()) * sizeof(float));
+  if (is_input) WICK_DISPATCH(kCpu, copy(host, wide));
+  return wide;
+}
+
+void copy_back(const View& computed, const View& y) {
+  if (computed.data != y.data) WICK_DISPATCH(kCpu, copy(computed, on_host(y)));
+}
+
+}  // namespace wick::sim

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "wick/core/base/view.h"
+#include "wick/core/base/workspace.h"
+
+// What the files that stand for vendor libraries share: they queue the CPU's computation, after a
+// check of what they are handed.
+namespace wick::sim {
+
+/// Scratch memory of the host, for the CPU's kernels.
+class HostWorkspace final : public Workspace {
+ public:
+  HostWorkspace() = default;
+  ~HostWorkspace();
+  HostWorkspace(const HostWorkspace&) = delete;
+  HostWorkspace& operator=(const HostWorkspace&) = delete;
+
+  void* allocate(size_t bytes) override;
+  void release(void* block) override;
+
+ private:
+  std::vector<void*> blocks_;
+};
+
+/// Error unless `x`, an argument of the library call `call`, is device memory, aligned to its
+/// elements. Undefined views pass.
+void check_argument(const char* call, const char* what, const View& x);
+
+/// Takes scratch from `workspace` as a library would; overwrite it when the work runs.
+std::vector<void*> take_scratch(const char* call, Workspace& workspace);
+/// Ruins what others keep in memory that the library may use.
+void overwrite_scratch(const std::vector<void*>& scratch);
+
+/// Device memory as a view of the host, which shares its addresses.
+View on_host(const View& x);
+/// `x` on the host in a dtype that the CPU's libraries compute in; float16 as float32. An output
+/// may be converted back with copy_back.
+View computable(const View& x, Workspace& workspace, bool is_input);
+/// Converts `computed`, what `computable` made of the output `y`, to where it belongs.
+void copy_back(const View& computed, const View& y);
+
+}  // namespace wick::sim
