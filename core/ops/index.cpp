@@ -14,7 +14,7 @@ namespace wick {
 namespace {
 
 // `index` as contiguous int64; an error for other types, and on the CPU for an entry outside
-// [low, high).
+// [low, high). On a GPU the kernels check it.
 Tensor checked_index(const char* op, const Tensor& index, int64_t low, int64_t high) {
   WICK_CHECK(index.dtype() == kInt64 || index.dtype() == kInt32, op,
              ": indices must be int64 or int32: got ", to_string(index.dtype()));
@@ -62,13 +62,15 @@ Tensor to_add_to(const Tensor& base, const Shape& shape, const Tensor& like) {
   return y;
 }
 
-// Negative indices select zeros, and nothing is added for them. They come from padding only.
+// The index `skip` selects zeros.
 struct IndexSelect {
   static constexpr OpInfo info{.name = "index_select"};
   int64_t axis;
+  int64_t skip = -1;
   int64_t padding = -1;  // this index gets no gradient
   static constexpr auto fields =
-      std::tuple{field("axis", &IndexSelect::axis), field("padding", &IndexSelect::padding)};
+      std::tuple{field("axis", &IndexSelect::axis), field("skip", &IndexSelect::skip),
+                 field("padding", &IndexSelect::padding)};
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& index) const {
     saved.save(index);
@@ -76,19 +78,21 @@ struct IndexSelect {
     Tensor y = empty(with_size(x.shape(), a, index.numel()), x.dtype(), x.device());
     WICK_DISPATCH(x.device(),
                   index_select(around_axis(x, a).view_for_kernel(), index.view_for_kernel(),
-                               around_axis(y, a).view_for_kernel()));
+                               around_axis(y, a).view_for_kernel(), skip));
     return y;
   }
   Gradients backward(const Saved& saved, const Tensor& dy) const;
 };
 
-// x may be undefined, which stands for zeros.
+// x may be undefined, which stands for zeros. For the index `skip` nothing is added.
 struct IndexAdd {
   static constexpr OpInfo info{.name = "index_add"};
   int64_t axis;
   Shape shape;
+  int64_t skip = -1;
   static constexpr auto fields =
-      std::tuple{field("axis", &IndexAdd::axis), field("shape", &IndexAdd::shape)};
+      std::tuple{field("axis", &IndexAdd::axis), field("shape", &IndexAdd::shape),
+                 field("skip", &IndexAdd::skip)};
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& index, const Tensor& source) const {
     saved.save(index);
@@ -96,18 +100,16 @@ struct IndexAdd {
     const Tensor y = to_add_to(x, shape, source);
     const Tensor from = around_axis(source.to(y.dtype()), a);
     WICK_DISPATCH(y.device(), index_add(around_axis(y, a).view_for_kernel(),
-                                        index.view_for_kernel(), from.view_for_kernel()));
+                                        index.view_for_kernel(), from.view_for_kernel(), skip));
     return y.to(source.dtype());
   }
   Gradients backward(const Saved& saved, const Tensor& dy) const {
-    return {dy, {}, apply(IndexSelect{axis}, dy, saved[0])};
+    return {dy, {}, apply(IndexSelect{axis, skip, skip}, dy, saved[0])};
   }
 };
 
 Gradients IndexSelect::backward(const Saved& saved, const Tensor& dy) const {
-  Tensor index = saved[0];
-  if (padding >= 0) index = index.masked_fill(eq(index, padding), -1);
-  return {apply(IndexAdd{axis, saved.input(0).shape}, Tensor(), index, dy), {}};
+  return {apply(IndexAdd{axis, saved.input(0).shape, padding}, Tensor(), saved[0], dy), {}};
 }
 
 struct Gather {
@@ -175,10 +177,13 @@ struct Nonzero {
 
   Tensor forward(Saved&, const Tensor& x) const {
     const Tensor mask = x.to(kBool).contiguous();
-    const Tensor count = empty({1}, kInt64, x.device());
-    WICK_DISPATCH(x.device(), count_nonzero(mask.view_for_kernel(), count.view_for_kernel()));
-    Tensor y = empty({count.item<int64_t>(), x.rank()}, kInt64, x.device());
-    WICK_DISPATCH(x.device(), nonzero(mask.view_for_kernel(), y.view_for_kernel()));
+    const int64_t chunks = (x.numel() + kNonzeroChunk - 1) / kNonzeroChunk;
+    const Tensor starts = empty({chunks + 1}, kInt64, x.device());
+    WICK_DISPATCH(x.device(), count_nonzero(mask.view_for_kernel(), starts.view_for_kernel()));
+    const int64_t count = starts.select(0, chunks).item<int64_t>();
+    Tensor y = empty({count, x.rank()}, kInt64, x.device());
+    WICK_DISPATCH(x.device(),
+                  nonzero(mask.view_for_kernel(), starts.view_for_kernel(), y.view_for_kernel()));
     return y;
   }
 };
@@ -287,7 +292,7 @@ Tensor embedding(const Tensor& weight, const Tensor& index, std::optional<int64_
   Shape shape = index.shape();
   shape.push_back(weight.shape()[1]);
   const Tensor flat = checked_index("embedding", index, 0, rows).reshape({index.numel()});
-  return apply(IndexSelect{0, padding}, weight, flat).reshape(shape);
+  return apply(IndexSelect{0, -1, padding}, weight, flat).reshape(shape);
 }
 
 Tensor nonzero(const Tensor& x) { return apply(Nonzero{}, x); }

@@ -38,7 +38,7 @@ WICK_INLINE void visit_sums(Dtype dtype, Visit&& visit) {
 }
 
 template <class T>
-void select_rows(const View& x, const View& index, const View& y) {
+void select_rows(const View& x, const View& index, const View& y, int64_t skip) {
   const int64_t n = x.shape[1], inner = x.shape[2], count = index.shape[0];
   const int64_t* at = index.as<const int64_t>();
   const auto rows = [&](int64_t begin, int64_t end) {
@@ -46,7 +46,7 @@ void select_rows(const View& x, const View& index, const View& y) {
       const int64_t i = at[row % count];
       const T* from = x.as<const T>() + (row / count * n + i) * inner;
       T* to = y.as<T>() + row * inner;
-      if (i < 0) {
+      if (i == skip) {
         for (int64_t j = 0; j < inner; ++j) to[j] = 0;
       } else if (inner < 16) {
         for (int64_t j = 0; j < inner; ++j) to[j] = from[j];
@@ -60,7 +60,7 @@ void select_rows(const View& x, const View& index, const View& y) {
 
 // Each thread owns a range of y's rows and takes from x what falls into it, in x's order.
 template <class T>
-void add_rows(const View& y, const View& index, const View& x) {
+void add_rows(const View& y, const View& index, const View& x, int64_t skip) {
   const int64_t n = y.shape[1], inner = y.shape[2], count = index.shape[0];
   const int64_t* at = index.as<const int64_t>();
   const auto rows = [&](int64_t begin, int64_t end) {
@@ -68,7 +68,7 @@ void add_rows(const View& y, const View& index, const View& x) {
       const int64_t outer = row / n, first = row % n;
       const int64_t last = end - row < n - first ? first + end - row : n;
       for (int64_t k = 0; k < count; ++k) {
-        if (at[k] < first || at[k] >= last) continue;
+        if (at[k] < first || at[k] >= last || at[k] == skip) continue;
         T* to = y.as<T>() + (outer * n + at[k]) * inner;
         const T* from = x.as<const T>() + (outer * count + k) * inner;
         for (int64_t j = 0; j < inner; ++j) to[j] = static_cast<T>(to[j] + from[j]);
@@ -135,12 +135,12 @@ WICK_INLINE void for_each_indexed(const View& a, const View& index, const View& 
 
 }  // namespace
 
-void index_select(const View& x, const View& index, const View& y) {
-  visit_words(x.dtype, [&]<class T>(Type<T>) { select_rows<T>(x, index, y); });
+void index_select(const View& x, const View& index, const View& y, int64_t skip) {
+  visit_words(x.dtype, [&]<class T>(Type<T>) { select_rows<T>(x, index, y, skip); });
 }
 
-void index_add(const View& y, const View& index, const View& x) {
-  visit_sums(y.dtype, [&]<class T>(Type<T>) { add_rows<T>(y, index, x); });
+void index_add(const View& y, const View& index, const View& x, int64_t skip) {
+  visit_sums(y.dtype, [&]<class T>(Type<T>) { add_rows<T>(y, index, x, skip); });
 }
 
 void gather(const View& x, const View& index, const View& y, int axis) {
@@ -162,26 +162,40 @@ void scatter_add(const View& y, const View& index, const View& x, int axis) {
   });
 }
 
-void count_nonzero(const View& mask, const View& count) {
+void count_nonzero(const View& mask, const View& starts) {
   const uint8_t* set = mask.as<const uint8_t>();
-  int64_t total = 0;
-  for (int64_t i = 0; i < mask.numel(); ++i) total += set[i];
-  *count.as<int64_t>() = total;
+  int64_t* count = starts.as<int64_t>();
+  const int64_t n = mask.numel(), chunks = starts.numel() - 1;
+  parallel_for(chunks, grain_of(kNonzeroChunk), [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) {
+      const int64_t first = c * kNonzeroChunk;
+      const int64_t last = n - first < kNonzeroChunk ? n : first + kNonzeroChunk;
+      int64_t some = 0;
+      for (int64_t i = first; i < last; ++i) some += set[i];
+      count[c + 1] = some;
+    }
+  });
+  count[0] = 0;
+  for (int64_t c = 0; c < chunks; ++c) count[c + 1] += count[c];
 }
 
-void nonzero(const View& mask, const View& y) {
+void nonzero(const View& mask, const View& starts, const View& y) {
   const uint8_t* set = mask.as<const uint8_t>();
   const int rank = mask.rank();
-  int64_t* out = y.as<int64_t>();
-  for (int64_t i = 0; i < mask.numel(); ++i) {
-    if (set[i] == 0) continue;
-    int64_t left = i;
-    for (int axis = rank - 1; axis >= 0; --axis) {
-      out[axis] = left % mask.shape[axis];
-      left /= mask.shape[axis];
+  const int64_t n = mask.numel(), chunks = starts.numel() - 1;
+  parallel_for(chunks, grain_of(kNonzeroChunk), [&](int64_t begin, int64_t end) {
+    int64_t* out = y.as<int64_t>() + starts.as<int64_t>()[begin] * rank;
+    const int64_t last = n < end * kNonzeroChunk ? n : end * kNonzeroChunk;
+    for (int64_t i = begin * kNonzeroChunk; i < last; ++i) {
+      if (set[i] == 0) continue;
+      int64_t left = i;
+      for (int axis = rank - 1; axis >= 0; --axis) {
+        out[axis] = left % mask.shape[axis];
+        left /= mask.shape[axis];
+      }
+      out += rank;
     }
-    out += rank;
-  }
+  });
 }
 
 void triangle(const View& x, const View& y, int64_t diagonal, bool upper) {

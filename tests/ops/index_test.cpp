@@ -4,8 +4,13 @@
 
 #include "wick/core/base/parallel.h"
 #include "wick/core/ops/index.h"
+#include "wick/core/ops/random.h"
+#include "wick/core/stream.h"
 #include "wick/tests/harness/op_case.h"
 #include "wick/tests/ops/remap.h"
+#ifdef WICK_SIM
+#include "wick/kernels/sim/simulator.h"
+#endif
 
 namespace wick::testing {
 namespace {
@@ -30,6 +35,7 @@ WICK_OP_CASE(
     index_select,
     .samples = {{normal({3, 4}), index({6}, 0, 4)},
                 {normal({2, 5, 33}), index({3}, 0, 5)},
+                {normal({2, 5, 32}), index({3}, 0, 5)},
                 {normal({2, 3, 2}), index({0}, 0, 3)},
                 {normal({0, 3}), index({4}, 0, 3)},
                 {normal({4, 7, 1000}), index({9}, 0, 7)}},
@@ -47,6 +53,9 @@ WICK_OP_CASE(
     .samples = {{normal({3, 4}), index({6}, 0, 4), normal({3, 6})},
                 {normal({2, 5, 3}), index({1}, 0, 5), normal({2, 1, 3})},
                 {normal({2, 3}), index({0}, 0, 3), normal({2, 0})},
+                {normal({1, 3}), index({2500}, 0, 3), normal({1, 2500})},
+                {normal({2, 600, 3}), index({100}, 0, 600), normal({2, 100, 3})},
+                {normal({1, 9, 300}), index({33}, 0, 9), normal({1, 33, 300})},
                 {normal({4, 7, 1000}), index({9}, 0, 7), normal({4, 9, 1000})}},
     .call = [](const Tensors& x) -> Tensors {
       return {index_add(x[0], -x[0].rank() + 1, x[1], x[2])};
@@ -95,6 +104,7 @@ WICK_OP_CASE(
     .samples = {{normal({3, 4}), index({2, 7}, 0, 4), normal({3, 7})},
                 {normal({3, 4, 5}), index({3, 6, 4}, 0, 4), normal({3, 6, 5})},
                 {normal({2, 3}), index({2, 0}, 0, 3), normal({2, 1})},
+                {normal({2, 900}), index({2, 40}, 0, 900), normal({2, 41})},
                 {normal({3, 20, 600}), index({3, 15, 600}, 0, 20), normal({3, 15, 600})}},
     .call = [](const Tensors& x) -> Tensors { return {scatter_add(x[0], 1, x[1], x[2])}; },
     .reference = [](const Arrays& x) -> Arrays {
@@ -162,6 +172,7 @@ WICK_OP_CASE(
     masked_select, .covers = {"nonzero"},
     .samples = {{normal({3, 4}), mask({3, 4})},
                 {normal({33}), mask({33})},
+                {normal({9001}), mask({9001})},
                 {normal({0, 2}), mask({0, 2})}},
     .call = [](const Tensors& x) -> Tensors { return {masked_select(x[0], x[1])}; },
     .reference = [](const Arrays& x) -> Arrays {
@@ -220,6 +231,66 @@ TEST(Index, OneHot) {
   EXPECT_THROW(one_hot(tensor<int64_t>({3}), 3), Error);
   EXPECT_THROW(one_hot(empty({0}, kInt64)), Error);
 }
+
+// Enough elements, and equal indices, for every way in which kernels share the work.
+TEST(Index, OrderDecidesOnEveryDevice) {
+  if (!cuda_is_available()) GTEST_SKIP() << "no second device: " << why_no_cuda();
+  Generator generator(31);
+  const Device gpu = cuda_device(0);
+  const Shape shapes[] = {{5000}, {3, 100}, {100, 3}, {40, 2, 7}};
+  for (const Shape& shape : shapes) {
+    for (int64_t axis = 0; axis < shape.rank(); ++axis) {
+      const Tensor at = randint(0, 17, shape, kInt64, kCpu, &generator);
+      Shape places = shape;
+      places[static_cast<int>(axis)] = 17;
+      const Tensor y = zeros(places), x = randn(shape, kFloat32, kCpu, &generator);
+      const Tensor gpu_y = y.to(gpu), gpu_at = at.to(gpu), gpu_x = x.to(gpu);
+      EXPECT_TRUE(bit_equal(scatter(y, axis, at, x), scatter(gpu_y, axis, gpu_at, gpu_x).cpu()));
+      EXPECT_TRUE(
+          bit_equal(scatter_add(y, axis, at, x), scatter_add(gpu_y, axis, gpu_at, gpu_x).cpu()));
+      const Tensor list = at.flatten().narrow(0, 0, shape[static_cast<int>(axis)]);
+      EXPECT_TRUE(bit_equal(index_add(y, axis, list, x),
+                            index_add(gpu_y, axis, list.to(gpu), gpu_x).cpu()));
+    }
+  }
+}
+
+TEST(Index, NonzeroListsCoordinatesOnEveryDevice) {
+  if (!cuda_is_available()) GTEST_SKIP() << "no second device: " << why_no_cuda();
+  Generator generator(32);
+  for (const Shape& shape : {Shape{}, Shape{0, 3}, Shape{1}, Shape{5, 1025, 3}, Shape{8193}}) {
+    const Tensor x = randint(0, 2, shape, kInt64, kCpu, &generator);
+    EXPECT_EQ(values(nonzero(x.to(cuda_device(0)))), values(nonzero(x)));
+  }
+}
+
+#ifdef WICK_SIM
+TEST(Index, KernelsNameAnIndexOutOfRange) {
+  const Device gpu = cuda_device(0);
+  const Tensor x = counting({3, 2}).to(gpu);
+  for (const int64_t wrong : {int64_t{-1}, int64_t{3}, INT64_MIN, INT64_MAX}) {
+    const Tensor bad = full({20}, wrong, kInt64, gpu), square = bad.unsqueeze(1).expand({20, 2});
+    const std::function<Tensor()> calls[] = {
+        [&] { return index_select(x, 0, bad); },
+        [&] { return embedding(x, bad, 1); },
+        [&] { return gather(x, 0, square); },
+        [&] { return scatter(x, 0, square, square); },
+        [&] { return scatter_add(x, 0, square.narrow(0, 0, 2), square); },
+        [&] { return index_add(x, 0, bad, square); },
+    };
+    for (const auto& call : calls) {
+      std::string what = "no error";
+      try {
+        call().cpu();
+      } catch (const DeviceError& error) {
+        what = error.what();
+      }
+      EXPECT_NE(what.find("index out of range"), std::string::npos) << what;
+      sim::reset();
+    }
+  }
+}
+#endif
 
 TEST(Index, RankZero) {
   const Tensor x = scalar_tensor(5), index = zeros({}, kInt64);

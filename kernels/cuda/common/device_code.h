@@ -4,9 +4,18 @@
 
 #ifdef WICK_SIM
 #include "wick/kernels/sim/device_code.h"
+
+/// Ends the kernel, and the process' use of the device, with an error that says `text`, unless the
+/// condition holds: for what the host could only check by waiting, such as indices.
+#define WICK_DEVICE_CHECK(condition, text) \
+  if (!(condition)) ::wick::sim::trap(WICK_SIM_SITE, text)
 #else
 #include <cuda_runtime.h>
 
+#include <cassert>
+
+#define WICK_DEVICE_CHECK(condition, text) \
+  if (!(condition)) __assert_fail(text, __FILE__, __LINE__, __func__)
 /// An array in the block's shared memory.
 #define WICK_SHARED(type, name, count) __shared__ type name[count]
 /// The shared memory that the launch asked for, as an array.
