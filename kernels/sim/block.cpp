@@ -34,10 +34,11 @@ struct StackPool {
 };
 thread_local StackPool stack_pool;
 
-/// The identity of thread `thread` in its block's set.
-Identity identity_of(unsigned thread, uint64_t block, uint64_t seed) {
+/// The identity of thread `thread` in its block's set: another one in each kernel, so that two
+/// kernels' threads of one number are told apart.
+Identity identity_of(unsigned thread, uint64_t block, uint64_t kernel) {
   static thread_local Identity identities[2 * kIdentities] = {};
-  unsigned x = thread ^ static_cast<unsigned>(seed) * 0x9e3779b9u;
+  unsigned x = thread ^ static_cast<unsigned>(kernel) * 0x9e3779b9u;
   x *= 0x85ebca6bu;
   x ^= x >> 13;
   x *= 0xc2b2ae35u;
@@ -56,36 +57,49 @@ uint3 unravel(uint64_t index, dim3 size) {
 
 std::string to_string(uint3 i) { return concat("(", i.x, ", ", i.y, ", ", i.z, ")"); }
 
-std::string BlockRunner::run(const std::function<bool(uint64_t)>& wanted) {
+std::string BlockRunner::run(const std::vector<uint64_t>& wanted) {
   const uint64_t blocks = uint64_t{kernel_.grid.x} * kernel_.grid.y * kernel_.grid.z;
-  // Every block has its own stretch of shared memory under ThreadSanitizer, which would take the
-  // next block's use of the same bytes for a race.
-#if WICK_SIM_TSAN
-  const uint64_t arenas = blocks;
-#else
-  const uint64_t arenas = 1;
-#endif
-  const size_t bytes = arenas * kSharedBytes;
-  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return "no memory for the blocks' shared memory";
   used_ = (kernel_.shared + kGap + 15) / 16 * 16;
-  barrier_tokens_.reset(new char[blocks < 65536 ? blocks : 65536]());
   release(&launch_token_);
   const Identity outside = current_identity();
   runner = this;
-  for (uint64_t b = 0; b < blocks && failure_.empty(); ++b) {
-    if (wanted && !wanted(b)) continue;
-    arena_ = static_cast<char*>(memory) + (arenas == 1 ? 0 : b * kSharedBytes);
+  const uint64_t count = wanted.empty() ? blocks : wanted.size();
+  for (uint64_t i = 0; i < count && failure_.empty(); ++i) {
+    const uint64_t b = wanted.empty() ? i : wanted[i];
+    if (b >= blocks) continue;
+    take_arena();
     run_block(b);
   }
   runner = nullptr;
   become(outside);
   acquire(&end_token_);
-  show(memory, bytes);
-  ::munmap(memory, bytes);
+  drop_arenas();
   for (const auto& fiber : fibers_) stack_pool.stacks.push_back(fiber->stack);
   return failure_;
+}
+
+/// Shared memory for the next block. Under ThreadSanitizer each block has its own stretch, since it
+/// would take the next block's use of the same bytes for a race.
+void BlockRunner::take_arena() {
+  constexpr size_t kArenas = WICK_SIM_TSAN ? 1024 : 1;
+  if (arenas_ == nullptr || (WICK_SIM_TSAN && next_arena_ == kArenas)) {
+    drop_arenas();
+    void* memory = ::mmap(nullptr, kArenas * kSharedBytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    WICK_CHECK(memory != MAP_FAILED, "simulated GPU: no memory for a block's shared memory");
+    arenas_ = static_cast<char*>(memory);
+    arena_bytes_ = kArenas * kSharedBytes;
+    next_arena_ = 0;
+  }
+  arena_ = arenas_ + next_arena_ * kSharedBytes;
+  if (WICK_SIM_TSAN) ++next_arena_;
+}
+
+void BlockRunner::drop_arenas() {
+  if (arenas_ == nullptr) return;
+  show(arenas_, arena_bytes_);
+  ::munmap(arenas_, arena_bytes_);
+  arenas_ = nullptr;
 }
 
 void BlockRunner::prepare_arena(uint64_t index) {
@@ -127,7 +141,7 @@ void BlockRunner::start_threads() {
   std::vector<int> all;
   for (int t = 0; t < size_; ++t) {
     threads_[size_t(t)] = Thread{};
-    threads_[size_t(t)].identity = identity_of(unsigned(t), block_, settings_.seed);
+    threads_[size_t(t)].identity = identity_of(unsigned(t), block_, number_);
     all.push_back(t);
   }
   ahead_ = int(random_.below(unsigned(size_)));
@@ -245,9 +259,11 @@ void BlockRunner::thread_ended() {
 }
 
 std::string run_kernel(const Kernel& kernel, const Settings& settings,
-                       const std::function<bool(uint64_t)>& wanted) {
-  BlockRunner block_runner(kernel, settings);
-  std::string failure = block_runner.run(wanted);
+                       const std::vector<uint64_t>& wanted) {
+  // On the heap, whose new memory ThreadSanitizer takes for new: a kernel is not ordered behind the
+  // one before by sharing its tokens.
+  const auto block_runner = std::make_unique<BlockRunner>(kernel, settings);
+  std::string failure = block_runner->run(wanted);
   if (failure.empty()) return {};
   return concat(kernel.name, ": ", failure, ", block ", to_string(here.block));
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "wick/kernels/sim/simulator.h"
 
@@ -16,8 +17,9 @@ struct Kernel {
   std::function<void()> thread;
 };
 
-/// Runs every block of the grid, thread by thread. Returns what went wrong, or nothing.
+/// Runs the blocks `wanted`, or all if that is empty, thread by thread. Returns what went wrong, or
+/// nothing.
 std::string run_kernel(const Kernel& kernel, const Settings& settings,
-                       const std::function<bool(uint64_t)>& wanted);
+                       const std::vector<uint64_t>& wanted);
 
 }  // namespace wick::sim

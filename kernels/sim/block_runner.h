@@ -43,6 +43,7 @@ struct Thread {
   uint64_t bits = 0;
   int source = -1;  // a lane, or -1 for a vote
   int count = 0;
+  unsigned barriers = 0, warp_syncs = 0;  // passed so far
 };
 
 struct SharedVariable {
@@ -55,13 +56,16 @@ class BlockRunner {
  public:
   BlockRunner(const Kernel& kernel, const Settings& settings)
       : kernel_(kernel), settings_(settings), random_(settings.seed, 0) {
+    static thread_local uint64_t kernels = 0;
+    number_ = settings.seed + ++kernels;
     size_ = int(kernel.block.x * kernel.block.y * kernel.block.z);
     threads_.resize(size_t(size_));
   }
 
-  std::string run(const std::function<bool(uint64_t)>& wanted);
+  std::string run(const std::vector<uint64_t>& wanted);
 
   void wait_at_barrier(Site site, bool value);
+  void sync_warp(Site site, unsigned mask);
   void wait_at_warp(Site site, unsigned mask, uint64_t bits, int source);
   void* shared(const void* key, size_t bytes);
   void* dynamic_shared() { return arena_; }
@@ -71,7 +75,13 @@ class BlockRunner {
   int lane() const { return running_->thread % 32; }
 
  private:
+  /// Orders what the threads of one barrier (group 0) or warp (group 1 + warp) did before it.
+  char* token(unsigned group, unsigned turn) {
+    return tokens_ + (block_ % kTokenBlocks) * kTokens + group * 2 + turn % 2;
+  }
   void run_block(uint64_t index);
+  void take_arena();
+  void drop_arenas();
   void prepare_arena(uint64_t index);
   void start_threads();
   int next_ready();
@@ -91,6 +101,7 @@ class BlockRunner {
   const Kernel& kernel_;
   const Settings settings_;
   PhiloxStream random_;
+  uint64_t number_ = 0;  // of this kernel among all
   int size_ = 0;
   uint64_t block_ = 0;
   std::vector<Thread> threads_;
@@ -105,11 +116,16 @@ class BlockRunner {
   [[maybe_unused]] const void* scheduler_stack_ = nullptr;  // for AddressSanitizer
   [[maybe_unused]] size_t scheduler_stack_bytes_ = 0;
   std::string failure_;
-  char* arena_ = nullptr;
-  size_t used_ = 0;  // of the arena, by the dynamic part and the variables
+  char* arenas_ = nullptr;
+  size_t arena_bytes_ = 0, next_arena_ = 0;
+  char* arena_ = nullptr;  // this block's
+  size_t used_ = 0;        // of the arena, by the dynamic part and the variables
   std::vector<SharedVariable> variables_;
   char launch_token_ = 0, end_token_ = 0;
-  std::unique_ptr<char[]> barrier_tokens_;
+  // For barriers and warps of kTokenBlocks neighbouring blocks. Two each, which take turns: who has
+  // reached the next barrier already is not ordered before who has yet to leave this one.
+  static constexpr unsigned kTokenBlocks = 64, kTokens = 2 * (1 + 32);
+  char tokens_[kTokenBlocks * kTokens] = {};
 };
 
 /// That of the kernel which this host thread runs now.

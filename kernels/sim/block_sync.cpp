@@ -13,11 +13,11 @@ void BlockRunner::wait_at_barrier(Site site, bool value) {
   thread.site = site;
   thread.bits = value;
   ++at_barrier_;
-  char* token = &barrier_tokens_[block_ % 65536];
-  release(token);
+  char* const ordered = token(0, thread.barriers++);
+  release(ordered);
   release_barrier_if_complete();
   yield();
-  acquire(token);
+  acquire(ordered);
 }
 
 void BlockRunner::release_barrier_if_complete() {
@@ -41,6 +41,14 @@ void BlockRunner::release_barrier_if_complete() {
   }
   at_barrier_ = 0;
   make_ready(waiting);
+}
+
+void BlockRunner::sync_warp(Site site, unsigned mask) {
+  Thread& thread = current();
+  char* const ordered = token(1 + unsigned(running_->thread) / 32, thread.warp_syncs++);
+  release(ordered);
+  wait_at_warp(site, mask, 0, -1);
+  acquire(ordered);
 }
 
 void BlockRunner::wait_at_warp(Site site, unsigned mask, uint64_t bits, int source) {
@@ -154,12 +162,7 @@ int sync_threads_count(Site site, bool value) {
   return runner->current().count;
 }
 
-void sync_warp(Site site, unsigned mask) {
-  static char token;  // orders more than the one warp: fewer races are seen, none invented
-  release(&token);
-  runner->wait_at_warp(site, mask, 0, -1);
-  acquire(&token);
-}
+void sync_warp(Site site, unsigned mask) { runner->sync_warp(site, mask); }
 
 uint64_t shuffle(Site site, unsigned mask, uint64_t bits, int source) {
   runner->wait_at_warp(site, mask, bits, source & 31);

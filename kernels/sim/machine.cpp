@@ -46,13 +46,13 @@ Settings settings_from_environment() {
   return s;
 }
 
-/// Runs `work` as the stream, as far as ThreadSanitizer is concerned.
-WICK_SIM_UNWATCHED std::string run_as(SimulatedStream& stream, const SimulatedWork& work) {
-  if (stream.identity == nullptr) stream.identity = make_identity();
+/// Runs `work`, and deletes it, as the stream, as far as ThreadSanitizer is concerned.
+std::string run_as(SimulatedStream& stream, std::unique_ptr<SimulatedWork> work) {
   const Identity host = current_identity();
   become(stream.identity);
-  acquire(work.token.get());
-  std::string failure = work.run();
+  acquire(work->token.get());
+  std::string failure = work->run();
+  work.reset();
   release(&stream.end_token);
   become(host);
   return failure;
@@ -103,9 +103,12 @@ std::vector<SimulatedStream*> Machine::all_streams(int device) {
 }
 
 void Machine::add(SimulatedStream& stream, SimulatedWork work) {
+  // Made now, not when the work runs: what the host does in between is not ordered before it.
+  if (stream.identity == nullptr) stream.identity = make_identity();
   if (work.token == nullptr) work.token = std::make_shared<char>();
-  release(work.token.get());
-  stream.queue.push_back(std::move(work));
+  auto kept = std::make_unique<SimulatedWork>(std::move(work));
+  release(kept->token.get());
+  stream.queue.push_back(std::move(kept));
   ++stream.queued;
   if (settings.streams == StreamOrder::kEager) run_until(stream, stream.queued);
   if (stream.queue.size() > kLongestQueue) run_until(stream, stream.queued - kLongestQueue / 2);
@@ -116,12 +119,12 @@ void Machine::run_until(SimulatedStream& stream, uint64_t position) {
 }
 
 void Machine::run_one(SimulatedStream& stream) {
-  const SimulatedWork work = std::move(stream.queue.front());
+  std::unique_ptr<SimulatedWork> work = std::move(stream.queue.front());
   stream.queue.pop_front();
   SimulatedDevice& device = *devices[size_t(stream.device)];
-  if (work.stream != nullptr) run_until(*work.stream, work.position);
-  if (work.run && device.broken == cudaSuccess) {
-    const std::string failure = run_as(stream, work);
+  if (work->stream != nullptr) run_until(*work->stream, work->position);
+  if (device.broken == cudaSuccess) {
+    const std::string failure = run_as(stream, std::move(work));
     if (!failure.empty()) {
       last_failure = failure;
       device.broken = cudaErrorLaunchFailure;
@@ -191,9 +194,9 @@ std::string last_failure() {
   return machine().last_failure;
 }
 
-void set_block_filter(std::function<bool(uint64_t block)> wanted) {
+void set_blocks(std::vector<uint64_t> blocks) {
   const std::lock_guard<std::recursive_mutex> lock(machine().mutex);
-  machine().wanted = std::move(wanted);
+  machine().blocks = std::move(blocks);
 }
 
 cudaError_t enter_call(const char* name) {
@@ -234,7 +237,7 @@ cudaError_t launch(const char* name, dim3 grid, dim3 block, size_t shared, cudaS
   if (s == nullptr || s->device != thread_device) return report(cudaErrorInvalidResourceHandle);
   m.add(*s,
         {.name = name, .run = [&m, kernel = Kernel{name, grid, block, shared, std::move(thread)}] {
-           return run_kernel(kernel, m.settings, m.wanted);
+           return run_kernel(kernel, m.settings, m.blocks);
          }});
   return report(m.devices[size_t(s->device)]->broken);
 }

@@ -27,7 +27,7 @@ struct SimulatedWork {
 struct SimulatedStream {
   int device = 0;
   bool alive = true;
-  std::deque<SimulatedWork> queue;
+  std::deque<std::unique_ptr<SimulatedWork>> queue;
   uint64_t queued = 0, done = 0;  // pieces of work so far
   wick::sim::Identity identity = nullptr;
   char end_token = 0;
@@ -61,7 +61,7 @@ struct Machine {
   std::vector<std::unique_ptr<SimulatedStream>> streams;
   std::map<uintptr_t, SimulatedMemory> memory;
   std::string last_failure;
-  std::function<bool(uint64_t)> wanted;
+  std::vector<uint64_t> blocks;
   int64_t calls = 0, waits = 0;
   int64_t fail_countdown = 0;
   cudaError_t fail_error = cudaSuccess;
@@ -83,6 +83,8 @@ struct Machine {
 Machine& machine();
 /// The calling thread's device.
 int& current_device();
+/// Copies so that the sanitizers see it as the stream's own work.
+void copy_watched(void* to, const void* from, size_t bytes);
 /// Remembers a failed call's error for cudaGetLastError.
 cudaError_t report(cudaError_t error);
 

@@ -182,12 +182,12 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
     std::shared_ptr<char[]> staged(new char[bytes]);
     std::memcpy(staged.get(), from, bytes);
     m.add(*s, {.name = "copy", .run = [=] {
-                 std::memcpy(to, staged.get(), bytes);
+                 wick::sim::copy_watched(to, staged.get(), bytes);
                  return std::string();
                }});
   } else {
     m.add(*s, {.name = "copy", .run = [=] {
-                 std::memcpy(to, from, bytes);
+                 wick::sim::copy_watched(to, from, bytes);
                  return std::string();
                }});
   }

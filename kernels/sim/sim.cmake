@@ -19,11 +19,12 @@ foreach(source ${sim_sources})
     set_source_files_properties(${source} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-xc++")
   endif()
 endforeach()
-# What ThreadSanitizer watches are the kernels, not how their threads are switched.
+# What ThreadSanitizer watches are the kernels, not how they are run.
 if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
-  set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/sim/block.cpp
-                              ${PROJECT_SOURCE_DIR}/kernels/sim/block_sync.cpp
-                              PROPERTIES COMPILE_OPTIONS "-fno-sanitize=thread;-DWICK_SIM_TSAN=1")
+  file(GLOB simulator CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/sim/*.cpp)
+  list(REMOVE_ITEM simulator ${PROJECT_SOURCE_DIR}/kernels/sim/copy.cpp)
+  set_source_files_properties(${simulator} PROPERTIES
+                              COMPILE_OPTIONS "-fno-sanitize=thread;-DWICK_SIM_TSAN=1")
 endif()
 target_sources(wick_archive PRIVATE $<TARGET_OBJECTS:wick_sim>)
 target_compile_definitions(wick_archive PUBLIC WICK_SIM=1)

@@ -66,8 +66,9 @@ void reset();
 /// What went wrong in simulated code last, in words: kernel, block, thread. Empty if nothing.
 std::string last_failure();
 
-/// Runs only the blocks for which `wanted` says so: blocks of a huge grid at the boundaries.
-void set_block_filter(std::function<bool(uint64_t block)> wanted);
+/// Runs only these blocks of every kernel, as far as its grid has them: those at the boundaries of
+/// a huge one. All, if empty.
+void set_blocks(std::vector<uint64_t> blocks);
 
 /// Names an entry point, counts it and lets it fail where `fail_call` said so.
 cudaError_t enter_call(const char* name);
