@@ -5,7 +5,8 @@
 namespace wick {
 
 /// One parameter in a fused update of many: parameter, gradient and state are dense, of one shape
-/// and layout, and float32 or float64 alike, unless said otherwise.
+/// and layout, and float32 or float64 alike. State of rank 0 is float64 and on the CPU, whatever
+/// the device of the others: what is made of it goes into a kernel's arguments.
 struct OptimTensor {
   View param;
   View grad;
@@ -43,7 +44,7 @@ WICK_KERNEL(radam_step, (const OptimTensor* tensors, int64_t count, const AdamAr
 struct NadamArgs : AdamArgs {
   double momentum_decay;
 };
-/// state: first moment, second moment, and the product of the momenta so far (float64, rank 0).
+/// state: first moment, second moment, and the product of the momenta so far (rank 0).
 WICK_KERNEL(nadam_step, (const OptimTensor* tensors, int64_t count, const NadamArgs& args));
 
 struct RmspropArgs : OptimArgs {
@@ -68,8 +69,8 @@ WICK_KERNEL(adadelta_step, (const OptimTensor* tensors, int64_t count, const Ada
 struct AsgdArgs : OptimArgs {
   double lambd, alpha, t0;
 };
-/// state: average of the parameter, and the rate of this step (float64, rank 0), which becomes that
-/// of the next.
+/// state: average of the parameter, and the rate of this step (rank 0), which becomes that of the
+/// next.
 WICK_KERNEL(asgd_step, (const OptimTensor* tensors, int64_t count, const AsgdArgs& args));
 
 }  // namespace wick

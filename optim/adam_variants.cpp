@@ -22,7 +22,7 @@ NAdam::NAdam(std::vector<ParamGroup<NAdamOptions>> groups)
     : OptimizerOf("nadam", std::move(groups), {"exp_avg", "exp_avg_sq", "mu_product"}) {}
 
 Tensor NAdam::new_slot(int, int slot, const Tensor& param) const {
-  if (slot == 2) return full({}, 1, kFloat64, param.device());
+  if (slot == 2) return scalar_tensor(1, kFloat64);
   return zeros_like(param);
 }
 

@@ -9,7 +9,7 @@ ASGD::ASGD(std::vector<ParamGroup<ASGDOptions>> groups)
     : OptimizerOf("asgd", std::move(groups), {"ax", "eta"}) {}
 
 Tensor ASGD::new_slot(int group, int slot, const Tensor& param) const {
-  if (slot == 1) return full({}, options(group).lr, kFloat64, param.device());
+  if (slot == 1) return scalar_tensor(options(group).lr, kFloat64);
   return zeros_like(param);
 }
 

@@ -69,7 +69,7 @@ Tensor clip_grad_norm_(const std::vector<Tensor>& params, double max_norm, doubl
              ", expected a number other than 0, or infinity");
   const NoGrad no_grad;
   const DenseGrads grads("clip_grad_norm_", params);
-  if (grads.empty()) return zeros({});
+  if (grads.empty()) return zeros({}, kFloat32, params.empty() ? kCpu : params[0].device());
   const Device device = grads.device();
   const Tensor total = empty({}, grads.dtype(), device);
   const Tensor partial = empty({grads.chunks(kGradNormChunk)}, kFloat64, device);

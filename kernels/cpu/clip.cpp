@@ -1,34 +1,9 @@
-#include "wick/kernels/clip.h"
-
+#include "wick/kernels/clip_rules.h"
 #include "wick/kernels/cpu/optim_loop.h"
 
 namespace wick::WICK_ISA {
 
 namespace {
-
-// What a norm makes of each element, how terms are combined, and what is made of their total.
-struct Largest {
-  static WICK_INLINE double combine(double a, double b) { return b > a || b != b ? b : a; }
-  WICK_INLINE double term(double x) const { return __builtin_fabs(x); }
-  WICK_INLINE double finish(double total) const { return total; }
-};
-struct Sum {
-  static WICK_INLINE double combine(double a, double b) { return a + b; }
-};
-struct SumOfAbsolutes : Sum {
-  WICK_INLINE double term(double x) const { return __builtin_fabs(x); }
-  WICK_INLINE double finish(double total) const { return total; }
-};
-struct SumOfSquares : Sum {
-  WICK_INLINE double term(double x) const { return x * x; }
-  WICK_INLINE double finish(double total) const { return __builtin_sqrt(total); }
-};
-struct SumOfPowers : Sum {
-  double p;
-  explicit SumOfPowers(double p_in) : p(p_in) {}
-  WICK_INLINE double term(double x) const { return ::pow(__builtin_fabs(x), p); }
-  WICK_INLINE double finish(double total) const { return ::pow(total, 1 / p); }
-};
 
 template <class Norm, class T>
 double reduce(const Norm& norm, const T* x, int64_t n) {
@@ -37,14 +12,14 @@ double reduce(const Norm& norm, const T* x, int64_t n) {
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     for (int j = 0; j < kLanes; ++j) {
-      lanes[j] = Norm::combine(lanes[j], norm.term(static_cast<double>(x[i + j])));
+      lanes[j] = norm(lanes[j], norm.term(static_cast<double>(x[i + j])));
     }
   }
   for (int j = 0; i < n; ++i, ++j) {
-    lanes[j] = Norm::combine(lanes[j], norm.term(static_cast<double>(x[i])));
+    lanes[j] = norm(lanes[j], norm.term(static_cast<double>(x[i])));
   }
   double total = 0;
-  for (int j = 0; j < kLanes; ++j) total = Norm::combine(total, lanes[j]);
+  for (int j = 0; j < kLanes; ++j) total = norm(total, lanes[j]);
   return total;
 }
 
@@ -60,7 +35,7 @@ void compute_norm(const Norm& norm, const View* grads, int64_t count, const View
                                    : reduce(norm, grads[i].as<float>() + begin, end - begin);
                  });
   double sum = 0;
-  for (int64_t c = 0; c < partial.numel(); ++c) sum = Norm::combine(sum, parts[c]);
+  for (int64_t c = 0; c < partial.numel(); ++c) sum = norm(sum, parts[c]);
   const double value = norm.finish(sum);
   if (total.dtype == Dtype::kFloat64) {
     *total.as<double>() = value;
@@ -85,25 +60,18 @@ void for_each_element(const View* grads, int64_t count, const Change& change) {
 }  // namespace
 
 void grad_norm(const View* grads, int64_t count, double p, const View& partial, const View& total) {
-  if (p == HUGE_VAL) return compute_norm(Largest(), grads, count, partial, total);
-  if (p == 1) return compute_norm(SumOfAbsolutes(), grads, count, partial, total);
-  if (p == 2) return compute_norm(SumOfSquares(), grads, count, partial, total);
-  compute_norm(SumOfPowers(p), grads, count, partial, total);
+  visit_norm(p, [&](const auto& norm) { compute_norm(norm, grads, count, partial, total); });
 }
 
 void grad_clip_norm(const View* grads, int64_t count, const View& total, double max_norm) {
   const bool wide = total.dtype == Dtype::kFloat64;
   const double norm = wide ? *total.as<double>() : static_cast<double>(*total.as<float>());
-  const double share = max_norm / (norm + 1e-6);
-  const double factor = share > 1 ? 1 : share;
+  const double factor = clip_factor(norm, max_norm);
   for_each_element(grads, count, [&](auto x) { return x * static_cast<decltype(x)>(factor); });
 }
 
 void grad_clip_value(const View* grads, int64_t count, double limit) {
-  for_each_element(grads, count, [&](auto x) {
-    const auto most = static_cast<decltype(x)>(limit);
-    return x > most ? most : x < -most ? -most : x;
-  });
+  for_each_element(grads, count, [&](auto x) { return clamped(x, limit); });
 }
 
 }  // namespace wick::WICK_ISA

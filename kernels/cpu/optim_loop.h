@@ -1,9 +1,7 @@
 #pragma once
 
-#include <math.h>
-
 #include "wick/core/base/parallel.h"
-#include "wick/kernels/optim.h"
+#include "wick/kernels/optim_rules.h"
 
 namespace wick::WICK_ISA {
 
@@ -29,13 +27,6 @@ void for_each_chunk(int64_t count, int64_t chunk, const Numel& numel, const Upda
   });
 }
 
-WICK_INLINE float root(float x) { return __builtin_sqrtf(x); }
-WICK_INLINE double root(double x) { return __builtin_sqrt(x); }
-WICK_INLINE float magnitude(float x) { return __builtin_fabsf(x); }
-WICK_INLINE double magnitude(double x) { return __builtin_fabs(x); }
-
-/// `Rule` is made of (args, tensor) and gives the new parameter: rule(w, d, a, b, c), where a, b
-/// and c are references to the states whose bits are set in Rule::kStates.
 template <class T, class Rule, class Args>
 void update_chunk(const OptimTensor& tensor, int64_t begin, int64_t end, const Args& args) {
   const Rule rule(args, tensor);
@@ -44,16 +35,14 @@ void update_chunk(const OptimTensor& tensor, int64_t begin, int64_t end, const A
   T* __restrict s0 = tensor.state[0].as<T>();
   T* __restrict s1 = tensor.state[1].as<T>();
   T* __restrict s2 = tensor.state[2].as<T>();
-  const T sign = args.maximize ? T(-1) : T(1);
-  const T shrink = args.decoupled ? T(1 - args.lr * args.weight_decay) : T(1);
-  const T l2 = args.decoupled ? T(0) : T(args.weight_decay);
+  const OptimElement<T> element(args);
   constexpr uint32_t kStates = Rule::kStates;
   for (int64_t i = begin; i < end; ++i) {
     T a{}, b{}, c{};
     if constexpr ((kStates & 1) != 0) a = s0[i];
     if constexpr ((kStates & 2) != 0) b = s1[i];
     if constexpr ((kStates & 4) != 0) c = s2[i];
-    w[i] = rule(shrink * w[i], sign * g[i] + l2 * w[i], a, b, c);
+    w[i] = element.update(rule, w[i], g[i], a, b, c);
     if constexpr ((kStates & 1) != 0) s0[i] = a;
     if constexpr ((kStates & 2) != 0) s1[i] = b;
     if constexpr ((kStates & 4) != 0) s2[i] = c;

@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "wick/core/base/parallel.h"
+#include "wick/core/stream.h"
 #include "wick/tests/harness/expect_error.h"
+#include "wick/tests/harness/host_array.h"
 #include "wick/tests/optim/reference.h"
 
 namespace wick::testing {
@@ -19,13 +21,15 @@ Tensor with_grad(const Tensor& grad) {
 }
 
 // Some sizes around those of vectors and chunks; one parameter has no gradient.
-std::vector<Tensor> params_of(Dtype dtype) {
+std::vector<Tensor> params_of(Dtype dtype, Device device = kCpu) {
   std::vector<Tensor> params;
   uint64_t seed = 0;
   for (const int64_t n : {1, 0, 15, 16, 17, 16384, 40001}) {
-    params.push_back(with_grad(random_tensor({n}, ++seed, dtype)));
+    params.push_back(with_grad(random_tensor({n}, ++seed, dtype).to(device)));
   }
-  params.push_back(zeros({5}, dtype).set_requires_grad());
+  const Tensor unaligned = random_tensor({20001}, ++seed, dtype).to(device).narrow(0, 1, 20000);
+  params.push_back(with_grad(unaligned));
+  params.push_back(zeros({5}, dtype, device).set_requires_grad());
   return params;
 }
 
@@ -49,13 +53,13 @@ double norm_of(const std::vector<double>& values, double p) {
 class ClipNorm : public ::testing::TestWithParam<double> {};
 INSTANTIATE_TEST_SUITE_P(Orders, ClipNorm, ::testing::Values(1, 2, 3, 0.5, -1, HUGE_VAL));
 
-TEST_P(ClipNorm, ScalesAllGradientsTogether) {
+void scale_together(Device device, double p) {
   for (const Dtype dtype : {kFloat32, kFloat64}) {
     const double eps = dtype == kFloat32 ? 1e-6 : 1e-12;
-    const std::vector<Tensor> params = params_of(dtype);
+    const std::vector<Tensor> params = params_of(dtype, device);
     const std::vector<double> before = all_grads(params);
-    const double norm = norm_of(before, GetParam()), max_norm = norm / 4;
-    const Tensor total = clip_grad_norm_(params, max_norm, GetParam());
+    const double norm = norm_of(before, p), max_norm = norm / 4;
+    const Tensor total = clip_grad_norm_(params, max_norm, p);
     EXPECT_EQ(total.dtype(), dtype);
     EXPECT_EQ(total.rank(), 0);
     EXPECT_NEAR(total.item(), norm, eps * norm);
@@ -67,11 +71,21 @@ TEST_P(ClipNorm, ScalesAllGradientsTogether) {
   }
 }
 
+TEST_P(ClipNorm, ScalesAllGradientsTogether) { scale_together(kCpu, GetParam()); }
+TEST_P(ClipNorm, ScalesAllGradientsTogetherOnAGpu) {
+  if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
+  scale_together(cuda_device(0), GetParam());
+}
+
 TEST_P(ClipNorm, LeavesSmallGradients) {
   const std::vector<Tensor> params = params_of(kFloat32);
   const std::vector<double> before = all_grads(params);
   clip_grad_norm_(params, 2 * norm_of(before, GetParam()) + 1e-3, GetParam());
   EXPECT_EQ(all_grads(params), before);
+  if (!cuda_is_available()) return;
+  const std::vector<Tensor> there = params_of(kFloat32, cuda_device(0));
+  clip_grad_norm_(there, 2 * norm_of(before, GetParam()) + 1e-3, GetParam());
+  EXPECT_EQ(all_grads(there), before);
 }
 
 TEST(ClipNormAlone, GivesTheSameBitsForAnyThreads) {
@@ -101,20 +115,26 @@ TEST(ClipNormAlone, OfMixedDtypesIsTheWidest) {
   EXPECT_EQ(total.item(), 4);
 }
 
-TEST(ClipNormAlone, NonFiniteGradientsAreSpoiltOrRefused) {
+void spoil_or_refuse(Device device) {
   for (const double p : {1.0, 2.0, HUGE_VAL}) {
-    const Tensor nan = with_grad(tensor({1.0f, NAN, 3.0f}));
+    const Tensor nan = with_grad(tensor({1.0f, NAN, 3.0f}).to(device));
     EXPECT_TRUE(std::isnan(clip_grad_norm_({nan}, 1, p).item()));
     for (const double g : doubles(nan.grad())) EXPECT_TRUE(std::isnan(g));
-    const Tensor inf = with_grad(tensor({1.0f, -INFINITY, 3.0f}));
+    const Tensor inf = with_grad(tensor({1.0f, -INFINITY, 3.0f}).to(device));
     EXPECT_EQ(clip_grad_norm_({inf}, 1, p).item(), HUGE_VAL);
     EXPECT_EQ(doubles(inf.grad())[0], 0);
     EXPECT_TRUE(std::isnan(doubles(inf.grad())[1]));
   }
-  const Tensor inf = with_grad(tensor({1.0f, INFINITY}));
+  const Tensor inf = with_grad(tensor({1.0f, INFINITY}).to(device));
   EXPECT_EQ(error_of([&] { clip_grad_norm_({inf}, 1, 2, true); }),
             "clip_grad_norm_: the norm of the gradients is inf, which nothing can be scaled by");
   EXPECT_EQ(doubles(inf.grad())[0], 1);
+}
+
+TEST(ClipNormAlone, NonFiniteGradientsAreSpoiltOrRefused) { spoil_or_refuse(kCpu); }
+TEST(ClipNormAlone, NonFiniteGradientsAreSpoiltOrRefusedOnAGpu) {
+  if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
+  spoil_or_refuse(cuda_device(0));
 }
 
 TEST(Clip, ChangesStridedGradientsInPlace) {
@@ -135,6 +155,20 @@ TEST(ClipValue, ClampsAndKeepsNotANumber) {
   EXPECT_EQ(std::vector<double>(got.begin(), got.end() - 1),
             (std::vector<double>{-0.5, -0.25, 0, 0.25, 0.5}));
   EXPECT_TRUE(std::isnan(got.back()));
+}
+
+TEST(ClipValue, ClampsOnAGpuAsOnTheCpu) {
+  if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
+  for (const Dtype dtype : {kFloat32, kFloat64}) {
+    const std::vector<Tensor> here = params_of(dtype), there = params_of(dtype, cuda_device(0));
+    here[4].grad()[3].fill_(NAN);
+    there[4].grad()[3].fill_(NAN);
+    clip_grad_value_(here, 0.25);
+    clip_grad_value_(there, 0.25);
+    for (size_t i = 0; i + 1 < here.size(); ++i) {
+      EXPECT_TRUE(bit_equal(here[i].grad(), there[i].grad().cpu())) << "tensor " << i;
+    }
+  }
 }
 
 TEST(Clip, RefusesBadArguments) {

@@ -3,7 +3,11 @@
 #include <cmath>
 
 #include "wick/core/base/parallel.h"
+#include "wick/core/stream.h"
 #include "wick/tests/optim/reference.h"
+#ifdef WICK_SIM
+#include "wick/kernels/sim/simulator.h"
+#endif
 
 // What every optimizer has in common, over all of them and their options.
 
@@ -19,15 +23,17 @@ INSTANTIATE_TEST_SUITE_P(All, OptimizerTest, ::testing::ValuesIn(optimizer_cases
 
 // A parameter that is trained, and what plain loops make of it.
 struct Trained {
-  Trained(const Shape& shape, uint64_t seed_in, Dtype dtype, MemoryFormat format)
-      : param(random_tensor(shape, seed_in, dtype).contiguous(format).clone()), seed(seed_in) {
+  Trained(const Shape& shape, uint64_t seed_in, Dtype dtype, MemoryFormat format,
+          Device device = kCpu)
+      : param(random_tensor(shape, seed_in, dtype).contiguous(format).clone().to(device)),
+        seed(seed_in) {
     want = doubles(param);
     states.resize(want.size());
     param.set_requires_grad();
   }
   void set_grad(int step) {
     const Tensor grad = random_tensor(param.shape(), seed + 1000 + static_cast<uint64_t>(step));
-    param.set_grad(grad.to(param.dtype()));
+    param.set_grad(grad.to(param.dtype()).to(param.device()));
   }
   void follow(const Rule& rule, int step) {
     const std::vector<double> grad = doubles(param.grad());
@@ -46,13 +52,13 @@ struct Trained {
   std::vector<std::array<double, 4>> states;
 };
 
-void train_and_compare(const OptimizerCase& test, Dtype dtype, double tolerance) {
+void train_and_compare(const OptimizerCase& test, Device device, Dtype dtype, double tolerance) {
   std::vector<Trained> all;
-  all.emplace_back(Shape{}, 1, dtype, MemoryFormat::kContiguous);
-  all.emplace_back(Shape{0, 3}, 2, dtype, MemoryFormat::kContiguous);
-  all.emplace_back(Shape{127}, 3, dtype, MemoryFormat::kContiguous);
-  all.emplace_back(Shape{5, 3, 3, 7}, 4, dtype, MemoryFormat::kChannelsLast);
-  all.emplace_back(Shape{16384 + 5}, 5, dtype, MemoryFormat::kContiguous);  // two chunks
+  all.emplace_back(Shape{}, 1, dtype, MemoryFormat::kContiguous, device);
+  all.emplace_back(Shape{0, 3}, 2, dtype, MemoryFormat::kContiguous, device);
+  all.emplace_back(Shape{127}, 3, dtype, MemoryFormat::kContiguous, device);
+  all.emplace_back(Shape{5, 3, 3, 7}, 4, dtype, MemoryFormat::kChannelsLast, device);
+  all.emplace_back(Shape{16384 + 5}, 5, dtype, MemoryFormat::kContiguous, device);  // two chunks
   std::vector<Tensor> params;
   for (const Trained& one : all) params.push_back(one.param);
   const auto optimizer = test.make(params);
@@ -66,9 +72,16 @@ void train_and_compare(const OptimizerCase& test, Dtype dtype, double tolerance)
   }
 }
 
-TEST_P(OptimizerTest, FollowsPlainLoopsInFloat32) { train_and_compare(GetParam(), kFloat32, 1e-5); }
+TEST_P(OptimizerTest, FollowsPlainLoopsInFloat32) {
+  train_and_compare(GetParam(), kCpu, kFloat32, 1e-5);
+}
 TEST_P(OptimizerTest, FollowsPlainLoopsInFloat64) {
-  train_and_compare(GetParam(), kFloat64, 1e-12);
+  train_and_compare(GetParam(), kCpu, kFloat64, 1e-12);
+}
+TEST_P(OptimizerTest, FollowsPlainLoopsOnAGpu) {
+  if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
+  train_and_compare(GetParam(), cuda_device(0), kFloat32, 1e-5);
+  train_and_compare(GetParam(), cuda_device(0), kFloat64, 1e-12);
 }
 
 TEST_P(OptimizerTest, SkipsMissingGradientsButNotZeroOnes) {
@@ -93,20 +106,23 @@ TEST_P(OptimizerTest, SkipsMissingGradientsButNotZeroOnes) {
 // Gradient `step` of parameter i.
 void set_grads(const std::vector<Tensor>& params, int step) {
   for (size_t i = 0; i < params.size(); ++i) {
+    const uint64_t seed = 100 * static_cast<uint64_t>(step) + i;
     params[i].set_grad(
-        random_tensor(params[i].shape(), 100 * static_cast<uint64_t>(step) + i, params[i].dtype()));
+        random_tensor(params[i].shape(), seed, params[i].dtype()).to(params[i].device()));
   }
 }
 
-TEST_P(OptimizerTest, GoesOnFromItsStateWithTheSameBits) {
-  const auto make_params = [] {
-    std::vector<Tensor> params{random_tensor({33}, 1), random_tensor({4, 5, 3, 3}, 2, kFloat64)};
+// `there`: the device to go on on.
+void stop_and_go_on(const OptimizerCase& test, Device device, Device there) {
+  const auto make_params = [&] {
+    std::vector<Tensor> params{random_tensor({33}, 1).to(device),
+                               random_tensor({4, 5, 3, 3}, 2, kFloat64).to(device)};
     for (const Tensor& param : params) param.set_requires_grad();
     return params;
   };
   const std::vector<Tensor> whole = make_params(), first = make_params();
-  const auto one = GetParam().make(whole);
-  const auto two = GetParam().make(first);
+  const auto one = test.make(whole);
+  const auto two = test.make(first);
   for (int step = 0; step < 8; ++step) {
     set_grads(whole, step);
     one->step();
@@ -117,11 +133,11 @@ TEST_P(OptimizerTest, GoesOnFromItsStateWithTheSameBits) {
   }
   std::vector<Tensor> second;
   for (const Tensor& param : first) {
-    second.push_back(param.detach().clone().set_requires_grad());
+    second.push_back(param.detach().clone().to(there).set_requires_grad());
   }
   StateDict state;
   for (const auto& [name, value] : two->state_dict()) state[name] = value.clone();
-  const auto three = GetParam().make(second);
+  const auto three = test.make(second);
   three->set_lr(0.5);  // what is loaded replaces it
   three->load_state_dict(state);
   EXPECT_EQ(three->lr(), one->lr());
@@ -129,7 +145,20 @@ TEST_P(OptimizerTest, GoesOnFromItsStateWithTheSameBits) {
     set_grads(second, step);
     three->step();
   }
-  for (size_t i = 0; i < whole.size(); ++i) EXPECT_EQ(doubles(second[i]), doubles(whole[i]));
+  for (size_t i = 0; i < whole.size(); ++i) {
+    const std::vector<double> got = doubles(second[i]), want = doubles(whole[i]);
+    for (size_t k = 0; k < got.size(); ++k) {
+      ASSERT_NEAR(got[k], want[k], there == device ? 0 : 1e-5 * (1 + std::abs(want[k])));
+    }
+  }
+}
+
+TEST_P(OptimizerTest, GoesOnFromItsStateWithTheSameBits) { stop_and_go_on(GetParam(), kCpu, kCpu); }
+TEST_P(OptimizerTest, GoesOnOnAnotherDevice) {
+  if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
+  stop_and_go_on(GetParam(), cuda_device(0), cuda_device(0));
+  stop_and_go_on(GetParam(), kCpu, cuda_device(0));
+  stop_and_go_on(GetParam(), cuda_device(0), kCpu);
 }
 
 TEST_P(OptimizerTest, OneAndTwoThreadsGiveTheSameBits) {
@@ -149,34 +178,57 @@ TEST_P(OptimizerTest, OneAndTwoThreadsGiveTheSameBits) {
   EXPECT_EQ(results[0], results[1]);
 }
 
-TEST_P(OptimizerTest, UpdatesAThousandTensorsLikeEachAlone) {
+void update_a_thousand(const OptimizerCase& test, Device device, int64_t large) {
   std::vector<Tensor> together, alone;
   for (uint64_t i = 0; i < 1000; ++i) {
-    const auto n = static_cast<int64_t>(i % 200 == 0 ? 17000 + i : i % 60);
+    const auto n = static_cast<int64_t>(i % 200 == 0 ? static_cast<uint64_t>(large) + i : i % 60);
     const Dtype dtype = i % 5 == 0 ? kFloat64 : kFloat32;
-    together.push_back(random_tensor({n}, i, dtype).set_requires_grad());
-    alone.push_back(random_tensor({n}, i, dtype).set_requires_grad());
+    together.push_back(random_tensor({n}, i, dtype).to(device).set_requires_grad());
+    alone.push_back(random_tensor({n}, i, dtype).to(device).set_requires_grad());
   }
   set_grads(together, 1);
   set_grads(alone, 1);
-  GetParam().make(together)->step();
+  test.make(together)->step();
   for (size_t i = 0; i < alone.size(); ++i) {
-    GetParam().make({alone[i]})->step();
+    test.make({alone[i]})->step();
     ASSERT_EQ(doubles(together[i]), doubles(alone[i])) << "tensor " << i;
   }
 }
 
-TEST_P(OptimizerTest, KeepsNotANumber) {
-  const Tensor param = ones({40}).set_requires_grad();
-  const auto optimizer = GetParam().make({param});
+TEST_P(OptimizerTest, UpdatesAThousandTensorsLikeEachAlone) {
+  update_a_thousand(GetParam(), kCpu, 17000);
+}
+TEST_P(OptimizerTest, UpdatesAThousandTensorsOnAGpuInFewKernels) {
+  if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
+  update_a_thousand(GetParam(), cuda_device(0), 4097);
+#ifdef WICK_SIM
+  std::vector<Tensor> params;
+  for (int i = 0; i < 1000; ++i) params.push_back(zeros({3}, kFloat32, cuda_device(0)));
+  for (const Tensor& param : params) param.set_requires_grad().set_grad(zeros_like(param));
+  const auto optimizer = GetParam().make(params);
+  optimizer->step();
+  const int64_t before = sim::calls();
+  optimizer->step();
+  EXPECT_LE(sim::calls() - before, 1000 / 70 + 1);
+#endif
+}
+
+void spoil_one(const OptimizerCase& test, Device device) {
+  const Tensor param = ones({40}, kFloat32, device).set_requires_grad();
+  const auto optimizer = test.make({param});
   for (int step = 0; step < 2; ++step) {
     std::vector<float> grad(40, 1.0f);
     if (step == 0) grad[33] = NAN;
-    param.set_grad(tensor(grad));
+    param.set_grad(tensor(grad).to(device));
     optimizer->step();
   }
   const std::vector<double> got = doubles(param);
   for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(std::isnan(got[i]), i == 33) << i;
+}
+TEST_P(OptimizerTest, KeepsNotANumber) { spoil_one(GetParam(), kCpu); }
+TEST_P(OptimizerTest, KeepsNotANumberOnAGpu) {
+  if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
+  spoil_one(GetParam(), cuda_device(0));
 }
 
 }  // namespace

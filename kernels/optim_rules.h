@@ -1,20 +1,100 @@
-#include "wick/kernels/cpu/optim_loop.h"
+#pragma once
 
-namespace wick::WICK_ISA {
+#include <math.h>
 
-namespace {
+#include "wick/kernels/optim.h"
+
+// What each optimizer does to one element, on every device. A rule is made, on the host, of the
+// arguments and what is common to all elements of a tensor; rule(w, d, a, b, c) gives the new
+// parameter, where a, b and c are references to the states whose bits are set in Rule::kStates.
+// Rules of two tensors are the same in the same step unless they say kOwnState, and then compare.
+
+namespace wick {
+
+WICK_HOST_DEVICE float root(float x) { return ::sqrtf(x); }
+WICK_HOST_DEVICE double root(double x) { return ::sqrt(x); }
+WICK_HOST_DEVICE float magnitude(float x) { return ::fabsf(x); }
+WICK_HOST_DEVICE double magnitude(double x) { return ::fabs(x); }
+
+/// What is done to parameter and gradient before the rule sees them.
+template <class T>
+struct OptimElement {
+  T sign, shrink, l2;
+  WICK_INLINE explicit OptimElement(const OptimArgs& args)
+      : sign(args.maximize ? T(-1) : T(1)),
+        shrink(args.decoupled ? T(1 - args.lr * args.weight_decay) : T(1)),
+        l2(args.decoupled ? T(0) : T(args.weight_decay)) {}
+  template <class Rule>
+  WICK_HOST_DEVICE T update(const Rule& rule, T w, T g, T& a, T& b, T& c) const {
+    return rule(shrink * w, sign * g + l2 * w, a, b, c);
+  }
+};
+
+template <class T>
+struct PlainSgd {
+  static constexpr uint32_t kStates = 0;
+  T lr;
+  WICK_INLINE PlainSgd(const SgdArgs& args, const OptimTensor&) : lr(T(args.lr)) {}
+  WICK_HOST_DEVICE T operator()(T w, T d, T&, T&, T&) const { return w - lr * d; }
+};
+
+template <class T>
+struct MomentumSgd {
+  static constexpr uint32_t kStates = 1;
+  T lr, keep, take, momentum;
+  bool nesterov;
+  // The first step copies the gradient into the buffer, whatever the dampening.
+  WICK_INLINE MomentumSgd(const SgdArgs& args, const OptimTensor& tensor)
+      : lr(T(args.lr)),
+        keep(tensor.step == 1 ? T(0) : T(args.momentum)),
+        take(tensor.step == 1 ? T(1) : T(1 - args.dampening)),
+        momentum(T(args.momentum)),
+        nesterov(args.nesterov) {}
+  WICK_HOST_DEVICE T operator()(T w, T d, T& buffer, T&, T&) const {
+    buffer = keep * buffer + take * d;
+    return w - lr * (nesterov ? d + momentum * buffer : buffer);
+  }
+};
+
+template <class T, bool kAmsgrad>
+struct AdamRule {
+  static constexpr uint32_t kStates = kAmsgrad ? 7 : 3;
+  T step_size, inverse_root, beta1, one_minus_beta1, beta2, one_minus_beta2, eps;
+  WICK_INLINE AdamRule(const AdamArgs& args, const OptimTensor& tensor)
+      : beta1(T(args.beta1)),
+        one_minus_beta1(T(1 - args.beta1)),
+        beta2(T(args.beta2)),
+        one_minus_beta2(T(1 - args.beta2)),
+        eps(T(args.eps)) {
+    const double step = static_cast<double>(tensor.step);
+    step_size = T(args.lr / (1 - ::pow(args.beta1, step)));
+    inverse_root = T(1 / ::sqrt(1 - ::pow(args.beta2, step)));
+  }
+  WICK_HOST_DEVICE T operator()(T w, T d, T& first, T& second, T& largest) const {
+    first = beta1 * first + one_minus_beta1 * d;
+    second = beta2 * second + one_minus_beta2 * d * d;
+    // "Not at most" rather than "larger": NaN stays.
+    if constexpr (kAmsgrad) largest = !(second <= largest) ? second : largest;
+    const T size = root(kAmsgrad ? largest : second) * inverse_root;
+    return w - step_size * first / (size + eps);
+  }
+};
+template <class T>
+using PlainAdam = AdamRule<T, false>;
+template <class T>
+using Amsgrad = AdamRule<T, true>;
 
 template <class T>
 struct Adamax {
   static constexpr uint32_t kStates = 3;
   T step_size, beta1, one_minus_beta1, beta2, eps;
-  Adamax(const AdamArgs& args, const OptimTensor& tensor)
+  WICK_INLINE Adamax(const AdamArgs& args, const OptimTensor& tensor)
       : step_size(T(args.lr / (1 - ::pow(args.beta1, static_cast<double>(tensor.step))))),
         beta1(T(args.beta1)),
         one_minus_beta1(T(1 - args.beta1)),
         beta2(T(args.beta2)),
         eps(T(args.eps)) {}
-  T operator()(T w, T d, T& first, T& largest, T&) const {
+  WICK_HOST_DEVICE T operator()(T w, T d, T& first, T& largest, T&) const {
     first = beta1 * first + one_minus_beta1 * d;
     const T faded = beta2 * largest, now = magnitude(d) + eps;
     largest = faded > now || faded != faded ? faded : now;
@@ -27,7 +107,7 @@ struct Radam {
   static constexpr uint32_t kStates = 3;
   T step_size, scale, beta1, one_minus_beta1, beta2, one_minus_beta2, eps;
   bool rectified;
-  Radam(const AdamArgs& args, const OptimTensor& tensor)
+  WICK_INLINE Radam(const AdamArgs& args, const OptimTensor& tensor)
       : scale(T(1)),
         beta1(T(args.beta1)),
         one_minus_beta1(T(1 - args.beta1)),
@@ -46,22 +126,25 @@ struct Radam {
       scale = T(::sqrt(variance) * ::sqrt(1 - faded));
     }
   }
-  T operator()(T w, T d, T& first, T& second, T&) const {
+  WICK_HOST_DEVICE T operator()(T w, T d, T& first, T& second, T&) const {
     first = beta1 * first + one_minus_beta1 * d;
     second = beta2 * second + one_minus_beta2 * d * d;
     return w - step_size * first * (rectified ? scale / (root(second) + eps) : T(1));
   }
 };
 
-double nadam_momentum(const NadamArgs& args, int64_t step) {
+/// The momentum of NAdam in a step.
+WICK_INLINE double nadam_momentum(const NadamArgs& args, int64_t step) {
   return args.beta1 * (1 - 0.5 * ::pow(0.96, static_cast<double>(step) * args.momentum_decay));
 }
 
 template <class T>
 struct Nadam {
   static constexpr uint32_t kStates = 3;
+  static constexpr bool kOwnState = true;
+  friend bool operator==(const Nadam&, const Nadam&) = default;
   T grad_size, first_size, inverse_root, beta1, one_minus_beta1, beta2, one_minus_beta2, eps;
-  Nadam(const NadamArgs& args, const OptimTensor& tensor)
+  WICK_INLINE Nadam(const NadamArgs& args, const OptimTensor& tensor)
       : beta1(T(args.beta1)),
         one_minus_beta1(T(1 - args.beta1)),
         beta2(T(args.beta2)),
@@ -74,7 +157,7 @@ struct Nadam {
     first_size = T(args.lr * next / (1 - product * mu * next));
     inverse_root = T(1 / ::sqrt(1 - ::pow(args.beta2, static_cast<double>(tensor.step))));
   }
-  T operator()(T w, T d, T& first, T& second, T&) const {
+  WICK_HOST_DEVICE T operator()(T w, T d, T& first, T& second, T&) const {
     first = beta1 * first + one_minus_beta1 * d;
     second = beta2 * second + one_minus_beta2 * d * d;
     return w - (grad_size * d + first_size * first) / (root(second) * inverse_root + eps);
@@ -85,13 +168,13 @@ template <class T, bool kCentered, bool kMomentum>
 struct RmspropRule {
   static constexpr uint32_t kStates = 1 | (kCentered ? 2 : 0) | (kMomentum ? 4 : 0);
   T lr, alpha, one_minus_alpha, eps, momentum;
-  RmspropRule(const RmspropArgs& args, const OptimTensor&)
+  WICK_INLINE RmspropRule(const RmspropArgs& args, const OptimTensor&)
       : lr(T(args.lr)),
         alpha(T(args.alpha)),
         one_minus_alpha(T(1 - args.alpha)),
         eps(T(args.eps)),
         momentum(T(args.momentum)) {}
-  T operator()(T w, T d, T& square, T& mean, T& buffer) const {
+  WICK_HOST_DEVICE T operator()(T w, T d, T& square, T& mean, T& buffer) const {
     square = alpha * square + one_minus_alpha * d * d;
     T variance = square;
     if constexpr (kCentered) {
@@ -118,10 +201,10 @@ template <class T>
 struct Adagrad {
   static constexpr uint32_t kStates = 1;
   T lr, eps;
-  Adagrad(const AdagradArgs& args, const OptimTensor& tensor)
+  WICK_INLINE Adagrad(const AdagradArgs& args, const OptimTensor& tensor)
       : lr(T(args.lr / (1 + static_cast<double>(tensor.step - 1) * args.lr_decay))),
         eps(T(args.eps)) {}
-  T operator()(T w, T d, T& sum, T&, T&) const {
+  WICK_HOST_DEVICE T operator()(T w, T d, T& sum, T&, T&) const {
     sum += d * d;
     return w - lr * d / (root(sum) + eps);
   }
@@ -131,9 +214,9 @@ template <class T>
 struct Adadelta {
   static constexpr uint32_t kStates = 3;
   T lr, rho, one_minus_rho, eps;
-  Adadelta(const AdadeltaArgs& args, const OptimTensor&)
+  WICK_INLINE Adadelta(const AdadeltaArgs& args, const OptimTensor&)
       : lr(T(args.lr)), rho(T(args.rho)), one_minus_rho(T(1 - args.rho)), eps(T(args.eps)) {}
-  T operator()(T w, T d, T& square, T& updates, T&) const {
+  WICK_HOST_DEVICE T operator()(T w, T d, T& square, T& updates, T&) const {
     square = rho * square + one_minus_rho * d * d;
     const T update = root(updates + eps) / root(square + eps) * d;
     updates = rho * updates + one_minus_rho * update * update;
@@ -144,57 +227,32 @@ struct Adadelta {
 template <class T>
 struct Asgd {
   static constexpr uint32_t kStates = 1;
+  static constexpr bool kOwnState = true;
+  friend bool operator==(const Asgd&, const Asgd&) = default;
   T rate, keep, share;
-  Asgd(const AsgdArgs& args, const OptimTensor& tensor) {
+  WICK_INLINE Asgd(const AsgdArgs& args, const OptimTensor& tensor) {
     const double eta = *tensor.state[1].as<double>();
     const double averaged = static_cast<double>(tensor.step - 1) - args.t0;
     rate = T(eta);
     keep = T(1 - args.lambd * eta);
     share = T(averaged > 1 ? 1 / averaged : 1);
   }
-  T operator()(T w, T d, T& average, T&, T&) const {
+  WICK_HOST_DEVICE T operator()(T w, T d, T& average, T&, T&) const {
     const T next = keep * w - rate * d;
     average = share == T(1) ? next : average + (next - average) * share;
     return next;
   }
 };
 
-}  // namespace
-
-void adamax_step(const OptimTensor* tensors, int64_t count, const AdamArgs& args) {
-  update_all<Adamax>(tensors, count, args);
-}
-
-void radam_step(const OptimTensor* tensors, int64_t count, const AdamArgs& args) {
-  update_all<Radam>(tensors, count, args);
-}
-
-void nadam_step(const OptimTensor* tensors, int64_t count, const NadamArgs& args) {
+/// Multiplies the products of NAdam's momenta by those of this step: before the updates.
+WICK_INLINE void advance_momenta(const OptimTensor* tensors, int64_t count, const NadamArgs& args) {
   for (int64_t i = 0; i < count; ++i) {
     *tensors[i].state[2].as<double>() *= nadam_momentum(args, tensors[i].step);
   }
-  update_all<Nadam>(tensors, count, args);
 }
 
-void rmsprop_step(const OptimTensor* tensors, int64_t count, const RmspropArgs& args) {
-  if (args.centered && args.momentum != 0) {
-    return update_all<CenteredMomentumRmsprop>(tensors, count, args);
-  }
-  if (args.centered) return update_all<CenteredRmsprop>(tensors, count, args);
-  if (args.momentum != 0) return update_all<MomentumRmsprop>(tensors, count, args);
-  update_all<Rmsprop>(tensors, count, args);
-}
-
-void adagrad_step(const OptimTensor* tensors, int64_t count, const AdagradArgs& args) {
-  update_all<Adagrad>(tensors, count, args);
-}
-
-void adadelta_step(const OptimTensor* tensors, int64_t count, const AdadeltaArgs& args) {
-  update_all<Adadelta>(tensors, count, args);
-}
-
-void asgd_step(const OptimTensor* tensors, int64_t count, const AsgdArgs& args) {
-  update_all<Asgd>(tensors, count, args);
+/// Makes ASGD's rates those of the next step: after the updates.
+WICK_INLINE void advance_rates(const OptimTensor* tensors, int64_t count, const AsgdArgs& args) {
   for (int64_t i = 0; i < count; ++i) {
     const double step = static_cast<double>(tensors[i].step);
     *tensors[i].state[1].as<double>() =
@@ -202,4 +260,4 @@ void asgd_step(const OptimTensor* tensors, int64_t count, const AsgdArgs& args) 
   }
 }
 
-}  // namespace wick::WICK_ISA
+}  // namespace wick
