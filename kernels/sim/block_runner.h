@@ -69,8 +69,8 @@ class BlockRunner {
   void wait_at_warp(Site site, unsigned mask, uint64_t bits, int source);
   void* shared(const void* key, size_t bytes);
   void* dynamic_shared() { return arena_; }
-  [[noreturn]] void stop(const std::string& failure);
-  void fail_at(Site site, const std::string& what);
+  void set_failure(Site site, const std::string& what);
+  [[noreturn]] void stop();
   Thread& current() { return threads_[size_t(running_->thread)]; }
   int lane() const { return running_->thread % 32; }
 

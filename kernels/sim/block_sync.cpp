@@ -54,7 +54,10 @@ void BlockRunner::sync_warp(Site site, unsigned mask) {
 void BlockRunner::wait_at_warp(Site site, unsigned mask, uint64_t bits, int source) {
   const int t = running_->thread;
   Thread& thread = threads_[size_t(t)];
-  if ((mask >> lane() & 1) == 0) return fail_at(site, "the thread is not in its own warp mask");
+  if ((mask >> lane() & 1) == 0) {
+    set_failure(site, "the thread is not in its own warp mask");
+    stop();
+  }
   thread.state = State::kAtWarp;
   thread.site = site;
   thread.mask = mask;
@@ -70,7 +73,7 @@ void BlockRunner::release_warp_if_complete(unsigned warp, unsigned mask) {
     if ((mask >> l & 1) == 0) continue;
     const int t = int(warp) * 32 + l;
     if (t >= size_ || threads_[size_t(t)].state == State::kDone) {
-      return fail_at(current().site, concat("lane ", l, " of the warp mask is absent"));
+      return set_failure(current().site, concat("lane ", l, " of the warp mask is absent"));
     }
     lanes.push_back(t);
   }
@@ -90,7 +93,8 @@ void BlockRunner::release_warp_if_complete(unsigned warp, unsigned mask) {
       for (const int u : lanes) votes |= uint64_t{threads_[size_t(u)].bits != 0} << (u % 32);
       results.push_back(votes);
     } else if ((mask >> thread.source & 1) == 0) {
-      return fail_at(me.site, concat("lane ", thread.source, ", read from, is not in the mask"));
+      return set_failure(me.site,
+                         concat("lane ", thread.source, ", read from, is not in the mask"));
     } else {
       results.push_back(threads_[size_t(warp) * 32 + size_t(thread.source)].bits);
     }
@@ -109,8 +113,9 @@ void* BlockRunner::shared(const void* key, size_t bytes) {
     size_t named = 0;
     for (const SharedVariable& v : variables_) named += v.bytes;
     if (named > kStaticSharedBytes || used_ > kSharedBytes) {
-      stop(concat("too much shared memory: got ", named, " bytes, expected at most ",
-                  kStaticSharedBytes));
+      failure_ = concat("too much shared memory: got ", named, " bytes, expected at most ",
+                        kStaticSharedBytes);
+      stop();
     }
   }
   char* place = arena_ + found->offset;
@@ -145,13 +150,13 @@ void BlockRunner::explain_deadlock() {
   }
 }
 
-void BlockRunner::fail_at(Site site, const std::string& what) {
-  stop(concat(what, ": ", where(running_->thread), ", at ", site.file, ":", site.line));
+void BlockRunner::set_failure(Site site, const std::string& what) {
+  failure_ = concat(what, ": ", where(running_->thread), ", at ", site.file, ":", site.line);
 }
 
-/// Ends the kernel. The fibers' stacks are dropped as they are: kernels hold nothing.
-void BlockRunner::stop(const std::string& failure) {
-  failure_ = failure;
+/// Ends the thread, and with it the kernel. Its stack is dropped as it is: nothing on it may own
+/// anything.
+void BlockRunner::stop() {
   for (;;) yield();
 }
 
@@ -186,8 +191,8 @@ void* shared_variable(const void* key, size_t bytes) { return runner->shared(key
 void* dynamic_shared() { return runner->dynamic_shared(); }
 
 void trap(Site site, const char* what) {
-  runner->fail_at(site, what);
-  __builtin_unreachable();
+  runner->set_failure(site, what);
+  runner->stop();
 }
 
 }  // namespace wick::sim
