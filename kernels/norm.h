@@ -1,5 +1,6 @@
 #pragma once
 
+#include "wick/core/base/workspace.h"
 #include "wick/kernels/axis_split.h"
 #include "wick/kernels/declare.h"
 
@@ -23,7 +24,8 @@ WICK_INLINE AxisSplit channel_split(const View& x) {
   return split_at(x, 1);
 }
 
-/// Bytes that keep, for `count` neighbouring elements, which of them a ReLU let pass.
+/// Bytes that keep, for `count` neighbouring elements, which of them a ReLU let pass. Each device
+/// has its own order of the bits.
 WICK_INLINE int64_t relu_mask_bytes(Dtype dtype, int64_t count) {
   return 2 * ((count + 15) / 16) * (dtype == Dtype::kFloat64 ? 2 : 1);
 }
@@ -37,7 +39,7 @@ struct ChannelNorm {
   View mean, invstd;               // float64 [C], or [N, G]
   View dy, dx, dresidual;          // backward
   View dweight, dbias;             // [C]
-  View scratch;  // float64 [2 * norm_chunks(outer, C) + 4, C], or [N, 6, C] for group norm
+  Workspace* workspace = nullptr;
   int64_t groups = 0;
   double momentum = 0, eps = 0;
   bool training = true, relu = false;

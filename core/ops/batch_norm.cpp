@@ -1,4 +1,5 @@
 #include "wick/core/apply.h"
+#include "wick/core/memory/workspace.h"
 #include "wick/core/ops/composed_gradient.h"
 #include "wick/core/ops/dense.h"
 #include "wick/core/ops/elementwise.h"
@@ -10,12 +11,6 @@
 namespace wick {
 
 namespace {
-
-// Work memory of the kernels for dense x.
-Tensor batch_norm_scratch(const Tensor& x) {
-  const AxisSplit s = channel_split(x.view_for_kernel());
-  return empty({2 * norm_chunks(s.outer, s.size) + 4, s.size}, kFloat64, x.device());
-}
 
 Tensor new_relu_mask(const Tensor& x) {
   const AxisSplit s = channel_split(x.view_for_kernel());
@@ -37,7 +32,7 @@ struct BatchNormBackward {
                                 const Tensor& mask) const {
     const Tensor in = dense(x);
     const Tensor gradient = laid_out_like(in, dy);
-    const Tensor scale = as_parameter(x, weight), scratch = batch_norm_scratch(in);
+    const Tensor scale = as_parameter(x, weight);
     std::array<Tensor, 4> out;
     if (want_x || want_residual) out[0] = empty_like(in);
     if (want_residual) out[1] = empty_like(in);
@@ -56,7 +51,8 @@ struct BatchNormBackward {
     n.dresidual = view_of(out[1]);
     n.dweight = view_of(out[2]);
     n.dbias = view_of(out[3]);
-    n.scratch = view_of(scratch);
+    AllocatorWorkspace workspace(x.device());
+    n.workspace = &workspace;
     n.training = training;
     WICK_DISPATCH(x.device(), batch_norm_backward(n));
     return out;
@@ -127,14 +123,14 @@ struct BatchNorm {
   void normalize(ChannelNorm& n, const Tensor& x, const Tensor& weight, const Tensor& bias,
                  const Tensor& mean, const Tensor& invstd, const Tensor& y) const {
     const Tensor scale = as_parameter(x, weight), shift = as_parameter(x, bias);
-    const Tensor scratch = batch_norm_scratch(x);
     n.x = view_of(x);
     n.weight = view_of(scale);
     n.bias = view_of(shift);
     n.y = view_of(y);
     n.mean = view_of(mean);
     n.invstd = view_of(invstd);
-    n.scratch = view_of(scratch);
+    AllocatorWorkspace workspace(x.device());
+    n.workspace = &workspace;
     n.relu = relu;
     WICK_DISPATCH(x.device(), batch_norm_forward(n));
   }

@@ -1,4 +1,5 @@
 #include "wick/core/apply.h"
+#include "wick/core/memory/workspace.h"
 #include "wick/core/ops/composed_gradient.h"
 #include "wick/core/ops/dense.h"
 #include "wick/core/ops/norm.h"
@@ -15,10 +16,6 @@ Tensor images(const Tensor& x) {
   return x.rank() == 4 && x.is_contiguous(MemoryFormat::kChannelsLast) ? x : x.contiguous();
 }
 
-Tensor group_norm_scratch(const Tensor& x) {
-  return empty({x.size(0), 6, x.size(1)}, kFloat64, x.device());
-}
-
 // dx, dweight and dbias, those that are wanted.
 struct GroupNormBackward {
   static constexpr OpInfo info{.name = "group_norm_backward", .differentiable = false};
@@ -31,7 +28,6 @@ struct GroupNormBackward {
   std::array<Tensor, 3> forward(Saved&, const Tensor& dy, const Tensor& x, const Tensor& weight,
                                 const Tensor& mean, const Tensor& invstd) const {
     const Tensor in = images(x), gradient = laid_out_like(in, dy), scale = as_parameter(x, weight);
-    const Tensor scratch = group_norm_scratch(x);
     std::array<Tensor, 3> out;
     if (want_x) out[0] = empty_like(in);
     if (want_parameters) {
@@ -47,7 +43,8 @@ struct GroupNormBackward {
     n.dx = view_of(out[0]);
     n.dweight = view_of(out[1]);
     n.dbias = view_of(out[2]);
-    n.scratch = view_of(scratch);
+    AllocatorWorkspace workspace(x.device());
+    n.workspace = &workspace;
     n.groups = groups;
     WICK_DISPATCH(x.device(), group_norm_backward(n));
     return out;
@@ -63,7 +60,6 @@ struct GroupNorm {
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& weight, const Tensor& bias) const {
     const Tensor in = images(x), scale = as_parameter(x, weight), shift = as_parameter(x, bias);
-    const Tensor scratch = group_norm_scratch(x);
     Tensor y = empty_like(in);
     const Tensor mean = empty({x.size(0), groups}, kFloat64, x.device());
     const Tensor invstd = empty_like(mean);
@@ -75,7 +71,8 @@ struct GroupNorm {
       n.y = view_of(y);
       n.mean = view_of(mean);
       n.invstd = view_of(invstd);
-      n.scratch = view_of(scratch);
+      AllocatorWorkspace workspace(x.device());
+      n.workspace = &workspace;
       n.groups = groups;
       n.eps = eps;
       WICK_DISPATCH(x.device(), group_norm_forward(n));

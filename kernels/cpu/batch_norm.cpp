@@ -19,6 +19,11 @@ void write(const View& v, int64_t i, double value) {
   });
 }
 
+double* scratch_of(const ChannelNorm& n, int64_t lines, int64_t channels) {
+  const size_t bytes = static_cast<size_t>(lines * channels) * sizeof(double);
+  return static_cast<double*>(n.workspace->allocate(bytes));
+}
+
 // Batch norm of elements of T. With inner size 1 the channels lie side by side, and rows are cut
 // into chunks, whose sums are joined in order; else each channel is a set of runs.
 template <class T>
@@ -36,7 +41,7 @@ struct BatchNorm {
         s(channel_split(norm.x)),
         count(s.outer * s.inner),
         chunks(s.inner == 1 ? norm_chunks(s.outer, s.size) : 1),
-        sums(norm.scratch.as<double>()) {
+        sums(scratch_of(norm, chunks * 2 + 4, s.size)) {
     L* p = reinterpret_cast<L*>(sums + chunks * 2 * s.size);
     k = {p, p + s.size, p + 2 * s.size, p + 3 * s.size};
   }

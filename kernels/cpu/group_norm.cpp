@@ -16,6 +16,7 @@ struct GroupNorm {
   int64_t images, channels, positions;
   bool channels_last;
   int64_t per_group;  // channels
+  double* scratch;    // of an image: two sums per channel, then the coefficients
 
   explicit GroupNorm(const ChannelNorm& norm)
       : n(norm),
@@ -23,10 +24,11 @@ struct GroupNorm {
         channels(norm.x.shape[1]),
         positions(norm.x.numel() / (images * channels)),
         channels_last(split_at(norm.x, 1).inner == 1 && channels > 1 && positions > 1),
-        per_group(channels / norm.groups) {}
+        per_group(channels / norm.groups),
+        scratch(static_cast<double*>(norm.workspace->allocate(
+            static_cast<size_t>(images * 6 * channels) * sizeof(double)))) {}
 
-  // Scratch of one image: two sums per channel, then the coefficients.
-  double* sums(int64_t image) const { return n.scratch.as<double>() + image * 6 * channels; }
+  double* sums(int64_t image) const { return scratch + image * 6 * channels; }
   L* coefficients(int64_t image) const { return reinterpret_cast<L*>(sums(image) + 2 * channels); }
   double weight(int64_t c) const {
     return n.weight.defined() ? static_cast<double>(n.weight.as<L>()[c]) : 1;

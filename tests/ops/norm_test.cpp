@@ -11,6 +11,8 @@
 #include "wick/core/ops/norm_composed.h"
 #include "wick/core/ops/random.h"
 #include "wick/core/ops/reduce.h"
+#include "wick/core/random.h"
+#include "wick/core/stream.h"
 #include "wick/tests/harness/op_case.h"
 
 namespace wick::testing {
@@ -228,6 +230,11 @@ TEST(BatchNorm, UpdatesTheRunningStatisticsInPlace) {
   EXPECT_NEAR(y[0].to_vector<float>()[1], -5 / std::sqrt(350.5), 1e-6);
 }
 
+std::vector<Device> devices() {
+  if (cuda_is_available()) return {kCpu, cuda_device(0)};
+  return {kCpu};
+}
+
 TEST(BatchNorm, IsAccurateWhateverTheOffset) {
   Tensor x = empty({64, 3, 33, 33});
   const Tensor noise = empty_like(x).normal_();
@@ -235,8 +242,51 @@ TEST(BatchNorm, IsAccurateWhateverTheOffset) {
     for (const double offset : {0.0, 1000.0, 100000.0}) {
       x = (noise + offset).contiguous(format);
       const Tensor want = composed_batch_norm(x.to(kFloat64), {}, {}, 1e-5);
-      const Tensor got = batch_norm(x, {}, {}, {}, {}).to(kFloat64);
-      EXPECT_LT(amax(abs(got - want)).item(), 2e-6) << offset;
+      for (const Device device : devices()) {
+        const Tensor got = batch_norm(x.to(device), {}, {}, {}, {}).to(kCpu).to(kFloat64);
+        EXPECT_LT(amax(abs(got - want)).item(), 2e-6) << offset << " " << to_string(device);
+      }
+    }
+  }
+}
+
+// Images large enough for a GPU to cut them into several pieces.
+Tensors channel_norms(const Tensors& cpu_inputs, Device device, bool batch) {
+  Tensors in;
+  for (size_t i = 0; i < 4; ++i) {
+    in.push_back(cpu_inputs[i].to(device).detach().set_requires_grad());
+  }
+  const Tensor y = batch ? batch_norm_add_relu(in[0], in[1], in[2], in[3], {}, {})
+                         : group_norm(in[0], 4, in[2], in[3]);
+  if (!batch) in.erase(in.begin() + 1);
+  Tensors results = grad({y}, in, {cpu_inputs[4].to(device)});
+  results.push_back(y.detach());
+  return results;
+}
+
+TEST(Norms, AgreeOnAGpuInSeveralPieces) {
+  if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
+  manual_seed(5);
+  for (const Shape& shape : {Shape{2, 64, 20, 20}, Shape{3, 20, 17, 15}, Shape{1, 264, 9, 9}}) {
+    for (const MemoryFormat format : {MemoryFormat::kContiguous, MemoryFormat::kChannelsLast}) {
+      for (const Dtype dtype : {kFloat32, kFloat16}) {
+        Tensors in;
+        for (const Shape& size : {shape, shape, Shape{shape[1]}, Shape{shape[1]}, shape}) {
+          in.push_back(empty(size, kFloat32).normal_().to(dtype));
+          if (size.rank() == 4) in.back() = in.back().contiguous(format);
+        }
+        for (const bool batch : {true, false}) {
+          const Tensors want = channel_norms(in, kCpu, batch);
+          const Tensors got = channel_norms(in, cuda_device(0), batch);
+          for (size_t i = 0; i < want.size(); ++i) {
+            const double tolerance = dtype == kFloat32 ? 1e-5 : 1.0 / 512;
+            const HostArray right = read(want[i]);
+            EXPECT_EQ(difference(read(got[i]), right, tolerance, 10 * tolerance), "")
+                << to_string(shape) << " " << to_string(dtype) << " result " << i << " of "
+                << (batch ? "batch norm" : "group norm");
+          }
+        }
+      }
     }
   }
 }

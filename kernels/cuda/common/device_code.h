@@ -9,6 +9,8 @@
 /// condition holds: for what the host could only check by waiting, such as indices.
 #define WICK_DEVICE_CHECK(condition, text) \
   if (!(condition)) ::wick::sim::trap(WICK_SIM_SITE, text)
+/// Before a loop over an array that shall stay in registers.
+#define WICK_UNROLL
 #else
 #include <cuda_runtime.h>
 
@@ -16,6 +18,7 @@
 
 #define WICK_DEVICE_CHECK(condition, text) \
   if (!(condition)) __assert_fail(text, __FILE__, __LINE__, __func__)
+#define WICK_UNROLL _Pragma("unroll")
 /// An array in the block's shared memory.
 #define WICK_SHARED(type, name, count) __shared__ type name[count]
 /// The shared memory that the launch asked for, as an array.
