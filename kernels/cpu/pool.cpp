@@ -1,48 +1,14 @@
 #include "wick/kernels/pool.h"
 
 #include "wick/kernels/cpu/images.h"
+#include "wick/kernels/pool_axis.h"
 
 namespace wick::WICK_ISA {
 
 namespace {
 
-/// A half-open range of indices.
-struct Range {
-  int64_t begin, end;
-  WICK_INLINE int64_t size() const { return end - begin; }
-};
-
-/// The windows along one axis: `in` elements, `out` windows.
-struct Axis {
-  int64_t in, out, kernel, stride, padding;
-  bool adaptive;
-
-  WICK_INLINE Axis(int64_t in_size, int64_t out_size, const Pool2dParams& p, int axis)
-      : in(in_size),
-        out(out_size),
-        kernel(p.kernel[axis]),
-        stride(p.stride[axis]),
-        padding(p.padding[axis]),
-        adaptive(p.adaptive) {}
-
-  // First element of window `o`, which may lie in the padding.
-  WICK_INLINE int64_t start(int64_t o) const {
-    return adaptive ? o * in / out : o * stride - padding;
-  }
-  // Elements that window `o` holds.
-  WICK_INLINE Range window(int64_t o) const {
-    const int64_t begin = start(o);
-    const int64_t end = adaptive ? ((o + 1) * in + out - 1) / out : begin + kernel;
-    return {begin < 0 ? 0 : begin, end > in ? in : end};
-  }
-  // Windows that hold element `i`.
-  WICK_INLINE Range holders(int64_t i) const {
-    if (adaptive) return {i * out / in, ((i + 1) * out - 1) / in + 1};
-    const int64_t last = (i + padding) / stride + 1, before = i + padding - kernel;
-    const int64_t first = before < 0 ? 0 : before / stride + 1;
-    return {first, last > out ? out : last};
-  }
-};
+using Axis = PoolAxis;
+using Range = PoolRange;
 
 template <class T, class Tap>
 void max_forward(const View& x_view, const View& y_view, const View& tap_view,
@@ -125,13 +91,6 @@ void max_gather(const View& g_view, const View& tap_view, const View& y_view,
   });
 }
 
-// What the elements of the window (p, q) are divided by.
-WICK_INLINE int64_t divisor(const Axis& rows, const Axis& columns, int64_t p, int64_t q,
-                            const Pool2dParams& params) {
-  if (params.count_include_pad && !params.adaptive) return params.kernel[0] * params.kernel[1];
-  return rows.window(p).size() * columns.window(q).size();
-}
-
 template <class T>
 void avg_forward(const View& x_view, const View& y_view, const Pool2dParams& params) {
   using V = Vec<Accumulator<T>>;
@@ -144,7 +103,8 @@ void avg_forward(const View& x_view, const View& y_view, const Pool2dParams& par
     const Range r = rows.window(p);
     for (int64_t q = 0; q < y.w; ++q) {
       const Range s = columns.window(q);
-      const V scale(E(1) / static_cast<E>(divisor(rows, columns, p, q, params)));
+      const V scale(E(1) /
+                    static_cast<E>(pool_divisor(rows, columns, p, q, params.count_include_pad)));
       for_each_vector<V>(y.c, [&](int64_t c, int64_t lanes) {
         V sum(0);
         for (int64_t i = r.begin; i < r.end; ++i) {
@@ -175,7 +135,8 @@ void avg_backward(const View& dy_view, const View& dx_view, const Pool2dParams& 
         V sum(0);
         for (int64_t p = p_range.begin; p < p_range.end; ++p) {
           for (int64_t q = q_range.begin; q < q_range.end; ++q) {
-            const V scale(E(1) / static_cast<E>(divisor(rows, columns, p, q, params)));
+            const V scale(
+                E(1) / static_cast<E>(pool_divisor(rows, columns, p, q, params.count_include_pad)));
             sum = fma(load_lanes<V>(dy.pixel(n, p, q) + c, lanes), scale, sum);
           }
         }

@@ -1,0 +1,127 @@
+#include "wick/kernels/pool.h"
+
+#include "wick/kernels/cuda/images.h"
+#include "wick/kernels/pool_axis.h"
+
+namespace wick::cuda {
+
+namespace {
+
+template <class T, class Tap, int kVector>
+__global__ void max_pool2d_forward_kernel(const T* x, T* y, Tap* taps, ImageSizes in,
+                                          ImageSizes out, PoolAxis rows, PoolAxis columns) {
+  using L = Accumulator<T>;
+  for (int64_t i = global_thread(); i < out.numel() / kVector; i += global_threads()) {
+    const ImagePlace<kVector> at(out, i);
+    const PoolRange r = rows.window(at.y), s = columns.window(at.x);
+    const int64_t first_tap = -rows.start(at.y) * columns.kernel - columns.start(at.x);
+    Pack<L, kVector> best;
+    Pack<Tap, kVector> best_tap;
+    WICK_UNROLL
+    for (int j = 0; j < kVector; ++j) {
+      best[j] = -static_cast<L>(__builtin_inff());
+      best_tap[j] = static_cast<Tap>(first_tap + r.begin * columns.kernel + s.begin);
+    }
+    for (int64_t row = r.begin; row < r.end; ++row) {
+      for (int64_t column = s.begin; column < s.end; ++column) {
+        const Pack<L, kVector> value =
+            load_lanes<T, kVector>(x + in.pixel(at.image, row, column) + at.channel);
+        const Tap tap = static_cast<Tap>(first_tap + row * columns.kernel + column);
+        WICK_UNROLL
+        for (int j = 0; j < kVector; ++j) {
+          if (!(value[j] > best[j]) && value[j] == value[j]) continue;
+          best[j] = value[j];
+          best_tap[j] = tap;
+        }
+      }
+    }
+    const int64_t to = out.pixel(at.image, at.y, at.x) + at.channel;
+    store_lanes<T, kVector>(y + to, best);
+    store_pack(taps + to, best_tap);
+  }
+}
+
+template <class T, class Tap, int kVector>
+__global__ void max_pool2d_backward_kernel(const T* dy, const Tap* taps, T* dx, ImageSizes in,
+                                           ImageSizes out, PoolAxis rows, PoolAxis columns) {
+  using L = Accumulator<T>;
+  for (int64_t i = global_thread(); i < in.numel() / kVector; i += global_threads()) {
+    const ImagePlace<kVector> at(in, i);
+    const PoolRange p_range = rows.holders(at.y), q_range = columns.holders(at.x);
+    Pack<L, kVector> sum = {};
+    for (int64_t p = p_range.begin; p < p_range.end; ++p) {
+      for (int64_t q = q_range.begin; q < q_range.end; ++q) {
+        const Tap tap =
+            static_cast<Tap>((at.y - rows.start(p)) * columns.kernel + at.x - columns.start(q));
+        const int64_t from = out.pixel(at.image, p, q) + at.channel;
+        const Pack<Tap, kVector> chosen = load_pack<kVector>(taps + from);
+        const Pack<L, kVector> g = load_lanes<T, kVector>(dy + from);
+        WICK_UNROLL
+        for (int j = 0; j < kVector; ++j) {
+          if (chosen[j] == tap) sum[j] += g[j];
+        }
+      }
+    }
+    store_lanes<T, kVector>(dx + in.pixel(at.image, at.y, at.x) + at.channel, sum);
+  }
+}
+
+template <class T, class Tap>
+__global__ void max_pool2d_gather_kernel(const T* g, const Tap* taps, T* y, ImageSizes in,
+                                         ImageSizes out, PoolAxis rows, PoolAxis columns) {
+  for (int64_t i = global_thread(); i < out.numel(); i += global_threads()) {
+    const ImagePlace<1> at(out, i);
+    const int64_t tap = static_cast<int64_t>(taps[i]);
+    y[i] = g[in.pixel(at.image, rows.start(at.y) + tap / columns.kernel,
+                      columns.start(at.x) + tap % columns.kernel) +
+             at.channel];
+  }
+}
+
+// Calls `run(Type<Tap>)` with the type of the taps.
+template <class Run>
+void visit_taps(const View& taps, const Run& run) {
+  if (taps.dtype == Dtype::kUint8) return run(Type<uint8_t>{});
+  run(Type<int32_t>{});
+}
+
+}  // namespace
+
+void max_pool2d_forward(const View& x, const View& y, const View& taps,
+                        const Pool2dParams& params) {
+  const ImageSizes in(x), out(y);
+  const PoolAxis rows(in.h, out.h, params, 0), columns(in.w, out.w, params, 1);
+  visit_image_vectors({&x, &y, &taps}, [&]<class T, int kVector>() {
+    visit_taps(taps, [&]<class Tap>(Type<Tap>) {
+      launch("max_pool2d", y.device, grid_for(out.numel(), kVector),
+             max_pool2d_forward_kernel<T, Tap, kVector>, x.as<T>(), y.as<T>(), taps.as<Tap>(), in,
+             out, rows, columns);
+    });
+  });
+}
+
+void max_pool2d_backward(const View& dy, const View& taps, const View& dx,
+                         const Pool2dParams& params) {
+  const ImageSizes in(dx), out(dy);
+  const PoolAxis rows(in.h, out.h, params, 0), columns(in.w, out.w, params, 1);
+  visit_image_vectors({&dy, &dx, &taps}, [&]<class T, int kVector>() {
+    visit_taps(taps, [&]<class Tap>(Type<Tap>) {
+      launch("max_pool2d_backward", dx.device, grid_for(in.numel(), kVector),
+             max_pool2d_backward_kernel<T, Tap, kVector>, dy.as<T>(), taps.as<Tap>(), dx.as<T>(),
+             in, out, rows, columns);
+    });
+  });
+}
+
+void max_pool2d_gather(const View& g, const View& taps, const View& y, const Pool2dParams& params) {
+  const ImageSizes in(g), out(y);
+  const PoolAxis rows(in.h, out.h, params, 0), columns(in.w, out.w, params, 1);
+  visit_floating(g.dtype, [&]<class T>(Type<T>) {
+    visit_taps(taps, [&]<class Tap>(Type<Tap>) {
+      launch("max_pool2d_gather", y.device, grid_for(out.numel()), max_pool2d_gather_kernel<T, Tap>,
+             g.as<T>(), taps.as<Tap>(), y.as<T>(), in, out, rows, columns);
+    });
+  });
+}
+
+}  // namespace wick::cuda
