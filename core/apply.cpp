@@ -23,6 +23,21 @@ uint64_t next_sequence() {
 
 void detail::register_op(const OpType* type) { op_list().push_back(type); }
 
+void detail::no_second_derivative(const OpInfo& info) {
+  fail(info.name,
+       ": it has no derivative: got create_graph = true (or gradients recorded) where a "
+       "second derivative of it is needed, expected first derivatives only");
+}
+
+namespace {
+// As users call it: "add_" for "add_scalar_".
+std::string user_name(const OpInfo& info) {
+  const std::string_view name = info.name;
+  if (name.find("_scalar") == name.npos) return info.name;
+  return std::string(name.substr(0, name.find('_'))) + (info.mutates != 0 ? "_" : "");
+}
+}  // namespace
+
 std::span<const OpType* const> registered_ops() { return op_list(); }
 
 bool recompute_enabled() { return recompute_on.load(std::memory_order_relaxed); }
@@ -191,11 +206,11 @@ struct Door {
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Tensor& x = inputs[i];
       if (!mutated(info, i) || !x.defined()) continue;
-      WICK_CHECK(!(x.requires_grad() && x.is_leaf()), info.name,
+      WICK_CHECK(!(x.requires_grad() && x.is_leaf()), user_name(info),
                  ": a leaf that requires a gradient cannot be changed in place: use NoGrad, or "
                  "detach it");
       WICK_CHECK(
-          !(recording && x.impl()->is_view), info.name,
+          !(recording && x.impl()->is_view), user_name(info),
           ": a view cannot be changed in place while gradients are recorded: change a clone, "
           "or build the whole with cat, stack or where");
     }
@@ -210,7 +225,7 @@ struct Door {
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Tensor& input = inputs[i];
       if (!input.defined()) continue;
-      WICK_CHECK(!input.impl()->is_inference, type.info.name,
+      WICK_CHECK(!input.impl()->is_inference, user_name(type.info),
                  ": a tensor made in InferenceMode cannot be used where gradients are recorded: "
                  "clone it outside");
       if (i < 64 && input.requires_grad()) saved.needs_ |= uint64_t{1} << i;

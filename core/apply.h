@@ -38,6 +38,9 @@ struct OpInfo {
   bool broadcasts = false;     // gradients are summed back to the shapes of the inputs
   bool differentiable = true;  // false: results never require gradients, there is no backward
   bool any_device = false;     // inputs may be on different devices
+  // Computes a gradient and has none itself (`differentiable` is false): to differentiate its
+  // result is an error, where that of other such ops is a constant.
+  bool is_gradient = false;
 };
 
 /// What an op keeps from forward for backward.
@@ -119,6 +122,8 @@ class FlopCounter {
 
 namespace detail {
 
+[[noreturn]] void no_second_derivative(const OpInfo& info);
+
 template <class T>
 std::string field_text(const T& value) {
   return concat(value);
@@ -199,6 +204,10 @@ OpType make_op_type() {
   if constexpr (Op::info.differentiable) {
     type.backward = [](const void* op, const Saved& saved, std::span<const Tensor> grads) {
       return call<Op>(op, &Op::backward, saved, grads);
+    };
+  } else if constexpr (Op::info.is_gradient) {
+    type.backward = [](const void*, const Saved&, std::span<const Tensor>) -> Gradients {
+      no_second_derivative(Op::info);
     };
   }
   type.can_recompute = nullptr;

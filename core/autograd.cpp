@@ -98,6 +98,12 @@ AccumulateGrad* accumulator(const Tensor& tensor) {
   const auto& meta = tensor.impl()->autograd;
   return meta ? dynamic_cast<AccumulateGrad*>(meta->node.get()) : nullptr;
 }
+
+// What a tensor is to backward, for errors.
+std::string kind_of(const Tensor& tensor) {
+  if (!tensor.requires_grad()) return "one that requires no gradient";
+  return tensor.is_leaf() ? "a leaf" : concat("the result of ", tensor.grad_fn()->name());
+}
 }  // namespace
 
 bool Tensor::requires_grad() const { return get().autograd && get().autograd->node; }
@@ -108,8 +114,8 @@ const Tensor& Tensor::set_requires_grad(bool requires_grad) const {
   if (!requires_grad) {
     get().autograd.reset();
   } else if (!this->requires_grad()) {
-    WICK_CHECK(is_floating(dtype()), "set_requires_grad: needs a floating dtype: got ",
-               to_string(dtype()));
+    WICK_CHECK(is_floating(dtype()), "set_requires_grad: wrong dtype: got ", dtype(),
+               ", expected a floating one");
     get().autograd = std::make_unique<AutogradMeta>();
     get().autograd->node = make_ref<AccumulateGrad>(*this);
   }
@@ -127,9 +133,14 @@ Tensor Tensor::grad() const {
 
 void Tensor::set_grad(const Tensor& grad) const {
   AccumulateGrad* leaf = accumulator(*this);
-  WICK_CHECK(leaf != nullptr, "set_grad: needs a leaf that requires a gradient");
-  WICK_CHECK(!grad.defined() || grad.shape() == shape(), "set_grad: got shape ", grad.shape(),
-             ", expected ", shape());
+  WICK_CHECK(leaf != nullptr, "set_grad: this tensor has no gradient: got ", kind_of(*this),
+             ", expected a leaf that requires a gradient");
+  if (grad.defined()) {
+    WICK_CHECK(grad.shape() == shape() && grad.dtype() == dtype() && grad.device() == device(),
+               "set_grad: the gradient does not match the tensor: got ", grad.dtype(), " ",
+               grad.shape(), " on ", grad.device(), ", expected ", dtype(), " ", shape(), " on ",
+               device());
+  }
   leaf->grad = grad;
 }
 
@@ -138,14 +149,16 @@ void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_gra
 }
 
 void Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const {
-  WICK_CHECK(requires_grad(), "register_hook: this tensor requires no gradient");
+  WICK_CHECK(requires_grad(), "register_hook: this tensor has no gradient: got ", kind_of(*this),
+             ", expected one that requires a gradient");
   get().autograd->node->add_hook(get().autograd->output_index, std::move(hook));
 }
 
 void Tensor::register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook) const {
   AccumulateGrad* leaf = accumulator(*this);
   WICK_CHECK(leaf != nullptr,
-             "register_post_accumulate_grad_hook: needs a leaf that requires a gradient");
+             "register_post_accumulate_grad_hook: this tensor accumulates no gradient: got ",
+             kind_of(*this), ", expected a leaf that requires a gradient");
   leaf->post_hooks.push_back(std::move(hook));
 }
 

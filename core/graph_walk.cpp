@@ -38,7 +38,8 @@ class Graph {
   // The gradient that arrives at `input` is to be kept as result `i` instead of being accumulated.
   void capture(const Tensor& input, size_t i) {
     const Edge edge = gradient_edge(input);
-    WICK_CHECK(edge.node, "grad: input ", i, " requires no gradient");
+    WICK_CHECK(edge.node, "grad: input ", i,
+               " requires no gradient: got a tensor outside the graph, expected one in it");
     captures_[edge.node.get()].push_back({edge.index, i});
     kept_nodes_.push_back(edge.node);
   }
@@ -185,8 +186,9 @@ class Graph {
 namespace {
 void add_roots(Graph& graph, const char* op, const std::vector<Tensor>& outputs,
                const std::vector<Tensor>& grad_outputs) {
-  WICK_CHECK(grad_outputs.empty() || grad_outputs.size() == outputs.size(), op, ": got ",
-             grad_outputs.size(), " gradients for ", outputs.size(), " outputs");
+  WICK_CHECK(grad_outputs.empty() || grad_outputs.size() == outputs.size(), op,
+             ": wrong number of gradients: got ", grad_outputs.size(), ", expected ",
+             outputs.size(), ", one per output");
   for (size_t i = 0; i < outputs.size(); ++i) {
     graph.add_root(outputs[i], grad_outputs.empty() ? Tensor() : grad_outputs[i]);
   }

@@ -1,5 +1,7 @@
 #include "wick/core/index.h"
 
+#include "wick/core/ops/compare.h"
+#include "wick/core/ops/elementwise.h"
 #include "wick/core/tensor.h"
 
 namespace wick {
@@ -33,6 +35,33 @@ Tensor Tensor::operator[](std::initializer_list<Index> indices) const {
     }
   }
   return x;
+}
+
+const Tensor& IndexedTensor::operator=(Scalar value) && {
+  if (index_.dtype() != kBool) return assign(full({}, value, dtype(), device()));
+  Shape mask = index_.shape();
+  while (mask.rank() < base_.rank()) mask.push_back(1);
+  return base_.masked_fill_(index_.reshape(mask), value);
+}
+
+const Tensor& IndexedTensor::assign(const Tensor& source) const {
+  const bool by_mask = index_.dtype() == kBool;
+  // The indexed axes as one, and the rest as another.
+  const int indexed = by_mask ? index_.rank() : 1;
+  const Shape& whole = base_.shape();
+  int64_t count = 1, rest = 1;
+  for (int i = 0; i < whole.rank(); ++i) (i < indexed ? count : rest) *= whole[i];
+  const Tensor x = base_.reshape({count, rest});
+  Tensor rows = index_;
+  if (by_mask) {
+    rows = index_.reshape(index_.numel()).nonzero();
+  } else {
+    rows = index_.to(kInt64).reshape({index_.numel(), 1});
+    rows = where(rows < 0, rows + count, rows);
+  }
+  const int64_t n = rows.size(0);
+  const Tensor values = source.to(base_.dtype()).expand(shape()).reshape({n, rest});
+  return base_.copy_(x.scatter(0, rows.expand({n, rest}), values).reshape(whole));
 }
 
 }  // namespace wick

@@ -4,6 +4,7 @@
 
 #include "wick/core/apply.h"
 #include "wick/core/autograd.h"
+#include "wick/core/ops/slice.h"
 
 namespace wick {
 
@@ -165,10 +166,21 @@ Tensor ones_like(const Tensor& like) {
   return x;
 }
 
-Tensor arange(Scalar start, Scalar stop, Scalar step, Dtype dtype, Device device) {
-  WICK_CHECK(step.to_double() != 0, "arange: step must not be 0");
+Tensor full_like(const Tensor& like, Scalar value) {
+  Tensor x = empty_like(like);
+  x.fill_(value);
+  return x;
+}
+
+Tensor arange(Scalar start, Scalar stop, Scalar step, std::optional<Dtype> wanted, Device device) {
+  WICK_CHECK(step.to_double() != 0, "arange: step must not be 0: got 0, expected another number");
+  const bool whole = start.is_integral() && stop.is_integral() && step.is_integral();
+  const Dtype dtype = wanted.value_or(whole ? kInt64 : kFloat32);
+  WICK_CHECK(whole || is_floating(dtype),
+             "arange: numbers with fractions need a floating dtype: ", "got ", dtype,
+             ", expected float32 or the like");
   const double span = (stop.to_double() - start.to_double()) / step.to_double();
-  WICK_CHECK(span < 0x1p62, "arange: too many elements");
+  WICK_CHECK(span < 0x1p62, "arange: too many elements: got ", span, ", expected less than 2^62");
   const int64_t floor = span > 0 ? static_cast<int64_t>(span) : 0;
   const int64_t n = span > 0 && static_cast<double>(floor) < span ? floor + 1 : floor;
   Tensor host = empty({n}, dtype);
@@ -188,6 +200,24 @@ Tensor arange(Scalar start, Scalar stop, Scalar step, Dtype dtype, Device device
     }
   });
   return host.to(device);
+}
+
+Tensor linspace(double start, double stop, int64_t steps, Dtype dtype, Device device) {
+  WICK_CHECK(steps >= 0, "linspace: negative number of steps: got ", steps, ", expected 0 or more");
+  std::vector<double> values;
+  const double step = steps > 1 ? (stop - start) / static_cast<double>(steps - 1) : 0;
+  for (int64_t i = 0; i < steps; ++i) {  // from both ends, so that both are met
+    const bool first_half = 2 * i < steps;
+    values.push_back(first_half ? start + static_cast<double>(i) * step
+                                : stop - static_cast<double>(steps - 1 - i) * step);
+  }
+  return tensor(values).to(dtype).to(device);
+}
+
+Tensor eye(int64_t rows, std::optional<int64_t> columns, Dtype dtype, Device device) {
+  const Tensor x = zeros({rows, columns.value_or(rows)}, dtype, device);
+  diagonal(x).fill_(1);
+  return x;
 }
 
 Tensor from_blob(void* data, const Shape& shape, Dtype dtype, std::function<void()> release,

@@ -22,8 +22,10 @@ namespace wick {
 
 class AutogradMeta;
 class Index;
+class IndexedTensor;
 class Node;
 class Tensor;
+struct Sorted;
 
 /// How the axes of a rank-4 tensor (N, C, H, W) are laid out in memory.
 enum class MemoryFormat : uint8_t {
@@ -55,6 +57,17 @@ class Tensor {
  public:
   Tensor() = default;
   explicit Tensor(Ref<TensorImpl> impl) : impl_(std::move(impl)) {}
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) noexcept = default;
+  ~Tensor() = default;
+
+  /// Makes this handle refer to other elements.
+  Tensor& operator=(const Tensor&) & = default;
+  Tensor& operator=(Tensor&&) & noexcept = default;
+  /// To a part, as in `x[0] = y` or `x[{Slice(), 1}] = 0.5`: writes its elements, as copy_ and
+  /// fill_.
+  const Tensor& operator=(const Tensor& source) && { return copy_(source); }
+  const Tensor& operator=(Scalar value) && { return fill_(value); }
 
   bool defined() const { return static_cast<bool>(impl_); }
   TensorImpl* impl() const { return impl_.get(); }
@@ -76,8 +89,8 @@ class Tensor {
   /// Address of the first element, on device(). Error unless T is the element type.
   template <class T>
   T* data() const {
-    WICK_CHECK(dtype_of<T> == dtype(), "data: wrong element type: got ", to_string(dtype_of<T>),
-               ", expected ", to_string(dtype()));
+    WICK_CHECK(dtype_of<T> == dtype(), "data: wrong element type: asked for ",
+               to_string(dtype_of<T>), ", the tensor is ", to_string(dtype()));
     return static_cast<T*>(raw_data());
   }
   void* raw_data() const {
@@ -159,47 +172,160 @@ class Tensor {
   Tensor slice(int64_t axis, int64_t start, int64_t stop, int64_t step = 1) const;
   std::vector<Tensor> chunk(int64_t chunks, int64_t axis = 0) const;
   std::vector<Tensor> split(int64_t split_size, int64_t axis = 0) const;
-  /// `x[0]`, `x[{Slice(), 0}]`, `x[{Ellipsis, Slice(1, -1)}]`, `x[index_tensor]`.
+  std::vector<Tensor> split(const std::vector<int64_t>& sizes, int64_t axis = 0) const;
+  std::vector<Tensor> unbind(int64_t axis = 0) const;
+  Tensor unflatten(int64_t axis, const Shape& sizes) const;
+  Tensor movedim(const Shape& from, const Shape& to) const;
+  Tensor diagonal(int64_t offset = 0, int64_t axis0 = 0, int64_t axis1 = 1) const;
+  /// `x[0]`, `x[{Slice(), 0}]`, `x[{Ellipsis, Slice(1, -1)}]`.
   Tensor operator[](int64_t index) const;
   Tensor operator[](std::initializer_list<Index> indices) const;
-  Tensor operator[](const Tensor& index) const;
+  /// `x[index_tensor]`, `x[bool_mask]`: a copy, but one that can be assigned to.
+  IndexedTensor operator[](const Tensor& index) const;
 
-  // --- Arithmetic (more as free functions in wick/core/ops) --------------------------------------
+  // --- Functions --------------------------------------------------------------------------------
+  // Every function of one tensor in wick/core/ops is a member too, and explained there; those for
+  // networks alone (activations, losses, normalisations, convolutions, ...) are not.
+  Tensor add(const Tensor& y, Scalar alpha = 1) const;
+  Tensor add(Scalar y) const;
+  Tensor sub(const Tensor& y, Scalar alpha = 1) const;
+  Tensor sub(Scalar y) const;
+  Tensor mul(const Tensor& y) const;
+  Tensor mul(Scalar y) const;
+  Tensor div(const Tensor& y) const;
+  Tensor div(Scalar y) const;
+  Tensor pow(const Tensor& exponent) const;
+  Tensor pow(Scalar exponent) const;
+  Tensor maximum(const Tensor& y) const;
+  Tensor minimum(const Tensor& y) const;
+  Tensor clamp(std::optional<Scalar> low, std::optional<Scalar> high = {}) const;
+  Tensor neg() const;
+  Tensor abs() const;
+  Tensor sign() const;
+  Tensor square() const;
+  Tensor sqrt() const;
+  Tensor rsqrt() const;
+  Tensor reciprocal() const;
+  Tensor exp() const;
+  Tensor expm1() const;
+  Tensor log() const;
+  Tensor log1p() const;
+  Tensor log2() const;
+  Tensor sin() const;
+  Tensor cos() const;
+  Tensor tan() const;
+  Tensor atan2(const Tensor& x) const;
+  Tensor tanh() const;
+  Tensor erf() const;
+  Tensor sigmoid() const;
+  Tensor relu() const;
+  Tensor floor() const;
+  Tensor ceil() const;
+  Tensor round() const;
+  Tensor trunc() const;
+
+  Tensor eq(const Tensor& y) const;
+  Tensor eq(Scalar y) const;
+  Tensor ne(const Tensor& y) const;
+  Tensor ne(Scalar y) const;
+  Tensor lt(const Tensor& y) const;
+  Tensor lt(Scalar y) const;
+  Tensor le(const Tensor& y) const;
+  Tensor le(Scalar y) const;
+  Tensor gt(const Tensor& y) const;
+  Tensor gt(Scalar y) const;
+  Tensor ge(const Tensor& y) const;
+  Tensor ge(Scalar y) const;
+  Tensor logical_and(const Tensor& y) const;
+  Tensor logical_or(const Tensor& y) const;
+  Tensor logical_xor(const Tensor& y) const;
+  Tensor logical_not() const;
+  Tensor isnan() const;
+  Tensor isinf() const;
+  Tensor isfinite() const;
+  bool equal(const Tensor& y) const;
+  bool allclose(const Tensor& y, double rtol = 1e-5, double atol = 1e-8,
+                bool equal_nan = false) const;
+  Tensor masked_fill(const Tensor& mask, Scalar value) const;
+
   Tensor sum(const Shape& axes = {}, bool keepdim = false) const;
   Tensor mean(const Shape& axes = {}, bool keepdim = false) const;
+  Tensor prod(const Shape& axes = {}, bool keepdim = false) const;
   Tensor var(const Shape& axes = {}, int64_t correction = 1, bool keepdim = false) const;
+  /// stddev
+  Tensor std(const Shape& axes = {}, int64_t correction = 1, bool keepdim = false) const;
+  Tensor norm(double ord = 2, const Shape& axes = {}, bool keepdim = false) const;
+  Tensor logsumexp(const Shape& axes = {}, bool keepdim = false) const;
   Tensor amax(const Shape& axes = {}, bool keepdim = false) const;
   Tensor amin(const Shape& axes = {}, bool keepdim = false) const;
+  Tensor max() const;
+  Tensor min() const;
+  Sorted max(int64_t axis, bool keepdim = false) const;
+  Sorted min(int64_t axis, bool keepdim = false) const;
   Tensor argmax(std::optional<int64_t> axis = {}, bool keepdim = false) const;
-  Tensor matmul(const Tensor& other) const;
-  Tensor pow(Scalar exponent) const;
-  Tensor abs() const;
-  Tensor exp() const;
-  Tensor log() const;
-  Tensor sqrt() const;
-  Tensor relu() const;
-  Tensor sigmoid() const;
-  Tensor tanh() const;
+  Tensor argmin(std::optional<int64_t> axis = {}, bool keepdim = false) const;
+  Tensor any(const Shape& axes = {}, bool keepdim = false) const;
+  Tensor all(const Shape& axes = {}, bool keepdim = false) const;
   Tensor softmax(int64_t axis) const;
-  Tensor masked_fill(const Tensor& mask, Scalar value) const;
+  Tensor log_softmax(int64_t axis) const;
+  Tensor cumsum(int64_t axis) const;
+  Tensor cumprod(int64_t axis) const;
+  Sorted sort(int64_t axis = -1, bool descending = false) const;
+  Tensor argsort(int64_t axis = -1, bool descending = false) const;
+  Sorted topk(int64_t k, int64_t axis = -1, bool largest = true) const;
+
+  Tensor matmul(const Tensor& other) const;
+  Tensor mm(const Tensor& other) const;
+  Tensor bmm(const Tensor& other) const;
+  Tensor dot(const Tensor& other) const;
+  Tensor outer(const Tensor& other) const;
+
+  Tensor index_select(int64_t axis, const Tensor& index) const;
+  Tensor index_add(int64_t axis, const Tensor& index, const Tensor& source) const;
+  Tensor gather(int64_t axis, const Tensor& index) const;
+  Tensor scatter(int64_t axis, const Tensor& index, const Tensor& source) const;
+  Tensor scatter_add(int64_t axis, const Tensor& index, const Tensor& source) const;
+  Tensor take_along_axis(const Tensor& index, int64_t axis) const;
+  Tensor masked_select(const Tensor& mask) const;
+  Tensor nonzero() const;
+  Tensor repeat(const Shape& times) const;
+  Tensor tril(int64_t diagonal = 0) const;
+  Tensor triu(int64_t diagonal = 0) const;
+  Tensor flip(const Shape& axes) const;
+  Tensor roll(int64_t shift, int64_t axis) const;
 
   // --- In place: change the elements and return this tensor --------------------------------------
   const Tensor& add_(const Tensor& other, Scalar alpha = 1) const;
   const Tensor& add_(Scalar other) const;
-  const Tensor& sub_(const Tensor& other) const;
+  const Tensor& sub_(const Tensor& other, Scalar alpha = 1) const;
   const Tensor& sub_(Scalar other) const;
   const Tensor& mul_(const Tensor& other) const;
   const Tensor& mul_(Scalar other) const;
   const Tensor& div_(const Tensor& other) const;
   const Tensor& div_(Scalar other) const;
+  const Tensor& operator+=(const Tensor& other) const { return add_(other); }
+  const Tensor& operator+=(Scalar other) const { return add_(other); }
+  const Tensor& operator-=(const Tensor& other) const { return sub_(other); }
+  const Tensor& operator-=(Scalar other) const { return sub_(other); }
+  const Tensor& operator*=(const Tensor& other) const { return mul_(other); }
+  const Tensor& operator*=(Scalar other) const { return mul_(other); }
+  const Tensor& operator/=(const Tensor& other) const { return div_(other); }
+  const Tensor& operator/=(Scalar other) const { return div_(other); }
+  const Tensor& pow_(Scalar exponent) const;
+  const Tensor& neg_() const;
+  const Tensor& sqrt_() const;
+  const Tensor& exp_() const;
+  const Tensor& sigmoid_() const;
+  const Tensor& tanh_() const;
+  const Tensor& relu_() const;
+  const Tensor& clamp_(std::optional<Scalar> low, std::optional<Scalar> high = {}) const;
+  const Tensor& masked_fill_(const Tensor& mask, Scalar value) const;
   /// Copies `source` (broadcast, converted, from any device) into this tensor. Between devices no
   /// gradient is recorded, and both tensors must be dense, of one dtype, shape and layout, for
   /// `non_blocking` to have an effect.
   const Tensor& copy_(const Tensor& source, bool non_blocking = false) const;
   const Tensor& fill_(Scalar value) const;
   const Tensor& zero_() const { return fill_(0); }
-  const Tensor& relu_() const;
-  const Tensor& clamp_(Scalar min, Scalar max) const;
   /// Uniform random numbers in [low, high), from the default generator of the device.
   const Tensor& uniform_(double low = 0, double high = 1) const;
   const Tensor& normal_(double mean = 0, double stddev = 1) const;
@@ -212,6 +338,54 @@ class Tensor {
   Scalar item_scalar() const;
 
   Ref<TensorImpl> impl_;
+};
+
+/// What `x[index]` gives for a tensor of indices or a mask: a copy of the elements, whose
+/// assignment
+/// (`x[mask] = 0`, `x[index] += y`) writes to x. Where an index comes twice, the last one wins.
+/// Takes as long as copying x.
+class IndexedTensor final : public Tensor {
+ public:
+  /// An lvalue is a tensor like others.
+  IndexedTensor& operator=(const Tensor& other) & {
+    Tensor::operator=(other);
+    return *this;
+  }
+  /// `source` is broadcast and converted. Returns x.
+  const Tensor& operator=(const Tensor& source) && { return assign(source); }
+  const Tensor& operator=(const IndexedTensor& source) && { return assign(source); }
+  const Tensor& operator=(Scalar value) &&;
+  IndexedTensor(const IndexedTensor&) = default;
+  IndexedTensor& operator=(const IndexedTensor&) & = default;
+
+  using Tensor::operator+=;
+  using Tensor::operator-=;
+  using Tensor::operator*=;
+  using Tensor::operator/=;
+  template <class T>
+  const Tensor& operator+=(const T& other) && {
+    return assign(add(other));
+  }
+  template <class T>
+  const Tensor& operator-=(const T& other) && {
+    return assign(sub(other));
+  }
+  template <class T>
+  const Tensor& operator*=(const T& other) && {
+    return assign(mul(other));
+  }
+  template <class T>
+  const Tensor& operator/=(const T& other) && {
+    return assign(div(other));
+  }
+
+ private:
+  friend class Tensor;
+  IndexedTensor(const Tensor& elements, const Tensor& base, const Tensor& index)
+      : Tensor(elements), base_(base), index_(index) {}
+  const Tensor& assign(const Tensor& source) const;
+
+  Tensor base_, index_;
 };
 
 /// Elements between brackets, then dtype and shape; long tensors are abbreviated.
@@ -233,9 +407,20 @@ Tensor ones(const Shape& shape, Dtype dtype = kFloat32, Device device = kCpu);
 Tensor full(const Shape& shape, Scalar value, Dtype dtype = kFloat32, Device device = kCpu);
 Tensor zeros_like(const Tensor& like);
 Tensor ones_like(const Tensor& like);
-/// start, start + step, ... below stop.
-Tensor arange(Scalar start, Scalar stop, Scalar step = 1, Dtype dtype = kInt64,
+Tensor full_like(const Tensor& like, Scalar value);
+/// start, start + step, ... below stop; by default int64, or float32 if one of them is not whole.
+Tensor arange(Scalar start, Scalar stop, Scalar step = 1, std::optional<Dtype> dtype = {},
               Device device = kCpu);
+/// 0, 1, ... below stop.
+inline Tensor arange(Scalar stop, std::optional<Dtype> dtype = {}, Device device = kCpu) {
+  return arange(0, stop, 1, dtype, device);
+}
+/// `steps` numbers from `start` to `stop`, both included, evenly apart.
+Tensor linspace(double start, double stop, int64_t steps, Dtype dtype = kFloat32,
+                Device device = kCpu);
+/// Ones on the diagonal of a matrix of zeros, square unless `columns` is given.
+Tensor eye(int64_t rows, std::optional<int64_t> columns = {}, Dtype dtype = kFloat32,
+           Device device = kCpu);
 /// A tensor of rank 0.
 Tensor scalar_tensor(Scalar value, Dtype dtype = kFloat32, Device device = kCpu);
 
@@ -249,8 +434,9 @@ Tensor from_blob(void* data, const Shape& shape, Dtype dtype, std::function<void
 template <class T>
 Tensor as_tensor(std::vector<T>& values, std::optional<Shape> shape = {}) {
   const Shape s = shape.value_or(Shape{static_cast<int64_t>(values.size())});
-  WICK_CHECK(s.numel() == static_cast<int64_t>(values.size()), "as_tensor: got ", values.size(),
-             " elements for shape ", s);
+  WICK_CHECK(s.numel() == static_cast<int64_t>(values.size()),
+             "as_tensor: wrong number of elements: got ", values.size(), ", expected ", s.numel(),
+             " for shape ", s);
   return from_blob(values.data(), s, dtype_of<T>);
 }
 /// A copy of `values` as a tensor of `shape` (default: one axis).
@@ -276,8 +462,9 @@ std::vector<T> Tensor::to_vector() const {
 template <class T>
 Tensor tensor(std::span<const T> values, std::optional<Shape> shape, Device device) {
   const Shape s = shape.value_or(Shape{static_cast<int64_t>(values.size())});
-  WICK_CHECK(s.numel() == static_cast<int64_t>(values.size()), "tensor: got ", values.size(),
-             " elements for shape ", s);
+  WICK_CHECK(s.numel() == static_cast<int64_t>(values.size()),
+             "tensor: wrong number of elements: got ", values.size(), ", expected ", s.numel(),
+             " for shape ", s);
   Tensor host = empty(s, dtype_of<T>);
   for (size_t i = 0; i < values.size(); ++i) host.data<T>()[i] = values[i];
   return host.to(device);

@@ -60,6 +60,8 @@ class BatchNorm2d final : public BatchNorm {
 class LayerNorm : public Module {
  public:
   explicit LayerNorm(const Shape& normalized_shape, double eps = 1e-5);
+  explicit LayerNorm(std::initializer_list<int64_t> normalized_shape, double eps = 1e-5)
+      : LayerNorm(Shape(normalized_shape), eps) {}
   Tensor forward(const Tensor& x) override;
   std::string description() const override;
 
@@ -74,6 +76,8 @@ class LayerNorm : public Module {
 class RMSNorm : public Module {
  public:
   explicit RMSNorm(const Shape& normalized_shape, double eps = 1e-6);
+  explicit RMSNorm(std::initializer_list<int64_t> normalized_shape, double eps = 1e-6)
+      : RMSNorm(Shape(normalized_shape), eps) {}
   Tensor forward(const Tensor& x) override;
   std::string description() const override;
 

@@ -1,6 +1,7 @@
 #include "wick/core/base/device.h"
 
 #include <charconv>
+#include <ostream>
 
 #include "wick/core/base/check.h"
 
@@ -9,6 +10,8 @@ namespace wick {
 std::string to_string(Device device) {
   return device.is_cpu() ? "cpu" : concat("cuda:", device.index);
 }
+
+std::ostream& operator<<(std::ostream& out, Device device) { return out << to_string(device); }
 
 Device parse_device(const std::string& text) {
   if (text == "cpu") return kCpu;

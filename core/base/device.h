@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 
 #include "wick/core/base/macros.h"
@@ -29,6 +30,7 @@ WICK_INLINE constexpr Device cuda_device(int index = 0) {
 
 /// "cpu", "cuda:1"
 std::string to_string(Device device);
+std::ostream& operator<<(std::ostream& out, Device device);
 
 /// The device that "cpu", "cuda" or "cuda:N" names; an error for any other text.
 Device parse_device(const std::string& text);

@@ -1,5 +1,7 @@
 #include "wick/core/base/dtype.h"
 
+#include <ostream>
+
 #include "wick/core/base/check.h"
 
 namespace wick {
@@ -9,6 +11,8 @@ std::string_view to_string(Dtype dtype) {
                                          "int64",   "int32",   "uint8",   "bool"};
   return kNames[static_cast<int>(dtype)];
 }
+
+std::ostream& operator<<(std::ostream& out, Dtype dtype) { return out << to_string(dtype); }
 
 Dtype promote(Dtype a, Dtype b) {
   if (a == b) return a;

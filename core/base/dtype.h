@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <string_view>
 
 #include "wick/core/base/half.h"
@@ -42,6 +43,7 @@ WICK_INLINE constexpr int64_t size_of(Dtype dtype) {
 
 /// "float32", "int64", ...
 std::string_view to_string(Dtype dtype);
+std::ostream& operator<<(std::ostream& out, Dtype dtype);
 
 /// The type both can be converted to, as PyTorch promotes two tensors with dimensions.
 Dtype promote(Dtype a, Dtype b);

@@ -1,5 +1,7 @@
 #include "wick/core/base/shape.h"
 
+#include <ostream>
+
 #include "wick/core/base/check.h"
 
 namespace wick {
@@ -14,6 +16,8 @@ std::string to_string(const Shape& shape) {
   }
   return text + "]";
 }
+
+std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << to_string(shape); }
 
 Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b) {
   const int rank = a.rank() > b.rank() ? a.rank() : b.rank();

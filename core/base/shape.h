@@ -1,7 +1,9 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
+#include <iosfwd>
 #include <string>
 
 #include "wick/core/base/macros.h"
@@ -19,6 +21,21 @@ class Shape {
   Shape() = default;
   WICK_INLINE Shape(std::initializer_list<int64_t> values) {
     for (const int64_t v : values) push_back(v);
+  }
+  /// One number: `x.sum(1)`, `zeros(5)`.
+  template <std::integral T>
+  requires(!std::same_as<T, bool>) WICK_INLINE Shape(T value) {
+    push_back(static_cast<int64_t>(value));
+  }
+  /// From a vector, span or array of int64.
+  template <class Sizes>
+  requires requires(const Sizes& sizes) {
+    { sizes.data() } -> std::convertible_to<const int64_t*>;
+    { sizes.size() } -> std::integral;
+  }
+  WICK_INLINE Shape(const Sizes& sizes) {
+    const int64_t* values = sizes.data();
+    for (decltype(sizes.size()) i = 0; i < sizes.size(); ++i) push_back(values[i]);
   }
   /// `rank` copies of `value`.
   WICK_INLINE static Shape filled(int rank, int64_t value) {
@@ -65,6 +82,8 @@ class Shape {
     }
     return true;
   }
+  /// As to_string.
+  friend std::ostream& operator<<(std::ostream& out, const Shape& shape);
 
  private:
   int64_t values_[kMaxRank] = {};

@@ -42,33 +42,31 @@ Tensor elu(const Tensor& x, double alpha) {
   return apply(op, x);
 }
 
-Tensor clamp(const Tensor& x, std::optional<Scalar> low, std::optional<Scalar> high) {
-  WICK_CHECK(low || high, "clamp: neither bound is given");
-  Unary<fn::Clamp> op;
-  Dtype dtype = x.dtype();
-  if (low) {
-    op.low = to_number(*low);
-    dtype = result_dtype(x, *low);
-  }
-  if (high) {
-    op.high = to_number(*high);
-    dtype = promote(dtype, result_dtype(x, *high));
-  }
-  return apply(op, x.to(dtype));
+namespace {
+// Gives `op` its bounds and returns the dtype of its result.
+template <class Op>
+Dtype set_bounds(const char* name, Op& op, const Tensor& x, std::optional<Scalar> low,
+                 std::optional<Scalar> high) {
+  WICK_CHECK(low || high, name, ": no bound: got none, expected low, high or both");
+  if (low) op.low = to_number(*low);
+  if (high) op.high = to_number(*high);
+  return promote(low ? result_dtype(x, *low) : x.dtype(),
+                 high ? result_dtype(x, *high) : x.dtype());
 }
+}  // namespace
 
-Tensor Tensor::relu() const { return wick::relu(*this); }
+Tensor clamp(const Tensor& x, std::optional<Scalar> low, std::optional<Scalar> high) {
+  Unary<fn::Clamp> op;
+  return apply(op, x.to(set_bounds("clamp", op, x, low, high)));
+}
 
 const Tensor& Tensor::relu_() const {
   apply(UnaryInPlace<fn::Relu>{}, *this);
   return *this;
 }
-const Tensor& Tensor::clamp_(Scalar min, Scalar max) const {
-  check_writable("clamp_", *this, shape(),
-                 promote(result_dtype(*this, min), result_dtype(*this, max)));
+const Tensor& Tensor::clamp_(std::optional<Scalar> low, std::optional<Scalar> high) const {
   UnaryInPlace<fn::Clamp> op;
-  op.low = to_number(min);
-  op.high = to_number(max);
+  check_writable("clamp_", *this, shape(), set_bounds("clamp_", op, *this, low, high));
   apply(op, *this);
   return *this;
 }

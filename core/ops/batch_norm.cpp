@@ -20,7 +20,8 @@ Tensor new_relu_mask(const Tensor& x) {
 
 // dx, dresidual, dweight and dbias, those that are wanted.
 struct BatchNormBackward {
-  static constexpr OpInfo info{.name = "batch_norm_backward", .differentiable = false};
+  static constexpr OpInfo info{
+      .name = "batch_norm_backward", .differentiable = false, .is_gradient = true};
   bool training, want_x, want_residual, want_parameters;
   static constexpr auto fields = std::tuple{
       field("training", &BatchNormBackward::training), field("want_x", &BatchNormBackward::want_x),

@@ -1,6 +1,7 @@
 #include "wick/core/ops/compare.h"
 
 #include "wick/core/ops/elementwise_op.h"
+#include "wick/core/ops/reduce.h"
 #include "wick/kernels/elementwise_ops_compare.h"
 
 namespace wick {
@@ -94,6 +95,22 @@ struct Where {
   }
 };
 
+struct MaskedFillInPlace : fn::MaskedFill {
+  static constexpr OpInfo info{.name = "masked_fill_", .mutates = 1};
+  static constexpr auto fields = functor_fields<fn::MaskedFill>;
+
+  Tensor forward(Saved& saved, const Tensor& x, const Tensor& mask) const {
+    check_writable(info.name, x, x.shape(), x.dtype());
+    const fn::MaskedFill& f = *this;
+    run_functor(f, x.dtype(), x, x, without_overlap(x, mask));
+    saved.save(mask);
+    return x;
+  }
+  Gradients backward(const Saved& saved, const Tensor& dy) const {
+    return {masked_fill(dy, saved[0], 0), Tensor()};
+  }
+};
+
 struct MaskedFill : fn::MaskedFill {
   static constexpr OpInfo info{.name = "masked_fill"};
   static constexpr auto fields = functor_fields<fn::MaskedFill>;
@@ -118,6 +135,17 @@ void check_mask(const char* op, const Tensor& mask) {
 // A number beside `other`: of other's dtype unless the number is of a higher kind.
 Tensor number_beside(Scalar value, const Tensor& other) {
   return scalar_tensor(value, result_dtype(other, value), other.device());
+}
+
+template <class Op>
+Op filling(const char* name, const Tensor& x, const Tensor& mask, Scalar value) {
+  check_mask(name, mask);
+  const Shape shape = broadcast_shapes(name, x.shape(), mask.shape());
+  WICK_CHECK(shape == x.shape(), name, ": the mask does not broadcast to x: got ", mask.shape(),
+             ", expected ", x.shape());
+  Op op;
+  op.value = to_number(value);
+  return op;
 }
 
 }  // namespace
@@ -160,6 +188,18 @@ Tensor isnan(const Tensor& x) { return apply(Predicate<fn::IsNan>{}, x); }
 Tensor isinf(const Tensor& x) { return apply(Predicate<fn::IsInf>{}, x); }
 Tensor isfinite(const Tensor& x) { return apply(Predicate<fn::IsFinite>{}, x); }
 
+bool equal(const Tensor& x, const Tensor& y) {
+  return x.shape() == y.shape() && all(eq(x, y)).item<bool>();
+}
+
+bool allclose(const Tensor& x, const Tensor& y, double rtol, double atol, bool equal_nan) {
+  const NoGrad no_grad;
+  const Tensor apart = abs(x - y);
+  Tensor close = (x == y) | (isfinite(apart) & (apart <= abs(y) * rtol + atol));
+  if (equal_nan) close = close | (isnan(x) & isnan(y));
+  return all(close).item<bool>();
+}
+
 Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y) {
   check_mask("where", condition);
   return apply(Where{}, condition, x, y);
@@ -172,17 +212,11 @@ Tensor where(const Tensor& condition, Scalar x, const Tensor& y) {
 }
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value) {
-  check_mask("masked_fill", mask);
-  const Shape shape = broadcast_shapes("masked_fill", x.shape(), mask.shape());
-  WICK_CHECK(shape == x.shape(), "masked_fill: the mask does not broadcast to x: got ",
-             mask.shape(), ", expected ", x.shape());
-  MaskedFill op;
-  op.value = to_number(value);
-  return apply(op, x, mask);
+  return apply(filling<MaskedFill>("masked_fill", x, mask, value), x, mask);
 }
-
-Tensor Tensor::masked_fill(const Tensor& mask, Scalar value) const {
-  return wick::masked_fill(*this, mask, value);
+const Tensor& Tensor::masked_fill_(const Tensor& mask, Scalar value) const {
+  apply(filling<MaskedFillInPlace>("masked_fill_", *this, mask, value), *this, mask);
+  return *this;
 }
 
 }  // namespace wick

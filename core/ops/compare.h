@@ -20,15 +20,25 @@ Tensor gt(const Tensor& x, Scalar y);
 Tensor ge(const Tensor& x, const Tensor& y);
 Tensor ge(const Tensor& x, Scalar y);
 
-// == and != are left out: they would read as comparing the tensors as wholes.
+// Of each element, too: none of them compares tensors as wholes, as equal() does.
+inline Tensor operator==(const Tensor& x, const Tensor& y) { return eq(x, y); }
+inline Tensor operator==(const Tensor& x, Scalar y) { return eq(x, y); }
+inline Tensor operator==(Scalar x, const Tensor& y) { return eq(y, x); }
+inline Tensor operator!=(const Tensor& x, const Tensor& y) { return ne(x, y); }
+inline Tensor operator!=(const Tensor& x, Scalar y) { return ne(x, y); }
+inline Tensor operator!=(Scalar x, const Tensor& y) { return ne(y, x); }
 inline Tensor operator<(const Tensor& x, const Tensor& y) { return lt(x, y); }
 inline Tensor operator<(const Tensor& x, Scalar y) { return lt(x, y); }
+inline Tensor operator<(Scalar x, const Tensor& y) { return gt(y, x); }
 inline Tensor operator<=(const Tensor& x, const Tensor& y) { return le(x, y); }
 inline Tensor operator<=(const Tensor& x, Scalar y) { return le(x, y); }
+inline Tensor operator<=(Scalar x, const Tensor& y) { return ge(y, x); }
 inline Tensor operator>(const Tensor& x, const Tensor& y) { return gt(x, y); }
 inline Tensor operator>(const Tensor& x, Scalar y) { return gt(x, y); }
+inline Tensor operator>(Scalar x, const Tensor& y) { return lt(y, x); }
 inline Tensor operator>=(const Tensor& x, const Tensor& y) { return ge(x, y); }
 inline Tensor operator>=(const Tensor& x, Scalar y) { return ge(x, y); }
+inline Tensor operator>=(Scalar x, const Tensor& y) { return le(y, x); }
 
 /// "Is not 0" combined.
 Tensor logical_and(const Tensor& x, const Tensor& y);
@@ -41,10 +51,22 @@ Tensor bitwise_and(const Tensor& x, const Tensor& y);
 Tensor bitwise_or(const Tensor& x, const Tensor& y);
 Tensor bitwise_xor(const Tensor& x, const Tensor& y);
 
+inline Tensor operator&(const Tensor& x, const Tensor& y) { return bitwise_and(x, y); }
+inline Tensor operator|(const Tensor& x, const Tensor& y) { return bitwise_or(x, y); }
+inline Tensor operator^(const Tensor& x, const Tensor& y) { return bitwise_xor(x, y); }
+inline Tensor operator!(const Tensor& x) { return logical_not(x); }
+
 Tensor isnan(const Tensor& x);
 Tensor isinf(const Tensor& x);
 /// Neither infinite nor NaN.
 Tensor isfinite(const Tensor& x);
+
+/// Whether shapes and all elements are equal. Waits for the device.
+bool equal(const Tensor& x, const Tensor& y);
+/// Whether |x - y| <= atol + rtol |y| for all elements, infinities being close to themselves alone
+/// and NaN to NaN if `equal_nan`. Shapes broadcast. Waits for the device.
+bool allclose(const Tensor& x, const Tensor& y, double rtol = 1e-5, double atol = 1e-8,
+              bool equal_nan = false);
 
 /// x where `condition` (bool) holds, else y; in the dtype both can be converted to. Differentiable
 /// by x and y.

@@ -243,7 +243,7 @@ Geometry checked_geometry(const char* op, const Tensor& x, const Tensor& weight,
 
 void check_bias(const char* op, const Tensor& bias, int64_t channels) {
   WICK_CHECK(!bias.defined() || (bias.rank() == 1 && bias.size(0) == channels), op,
-             ": bias has shape ", bias.shape(), ", expected [", channels, "]");
+             ": bias has the wrong shape: got ", bias.shape(), ", expected [", channels, "]");
 }
 
 }  // namespace
@@ -253,7 +253,8 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const S
   const Geometry geometry =
       checked_geometry("conv2d", x, weight, stride, padding, dilation, groups);
   WICK_CHECK(x.size(1) == weight.size(1) * groups, "conv2d: channels differ: got x ", x.shape(),
-             " and weight ", weight.shape(), " with ", groups, " groups");
+             " and weight ", weight.shape(), " with ", groups, " groups, expected ",
+             weight.size(1) * groups, " channels in x");
   check_bias("conv2d", bias, weight.size(0));
   for (const int axis : {0, 1}) {
     const int64_t padded = x.size(axis + 2) + 2 * geometry.padding[axis];
@@ -280,7 +281,7 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
   const Geometry geometry = checked_geometry(op, x, weight, stride, padding, dilation, groups);
   const Shape extra = image_pair(op, "output_padding", output_padding, 0);
   WICK_CHECK(x.size(1) == weight.size(0), op, ": channels differ: got x ", x.shape(),
-             " and weight ", weight.shape());
+             " and weight ", weight.shape(), ", expected ", weight.size(0), " channels in x");
   const int64_t channels = weight.size(1) * groups;
   check_bias(op, bias, channels);
   Shape size;

@@ -58,7 +58,8 @@ Tensor composed(const RowLoss& loss, const Tensor& x, const Tensor& target, cons
 }
 
 struct CrossEntropyBackward {
-  static constexpr OpInfo info{.name = "cross_entropy_backward", .differentiable = false};
+  static constexpr OpInfo info{
+      .name = "cross_entropy_backward", .differentiable = false, .is_gradient = true};
   int64_t ignore_index;
   double smoothing;
   bool is_log;

@@ -76,6 +76,17 @@ Gradients chosen_gradients(const Tensor& dz, const Tensor& x, const Tensor& y,
           needs_y ? masked_fill(shared, loses(y, x), 0) : Tensor()};
 }
 
+struct Atan2Rule : fn::Atan2 {
+  using Functor = fn::Atan2;
+  static constexpr bool keeps_inputs = true;
+  // y comes first.
+  Gradients gradients(const Tensor& dz, const Tensor& y, const Tensor& x, bool needs_y,
+                      bool needs_x) const {
+    const Tensor scaled = dz / (square(x) + square(y));
+    return {needs_y ? scaled * x : Tensor(), needs_x ? -scaled * y : Tensor()};
+  }
+};
+
 struct MaximumRule : fn::Maximum {
   using Functor = fn::Maximum;
   static constexpr bool keeps_inputs = true;
@@ -123,6 +134,11 @@ void check_no_bool(const char* op, const Tensor& x) {
   WICK_CHECK(x.dtype() != kBool, op, ": not defined on bool: use logical_not or logical_xor");
 }
 
+void check_power(const char* op, const Tensor& x, Scalar y) {
+  WICK_CHECK(is_floating(result_dtype(x, y)) || y.to_int64() >= 0, op,
+             ": integers have no negative powers: got ", y.to_int64(), ", expected 0 or more");
+}
+
 // x as an op with the constant y takes it.
 Tensor widened(const Tensor& x, Scalar y) { return x.to(result_dtype(x, y)); }
 
@@ -164,14 +180,12 @@ Tensor pow(const Tensor& x, const Tensor& y) { return apply(Binary<PowRule>{}, x
 Tensor pow(const Tensor& x, Scalar y) {
   if (y.to_double() == 2) return square(x);
   if (y.to_double() == 0.5) return sqrt(x);
-  WICK_CHECK(is_floating(result_dtype(x, y)) || y.to_int64() >= 0,
-             "pow: integers have no negative powers: got ", y.to_int64());
+  check_power("pow", x, y);
   return apply(with<Unary>(&fn::PowScalar::exponent, y), widened(x, y));
 }
+Tensor atan2(const Tensor& y, const Tensor& x) { return apply(Binary<Atan2Rule>{}, y, x); }
 Tensor maximum(const Tensor& x, const Tensor& y) { return apply(Binary<MaximumRule>{}, x, y); }
 Tensor minimum(const Tensor& x, const Tensor& y) { return apply(Binary<MinimumRule>{}, x, y); }
-
-Tensor Tensor::pow(Scalar exponent) const { return wick::pow(*this, exponent); }
 
 const Tensor& Tensor::add_(const Tensor& other, Scalar alpha) const {
   check_alpha("add_", dtype(), alpha);
@@ -183,13 +197,19 @@ const Tensor& Tensor::add_(Scalar other) const {
   apply(with<UnaryInPlace>(&fn::AddScalar::other, other), *this);
   return *this;
 }
-const Tensor& Tensor::sub_(const Tensor& other) const {
+const Tensor& Tensor::sub_(const Tensor& other, Scalar alpha) const {
   check_no_bool("sub_", *this);
-  return add_(other, -1);
+  return add_(other, negated(alpha));
 }
 const Tensor& Tensor::sub_(Scalar other) const {
   check_no_bool("sub_", *this);
   return add_(negated(other));
+}
+const Tensor& Tensor::pow_(Scalar exponent) const {
+  check_power("pow_", *this, exponent);
+  check_in_place("pow_", *this, exponent);
+  apply(with<UnaryInPlace>(&fn::PowScalar::exponent, exponent), *this);
+  return *this;
 }
 const Tensor& Tensor::mul_(const Tensor& other) const {
   apply(BinaryInPlace<MulRule>{}, *this, other);
@@ -205,6 +225,7 @@ const Tensor& Tensor::div_(const Tensor& other) const {
   return *this;
 }
 const Tensor& Tensor::div_(Scalar other) const {
+  check_writable("div_", *this, shape(), floating_dtype(dtype()));
   apply(with<UnaryInPlace>(&fn::DivScalar::other, other), *this);
   return *this;
 }

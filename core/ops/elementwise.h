@@ -66,8 +66,14 @@ Tensor expm1(const Tensor& x);
 Tensor log(const Tensor& x);
 /// log(1 + x), accurate near 0.
 Tensor log1p(const Tensor& x);
+/// log(x) / log(2)
+Tensor log2(const Tensor& x);
 Tensor sin(const Tensor& x);
 Tensor cos(const Tensor& x);
+/// sin(x) / cos(x)
+Tensor tan(const Tensor& x);
+/// The angle of the point (x, y), in [-pi, pi].
+Tensor atan2(const Tensor& y, const Tensor& x);
 Tensor tanh(const Tensor& x);
 Tensor erf(const Tensor& x);
 /// 1 / (1 + exp(-x))

@@ -17,8 +17,10 @@ Tensor exp(const Tensor& x) { return apply(Unary<fn::Exp>{}, x); }
 Tensor expm1(const Tensor& x) { return apply(Unary<fn::Expm1>{}, x); }
 Tensor log(const Tensor& x) { return apply(Unary<fn::Log>{}, x); }
 Tensor log1p(const Tensor& x) { return apply(Unary<fn::Log1p>{}, x); }
+Tensor log2(const Tensor& x) { return log(x) / 0.69314718055994531; }
 Tensor sin(const Tensor& x) { return apply(Unary<fn::Sin>{}, x); }
 Tensor cos(const Tensor& x) { return apply(Unary<fn::Cos>{}, x); }
+Tensor tan(const Tensor& x) { return sin(x) / cos(x); }
 Tensor tanh(const Tensor& x) { return apply(Unary<fn::Tanh>{}, x); }
 Tensor erf(const Tensor& x) { return apply(Unary<fn::Erf>{}, x); }
 Tensor sigmoid(const Tensor& x) { return apply(Unary<fn::Sigmoid>{}, x); }
@@ -29,11 +31,21 @@ Tensor ceil(const Tensor& x) { return is_floating(x.dtype()) ? apply(Unary<fn::C
 Tensor round(const Tensor& x) { return is_floating(x.dtype()) ? apply(Unary<fn::Round>{}, x) : x; }
 Tensor trunc(const Tensor& x) { return is_floating(x.dtype()) ? apply(Unary<fn::Trunc>{}, x) : x; }
 
-Tensor Tensor::abs() const { return wick::abs(*this); }
-Tensor Tensor::exp() const { return wick::exp(*this); }
-Tensor Tensor::log() const { return wick::log(*this); }
-Tensor Tensor::sqrt() const { return wick::sqrt(*this); }
-Tensor Tensor::sigmoid() const { return wick::sigmoid(*this); }
-Tensor Tensor::tanh() const { return wick::tanh(*this); }
+namespace {
+template <class F>
+const Tensor& in_place(const Tensor& x) {
+  apply(UnaryInPlace<F>{}, x);
+  return x;
+}
+}  // namespace
+
+const Tensor& Tensor::neg_() const {
+  WICK_CHECK(dtype() != kBool, "neg_: not defined on bool: got a bool tensor, expected numbers");
+  return in_place<fn::Neg>(*this);
+}
+const Tensor& Tensor::sqrt_() const { return in_place<fn::Sqrt>(*this); }
+const Tensor& Tensor::exp_() const { return in_place<fn::Exp>(*this); }
+const Tensor& Tensor::sigmoid_() const { return in_place<fn::Sigmoid>(*this); }
+const Tensor& Tensor::tanh_() const { return in_place<fn::Tanh>(*this); }
 
 }  // namespace wick

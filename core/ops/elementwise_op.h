@@ -89,7 +89,8 @@ inline Tensor select(const Tensor& condition, double x, const Tensor& y) {
 /// create_graph the same expression is made of ops.
 template <class F>
 struct UnaryBackward : fn::Gradient<F> {
-  static constexpr OpInfo info{.name = detail::kBackwardName<F>.data(), .differentiable = false};
+  static constexpr OpInfo info{
+      .name = detail::kBackwardName<F>.data(), .differentiable = false, .is_gradient = true};
   static constexpr auto fields = functor_fields<F>;
 
   Tensor forward(Saved&, std::span<const Tensor> inputs) const {

@@ -18,7 +18,8 @@ Tensor images(const Tensor& x) {
 
 // dx, dweight and dbias, those that are wanted.
 struct GroupNormBackward {
-  static constexpr OpInfo info{.name = "group_norm_backward", .differentiable = false};
+  static constexpr OpInfo info{
+      .name = "group_norm_backward", .differentiable = false, .is_gradient = true};
   int64_t groups;
   bool want_x, want_parameters;
   static constexpr auto fields = std::tuple{

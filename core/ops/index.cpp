@@ -242,8 +242,8 @@ Tensor index_add(const Tensor& x, int64_t axis, const Tensor& index, const Tenso
              " and ", x.shape());
   const int a = wrap_axis("index_add", axis, x.rank());
   const Shape expected = with_size(x.shape(), a, index.numel());
-  WICK_CHECK(source.shape() == expected, "index_add: got source ", source.shape(), ", expected ",
-             expected);
+  WICK_CHECK(source.shape() == expected, "index_add: source has the wrong shape: got ",
+             source.shape(), ", expected ", expected);
   WICK_CHECK(source.dtype() == x.dtype(), "index_add: dtypes differ: got ", to_string(x.dtype()),
              " and ", to_string(source.dtype()));
   const Tensor checked = checked_index("index_add", index, 0, x.shape()[a]).reshape({-1});
@@ -269,8 +269,8 @@ Tensor scatter_add(const Tensor& x, int64_t axis, const Tensor& index, const Ten
 }
 
 Tensor take_along_axis(const Tensor& x, const Tensor& index, int64_t axis) {
-  WICK_CHECK(index.rank() == x.rank(), "take_along_axis: got index ", index.shape(),
-             " for a tensor of shape ", x.shape(), ", expected as many axes");
+  WICK_CHECK(index.rank() == x.rank(), "take_along_axis: wrong number of axes: got index ",
+             index.shape(), " for a tensor of shape ", x.shape(), ", expected as many");
   const int a = wrap_axis("take_along_axis", axis, x.rank());
   if (x.rank() == 0) return gather(x, 0, index);
   const Shape others = broadcast_shapes("take_along_axis", with_size(x.shape(), a, 1),
@@ -306,7 +306,9 @@ Tensor masked_select(const Tensor& x, const Tensor& mask) {
 }
 
 Tensor one_hot(const Tensor& index, int64_t classes) {
-  WICK_CHECK(classes >= 0 || index.numel() > 0, "one_hot: the number of classes is unknown");
+  WICK_CHECK(
+      classes >= 0 || index.numel() > 0,
+      "one_hot: the number of classes is unknown: got no indices and no number, expected either");
   const int64_t count = classes >= 0 ? classes : index.amax().item<int64_t>() + 1;
   const Tensor at = checked_index("one_hot", index, 0, count).unsqueeze(-1);
   Shape shape = index.shape();
@@ -315,13 +317,14 @@ Tensor one_hot(const Tensor& index, int64_t classes) {
                  ones(at.shape(), kInt64, index.device()));
 }
 
-Tensor Tensor::operator[](const Tensor& index) const {
+IndexedTensor Tensor::operator[](const Tensor& index) const {
   const bool by_mask = index.dtype() == kBool;
   const int used = by_mask ? index.rank() : 1;
   bool fits = used <= rank();
   for (int i = 0; by_mask && fits && i < used; ++i) fits = index.shape()[i] == shape()[i];
-  WICK_CHECK(fits, "index: got ", to_string(index.dtype()), " indices of shape ", index.shape(),
-             " for a tensor of shape ", shape());
+  WICK_CHECK(fits, "index: the indices do not fit: got ", index.dtype(), " ", index.shape(),
+             " for a tensor of shape ", shape(),
+             by_mask ? ", expected its first axes" : ", expected an axis to index");
   Shape rows, result;
   if (by_mask) {
     rows.push_back(index.numel());
@@ -334,13 +337,13 @@ Tensor Tensor::operator[](const Tensor& index) const {
     if (!by_mask) result.push_back(shape()[i]);
   }
   if (by_mask) {
-    const Tensor where = nonzero(index.reshape({index.numel()})).reshape({-1});
-    return apply(IndexSelect{0}, reshape(rows), where);
+    const Tensor where = wick::nonzero(index.reshape(index.numel())).reshape({-1});
+    return {apply(IndexSelect{0}, reshape(rows), where), *this, index};
   }
   const int64_t n = shape()[0];
   Tensor at = checked_index("index", index, -n, n).reshape({index.numel()});
   at = where(at < 0, at + n, at);
-  return apply(IndexSelect{0}, *this, at).reshape(result);
+  return {apply(IndexSelect{0}, *this, at).reshape(result), *this, index};
 }
 
 }  // namespace wick

@@ -74,7 +74,7 @@ struct Triangle {
 };
 
 Tensor triangle_of(const char* name, const Tensor& x, int64_t diagonal, bool upper) {
-  WICK_CHECK(x.rank() >= 2, name, ": needs at least 2 axes: got shape ", x.shape());
+  WICK_CHECK(x.rank() >= 2, name, ": too few axes: got shape ", x.shape(), ", expected 2 or more");
   return apply(Triangle{diagonal, upper}, x);
 }
 
@@ -97,21 +97,23 @@ Tensor pad_by_index(const Tensor& x, int axis, int64_t before, int64_t after, Pa
 }  // namespace
 
 Tensor cat(const std::vector<Tensor>& tensors, int64_t axis) {
-  WICK_CHECK(!tensors.empty(), "cat: needs at least one tensor");
+  WICK_CHECK(!tensors.empty(), "cat: nothing to join: got no tensors, expected one or more");
   std::vector<Tensor> parts;
   for (const Tensor& x : tensors) {
     if (!(x.shape() == Shape{0})) parts.push_back(x);
   }
   if (parts.empty()) return tensors[0];
   const Shape& shape = parts[0].shape();
-  WICK_CHECK(shape.rank() > 0, "cat: needs tensors with at least one axis: use stack");
+  WICK_CHECK(
+      shape.rank() > 0,
+      "cat: no axis to join along: got tensors of shape [], expected 1 axis or more: use stack");
   const int a = wrap_axis("cat", axis, shape.rank());
   Dtype dtype = parts[0].dtype();
   for (const Tensor& x : parts) {
     bool agrees = x.rank() == shape.rank();
     for (int i = 0; agrees && i < shape.rank(); ++i) agrees = i == a || x.shape()[i] == shape[i];
     WICK_CHECK(agrees, "cat: shapes differ on an axis other than ", axis, ": got ", shape, " and ",
-               x.shape());
+               x.shape(), ", expected equal sizes there");
     dtype = promote(dtype, x.dtype());
   }
   for (Tensor& x : parts) x = x.to(dtype);
@@ -119,12 +121,12 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t axis) {
 }
 
 Tensor stack(const std::vector<Tensor>& tensors, int64_t axis) {
-  WICK_CHECK(!tensors.empty(), "stack: needs at least one tensor");
+  WICK_CHECK(!tensors.empty(), "stack: nothing to join: got no tensors, expected one or more");
   const int a = wrap_axis("stack", axis, tensors[0].rank() + 1);
   std::vector<Tensor> parts;
   for (const Tensor& x : tensors) {
     WICK_CHECK(x.shape() == tensors[0].shape(), "stack: shapes differ: got ", tensors[0].shape(),
-               " and ", x.shape());
+               " and ", x.shape(), ", expected equal ones");
     parts.push_back(x.unsqueeze(a));
   }
   return cat(parts, a);
@@ -141,8 +143,9 @@ Tensor pad(const Tensor& x, const std::vector<int64_t>& pads, double value, PadM
     const int64_t before = pads[static_cast<size_t>(2 * i)];
     const int64_t after = pads[static_cast<size_t>(2 * i + 1)];
     const int64_t left = std::max<int64_t>(-before, 0), right = std::max<int64_t>(-after, 0);
-    WICK_CHECK(left + right <= shape[axis], "pad: cannot crop ", left, " and ", right,
-               " elements from axis ", axis, " of shape ", x.shape());
+    WICK_CHECK(left + right <= shape[axis], "pad: crops too much: got ", left, " and ", right,
+               " elements, expected at most ", shape[axis], " for axis ", axis, " of shape ",
+               x.shape());
     if (left + right > 0) y = y.narrow(axis, left, shape[axis] - left - right);
     start[axis] = std::max<int64_t>(before, 0);
     shape[axis] += before + after;
@@ -161,7 +164,7 @@ Tensor repeat(const Tensor& x, const Shape& times) {
   for (int i = 0; i < added; ++i) shape.insert(0, 1);
   Tensor y = x;
   for (int axis = times.rank() - 1; axis >= 0; --axis) {
-    WICK_CHECK(times[axis] >= 0, "repeat: negative number: got ", times);
+    WICK_CHECK(times[axis] >= 0, "repeat: negative number: got ", times, ", expected 0 or more");
     if (times[axis] == 1) continue;
     int64_t outer = 1, inner = 1;
     for (int i = 0; i < shape.rank(); ++i) (i < axis ? outer : inner) *= shape[i];

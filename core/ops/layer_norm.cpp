@@ -23,7 +23,8 @@ View rows_of(const Tensor& x, int axes) {
 
 // dx, dweight and dbias, those that are wanted. mean is undefined for RMS norm.
 struct LayerNormBackward {
-  static constexpr OpInfo info{.name = "layer_norm_backward", .differentiable = false};
+  static constexpr OpInfo info{
+      .name = "layer_norm_backward", .differentiable = false, .is_gradient = true};
   int axes;
   bool want_x, want_parameters;
   static constexpr auto fields = std::tuple{

@@ -3,6 +3,7 @@
 #include "wick/core/apply.h"
 #include "wick/core/memory/workspace.h"
 #include "wick/core/ops/compute_dtype.h"
+#include "wick/core/ops/elementwise.h"
 #include "wick/kernels/matmul.h"
 
 namespace wick {
@@ -60,7 +61,8 @@ struct MatMul {
   // Ranks are 2 or more.
   Tensor forward(Saved& saved, const Tensor& a, const Tensor& b) const {
     check_dtypes("matmul", a, b);
-    WICK_CHECK(a.dtype() != kBool, "matmul: bool is not supported: convert to int64 or float32");
+    WICK_CHECK(a.dtype() != kBool,
+               "matmul: wrong dtype: got bool, expected numbers: convert to int64 or float32");
     save_operands(saved, a, b);
     Shape batch_a = a.shape(), batch_b = b.shape();
     for (Shape* shape : {&batch_a, &batch_b}) {
@@ -124,7 +126,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   WICK_CHECK(a.rank() >= 1 && b.rank() >= 1, "matmul: inputs need 1 axis or more: got shapes ",
              a.shape(), " and ", b.shape());
   WICK_CHECK(a.size(-1) == b.size(b.rank() == 1 ? 0 : -2), "matmul: inner sizes differ: got ",
-             a.shape(), " x ", b.shape());
+             a.shape(), " x ", b.shape(), ", expected [..., M, K] x [..., K, N]");
   if (a.rank() == 1) return matmul(a.unsqueeze(0), b).squeeze(b.rank() == 1 ? 0 : -2);
   if (b.rank() == 1) return matmul(a, b.unsqueeze(1)).squeeze(-1);
   if (a.rank() > 2 && b.rank() == 2) {  // one tall matrix instead of a batch of them
@@ -138,17 +140,47 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   return apply(MatMul{}, a, b);
 }
 
+namespace {
+void check_ranks(const char* op, const Tensor& a, const Tensor& b, int rank) {
+  WICK_CHECK(a.rank() == rank && b.rank() == rank, op, ": wrong number of axes: got shapes ",
+             a.shape(), " and ", b.shape(), ", expected ", rank, " axes each");
+}
+}  // namespace
+
+Tensor mm(const Tensor& a, const Tensor& b) {
+  check_ranks("mm", a, b, 2);
+  return matmul(a, b);
+}
+Tensor bmm(const Tensor& a, const Tensor& b) {
+  check_ranks("bmm", a, b, 3);
+  WICK_CHECK(a.size(0) == b.size(0), "bmm: batch sizes differ: got ", a.shape(), " and ", b.shape(),
+             ", expected equal first sizes");
+  return matmul(a, b);
+}
+Tensor addmm(const Tensor& x, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
+  check_ranks("addmm", a, b, 2);
+  const Tensor y = matmul(a, b);
+  return add(beta.to_double() == 1 ? x : mul(x, beta), y, alpha);
+}
+Tensor dot(const Tensor& a, const Tensor& b) {
+  check_ranks("dot", a, b, 1);
+  return matmul(a, b);
+}
+Tensor outer(const Tensor& a, const Tensor& b) {
+  check_ranks("outer", a, b, 1);
+  return mul(a.unsqueeze(1), b);
+}
+
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   WICK_CHECK(weight.rank() == 2, "linear: weight needs 2 axes: got shape ", weight.shape());
   WICK_CHECK(x.rank() >= 1 && x.size(-1) == weight.size(1), "linear: features differ: got x ",
-             x.shape(), " and weight ", weight.shape());
+             x.shape(), " and weight ", weight.shape(), ", expected equal last sizes");
   if (bias.defined()) {
-    WICK_CHECK(bias.rank() == 1 && bias.size(0) == weight.size(0), "linear: bias has shape ",
-               bias.shape(), ", expected [", weight.size(0), "]");
+    WICK_CHECK(bias.rank() == 1 && bias.size(0) == weight.size(0),
+               "linear: bias has the wrong shape: got ", bias.shape(), ", expected [",
+               weight.size(0), "]");
   }
   return apply(Linear{}, x, weight, bias);
 }
-
-Tensor Tensor::matmul(const Tensor& other) const { return wick::matmul(*this, other); }
 
 }  // namespace wick

@@ -178,8 +178,4 @@ Tensor norm(const Tensor& x, double ord, const Shape& axes, bool keepdim) {
   return apply(Norm{ord, reduced_axes("norm", x, axes), keepdim}, x);
 }
 
-Tensor Tensor::var(const Shape& axes, int64_t correction, bool keepdim) const {
-  return wick::var(*this, axes, correction, keepdim);
-}
-
 }  // namespace wick

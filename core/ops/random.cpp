@@ -120,14 +120,16 @@ struct Dropout {
 
 Tensor uniform(const Tensor& x, double low, double high, Generator* generator) {
   check_floating("uniform", x.dtype());
-  WICK_CHECK(low <= high, "uniform: got low ", low, " above high ", high);
+  WICK_CHECK(low <= high, "uniform: empty range: got low ", low, " and high ", high,
+             ", expected low at most high");
   const RandomKey key = draw(generator, x.device());
   return apply(Uniform{low, high, key.seed, key.offset}, x);
 }
 
 Tensor normal(const Tensor& x, double mean, double stddev, Generator* generator) {
   check_floating("normal", x.dtype());
-  WICK_CHECK(stddev >= 0, "normal: negative standard deviation: got ", stddev);
+  WICK_CHECK(stddev >= 0, "normal: negative standard deviation: got ", stddev,
+             ", expected 0 or more");
   const RandomKey key = draw(generator, x.device());
   return apply(Normal{mean, stddev, key.seed, key.offset}, x);
 }
@@ -163,15 +165,24 @@ Tensor randn(const Shape& shape, Dtype dtype, Device device, Generator* generato
   return normal(empty(shape, dtype, device), 0, 1, generator);
 }
 
+Tensor rand_like(const Tensor& like, Generator* generator) {
+  return uniform(empty_like(like), 0, 1, generator);
+}
+
+Tensor randn_like(const Tensor& like, Generator* generator) {
+  return normal(empty_like(like), 0, 1, generator);
+}
+
 Tensor randint(int64_t low, int64_t high, const Shape& shape, Dtype dtype, Device device,
                Generator* generator) {
-  WICK_CHECK(low < high, "randint: no integer in [", low, ", ", high, ")");
+  WICK_CHECK(low < high, "randint: empty range: got low ", low, " and high ", high,
+             ", expected low below high");
   const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   return integers(low, range, shape, device, generator).to(dtype);
 }
 
 Tensor randperm(int64_t n, Dtype dtype, Device device, Generator* generator) {
-  WICK_CHECK(n >= 0, "randperm: negative number: got ", n);
+  WICK_CHECK(n >= 0, "randperm: negative number: got ", n, ", expected 0 or more");
   return argsort(integers(0, 0, {n}, device, generator), 0).to(dtype);
 }
 

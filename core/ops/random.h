@@ -16,6 +16,10 @@ Tensor rand(const Shape& shape, Dtype dtype = kFloat32, Device device = kCpu,
 Tensor randn(const Shape& shape, Dtype dtype = kFloat32, Device device = kCpu,
              Generator* generator = nullptr);
 
+/// rand and randn with `like`'s shape, dtype and device.
+Tensor rand_like(const Tensor& like, Generator* generator = nullptr);
+Tensor randn_like(const Tensor& like, Generator* generator = nullptr);
+
 /// Uniform integers in [low, high). Error unless low < high.
 Tensor randint(int64_t low, int64_t high, const Shape& shape, Dtype dtype = kInt64,
                Device device = kCpu, Generator* generator = nullptr);

@@ -218,20 +218,4 @@ Tensor argmin(const Tensor& x, std::optional<int64_t> axis, bool keepdim) {
   return arg_extreme("argmin", x, axis, keepdim, false);
 }
 
-Tensor Tensor::sum(const Shape& axes, bool keepdim) const {
-  return wick::sum(*this, axes, keepdim);
-}
-Tensor Tensor::mean(const Shape& axes, bool keepdim) const {
-  return wick::mean(*this, axes, keepdim);
-}
-Tensor Tensor::amax(const Shape& axes, bool keepdim) const {
-  return wick::amax(*this, axes, keepdim);
-}
-Tensor Tensor::amin(const Shape& axes, bool keepdim) const {
-  return wick::amin(*this, axes, keepdim);
-}
-Tensor Tensor::argmax(std::optional<int64_t> axis, bool keepdim) const {
-  return wick::argmax(*this, axis, keepdim);
-}
-
 }  // namespace wick

@@ -150,18 +150,18 @@ Gradients Diagonal::backward(const Saved& saved, const Tensor& dy) const {
 }  // namespace
 
 Tensor Tensor::narrow(int64_t axis, int64_t start, int64_t length) const {
-  WICK_CHECK(rank() > 0, "narrow: needs at least one axis");
+  WICK_CHECK(rank() > 0, "narrow: no axis to cut: got shape [], expected 1 axis or more");
   const int a = wrap_axis("narrow", axis, rank());
   const int64_t n = shape()[a];
   const int64_t first = start < 0 ? start + n : start;
   WICK_CHECK(first >= 0 && length >= 0 && first <= n && length <= n - first,
              "narrow: out of range: got start ", start, " and length ", length, " for axis ", axis,
-             " of shape ", shape());
+             " of shape ", shape(), ", expected a part of its ", n, " elements");
   return apply(StridedSlice{a, first, length, 1}, *this);
 }
 
 Tensor Tensor::select(int64_t axis, int64_t index) const {
-  WICK_CHECK(rank() > 0, "select: needs at least one axis");
+  WICK_CHECK(rank() > 0, "select: no axis to choose from: got shape [], expected 1 axis or more");
   const int a = wrap_axis("select", axis, rank());
   const int64_t n = shape()[a];
   WICK_CHECK(index >= -n && index < n, "select: index out of range: got ", index, " for axis ",
@@ -170,8 +170,8 @@ Tensor Tensor::select(int64_t axis, int64_t index) const {
 }
 
 Tensor Tensor::slice(int64_t axis, int64_t start, int64_t stop, int64_t step) const {
-  WICK_CHECK(rank() > 0, "slice: needs at least one axis");
-  WICK_CHECK(step > 0, "slice: step must be positive: got ", step);
+  WICK_CHECK(rank() > 0, "slice: no axis to cut: got shape [], expected 1 axis or more");
+  WICK_CHECK(step > 0, "slice: step must be positive: got ", step, ", expected 1 or more");
   const int a = wrap_axis("slice", axis, rank());
   const int64_t n = shape()[a];
   const int64_t first = std::clamp<int64_t>(start < 0 ? start + n : start, 0, n);
@@ -194,20 +194,21 @@ Tensor place(const Tensor& x, const Shape& shape, const Shape& start, const Shap
 }
 
 std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int64_t axis) {
-  WICK_CHECK(x.rank() > 0, "split: needs at least one axis");
+  WICK_CHECK(x.rank() > 0, "split: no axis to cut: got shape [], expected 1 axis or more");
   const int a = wrap_axis("split", axis, x.rank());
   int64_t total = 0;
   for (const int64_t size : sizes) {
-    WICK_CHECK(size >= 0, "split: negative size: got ", size);
+    WICK_CHECK(size >= 0, "split: negative size: got ", size, ", expected 0 or more");
     total += size;
   }
-  WICK_CHECK(total == x.shape()[a] && !sizes.empty(), "split: sizes add up to ", total,
-             ", expected ", x.shape()[a], " for axis ", axis, " of shape ", x.shape());
+  WICK_CHECK(total == x.shape()[a] && !sizes.empty(), "split: sizes do not add up: got a sum of ",
+             total, ", expected ", x.shape()[a], " for axis ", axis, " of shape ", x.shape());
   return apply(Split{a, sizes}, x);
 }
 
 std::vector<Tensor> Tensor::split(int64_t split_size, int64_t axis) const {
-  WICK_CHECK(split_size > 0, "split: size must be positive: got ", split_size);
+  WICK_CHECK(split_size > 0, "split: size must be positive: got ", split_size,
+             ", expected 1 or more");
   const int64_t n = size(axis);
   std::vector<int64_t> sizes;
   for (int64_t done = 0; done < n; done += split_size)
@@ -217,16 +218,27 @@ std::vector<Tensor> Tensor::split(int64_t split_size, int64_t axis) const {
 }
 
 std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t axis) const {
-  WICK_CHECK(chunks > 0, "chunk: needs a positive number of chunks: got ", chunks);
+  WICK_CHECK(chunks > 0, "chunk: number of chunks must be positive: got ", chunks,
+             ", expected 1 or more");
   const int64_t n = size(axis);
   if (n == 0) return wick::split(*this, std::vector<int64_t>(static_cast<size_t>(chunks), 0), axis);
   return split((n + chunks - 1) / chunks, axis);
 }
 
+std::vector<Tensor> unbind(const Tensor& x, int64_t axis) {
+  WICK_CHECK(x.rank() > 0, "unbind: no axis to take apart: got shape [], expected 1 axis or more");
+  const int a = wrap_axis("unbind", axis, x.rank());
+  std::vector<Tensor> parts;
+  if (x.shape()[a] > 0) parts = x.split(1, a);
+  for (Tensor& part : parts) part = part.squeeze(a);
+  return parts;
+}
+
 Tensor diagonal(const Tensor& x, int64_t offset, int64_t axis0, int64_t axis1) {
-  WICK_CHECK(x.rank() >= 2, "diagonal: needs at least 2 axes: got shape ", x.shape());
+  WICK_CHECK(x.rank() >= 2, "diagonal: too few axes: got shape ", x.shape(),
+             ", expected 2 axes or more");
   const int a = wrap_axis("diagonal", axis0, x.rank()), b = wrap_axis("diagonal", axis1, x.rank());
-  WICK_CHECK(a != b, "diagonal: needs two different axes: got ", axis0, " and ", axis1);
+  WICK_CHECK(a != b, "diagonal: axes are the same: got ", axis0, " and ", axis1, ", expected two");
   return apply(Diagonal{offset, a, b}, x);
 }
 

@@ -128,6 +128,4 @@ Tensor log_softmax(const Tensor& x, int64_t axis) {
   return apply(LogSoftmax{checked_axis("log_softmax", x, axis)}, x);
 }
 
-Tensor Tensor::softmax(int64_t axis) const { return wick::softmax(*this, axis); }
-
 }  // namespace wick

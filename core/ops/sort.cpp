@@ -5,6 +5,7 @@
 #include "wick/core/apply.h"
 #include "wick/core/base/parallel.h"
 #include "wick/core/ops/index.h"
+#include "wick/core/ops/reduce.h"
 #include "wick/kernels/scan.h"
 #include "wick/kernels/sort.h"
 
@@ -102,7 +103,8 @@ struct Cumsum {
 };
 
 struct CumprodBackward {
-  static constexpr OpInfo info{.name = "cumprod_backward"};
+  static constexpr OpInfo info{
+      .name = "cumprod_backward", .differentiable = false, .is_gradient = true};
   int64_t axis;
   static constexpr auto fields = std::tuple{field("axis", &CumprodBackward::axis)};
 
@@ -112,9 +114,6 @@ struct CumprodBackward {
                                                           around_axis(dy, axis).view_for_kernel(),
                                                           around_axis(dx, axis).view_for_kernel()));
     return dx;
-  }
-  Gradients backward(const Saved&, const Tensor&) const {
-    detail::fail("cumprod: no second derivative");
   }
 };
 
@@ -175,6 +174,21 @@ Sorted topk(const Tensor& x, int64_t k, int64_t axis, bool largest) {
   if (k <= kMaxTopk && !(x.rank() == 0 && k == 0)) return along(Topk{k, largest}, x, a);
   const Sorted all = sort(x.rank() == 0 ? x.reshape({1}) : x, axis, largest);
   return {all.values.narrow(a, 0, k), all.indices.narrow(a, 0, k)};
+}
+
+namespace {
+Sorted extreme(const Tensor& x, const Tensor& place, int64_t axis, bool keepdim) {
+  const Tensor value = x.rank() == 0 ? x : gather(x, axis, place);
+  if (keepdim || x.rank() == 0) return {value, place};
+  return {value.squeeze(axis), place.squeeze(axis)};
+}
+}  // namespace
+
+Sorted max(const Tensor& x, int64_t axis, bool keepdim) {
+  return extreme(x, argmax(x, axis, true), axis, keepdim);
+}
+Sorted min(const Tensor& x, int64_t axis, bool keepdim) {
+  return extreme(x, argmin(x, axis, true), axis, keepdim);
 }
 
 Tensor cumsum(const Tensor& x, int64_t axis) {

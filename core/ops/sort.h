@@ -20,6 +20,11 @@ Tensor argsort(const Tensor& x, int64_t axis = -1, bool descending = false);
 /// comes first. Error unless 0 <= k <= the axis' size.
 Sorted topk(const Tensor& x, int64_t k, int64_t axis = -1, bool largest = true);
 
+/// The largest (smallest) element along `axis` and where the first one is, which gets all of the
+/// gradient (amax shares it). NaN counts as largest and as smallest. Error for no elements.
+Sorted max(const Tensor& x, int64_t axis, bool keepdim = false);
+Sorted min(const Tensor& x, int64_t axis, bool keepdim = false);
+
 /// Running sums along `axis`; of integers and bool as int64.
 Tensor cumsum(const Tensor& x, int64_t axis);
 

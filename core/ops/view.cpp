@@ -128,8 +128,7 @@ Shape resolve(const char* op, const Shape& shape, const Tensor& x) {
 
 }  // namespace
 
-// --- Shapes
-// ---------------------------------------------------------------------------------------
+// --- Shapes -------------------------------------------------------------------------------------
 
 Tensor Tensor::reshape(const Shape& wanted) const {
   const Shape resolved = resolve("reshape", wanted, *this);
@@ -209,8 +208,45 @@ Tensor Tensor::expand(const Shape& wanted) const {
   return apply(Expand{resolved}, *this);
 }
 
-// --- Order of axes
-// --------------------------------------------------------------------------------
+std::vector<Tensor> meshgrid(const std::vector<Tensor>& vectors) {
+  Shape grid;
+  for (const Tensor& x : vectors) {
+    WICK_CHECK(x.rank() <= 1, "meshgrid: too many axes: got shape ", x.shape(),
+               ", expected vectors");
+    grid.push_back(x.numel());
+  }
+  std::vector<Tensor> result;
+  for (size_t i = 0; i < vectors.size(); ++i) {
+    Shape own = Shape::filled(grid.rank(), 1);
+    own[static_cast<int>(i)] = vectors[i].numel();
+    result.push_back(vectors[i].reshape(own).expand(grid));
+  }
+  return result;
+}
+
+// --- Order of axes ------------------------------------------------------------------------------
+
+Tensor movedim(const Tensor& x, const Shape& from, const Shape& to) {
+  WICK_CHECK(from.rank() == to.rank(), "movedim: different numbers of axes: got ", from, " to ", to,
+             ", expected as many");
+  Shape order = Shape::filled(x.rank(), -1);  // which axis goes to each place
+  bool moved[kMaxRank] = {};
+  for (int i = 0; i < from.rank(); ++i) {
+    const int source = wrap_axis("movedim", from[i], x.rank());
+    const int place = wrap_axis("movedim", to[i], x.rank());
+    WICK_CHECK(!moved[source] && order[place] < 0, "movedim: an axis comes twice: got ", from,
+               " to ", to, ", expected each at most once");
+    moved[source] = true;
+    order[place] = source;
+  }
+  int next = 0;
+  for (int place = 0; place < x.rank(); ++place) {
+    if (order[place] >= 0) continue;
+    while (moved[next]) ++next;
+    order[place] = next++;
+  }
+  return x.permute(order);
+}
 
 Tensor Tensor::permute(const Shape& axes) const {
   Shape order = axes;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "wick/core/tensor.h"
 
 // Views share the memory of the tensor they are made from and allocate nothing. Most are members of
@@ -10,6 +12,13 @@ namespace wick {
 /// Axis `axis` cut into axes of `sizes`, one of which may be -1: [N, 6] -> [N, 2, 3]. Error unless
 /// their product is the axis' size.
 Tensor unflatten(const Tensor& x, int64_t axis, const Shape& sizes);
+
+/// The axes `from` moved to the places `to`, the others in order around them.
+Tensor movedim(const Tensor& x, const Shape& from, const Shape& to);
+
+/// Each of the vectors along an axis of its own, repeated along those of the others, as views:
+/// [M] and [N] -> [M, N] each. PyTorch's indexing "ij".
+std::vector<Tensor> meshgrid(const std::vector<Tensor>& vectors);
 
 namespace detail {
 /// The memory of `x` from element `offset` on, walked as `shape` by `strides`: what the forward of

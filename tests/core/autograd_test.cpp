@@ -419,5 +419,25 @@ TEST(Ops, CountTheirWork) {
   EXPECT_EQ(outer.flops(), 20);
 }
 
+// --- Ops without second derivatives -------------------------------------------------------------
+
+// Twice its input, as the gradient of something.
+struct FirstOnly {
+  static constexpr OpInfo info{.name = "first_only", .differentiable = false, .is_gradient = true};
+  Tensor forward(Saved&, const Tensor& x) const { return x * 2; }
+};
+
+TEST(SecondDerivative, IsAnErrorWhereItIsMissing) {
+  const Tensor x = leaf({3});
+  const Tensor y = apply(FirstOnly{}, x);
+  EXPECT_EQ(values(y), (List{6}));
+  ASSERT_TRUE(y.requires_grad());
+  EXPECT_EQ(error_of([&] { y.backward(); }),
+            "first_only: it has no derivative: got create_graph = true (or gradients recorded) "
+            "where a second derivative of it is needed, expected first derivatives only");
+  const NoGrad no_grad;
+  EXPECT_FALSE(apply(FirstOnly{}, x).requires_grad());
+}
+
 }  // namespace
 }  // namespace wick

@@ -122,7 +122,7 @@ TEST(Tensor, ReadsOneElement) {
 TEST(Tensor, ChecksTheElementType) {
   const Tensor x = zeros({2});
   EXPECT_EQ(error_of([&] { x.data<double>(); }),
-            "data: wrong element type: got float64, expected float32");
+            "data: wrong element type: asked for float64, the tensor is float32");
   EXPECT_THROW(x.to_vector<int64_t>(), Error);
 }
 

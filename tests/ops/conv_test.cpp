@@ -154,8 +154,10 @@ TEST(Conv2d, RejectsWhatDoesNotFit) {
   EXPECT_EQ(error_of([&] {
               conv2d(x, ones({6, 3, 3, 3}));
             }),
-            "conv2d: channels differ: got x [2, 4, 8, 8] and weight [6, 3, 3, 3] with 1 groups");
-  EXPECT_EQ(error_of([&] { conv2d(x, w, ones({5})); }), "conv2d: bias has shape [5], expected [6]");
+            "conv2d: channels differ: got x [2, 4, 8, 8] and weight [6, 3, 3, 3] with 1 groups, "
+            "expected 3 channels in x");
+  EXPECT_EQ(error_of([&] { conv2d(x, w, ones({5})); }),
+            "conv2d: bias has the wrong shape: got [5], expected [6]");
   EXPECT_EQ(error_of([&] {
               conv2d(x, ones({6, 4, 9, 3}));
             }),
@@ -187,7 +189,8 @@ TEST(Conv2d, RejectsWhatDoesNotFit) {
   EXPECT_EQ(error_of([&] {
               conv_transpose2d(x, ones({5, 2, 3, 3}));
             }),
-            "conv_transpose2d: channels differ: got x [2, 4, 8, 8] and weight [5, 2, 3, 3]");
+            "conv_transpose2d: channels differ: got x [2, 4, 8, 8] and weight [5, 2, 3, 3], "
+            "expected 5 channels in x");
 }
 
 }  // namespace

@@ -234,7 +234,7 @@ TEST(MatMul, RejectsWhatDoesNotFit) {
   EXPECT_EQ(error_of([&] {
               matmul(a, ones({4, 5}));
             }),
-            "matmul: inner sizes differ: got [2, 3] x [4, 5]");
+            "matmul: inner sizes differ: got [2, 3] x [4, 5], expected [..., M, K] x [..., K, N]");
   EXPECT_EQ(error_of([&] { matmul(a, ones({})); }),
             "matmul: inputs need 1 axis or more: got shapes [2, 3] and []");
   EXPECT_EQ(error_of([&] { matmul(a, ones({3}, kFloat64)); }),
@@ -244,11 +244,11 @@ TEST(MatMul, RejectsWhatDoesNotFit) {
   EXPECT_EQ(error_of([&] {
               linear(a, ones({5, 4}));
             }),
-            "linear: features differ: got x [2, 3] and weight [5, 4]");
+            "linear: features differ: got x [2, 3] and weight [5, 4], expected equal last sizes");
   EXPECT_EQ(error_of([&] {
               linear(a, ones({5, 3}), ones({3}));
             }),
-            "linear: bias has shape [3], expected [5]");
+            "linear: bias has the wrong shape: got [3], expected [5]");
   EXPECT_EQ(error_of([&] {
               linear(a, ones({5, 3, 1}));
             }),

@@ -309,16 +309,19 @@ TEST(View, ErrorsNameShapes) {
               x.expand({2, 4});
             }),
             "expand: sizes do not fit: got [2, 4] for a tensor of shape [2, 3]");
-  EXPECT_EQ(error_of([&] { x.narrow(1, 2, 2); }),
-            "narrow: out of range: got start 2 and length 2 for axis 1 of shape [2, 3]");
+  EXPECT_EQ(
+      error_of([&] { x.narrow(1, 2, 2); }),
+      "narrow: out of range: got start 2 and length 2 for axis 1 of shape [2, 3], expected a part "
+      "of its 3 elements");
   EXPECT_EQ(
       error_of([&] { x.select(1, 3); }),
       "select: index out of range: got 3 for axis 1 of shape [2, 3], expected one in [-3, 2]");
-  EXPECT_EQ(error_of([&] { x.slice(0, 0, 2, 0); }), "slice: step must be positive: got 0");
+  EXPECT_EQ(error_of([&] { x.slice(0, 0, 2, 0); }),
+            "slice: step must be positive: got 0, expected 1 or more");
   EXPECT_EQ(error_of([&] {
               split(x, {1, 1}, 1);
             }),
-            "split: sizes add up to 2, expected 3 for axis 1 of shape [2, 3]");
+            "split: sizes do not add up: got a sum of 2, expected 3 for axis 1 of shape [2, 3]");
   EXPECT_EQ(error_of([&] {
               place(x, {2, 3}, {1, 0}, {1, 1});
             }),
@@ -329,7 +332,7 @@ TEST(View, ErrorsNameShapes) {
             }),
             "unflatten: sizes do not fit: got [2, 2] for axis 1 of shape [2, 3]");
   EXPECT_EQ(error_of([&] { diagonal(x, 0, 1, -1); }),
-            "diagonal: needs two different axes: got 1 and -1");
+            "diagonal: axes are the same: got 1 and -1, expected two");
 }
 
 }  // namespace
