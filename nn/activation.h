@@ -70,4 +70,13 @@ class Softmax : public Module {
   int64_t axis_;
 };
 
+class LogSoftmax : public Module {
+ public:
+  explicit LogSoftmax(int64_t axis) : axis_(axis) {}
+  Tensor forward(const Tensor& x) override { return log_softmax(x, axis_); }
+
+ private:
+  int64_t axis_;
+};
+
 }  // namespace wick::nn

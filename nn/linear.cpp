@@ -35,10 +35,18 @@ std::string Embedding::description() const {
   return concat("Embedding(", weight.size(0), ", ", weight.size(1), ")");
 }
 
-Dropout::Dropout(double p) : p_(p) {
-  WICK_CHECK(p >= 0 && p <= 1, "Dropout: p: got ", p, ", expected a value in [0, 1]");
+namespace {
+void check_probability(const char* name, double p) {
+  WICK_CHECK(p >= 0 && p <= 1, name, ": p: got ", p, ", expected a value in [0, 1]");
 }
+}  // namespace
+
+Dropout::Dropout(double p) : p_(p) { check_probability("Dropout", p); }
 
 Tensor Dropout::forward(const Tensor& x) { return dropout(x, p_, is_training()); }
+
+Dropout2d::Dropout2d(double p) : p_(p) { check_probability("Dropout2d", p); }
+
+Tensor Dropout2d::forward(const Tensor& x) { return dropout2d(x, p_, is_training()); }
 
 }  // namespace wick::nn

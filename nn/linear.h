@@ -58,4 +58,15 @@ class Dropout : public Module {
   double p_;
 };
 
+/// Dropout of whole channels of x [N, C, ...].
+class Dropout2d : public Module {
+ public:
+  explicit Dropout2d(double p = 0.5);
+  Tensor forward(const Tensor& x) override;
+  std::string description() const override { return concat("Dropout2d(p=", p_, ")"); }
+
+ private:
+  double p_;
+};
+
 }  // namespace wick::nn

@@ -156,24 +156,15 @@ Module& Module::requires_grad_(bool on) {
   return *this;
 }
 
-NamedTensors Module::state_dict() const {
-  NamedTensors state;
-  for (const auto& [name, tensor] : parameters_) {
-    if (tensor.defined()) state.emplace_back(name, tensor.detach());
-  }
-  for (const auto& [name, tensor] : buffers_) {
-    if (tensor.defined()) state.emplace_back(name, tensor);
-  }
-  for (const auto& [name, child] : children_) {
-    for (const auto& entry : child->state_dict()) {
-      state.emplace_back(name + "." + entry.first, entry.second);
-    }
-  }
+TensorMap Module::state_dict() const {
+  TensorMap state;
+  for (const auto& [name, tensor] : named_parameters()) state[name] = tensor.detach();
+  for (const auto& [name, tensor] : named_buffers()) state[name] = tensor;
   return state;
 }
 
-void Module::load_state_dict(const std::map<std::string, Tensor>& state, bool strict) {
-  const NamedTensors own = state_dict();
+void Module::load_state_dict(const TensorMap& state, bool strict) {
+  const TensorMap own = state_dict();
   size_t matched = 0;
   for (const auto& [name, tensor] : own) {
     const auto found = state.find(name);
@@ -188,9 +179,7 @@ void Module::load_state_dict(const std::map<std::string, Tensor>& state, bool st
   }
   if (strict && matched != state.size()) {
     for (const auto& [name, tensor] : state) {
-      bool known = false;
-      for (const auto& entry : own) known = known || entry.first == name;
-      WICK_CHECK(known, "load_state_dict: unknown tensor: got \"", name, "\"");
+      WICK_CHECK(own.contains(name), "load_state_dict: unknown tensor: got \"", name, "\"");
     }
   }
   const NoGrad no_grad;

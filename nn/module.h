@@ -1,13 +1,13 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "wick/core/serialize.h"
 #include "wick/core/tensor.h"
 
 namespace wick::nn {
@@ -94,11 +94,13 @@ class Module {
   /// Makes all parameters take part in backward, or none.
   Module& requires_grad_(bool on = true);
 
-  /// Parameters and buffers by name; they share memory with the module.
-  NamedTensors state_dict() const;
-  /// Copies `state` into the parameters and buffers. Every name must be there with its shape, and
+  /// Parameters and buffers by name; they share memory with the module. What save_safetensors
+  /// takes: `save_safetensors(path, net.state_dict())`.
+  TensorMap state_dict() const;
+  /// Copies `state`, as state_dict or load_safetensors give it, into the parameters and buffers,
+  /// converted to their dtypes and devices. Every name must be there with its shape, and
   /// no other, unless `strict` is false. Nothing is changed if that does not hold.
-  void load_state_dict(const std::map<std::string, Tensor>& state, bool strict = true);
+  void load_state_dict(const TensorMap& state, bool strict = true);
 
  protected:
   /// Runs `compute`, the work of this module on some input, so that summaries see it: for functions
@@ -154,6 +156,37 @@ class Sequential : public Module {
 
   Tensor forward(const Tensor& x) override;
   std::string description() const override { return "Sequential"; }
+};
+
+/// Modules by number, each of type M or derived from it, for a parent that calls them itself:
+///   nn::Handle<nn::ModuleList<nn::Linear>> layers = add("layers", nn::ModuleList<nn::Linear>());
+///   for (int i = 0; i < 3; ++i) layers->push_back(nn::Linear(64, 64));
+///   for (auto& layer : *layers) x = relu(layer(x));
+template <class M = Module>
+class ModuleList : public Module {
+ public:
+  template <class Derived>
+  requires std::is_base_of_v<M, Derived>
+  void push_back(Derived module) {
+    push_back(Handle<Derived>(std::make_shared<Derived>(std::move(module))));
+  }
+  template <class Derived>
+  void push_back(const Handle<Derived>& module) {
+    modules_.push_back(add(std::to_string(size()), Handle<M>(module)));
+  }
+  int64_t size() const { return static_cast<int64_t>(modules_.size()); }
+  /// Error if there is no such module.
+  const Handle<M>& operator[](int64_t i) const {
+    WICK_CHECK(i >= 0 && i < size(), "ModuleList: index out of range: got ", i,
+               ", expected less than ", size());
+    return modules_[static_cast<size_t>(i)];
+  }
+  auto begin() const { return modules_.begin(); }
+  auto end() const { return modules_.end(); }
+  std::string description() const override { return "ModuleList"; }
+
+ private:
+  std::vector<Handle<M>> modules_;
 };
 
 /// What one module did in a summary's forward.

