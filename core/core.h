@@ -6,6 +6,7 @@
 // safetensors_header.h.
 #include "wick/core/apply.h"
 #include "wick/core/autograd.h"
+#include "wick/core/base/tf32.h"
 #include "wick/core/base/threads.h"
 #include "wick/core/checkpoint.h"
 #include "wick/core/conv_plan.h"

@@ -1,0 +1,108 @@
+// What stands for the vendor's libraries: it checks what it is handed, and fails when told to.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "wick/core/memory/workspace.h"
+#include "wick/core/ops/conv.h"
+#include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/matmul.h"
+#include "wick/core/stream.h"
+#include "wick/core/tensor.h"
+#include "wick/kernels/cuda/convolution.h"
+#include "wick/kernels/cuda/gemm.h"
+#include "wick/kernels/sim/simulator.h"
+#include "wick/tests/harness/expect_error.h"
+
+namespace wick::testing {
+namespace {
+
+const Device kGpu = cuda_device(0);
+
+cuda::Gemm gemm_of(const Tensor& a, const Tensor& b, const Tensor& y) {
+  cuda::Gemm g;
+  g.m = a.size(0);
+  g.k = a.size(1);
+  g.n = b.size(1);
+  g.a = {a.data<float>(), g.k};
+  g.b = {b.data<float>(), g.n};
+  g.y = y.data<float>();
+  return g;
+}
+
+std::string error_of_gemm(const cuda::Gemm& g) {
+  return error_of([&] {
+    AllocatorWorkspace workspace(kGpu);
+    cuda::gemm(kGpu, g, workspace);
+    synchronize(kGpu);
+  });
+}
+
+TEST(SimulatedLibraries, GemmChecksWhatItIsHanded) {
+  const Tensor a = ones({2, 3}, kFloat32, kGpu), b = ones({3, 4}, kFloat32, kGpu);
+  const Tensor y = zeros({2, 4}, kFloat32, kGpu), on_host = ones({2, 3});
+  const cuda::Gemm right = gemm_of(a, b, y);
+  EXPECT_EQ(error_of_gemm(right), "no error");
+  EXPECT_EQ(y.to_vector<float>(), std::vector<float>(8, 3.0f));
+
+  cuda::Gemm g = right;
+  g.a.data = on_host.data<float>();
+  EXPECT_EQ(error_of_gemm(g), "cublasLtMatmul: a is not in device memory");
+  g = right;
+  g.b.ld = 3;
+  EXPECT_EQ(error_of_gemm(g), "cublasLtMatmul: the leading dimension is 3 for 3 x 4 in rows");
+  g = right;
+  g.y = reinterpret_cast<char*>(y.data<float>()) + 2;
+  EXPECT_EQ(error_of_gemm(g), "cublasLtMatmul: y is not aligned to its elements");
+  g = right;
+  g.dtype = kInt64;
+  EXPECT_EQ(error_of_gemm(g), "cublasLtMatmul: no such dtype: int64");
+}
+
+TEST(SimulatedLibraries, ConvolutionChecksWhatItIsHanded) {
+  const auto image = [](const Shape& shape) {
+    return ones(shape, kFloat32, kGpu).contiguous(MemoryFormat::kChannelsLast);
+  };
+  const Tensor x = image({1, 2, 3, 3}), weight = image({4, 2, 1, 1}), y = image({1, 4, 3, 3});
+  const auto error = [&](const Tensor& in) {
+    return error_of([&] {
+      AllocatorWorkspace workspace(kGpu);
+      cuda::convolution(ConvDirection::kForward, in.view_for_kernel(), weight.view_for_kernel(), {},
+                        y.view_for_kernel(), {}, workspace);
+      synchronize(kGpu);
+    });
+  };
+  EXPECT_EQ(error(x), "no error");
+  EXPECT_EQ(y.to_vector<float>(), std::vector<float>(36, 2.0f));
+  EXPECT_NE(error(x.contiguous()).find("x is not a channels-last image"), std::string::npos);
+  EXPECT_NE(error(x.to(kCpu)).find("x is not in device memory"), std::string::npos);
+  EXPECT_NE(error(x.to(kFloat16)).find("dtypes differ"), std::string::npos);
+}
+
+// A call that fails is an error that names it; the next one works.
+TEST(SimulatedLibraries, FailWhenTold) {
+  const Tensor a = ones({2, 2}, kFloat32, kGpu), image = ones({1, 1, 2, 2}, kFloat32, kGpu);
+  const auto multiply = [&] { return matmul(a, a).to_vector<float>(); };
+  const auto convolve = [&] { return conv2d(image, image).to_vector<float>(); };
+  sim::fail_call(1, cudaErrorUnknown, "cublasLt");
+  EXPECT_EQ(error_of(multiply).rfind("matmul: cublasLtMatmul failed: cudaErrorUnknown", 0), 0u);
+  EXPECT_EQ(multiply(), std::vector<float>(4, 2.0f));
+  sim::fail_call(1, cudaErrorUnknown, "cudnn");
+  EXPECT_EQ(error_of(convolve).rfind("conv2d: cudnnBackendExecute failed: cudaErrorUnknown", 0),
+            0u);
+  EXPECT_EQ(convolve(), std::vector<float>(1, 4.0f));
+}
+
+// The library may use its scratch memory as long as its work runs, in the stream's order.
+TEST(SimulatedLibraries, ScratchIsReusedInOrder) {
+  for (const auto order : {sim::StreamOrder::kLazy, sim::StreamOrder::kRandom}) {
+    const sim::ScopedSettings scope({.streams = order, .seed = 3});
+    Tensor y = ones({64, 16}, kFloat32, kGpu);
+    const Tensor half = ones({16, 16}, kFloat32, kGpu) * (1.0 / 16);
+    for (int i = 0; i < 20; ++i) y = matmul(y, half) + ones({64, 16}, kFloat32, kGpu);
+    EXPECT_EQ(y.to_vector<float>(), std::vector<float>(64 * 16, 21.0f));
+  }
+}
+
+}  // namespace
+}  // namespace wick::testing
