@@ -1,6 +1,7 @@
 #include "wick/core/ops/reduce.h"
 
 #include "wick/core/apply.h"
+#include "wick/core/memory/workspace.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/reduce_axes.h"
@@ -165,8 +166,9 @@ struct ArgReduce {
     const Tensor in = x.contiguous();
     Tensor y = empty(kept_shape(x.shape(), {axis}), kInt64, x.device());
     if (y.numel() > 0) {
-      WICK_DISPATCH(x.device(),
-                    arg_reduce(in.view_for_kernel(), y.view_for_kernel(), axis, largest));
+      AllocatorWorkspace workspace(x.device());
+      WICK_DISPATCH(x.device(), arg_reduce(in.view_for_kernel(), y.view_for_kernel(), axis, largest,
+                                           workspace));
     }
     return y;
   }

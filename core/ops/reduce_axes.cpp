@@ -1,6 +1,7 @@
 #include "wick/core/ops/reduce_axes.h"
 
 #include "wick/core/autograd.h"
+#include "wick/core/memory/workspace.h"
 #include "wick/core/ops/reduce.h"
 
 namespace wick {
@@ -60,7 +61,8 @@ Tensor reduce_axes(Reduction kind, const Tensor& x, const Shape& axes, bool keep
   out.shape = kept;
   out.strides = contiguous_strides(kept);
   const View center_view = center.defined() ? center.view_for_kernel() : View{};
-  WICK_DISPATCH(x.device(), reduce(kind, x.view_for_kernel(), center_view, out, factor));
+  AllocatorWorkspace workspace(x.device());
+  WICK_DISPATCH(x.device(), reduce(kind, x.view_for_kernel(), center_view, out, factor, workspace));
   return y;
 }
 

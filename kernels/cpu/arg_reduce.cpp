@@ -89,7 +89,7 @@ void run(const T* x, const AxisSplit& s, int64_t* y) {
 
 }  // namespace
 
-void arg_reduce(const View& x, const View& y, int axis, bool largest) {
+void arg_reduce(const View& x, const View& y, int axis, bool largest, Workspace&) {
   const AxisSplit s = split_at(x, axis);
   const auto visit = [&]<class T>(Type<T>) {
     if (largest) {

@@ -1,8 +1,8 @@
 #include "wick/kernels/reduce.h"
 
 #include "wick/core/base/parallel.h"
-#include "wick/kernels/cpu/reduce_groups.h"
 #include "wick/kernels/cpu/reduce_ops.h"
+#include "wick/kernels/reduce_groups.h"
 
 namespace wick::WICK_ISA {
 
@@ -256,7 +256,8 @@ void run(const Reducer<Op, L>& reducer) {
 
 }  // namespace
 
-void reduce(Reduction kind, const View& x, const View& center, const View& y, double factor) {
+void reduce(Reduction kind, const View& x, const View& center, const View& y, double factor,
+            Workspace&) {
   const Groups g = group_axes(x, y);
   const auto with_lanes = [&]<class L>(Type<L>, PackFunction<L> pack) {
     const auto with_op = [&]<class Op>(Op) {

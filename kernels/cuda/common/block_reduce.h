@@ -21,6 +21,14 @@ struct Largest {
   }
 };
 
+/// The smaller one; NaN if either is.
+struct Smallest {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return a < b || a != a ? a : b;
+  }
+};
+
 /// Every lane gets the combination of all.
 template <class T, class Combine>
 __device__ T warp_reduce(T value, Combine combine) {

@@ -24,15 +24,43 @@ __device__ inline int64_t truncate(double x) {
   return x >= -0x1p63 && x < 0x1p63 ? static_cast<int64_t>(x) : INT64_MIN;
 }
 
+/// Half and BFloat16 from and to float, by the instructions that GPUs have for it.
+__device__ inline float widen(Half value) {
+#ifdef __CUDA_ARCH__
+  float result;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(value.bits));
+  return result;
+#else
+  return value;
+#endif
+}
+__device__ inline float widen(BFloat16 value) { return value; }
+template <class To>
+__device__ To narrow(float value) {
+  To result(0.0f);
+#ifdef __CUDA_ARCH__
+  if constexpr (__is_same(To, Half)) {
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
+  } else {
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
+  }
+#else
+  result = To(value);
+#endif
+  return result;
+}
+
 /// `value` as To, rounded once, with the CPU's results for numbers that To cannot hold.
 template <class To, class From>
 __device__ To convert(From value) {
   if constexpr (__is_same(To, From)) {
     return value;
+  } else if constexpr (__is_same(From, Half) || __is_same(From, BFloat16)) {
+    return convert<To>(widen(value));
   } else if constexpr (__is_same(To, bool)) {
     return static_cast<typename ArithmeticOf<From>::type>(value) != 0;
   } else if constexpr (__is_same(To, Half) || __is_same(To, BFloat16)) {
-    return To(static_cast<float>(value));
+    return narrow<To>(static_cast<float>(value));
   } else if constexpr (!is_floating(dtype_of<To>) && is_floating(dtype_of<From>)) {
     return static_cast<To>(truncate(static_cast<typename ArithmeticOf<From>::type>(value)));
   } else {

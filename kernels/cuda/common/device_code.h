@@ -29,6 +29,13 @@
 
 #include <cstdint>
 
+/// Before a loop over an array that is to be in registers, where the compiler would not unroll it.
+#ifdef __CUDACC__
+#define WICK_UNROLL _Pragma("unroll")
+#else
+#define WICK_UNROLL
+#endif
+
 namespace wick::cuda {
 
 inline constexpr unsigned kAllLanes = 0xffffffffu;

@@ -4,7 +4,7 @@
 
 // How a reduction walks its input: axes sorted by stride and merged, so that any combination of
 // reduced and kept axes becomes one contiguous inner loop inside two outer ones.
-namespace wick::WICK_ISA {
+namespace wick {
 
 /// Some axes walked as one: step i lies at offsets x(i) of the input and y(i) of the output.
 struct Walk {
@@ -12,20 +12,19 @@ struct Walk {
   int64_t count = 1;
   int64_t sizes[kMaxRank], x_strides[kMaxRank], y_strides[kMaxRank];
 
-  void push(int64_t size, int64_t x_stride, int64_t y_stride) {
+  WICK_INLINE void push(int64_t size, int64_t x_stride, int64_t y_stride) {
     sizes[rank] = size;
     x_strides[rank] = x_stride;
     y_strides[rank++] = y_stride;
     count *= size;
   }
-  WICK_INLINE int64_t x(int64_t i) const { return offset(i, x_strides); }
-  WICK_INLINE int64_t y(int64_t i) const { return offset(i, y_strides); }
+  WICK_HOST_DEVICE int64_t x(int64_t i) const { return offset(i, x_strides); }
+  WICK_HOST_DEVICE int64_t y(int64_t i) const { return offset(i, y_strides); }
 
  private:
-  WICK_INLINE int64_t offset(int64_t i, const int64_t* strides) const {
-    return rank == 1 ? i * strides[0] : (rank == 0 ? 0 : offset_of_many(i, strides));
-  }
-  [[gnu::noinline]] int64_t offset_of_many(int64_t i, const int64_t* strides) const {
+  WICK_HOST_DEVICE int64_t offset(int64_t i, const int64_t* strides) const {
+    if (rank == 0) return 0;
+    if (rank == 1) return i * strides[0];
     int64_t sum = 0;
     for (int axis = rank - 1; axis >= 0; --axis) {
       sum += i % sizes[axis] * strides[axis];
@@ -43,7 +42,7 @@ struct Groups {
 };
 
 /// `y`: of x's rank, size 1 along the reduced axes.
-[[gnu::noinline]] inline Groups group_axes(const View& x, const View& y) {
+WICK_INLINE Groups group_axes(const View& x, const View& y) {
   struct Axis {
     int64_t size, x_stride, y_stride;
     bool reduced;
@@ -61,7 +60,7 @@ struct Groups {
   Groups g;
   if (count == 0) return g;
   Axis inner = axes[count - 1];
-  const auto merges = [](const Axis& outer, const Axis& in) {
+  const auto merges = [](const Axis& outer, const Axis& in) __attribute__((always_inline)) {
     return outer.reduced == in.reduced && outer.x_stride == in.x_stride * in.size &&
            outer.y_stride == in.y_stride * in.size;
   };
@@ -83,4 +82,4 @@ struct Groups {
   return g;
 }
 
-}  // namespace wick::WICK_ISA
+}  // namespace wick

@@ -1,0 +1,185 @@
+#include "wick/kernels/axis_split.h"
+#include "wick/kernels/cuda/common/columns.h"
+#include "wick/kernels/cuda/common/rows.h"
+#include "wick/kernels/reduce.h"
+
+namespace wick::cuda {
+
+namespace {
+
+/// Blocks that keep every GPU busy, and elements that make a piece of a long row or column.
+constexpr int64_t kBusyBlocks = 132 * 4, kPiece = 8192;
+
+struct Earlier {
+  __device__ int64_t operator()(int64_t a, int64_t b) const { return a < b ? a : b; }
+};
+
+/// Finds the first best of the elements it is shown, whose indices ascend. NaN is best.
+template <class V, bool kLargest>
+struct Best {
+  V value = 0;
+  int64_t index = INT64_MAX;  // none yet
+
+  __device__ void add(V v, int64_t i) {
+    const bool beats = value == value && ((kLargest ? v > value : v < value) || v != v);
+    if (index != INT64_MAX && !beats) return;
+    value = v;
+    index = i;
+  }
+  /// The better value; its index follows when all have agreed on it.
+  __device__ V value_or(V otherwise) const { return index == INT64_MAX ? otherwise : value; }
+  __device__ int64_t index_if(V best) const {
+    return value == best || (value != value && best != best) ? index : INT64_MAX;
+  }
+};
+
+template <bool kLargest>
+struct Better {
+  template <class V>
+  __device__ V operator()(V a, V b) const {
+    return (kLargest ? a > b : a < b) || a != a ? a : b;
+  }
+};
+
+template <class V, bool kLargest>
+__device__ V worst() {
+  if constexpr (__is_same(V, int64_t)) {
+    return kLargest ? INT64_MIN : INT64_MAX;
+  } else {
+    return static_cast<V>(kLargest ? -__builtin_inf() : __builtin_inf());
+  }
+}
+
+/// Where the results of pieces go: of element `i` of y, `count` pieces of `size` elements.
+struct Pieces {
+  int64_t count, size;
+  int64_t* index;  // [numel of y, count]
+};
+
+template <class T, bool kLargest>
+__global__ void __launch_bounds__(kRowThreads)
+    arg_rows_kernel(const T* x, int64_t size, Pieces pieces, RowSharing sharing) {
+  using V = Accumulator<T>;
+  for (RowTurn turn(sharing); turn.any(); turn.next()) {
+    Best<V, kLargest> best;
+    if (turn.valid()) {
+      const int64_t begin = turn.row() % pieces.count * pieces.size;
+      const int64_t end = begin + pieces.size < size ? begin + pieces.size : size;
+      const T* row = x + turn.row() / pieces.count * size;
+      const int64_t shift =
+          static_cast<int64_t>(reinterpret_cast<uintptr_t>(row + begin) % 16 / sizeof(T));
+      const int64_t step = int64_t{sharing.lanes} * kPackSize<T>;
+      for (int64_t i = begin + turn.lane() * kPackSize<T> - shift; i < end; i += step) {
+        const RowPack<T> v = load_in_row(row, end, i, T{});
+        for (int j = 0; j < kPackSize<T>; ++j) {
+          if (i + j >= begin && i + j < end) best.add(convert<V>(v[j]), i + j);
+        }
+      }
+    }
+    const V lowest = worst<V, kLargest>();
+    const V common = row_reduce(best.value_or(lowest), sharing.lanes, Better<kLargest>{}, lowest);
+    const int64_t index =
+        row_reduce(best.index_if(common), sharing.lanes, Earlier{}, int64_t{INT64_MAX});
+    if (turn.leads()) pieces.index[turn.row()] = index;
+  }
+}
+
+/// The outer parts of `sharing` are those of x times the pieces.
+template <class T, bool kLargest>
+__global__ void __launch_bounds__(kColumnThreads)
+    arg_columns_kernel(const T* x, int64_t size, Pieces pieces, ColumnSharing sharing) {
+  using V = Accumulator<T>;
+  const int step = kColumnThreads / sharing.width;
+  const int own_row = static_cast<int>(threadIdx.x) / sharing.width;
+  for (ColumnTurn turn(sharing); turn.any(); turn.next()) {
+    const int64_t outer = turn.outer() / pieces.count, piece = turn.outer() % pieces.count;
+    Best<V, kLargest> best;
+    if (turn.valid()) {
+      const int64_t begin = piece * pieces.size;
+      const int64_t end = begin + pieces.size < size ? begin + pieces.size : size;
+      const T* column = x + outer * size * sharing.inner + turn.column();
+      for (int64_t i = begin + own_row; i < end; i += step) {
+        best.add(convert<V>(column[i * sharing.inner]), i);
+      }
+    }
+    const V lowest = worst<V, kLargest>();
+    const V common = column_reduce(best.value_or(lowest), sharing.width, Better<kLargest>{});
+    const int64_t index = column_reduce(best.index_if(common), sharing.width, Earlier{});
+    if (turn.valid() && own_row == 0) {
+      pieces.index[(outer * sharing.inner + turn.column()) * pieces.count + piece] = index;
+    }
+  }
+}
+
+/// Chooses among the pieces of each element of y. sharing.size: that of the axis.
+template <class T, bool kLargest>
+__global__ void join_pieces_kernel(const T* x, int64_t* y, int64_t inner, Pieces pieces,
+                                   RowSharing sharing) {
+  using V = Accumulator<T>;
+  for (RowTurn turn(sharing); turn.any(); turn.next()) {
+    Best<V, kLargest> best;
+    if (turn.valid()) {
+      const T* column = x + turn.row() / inner * sharing.size * inner + turn.row() % inner;
+      const int64_t* index = pieces.index + turn.row() * pieces.count;
+      for (int64_t i = turn.lane(); i < pieces.count; i += sharing.lanes) {
+        best.add(convert<V>(column[index[i] * inner]), index[i]);
+      }
+    }
+    const V lowest = worst<V, kLargest>();
+    const V common = row_reduce(best.value_or(lowest), sharing.lanes, Better<kLargest>{}, lowest);
+    const int64_t index =
+        row_reduce(best.index_if(common), sharing.lanes, Earlier{}, int64_t{INT64_MAX});
+    if (turn.leads()) y[turn.row()] = index;
+  }
+}
+
+/// Cuts long rows or columns into pieces where there are few of them, in `blocks` blocks.
+Pieces cut(int64_t size, int64_t blocks, const View& y, Workspace& workspace) {
+  const int64_t wanted = std::min(size / kPiece, (kBusyBlocks + blocks - 1) / blocks);
+  if (wanted <= 1) return {1, size, y.as<int64_t>()};
+  const int64_t each = (size + wanted - 1) / wanted, count = (size + each - 1) / each;
+  void* index = workspace.allocate(static_cast<size_t>(y.numel() * count) * sizeof(int64_t));
+  return {count, each, static_cast<int64_t*>(index)};
+}
+
+template <bool kLargest, class T>
+void run(const T* x, const AxisSplit& s, const View& y, Workspace& workspace) {
+  Pieces pieces;
+  if (s.inner == 1) {
+    const int64_t packs = s.size / kPackSize<T> + 1;
+    int64_t lanes = 1;
+    while (lanes < 256 && lanes < packs) lanes *= 2;
+    const int64_t threads = std::max<int64_t>(lanes, 128);
+    pieces = cut(s.size, s.outer * lanes / threads + 1, y, workspace);
+    if (lanes > kWarp && lanes < threads) lanes = threads;
+    const RowSharing sharing{s.outer * pieces.count, 0, static_cast<int>(lanes)};
+    launch("arg_reduce", y.device, grid_of(sharing, threads), arg_rows_kernel<T, kLargest>, x,
+           s.size, pieces, sharing);
+  } else {
+    ColumnSharing sharing = share_columns(s.outer, s.size, s.inner);
+    pieces = cut(s.size, s.outer * sharing.tiles(), y, workspace);
+    sharing.outer *= pieces.count;
+    launch("arg_reduce", y.device, grid_of(sharing), arg_columns_kernel<T, kLargest>, x, s.size,
+           pieces, sharing);
+  }
+  if (pieces.count == 1) return;
+  const RowSharing sharing{y.numel(), s.size, kWarp};
+  launch("arg_reduce", y.device, grid_of(sharing, 128), join_pieces_kernel<T, kLargest>, x,
+         y.as<int64_t>(), s.inner, pieces, sharing);
+}
+
+}  // namespace
+
+void arg_reduce(const View& x, const View& y, int axis, bool largest, Workspace& workspace) {
+  const AxisSplit s = split_at(x, axis);
+  visit_dtype(x.dtype, [&]<class T>(Type<T>) {
+    using Stored = std::conditional_t<__is_same(T, bool), uint8_t, T>;
+    if (largest) {
+      run<true>(x.as<const Stored>(), s, y, workspace);
+    } else {
+      run<false>(x.as<const Stored>(), s, y, workspace);
+    }
+  });
+}
+
+}  // namespace wick::cuda
