@@ -1,5 +1,6 @@
 #pragma once
 
+#include "wick/core/base/workspace.h"
 #include "wick/kernels/declare.h"
 
 namespace wick {
@@ -20,9 +21,10 @@ struct CrossEntropyRows {
 ///           + smoothing / classes * sum over c of weight[c] * (lse[r] - x[r][c]),
 /// where lse[r] = log of the sum of exp(x[r]), or 0 if `is_log`, and 0 where t = target[r] is
 /// ignore_index. totals: the sum of losses, the sum of weight[t], their quotient, and the first row
-/// whose target is out of range (its loss is NaN), or -1.
-WICK_KERNEL(cross_entropy_forward, (const CrossEntropyRows& rows));
-/// dx = dy times the derivative of loss.
-WICK_KERNEL(cross_entropy_backward, (const CrossEntropyRows& rows));
+/// whose target is out of range (its loss is NaN), or -1. On a GPU such a target ends the kernel
+/// with an error instead: the caller would have to wait to learn of it.
+WICK_KERNEL(cross_entropy_forward, (const CrossEntropyRows& rows, Workspace& workspace));
+/// dx = dy times the derivative of loss; dx may be x.
+WICK_KERNEL(cross_entropy_backward, (const CrossEntropyRows& rows, Workspace& workspace));
 
 }  // namespace wick

@@ -1,4 +1,5 @@
 #include "wick/core/apply.h"
+#include "wick/core/memory/workspace.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/composed_gradient.h"
 #include "wick/core/ops/elementwise.h"
@@ -78,7 +79,8 @@ struct CrossEntropyBackward {
     CrossEntropyRows rows = views_of({ignore_index, smoothing, is_log, {}}, in, target, scale, lse);
     rows.dy = view_of(gradient);
     rows.dx = view_of(dx);
-    WICK_DISPATCH(x.device(), cross_entropy_backward(rows));
+    AllocatorWorkspace workspace(x.device());
+    WICK_DISPATCH(x.device(), cross_entropy_backward(rows, workspace));
     return dx;
   }
 };
@@ -104,7 +106,9 @@ struct CrossEntropy {
     CrossEntropyRows rows = views_of(row_loss(), in, target, scale, lse);
     rows.loss = view_of(loss);
     rows.totals = view_of(totals);
-    WICK_DISPATCH(x.device(), cross_entropy_forward(rows));
+    AllocatorWorkspace workspace(x.device());
+    WICK_DISPATCH(x.device(), cross_entropy_forward(rows, workspace));
+    // On a GPU the kernel checks them.
     if (x.device().is_cpu()) check_targets(target, totals.data<double>()[3], x.size(1));
     saved.save(x, target, weight, lse, totals);
     if (reduction == LossReduction::kNone) return loss.to(x.dtype());

@@ -18,7 +18,8 @@ struct CrossEntropyOptions {
 
 /// -log softmax(x)[target]: cross entropy of logits x [N, C], [C] or [N, C, ...] with targets that
 /// are class indices (integer, x's shape without C) or probabilities (floating, x's shape). Error
-/// for an index outside [0, C) that is not ignore_index; on a GPU that row's loss is NaN instead.
+/// for an index outside [0, C) that is not ignore_index; on a GPU, where the kernel finds it, such
+/// an error ends the process' use of the device.
 Tensor cross_entropy(const Tensor& x, const Tensor& target,
                      const CrossEntropyOptions& options = {});
 

@@ -140,11 +140,11 @@ struct CrossEntropy {
 
 }  // namespace
 
-void cross_entropy_forward(const CrossEntropyRows& rows) {
+void cross_entropy_forward(const CrossEntropyRows& rows, Workspace&) {
   visit_floating(rows.x.dtype, [&]<class T>(Type<T>) { CrossEntropy<T>(rows).forward(); });
 }
 
-void cross_entropy_backward(const CrossEntropyRows& rows) {
+void cross_entropy_backward(const CrossEntropyRows& rows, Workspace&) {
   visit_floating(rows.x.dtype, [&]<class T>(Type<T>) { CrossEntropy<T>(rows).backward(); });
 }
 

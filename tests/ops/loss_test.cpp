@@ -10,6 +10,9 @@
 #include "wick/core/ops/reduce.h"
 #include "wick/core/ops/softmax.h"
 #include "wick/tests/harness/op_case.h"
+#ifdef WICK_SIM
+#include "wick/kernels/sim/simulator.h"
+#endif
 
 namespace wick::testing {
 namespace {
@@ -67,8 +70,8 @@ Sample classes(const Shape& x) {
   target.erase(1);
   return {normal(x), index(target, 0, x[1]), uniform({x[1]}, 0.5, 2).constant()};
 }
-const Samples kClasses = {classes({31, 33}), classes({1, 1}), classes({5, 1025}),
-                          classes({3, 7, 5})};
+const Samples kClasses = {classes({31, 33}),  classes({1, 1}),     classes({5, 1025}),
+                          classes({3, 7, 5}), classes({3, 40000}), classes({9000, 5})};
 
 #define CROSS_ENTROPY_CASE(id, ...)                                                          \
   const Setting setting_##id{__VA_ARGS__};                                                   \
@@ -174,6 +177,20 @@ TEST(CrossEntropy, NamesATargetOutOfRange) {
   EXPECT_NO_THROW(cross_entropy(x, tensor<int64_t>({0, -100, 3})));
   EXPECT_NO_THROW(cross_entropy(x, tensor<int32_t>({0, 1, 3})));
 }
+
+#ifdef WICK_SIM
+TEST(CrossEntropy, KernelsNameATargetOutOfRange) {
+  const Device gpu = cuda_device(0);
+  const Tensor x = ones({3, 4}, kFloat32, gpu);
+  for (const int64_t bad : {int64_t{-1}, int64_t{4}, INT64_MIN, INT64_MAX}) {
+    const std::string what = message_of([&] {
+      cross_entropy(x, tensor<int64_t>({0, bad, 9}).to(gpu)).cpu();
+    });
+    EXPECT_NE(what.find("target out of range"), std::string::npos) << what;
+    sim::reset();
+  }
+}
+#endif
 
 TEST(CrossEntropy, IgnoredRowsHaveNoGradient) {
   const Tensor x = ones({2, 3}).set_requires_grad();

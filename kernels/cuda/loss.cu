@@ -1,0 +1,230 @@
+#include "wick/kernels/loss.h"
+
+#include "wick/kernels/cuda/common/exp_sum.h"
+
+namespace wick::cuda {
+
+namespace {
+
+/// The views of CrossEntropyRows of T, as the kernels take them.
+template <class T>
+struct CrossEntropy {
+  using L = Accumulator<T>;
+  const T* x;
+  const int64_t* target;
+  const L* weight;  // or null
+  L* loss;
+  double* lse;
+  const L* dy;
+  T* dx;
+  int64_t rows, classes, ignore_index;
+  double smoothing;
+  bool is_log, one_dy;
+
+  explicit CrossEntropy(const CrossEntropyRows& v)
+      : x(v.x.as<const T>()),
+        target(v.target.as<const int64_t>()),
+        weight(v.weight.as<const L>()),
+        loss(v.loss.as<L>()),
+        lse(v.lse.as<double>()),
+        dy(v.dy.as<const L>()),
+        dx(v.dx.as<T>()),
+        rows(v.x.shape[0]),
+        classes(v.x.shape[1]),
+        ignore_index(v.ignore_index),
+        smoothing(v.smoothing),
+        is_log(v.is_log),
+        one_dy(v.dy.numel() == 1) {}
+
+  __device__ double weight_of(int64_t c) const {
+    return weight == nullptr ? 1.0 : static_cast<double>(weight[c]);
+  }
+  /// Whether more than the element at the target counts.
+  __device__ bool needs_row() const { return !is_log || smoothing > 0; }
+  __device__ double share_of_class() const { return smoothing / static_cast<double>(classes); }
+};
+
+/// A row's share whose elements are read only if they count.
+template <class T, int kPacks>
+__device__ RowShare<T, kPacks> read_share(const RowShare<T, kPacks>& share,
+                                          const CrossEntropy<T>& c) {
+  RowShare<T, kPacks> read = share;
+  if (!c.needs_row()) read.size = 0;
+  return read;
+}
+
+/// The sum over all classes of weight * (lse - x).
+template <class T, int kPacks>
+__device__ double sum_of_all_classes(const CrossEntropy<T>& c, const RowData<T, kPacks>& x,
+                                     const RowShare<T, kPacks>& share, double lse, int lanes) {
+  using L = Accumulator<T>;
+  const L high = static_cast<L>(lse), low = static_cast<L>(lse - static_cast<double>(high));
+  double sum = 0;
+  share.for_packs([&](int k, int64_t at) {
+    const RowPack<T> v = x.get(k, at);
+    L part = 0;
+    for (int j = 0; j < kPackSize<T>; ++j) {
+      if (at + j < 0 || at + j >= share.size) continue;
+      const L w = c.weight == nullptr ? L{1} : c.weight[at + j];
+      part += ((high - convert<L>(v[j])) + low) * w;
+    }
+    sum += static_cast<double>(part);
+  });
+  return row_sum(sum, lanes);
+}
+
+template <class T, int kPacks>
+__global__ void __launch_bounds__(kRowThreads, 1)
+    cross_entropy_rows_kernel(CrossEntropy<T> c, RowSharing sharing, Packs<kPacks>) {
+  using L = Accumulator<T>;
+  for (RowTurn turn(sharing); turn.any(); turn.next()) {
+    const auto share = read_share(RowShare<T, kPacks>(turn, sharing, c.x), c);
+    const RowData<T, kPacks> data(c.x, share, convert<T>(kLowest<L>));
+    double lse = 0, all_classes = 0;
+    if (!c.is_log) {
+      const ExpSum<L> all = exp_sum_of_row<L>(data, share, sharing.lanes);
+      lse = static_cast<double>(all.max) + log(static_cast<double>(all.sum));
+    }
+    if (c.smoothing > 0) {
+      all_classes = sum_of_all_classes(c, data, share, lse, sharing.lanes);
+    }
+    if (!turn.leads()) continue;
+    const int64_t r = turn.row(), target = c.target[r];
+    c.lse[r] = lse;
+    double loss = 0;
+    if (target != c.ignore_index) {
+      WICK_DEVICE_CHECK(target >= 0 && target < c.classes, "cross_entropy: target out of range");
+      const double nll = lse - static_cast<double>(convert<L>(c.x[share.begin + target]));
+      loss = (1 - c.smoothing) * c.weight_of(target) * nll;
+      if (c.smoothing > 0) loss += c.share_of_class() * all_classes;
+    }
+    c.loss[r] = static_cast<L>(loss);
+  }
+}
+
+__device__ void write_totals(double* totals, double sum, double weights) {
+  totals[0] = sum;
+  totals[1] = weights;
+  totals[2] = sum / weights;
+  totals[3] = -1;
+}
+
+/// Sums of losses and weights: of all rows to `totals`, or each block's to `parts`.
+template <class T>
+__global__ void cross_entropy_totals_kernel(CrossEntropy<T> c, double* totals, double* parts) {
+  double sum = 0, weights = 0;
+  for (int64_t r = global_thread(); r < c.rows; r += global_threads()) {
+    sum += static_cast<double>(c.loss[r]);
+    const int64_t target = c.target[r];
+    if (target != c.ignore_index) weights += c.weight_of(target);
+  }
+  sum = block_sum(sum);
+  weights = block_sum(weights);
+  if (threadIdx.x != 0) return;
+  if (gridDim.x == 1) {
+    write_totals(totals, sum, weights);
+  } else {
+    parts[2 * blockIdx.x] = sum;
+    parts[2 * blockIdx.x + 1] = weights;
+  }
+}
+
+__global__ void join_totals_kernel(const double* parts, int count, double* totals) {
+  double sum = 0, weights = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x)) {
+    sum += parts[2 * i];
+    weights += parts[2 * i + 1];
+  }
+  sum = block_sum(sum);
+  weights = block_sum(weights);
+  if (threadIdx.x == 0) write_totals(totals, sum, weights);
+}
+
+template <class L>
+__global__ void sum_of_weights_kernel(const L* weight, int64_t classes, double* total) {
+  double sum = 0;
+  for (int64_t i = threadIdx.x; i < classes; i += blockDim.x) sum += static_cast<double>(weight[i]);
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) *total = sum;
+}
+
+/// dx = all * exp(x - lse) - each * weight - (at the target) hit; dx may be x.
+template <class T, int kPacks>
+__global__ void __launch_bounds__(kRowThreads, 1)
+    cross_entropy_backward_kernel(CrossEntropy<T> c, const double* sum_of_weights,
+                                  RowSharing sharing, Packs<kPacks>) {
+  using L = Accumulator<T>;
+  for (RowTurn turn(sharing); turn.any(); turn.next()) {
+    const RowShare<T, kPacks> share(turn, sharing, c.x);
+    const RowData<T, kPacks> data(c.x, read_share(share, c), convert<T>(L{0}));
+    const int64_t r = turn.valid() ? turn.row() : 0, target = c.target[r];
+    const bool counts = target != c.ignore_index;
+    const double g = counts ? static_cast<double>(c.dy[c.one_dy ? 0 : r]) : 0;
+    const double own = counts ? (1 - c.smoothing) * c.weight_of(target) : 0;
+    const double sum = sum_of_weights == nullptr ? static_cast<double>(c.classes) : *sum_of_weights;
+    const double lse = c.lse[r];
+    const L high = static_cast<L>(lse), low = static_cast<L>(lse - static_cast<double>(high));
+    const L hit = static_cast<L>(g * own), each = static_cast<L>(g * c.share_of_class());
+    const L all = static_cast<L>(g * (own + c.share_of_class() * sum));
+    share.for_packs([&](int k, int64_t at) {
+      RowPack<T> v = {};
+      if (c.needs_row()) v = data.get(k, at);
+      WICK_UNROLL
+      for (int j = 0; j < kPackSize<T>; ++j) {
+        L d = 0;
+        if (counts) {
+          if (!c.is_log) d = all * exp((convert<L>(v[j]) - high) - low);
+          if (c.smoothing > 0 && at + j >= 0 && at + j < share.size) {
+            d -= each * (c.weight == nullptr ? L{1} : c.weight[at + j]);
+          }
+          if (at + j == target) d -= hit;
+        }
+        v[j] = convert<T>(d);
+      }
+      store_in_row(c.dx + share.begin, share.size, at, v);
+    });
+  }
+}
+
+}  // namespace
+
+void cross_entropy_forward(const CrossEntropyRows& rows, Workspace& workspace) {
+  const Device device = rows.x.device;
+  visit_floating(rows.x.dtype, [&]<class T>(Type<T>) {
+    const CrossEntropy<T> c(rows);
+    share_rows<1>(c.x, c.rows, c.classes,
+                  [&]<int kPacks>(Packs<kPacks> packs, const Grid& grid, const RowSharing& s) {
+                    launch("cross_entropy_forward", device, grid,
+                           cross_entropy_rows_kernel<T, kPacks>, c, s, packs);
+                  });
+    const unsigned blocks =
+        static_cast<unsigned>(std::min<int64_t>((c.rows + 4095) / 4096 + (c.rows == 0), 132));
+    double* parts = static_cast<double*>(workspace.allocate(2 * sizeof(double) * blocks));
+    double* totals = rows.totals.as<double>();
+    launch("cross_entropy_totals", device, Grid{dim3(blocks), dim3(512)},
+           cross_entropy_totals_kernel<T>, c, totals, parts);
+    if (blocks == 1) return;
+    launch("cross_entropy_totals", device, Grid{dim3(1), dim3(128)}, join_totals_kernel, parts,
+           static_cast<int>(blocks), totals);
+  });
+}
+
+void cross_entropy_backward(const CrossEntropyRows& rows, Workspace& workspace) {
+  const Device device = rows.x.device;
+  visit_floating(rows.x.dtype, [&]<class T>(Type<T>) {
+    const CrossEntropy<T> c(rows);
+    double* sum_of_weights = nullptr;
+    if (c.weight != nullptr && c.smoothing > 0) {
+      sum_of_weights = static_cast<double*>(workspace.allocate(sizeof(double)));
+      launch("cross_entropy_weights", device, Grid{dim3(1), dim3(512)},
+             sum_of_weights_kernel<Accumulator<T>>, c.weight, c.classes, sum_of_weights);
+    }
+    share_rows<1>(c.x, c.rows, c.classes,
+                  [&]<int kPacks>(Packs<kPacks> packs, const Grid& grid, const RowSharing& s) {
+                    launch("cross_entropy_backward", device, grid,
+                           cross_entropy_backward_kernel<T, kPacks>, c, sum_of_weights, s, packs);
+                  });
+  });
+}
+
+}  // namespace wick::cuda
