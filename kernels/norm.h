@@ -62,10 +62,9 @@ WICK_KERNEL(group_norm_backward, (const ChannelNorm& n));
 /// [rows]. RMS norm where mean is undefined.
 WICK_KERNEL(layer_norm_forward, (const View& x, const View& weight, const View& bias, const View& y,
                                  const View& mean, const View& invstd, double eps));
-/// scratch: [norm_chunks(rows, size), 2, size] of the accumulator's type, where dweight or dbias is
-/// wanted.
+/// dx, dweight and dbias, those that are defined.
 WICK_KERNEL(layer_norm_backward, (const View& dy, const View& x, const View& weight,
                                   const View& mean, const View& invstd, const View& dx,
-                                  const View& dweight, const View& dbias, const View& scratch));
+                                  const View& dweight, const View& dbias, Workspace& workspace));
 
 }  // namespace wick

@@ -1,4 +1,5 @@
 #include "wick/core/apply.h"
+#include "wick/core/memory/workspace.h"
 #include "wick/core/ops/composed_gradient.h"
 #include "wick/core/ops/norm.h"
 #include "wick/core/ops/norm_composed.h"
@@ -36,7 +37,6 @@ struct LayerNormBackward {
     const Tensor in = x.contiguous(), gradient = dy.contiguous(), scale = as_parameter(x, weight);
     const View rows = rows_of(in, axes);
     std::array<Tensor, 3> out;
-    Tensor scratch;
     if (want_x) out[0] = empty(x.shape(), x.dtype(), x.device());
     if (want_parameters) {
       const Dtype dtype = accumulator_dtype(x.dtype());
@@ -44,13 +44,11 @@ struct LayerNormBackward {
       for (int axis = x.rank() - axes; axis < x.rank(); ++axis) shape.push_back(x.shape()[axis]);
       out[1] = empty(shape, dtype, x.device());
       out[2] = empty(shape, dtype, x.device());
-      scratch =
-          empty({norm_chunks(rows.shape[0], rows.shape[1]), 2, rows.shape[1]}, dtype, x.device());
     }
-    WICK_DISPATCH(x.device(),
-                  layer_norm_backward(rows_of(gradient, axes), rows, view_of(scale), view_of(mean),
-                                      view_of(invstd), view_of(out[0]), view_of(out[1]),
-                                      view_of(out[2]), view_of(scratch)));
+    AllocatorWorkspace workspace(x.device());
+    WICK_DISPATCH(x.device(), layer_norm_backward(rows_of(gradient, axes), rows, view_of(scale),
+                                                  view_of(mean), view_of(invstd), view_of(out[0]),
+                                                  view_of(out[1]), view_of(out[2]), workspace));
     return out;
   }
 };

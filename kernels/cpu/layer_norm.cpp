@@ -134,7 +134,7 @@ void layer_norm_forward(const View& x, const View& weight, const View& bias, con
 
 void layer_norm_backward(const View& dy, const View& x, const View& weight, const View& mean,
                          const View& invstd, const View& dx, const View& dweight, const View& dbias,
-                         const View& scratch) {
+                         Workspace& workspace) {
   const int64_t rows = x.shape[0], size = x.shape[1], chunks = norm_chunks(rows, size);
   visit_floating(x.dtype, [&]<class T>(Type<T>) {
     using L = Accumulator<T>;
@@ -145,7 +145,12 @@ void layer_norm_backward(const View& dy, const View& x, const View& weight, cons
                         size,
                         mean.defined(),
                         dx.defined() && should_stream(dx.as<T>(), rows, size)};
-    L* parts = scratch.as<L>();
+    const bool parameters = dweight.defined() || dbias.defined();
+    L* parts = nullptr;
+    if (parameters) {
+      parts =
+          static_cast<L*>(workspace.allocate(static_cast<size_t>(chunks * 2 * size) * sizeof(L)));
+    }
     parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {
       for (int64_t chunk = begin; chunk < end; ++chunk) {
         L* part = parts == nullptr ? nullptr : parts + chunk * 2 * size;

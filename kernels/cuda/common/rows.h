@@ -96,6 +96,7 @@ struct RowShare {
   template <class Body>
   __device__ void for_packs(const Body& body) const {
     if constexpr (kPacks > 0) {
+      WICK_UNROLL
       for (int k = 0; k < kPacks; ++k) {
         if (first + k * step < size) body(k, first + k * step);
       }
@@ -168,7 +169,7 @@ template <int kTensors, class T, class Run>
 void share_rows(const T* x, int64_t rows, int64_t size, const Run& run) {
   constexpr int kSize = kPackSize<T>;
   // So that elements, converted for the computation, fit the registers.
-  constexpr int kMost = sizeof(T) == 4 || kTensors == 1 ? 8 : 4;
+  constexpr int kMost = kTensors == 1 || (kTensors == 2 && sizeof(T) == 4) ? 8 : 4;
   const bool aligned = size % kSize == 0 && is_aligned(x, kSize);
   const int64_t packs = (size + kSize - 1) / kSize + (aligned ? 0 : 1);
   int64_t lanes = 1, threads = 128;

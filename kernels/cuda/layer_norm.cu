@@ -1,0 +1,335 @@
+#include "wick/kernels/cuda/common/columns.h"
+#include "wick/kernels/cuda/common/rows.h"
+#include "wick/kernels/norm.h"
+
+namespace wick::cuda {
+
+namespace {
+
+/// Blocks that add up the gradients of weight and bias, each over its share of the rows.
+constexpr int64_t kMostBlocks = 132 * 2, kRowsEach = 4;
+
+template <class T>
+using ParameterPack = Pack<Accumulator<T>, kPackSize<T>>;
+
+/// Elements [at, at + kPackSize) of a weight or bias of `size` elements, which may be null.
+template <class T>
+__device__ ParameterPack<T> load_parameters(const Accumulator<T>* p, int64_t size, int64_t at,
+                                            Accumulator<T> otherwise) {
+  ParameterPack<T> v;
+  if (p != nullptr && at >= 0 && at + kPackSize<T> <= size &&
+      reinterpret_cast<uintptr_t>(p + at) % 16 == 0) {
+    return load_pack<kPackSize<T>>(p + at);
+  }
+  for (int j = 0; j < kPackSize<T>; ++j) {
+    v[j] = p != nullptr && at + j >= 0 && at + j < size ? p[at + j] : otherwise;
+  }
+  return v;
+}
+
+/// Mean and scale of a row as they are applied: the mean in two parts.
+template <class L>
+struct RowScale {
+  L high, low, scale;
+  __device__ RowScale(double mean, double invstd)
+      : high(static_cast<L>(mean)),
+        low(static_cast<L>(mean - static_cast<double>(high))),
+        scale(static_cast<L>(invstd)) {}
+  __device__ L operator()(L x) const { return ((x - high) - low) * scale; }
+};
+
+/// The mean of a row, and the sum of squared deviations from it.
+struct RowMoments {
+  double mean = 0, m2 = 0;
+};
+
+/// In two passes over the row; from 0 unless `centered`.
+template <class T, int kPacks>
+__device__ RowMoments moments_of_row(const RowData<T, kPacks>& x, const RowShare<T, kPacks>& share,
+                                     bool centered, int lanes) {
+  using L = Accumulator<T>;
+  using S = Sum<L, kPacks>;
+  const double n = static_cast<double>(share.size > 0 ? share.size : 1);
+  L origin = 0;
+  if (centered) {
+    S sum = 0;
+    share.for_packs([&](int k, int64_t at) {
+      const RowPack<T> v = x.get(k, at);
+      L part = 0;
+      for (int j = 0; j < kPackSize<T>; ++j) part += convert<L>(v[j]);
+      sum += static_cast<S>(part);
+    });
+    origin = static_cast<L>(static_cast<double>(row_sum(sum, lanes)) / n);
+  }
+  S sum = 0, squares = 0;
+  share.for_packs([&](int k, int64_t at) {
+    const RowPack<T> v = x.get(k, at);
+    const bool whole = at >= 0 && at + kPackSize<T> <= share.size;
+    L s = 0, q = 0;
+    for (int j = 0; j < kPackSize<T>; ++j) {
+      if (!whole && (at + j < 0 || at + j >= share.size)) continue;
+      const L d = convert<L>(v[j]) - origin;
+      s += d;
+      q += d * d;
+    }
+    sum += static_cast<S>(s);
+    squares += static_cast<S>(q);
+  });
+  const double q = static_cast<double>(row_sum(squares, lanes));
+  if (!centered) return {0, q};
+  // The origin is the mean as rounded.
+  const double s = static_cast<double>(row_sum(sum, lanes));
+  return {static_cast<double>(origin) + s / n, q - s * s / n};
+}
+
+template <class T>
+struct LayerNormForward {
+  const T* x;
+  const Accumulator<T>*weight, *bias;
+  T* y;
+  double *mean, *invstd;  // mean: null for RMS norm
+  double eps;
+};
+
+template <class T, int kPacks>
+__global__ void __launch_bounds__(kRowThreads, 1)
+    layer_norm_kernel(LayerNormForward<T> f, RowSharing sharing, Packs<kPacks>) {
+  using L = Accumulator<T>;
+  for (RowTurn turn(sharing); turn.any(); turn.next()) {
+    const RowShare<T, kPacks> share(turn, sharing, f.x);
+    const RowData<T, kPacks> data(f.x, share, convert<T>(L{0}));
+    const RowMoments m = moments_of_row(data, share, f.mean != nullptr, sharing.lanes);
+    const double invstd = 1 / sqrt(m.m2 / static_cast<double>(sharing.size) + f.eps);
+    if (turn.leads()) {
+      if (f.mean != nullptr) f.mean[turn.row()] = m.mean;
+      f.invstd[turn.row()] = invstd;
+    }
+    const RowScale<L> normalise(m.mean, invstd);
+    share.for_packs([&](int k, int64_t at) {
+      RowPack<T> v = data.get(k, at);
+      const auto w = load_parameters<T>(f.weight, share.size, at, L{1});
+      const auto b = load_parameters<T>(f.bias, share.size, at, L{0});
+      for (int j = 0; j < kPackSize<T>; ++j) {
+        v[j] = convert<T>(normalise(convert<L>(v[j])) * w[j] + b[j]);
+      }
+      store_in_row(f.y + share.begin, share.size, at, v);
+    });
+  }
+}
+
+template <class T>
+struct LayerNormBackward {
+  const T *dy, *x;
+  const Accumulator<T>* weight;
+  const double *mean, *invstd;
+  T* dx;                  // or null
+  Accumulator<T>* parts;  // [blocks, rows per block, 2, size], or null
+};
+
+/// What a thread adds to the gradients of weight and bias in its columns.
+template <class T, int kPacks>
+struct ParameterSums {
+  ParameterPack<T> weight[kPacks] = {}, bias[kPacks] = {};
+
+  __device__ void store(Accumulator<T>* part, const RowShare<T, kPacks>& columns, int64_t size) {
+    WICK_UNROLL
+    for (int k = 0; k < kPacks; ++k) {
+      const int64_t at = columns.first + k * columns.step;
+      for (int j = 0; j < kPackSize<T>; ++j) {
+        if (at + j >= size) continue;
+        part[at + j] = weight[k][j];
+        part[size + at + j] = bias[k][j];
+      }
+    }
+  }
+};
+template <class T>
+struct ParameterSums<T, 0> {};
+
+/// With kParameters a thread has the same columns in all rows.
+template <class T, int kPacks, bool kParameters>
+__global__ void __launch_bounds__(kRowThreads, 1)
+    layer_norm_backward_kernel(LayerNormBackward<T> b, RowSharing sharing, Packs<kPacks>) {
+  using L = Accumulator<T>;
+  using S = Sum<L, kPacks>;
+  ParameterSums<T, kParameters ? kPacks : 0> sums;
+  const double n = static_cast<double>(sharing.size);
+  for (RowTurn turn(sharing); turn.any(); turn.next()) {
+    RowShare<T, kPacks> share(turn, sharing, b.x);
+    if (kParameters) share.first = turn.lane() * kPackSize<T>;
+    const RowData<T, kPacks> inputs(b.x, share, convert<T>(L{0}));
+    const RowData<T, kPacks> gradients(b.dy, share, convert<T>(L{0}));
+    const int64_t row = turn.valid() ? turn.row() : 0;
+    const RowScale<L> normalise(b.mean == nullptr ? 0.0 : b.mean[row], b.invstd[row]);
+    S sum = 0, dot = 0;
+    share.for_packs([&](int k, int64_t at) {
+      const RowPack<T> v = inputs.get(k, at), g = gradients.get(k, at);
+      const auto w = load_parameters<T>(b.weight, share.size, at, L{1});
+      L s = 0, d = 0;
+      WICK_UNROLL
+      for (int j = 0; j < kPackSize<T>; ++j) {  // outside the row the gradient is 0
+        const L own = convert<L>(g[j]), normal = normalise(convert<L>(v[j]));
+        s += own * w[j];
+        d += own * w[j] * normal;
+        if constexpr (kParameters) {
+          sums.weight[k][j] += own * normal;
+          sums.bias[k][j] += own;
+        }
+      }
+      sum += static_cast<S>(s);
+      dot += static_cast<S>(d);
+    });
+    if (b.dx == nullptr) continue;
+    if (b.mean != nullptr) sum = row_sum(sum, sharing.lanes);
+    const L shift = b.mean == nullptr ? L{0} : static_cast<L>(static_cast<double>(sum) / n);
+    const L slope = static_cast<L>(static_cast<double>(row_sum(dot, sharing.lanes)) / n);
+    share.for_packs([&](int k, int64_t at) {
+      const RowPack<T> v = inputs.get(k, at);
+      RowPack<T> g = gradients.get(k, at);
+      const auto w = load_parameters<T>(b.weight, share.size, at, L{1});
+      for (int j = 0; j < kPackSize<T>; ++j) {
+        const L own = convert<L>(g[j]) * w[j];
+        const L d = own - shift - normalise(convert<L>(v[j])) * slope;
+        g[j] = convert<T>(d * normalise.scale);
+      }
+      store_in_row(b.dx + share.begin, share.size, at, g);
+    });
+  }
+  if constexpr (kParameters) {
+    const RowTurn turn(sharing);
+    RowShare<T, kPacks> columns(turn, sharing, b.x);
+    columns.first = turn.lane() * kPackSize<T>;
+    const int64_t groups = turn.rows_per_block();
+    const int64_t part = blockIdx.x * groups + threadIdx.x / static_cast<unsigned>(sharing.lanes);
+    sums.store(b.parts + part * 2 * sharing.size, columns, sharing.size);
+  }
+}
+
+/// The gradients of weight and bias alone, for rows that are too long for registers: part r is what
+/// the rows r, r + parts, r + 2 parts, ... add.
+template <class T>
+__global__ void __launch_bounds__(kColumnThreads)
+    layer_norm_parameters_kernel(LayerNormBackward<T> b, int64_t rows, ColumnSharing sharing) {
+  using L = Accumulator<T>;
+  for (ColumnTurn turn(sharing); turn.any(); turn.next()) {
+    if (!turn.valid()) continue;
+    const int64_t column = turn.column(), size = sharing.inner;
+    L weight = 0, bias = 0;
+    for (int64_t r = turn.outer(); r < rows; r += sharing.outer) {
+      const RowScale<L> normalise(b.mean == nullptr ? 0.0 : b.mean[r], b.invstd[r]);
+      const L g = convert<L>(b.dy[r * size + column]);
+      weight += g * normalise(convert<L>(b.x[r * size + column]));
+      bias += g;
+    }
+    b.parts[turn.outer() * 2 * size + column] = weight;
+    b.parts[turn.outer() * 2 * size + size + column] = bias;
+  }
+}
+
+/// Adds up the parts: columns of [parts, 2 * size].
+template <class L>
+__global__ void __launch_bounds__(kColumnThreads)
+    join_parts_kernel(const L* parts, L* dweight, L* dbias, ColumnSharing sharing) {
+  const int64_t size = sharing.inner / 2;
+  for (ColumnTurn turn(sharing); turn.any(); turn.next()) {
+    double sum = 0;
+    turn.for_rows([&](int64_t at, int64_t) { sum += static_cast<double>(parts[at]); });
+    sum = column_reduce(sum, sharing.width, Add{});
+    if (static_cast<int>(threadIdx.x) >= sharing.width || !turn.valid()) continue;
+    const int64_t column = turn.column();
+    L* const to = column < size ? dweight : dbias;
+    if (to != nullptr) to[column % size] = static_cast<L>(sum);
+  }
+}
+
+/// Memory for `count` parts.
+template <class L>
+L* allocate_parts(Workspace& workspace, int64_t count, int64_t size) {
+  return static_cast<L*>(workspace.allocate(static_cast<size_t>(count * 2 * size) * sizeof(L)));
+}
+
+/// dx, and parts of the gradients of weight and bias in one pass over memory. Returns how many.
+template <class T, int kPacks>
+int64_t run_with_parameters(LayerNormBackward<T>& b, Device device, const RowSharing& sharing,
+                            Workspace& workspace) {
+  const int64_t threads = sharing.lanes > kWarp ? sharing.lanes : 128;
+  const int64_t per_block = threads / sharing.lanes;
+  Grid grid = grid_of(sharing, threads);
+  const int64_t blocks =
+      std::min((sharing.rows + per_block * kRowsEach - 1) / (per_block * kRowsEach), kMostBlocks);
+  grid.blocks = dim3(static_cast<unsigned>(blocks));
+  b.parts = allocate_parts<Accumulator<T>>(workspace, blocks * per_block, sharing.size);
+  launch("layer_norm_backward", device, grid, layer_norm_backward_kernel<T, kPacks, true>, b,
+         sharing, Packs<kPacks>{});
+  return blocks * per_block;
+}
+
+}  // namespace
+
+void layer_norm_forward(const View& x, const View& weight, const View& bias, const View& y,
+                        const View& mean, const View& invstd, double eps) {
+  visit_floating(x.dtype, [&]<class T>(Type<T>) {
+    using L = Accumulator<T>;
+    const LayerNormForward<T> f{x.as<const T>(),
+                                weight.as<const L>(),
+                                bias.as<const L>(),
+                                y.as<T>(),
+                                mean.as<double>(),
+                                invstd.as<double>(),
+                                eps};
+    share_rows<1>(f.x, x.shape[0], x.shape[1],
+                  [&]<int kPacks>(Packs<kPacks> packs, const Grid& grid, const RowSharing& s) {
+                    launch("layer_norm_forward", x.device, grid, layer_norm_kernel<T, kPacks>, f, s,
+                           packs);
+                  });
+  });
+}
+
+void layer_norm_backward(const View& dy, const View& x, const View& weight, const View& mean,
+                         const View& invstd, const View& dx, const View& dweight, const View& dbias,
+                         Workspace& workspace) {
+  const int64_t rows = x.shape[0], size = x.shape[1];
+  const bool parameters = dweight.defined() || dbias.defined();
+  visit_floating(x.dtype, [&]<class T>(Type<T>) {
+    using L = Accumulator<T>;
+    LayerNormBackward<T> b{dy.as<const T>(),
+                           x.as<const T>(),
+                           weight.as<const L>(),
+                           mean.as<const double>(),
+                           invstd.as<const double>(),
+                           dx.as<T>(),
+                           nullptr};
+    constexpr int kMost = sizeof(T) == 2 ? 2 : 4;  // packs, so that the sums fit registers too
+    const int64_t packs = (size + kPackSize<T> - 1) / kPackSize<T>;
+    int64_t parts = 0;
+    if (parameters && packs <= kMost * kRowThreads) {
+      RowSharing s{rows, size, 1};
+      while (s.lanes < packs && s.lanes < kWarp) s.lanes *= 2;
+      if (packs > s.lanes) {
+        s.lanes = static_cast<int>((packs + kMost * kWarp - 1) / (kMost * kWarp)) * kWarp;
+        parts = run_with_parameters<T, kMost>(b, x.device, s, workspace);
+      } else {
+        parts = run_with_parameters<T, 1>(b, x.device, s, workspace);
+      }
+    } else {
+      if (dx.defined()) {
+        share_rows<3>(b.x, rows, size,
+                      [&]<int kPacks>(Packs<kPacks> p, const Grid& grid, const RowSharing& s) {
+                        launch("layer_norm_backward", x.device, grid,
+                               layer_norm_backward_kernel<T, kPacks, false>, b, s, p);
+                      });
+      }
+      if (!parameters) return;
+      parts = std::clamp<int64_t>(rows / kRowsEach, 1, 64);
+      b.parts = allocate_parts<L>(workspace, parts, size);
+      const ColumnSharing s = share_columns(parts, 1, size, kColumnThreads);
+      launch("layer_norm_backward", x.device, grid_of(s), layer_norm_parameters_kernel<T>, b, rows,
+             s);
+    }
+    const ColumnSharing s = share_columns(1, parts, 2 * size);
+    launch("layer_norm_backward", x.device, grid_of(s), join_parts_kernel<L>,
+           static_cast<const L*>(b.parts), dweight.as<L>(), dbias.as<L>(), s);
+  });
+}
+
+}  // namespace wick::cuda
