@@ -240,14 +240,14 @@ void check_flops(const OpCase& op_case) {
 }
 
 #ifdef WICK_HAS_CUDA
-void check_other_device(const OpCase& op_case, Dtype dtype) {
+void check_other_device(const OpCase& op_case, Dtype dtype, bool large) {
   const Device device = cuda_device(0);
   try {
     empty({1}, kFloat32, device);
   } catch (const Error& error) {
     GTEST_SKIP() << "no second device: " << error.what();
   }
-  for_samples(op_case, false, [&](const Arrays& arrays, const Sample& sample) {
+  for_samples(op_case, large, [&](const Arrays& arrays, const Sample& sample) {
     const Run run(op_case, arrays, sample, dtype);
     const Tensors inputs = Run::tensors(run.guarded({Layout::kContiguous}, device));
     const Tensors got =
@@ -290,7 +290,7 @@ void add_small(const OpCase& op_case, const Add& add) {
       add("gradients" + suffix, [dtype](const OpCase& c) { check_gradients(c, dtype); });
     }
 #ifdef WICK_HAS_CUDA
-    add("other_device" + suffix, [dtype](const OpCase& c) { check_other_device(c, dtype); });
+    add("other_device" + suffix, [dtype](const OpCase& c) { check_other_device(c, dtype, false); });
 #endif
   }
   if (op_case.differentiable) {
@@ -309,6 +309,12 @@ void add_small(const OpCase& op_case, const Add& add) {
 }
 
 void add_large(const OpCase& op_case, const Add& add) {
+#ifdef WICK_HAS_CUDA
+  for (const Dtype dtype : op_case.dtypes) {
+    add(concat("other_device_large_", dtype),
+        [dtype](const OpCase& c) { check_other_device(c, dtype, true); });
+  }
+#endif
   add("values_large", [](const OpCase& c) { check_values(c, usual_dtype(c), true); });
   if (op_case.same_for_any_threads) add("threads", check_threads);
 }

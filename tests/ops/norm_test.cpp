@@ -155,8 +155,8 @@ WICK_OP_CASE(
 Sample rows(const Shape& shape) {
   return {normal(shape), uniform({shape.back()}, 0.5, 1.5), normal({shape.back()})};
 }
-const Samples kRows = {rows({31, 33}), rows({2, 3, 127}), rows({5, 1}), rows({0, 4}),
-                       rows({2, 5000})};
+const Samples kRows = {rows({31, 33}),  rows({2, 3, 127}), rows({5, 1}),    rows({0, 4}),
+                       rows({2, 5000}), rows({9, 20000}),  rows({300, 100})};
 
 HostArray reference_rows(const Arrays& in, double eps, bool centered) {
   const size_t size = static_cast<size_t>(in[0].shape.back());

@@ -74,7 +74,11 @@ double power_norm(const Group& g, double p) {
 // Shapes and axes that reach every path of the kernel: rows, columns, runs in several walks, tails,
 // and enough elements for chunks.
 Samples shapes(const std::function<Input(const Shape&)>& fill) {
-  return {{fill({31, 33})}, {fill({2, 3, 4, 5})}, {fill({1, 1})}, {fill({3, 130, 129})}};
+  return {{fill({31, 33})},
+          {fill({2, 3, 4, 5})},
+          {fill({1, 1})},
+          {fill({3, 130, 129})},
+          {fill({20000, 3})}};
 }
 Samples normals() {
   return shapes([](const Shape& s) { return normal(s); });
@@ -189,7 +193,11 @@ double first_smallest(const Group& g) {
 }
 WICK_OP_CASE(
     arg_reduce, .covers = {"arg_reduce"},
-    .samples = {{distinct({7, 9})}, {distinct({2, 30, 4})}, {normal({3, 1025})}},
+    .samples = {{distinct({7, 9})},
+                {distinct({2, 30, 4})},
+                {normal({3, 1025})},
+                {normal({2, 50000})},
+                {normal({20000, 3})}},
     .call = [](const Tensors& x) -> Tensors {
       return {argmax(x[0], -1), argmin(x[0], 0, true), argmax(x[0]), argmax(x[0], 1)};
     },

@@ -40,7 +40,8 @@ WICK_OP_CASE(
                 {normal({0, 5})},
                 {normal({2, 3, 127})},
                 {normal({3, 1025})},
-                {normal({2, 8200})}},
+                {normal({2, 8200})},
+                {normal({2, 40001})}},
     .call = [](const Tensors& x) -> Tensors { return {softmax(x[0], -1)}; },
     .reference = [](const Arrays& x) -> Arrays {
       return reference_softmax(x[0], std::max(0, x[0].shape.rank() - 1), false);
@@ -52,7 +53,8 @@ WICK_OP_CASE(
     .tolerance = Tolerance::reduction(), .second_order = true, .benchmark = {normal({8192, 4096})});
 
 WICK_OP_CASE(
-    softmax_first, .samples = {{normal({33, 31})}, {normal({5, 1})}, {normal({7, 2, 65})}},
+    softmax_first,
+    .samples = {{normal({33, 31})}, {normal({5, 1})}, {normal({7, 2, 65})}, {normal({9000, 3})}},
     .call = [](const Tensors& x) -> Tensors { return {softmax(x[0], 0)}; },
     .reference = [](const Arrays& x) { return reference_softmax(x[0], 0, false); },
     .tolerance = Tolerance::reduction(), .second_order = true);
@@ -65,7 +67,11 @@ WICK_OP_CASE(
 
 WICK_OP_CASE(
     log_softmax_last,
-    .samples = {{normal({31, 33})}, {normal({})}, {normal({5, 0})}, {normal({3, 1025})}},
+    .samples = {{normal({31, 33})},
+                {normal({})},
+                {normal({5, 0})},
+                {normal({3, 1025})},
+                {normal({2, 40001})}},
     .call = [](const Tensors& x) -> Tensors { return {log_softmax(x[0], -1)}; },
     .reference = [](const Arrays& x) -> Arrays {
       return reference_softmax(x[0], std::max(0, x[0].shape.rank() - 1), true);
