@@ -188,8 +188,8 @@ Tensor place(const Tensor& x, const Shape& shape, const Shape& start, const Shap
     const int64_t span = x.shape()[i] == 0 ? 0 : (x.shape()[i] - 1) * step[i] + 1;
     fits = start[i] >= 0 && step[i] > 0 && start[i] + span <= shape[i];
   }
-  WICK_CHECK(fits, "place: got a tensor of shape ", x.shape(), " at ", start, " with steps ", step,
-             ", which does not fit into ", shape);
+  WICK_CHECK(fits, "place: does not fit: got a tensor of shape ", x.shape(), " at ", start,
+             " with steps ", step, ", expected it within ", shape);
   return apply(Place{shape, start, step, value}, x);
 }
 

@@ -138,9 +138,9 @@ Tensor Tensor::reshape(const Shape& wanted) const {
 
 Tensor Tensor::view(const Shape& wanted) const {
   const Shape resolved = resolve("view", wanted, *this);
-  WICK_CHECK(reshaped_strides(shape(), strides(), resolved), "view: got shape ", shape(),
-             " with strides ", strides(), ", which cannot be walked as ", resolved,
-             " without a copy: use reshape");
+  WICK_CHECK(reshaped_strides(shape(), strides(), resolved), "view: needs a copy: got shape ",
+             shape(), " with strides ", strides(), ", expected one that can be walked as ",
+             resolved, ": use reshape");
   return apply(Reshape{resolved}, *this);
 }
 
@@ -204,7 +204,8 @@ Tensor Tensor::expand(const Shape& wanted) const {
     if (wanted[i] == -1 && i >= added) resolved[i] = size;
     fits = resolved[i] == size || (size == 1 && resolved[i] >= 0);
   }
-  WICK_CHECK(fits, "expand: sizes do not fit: got ", wanted, " for a tensor of shape ", shape());
+  WICK_CHECK(fits, "expand: sizes do not fit: got ", wanted, " for a tensor of shape ", shape(),
+             ", expected its own where they are not 1");
   return apply(Expand{resolved}, *this);
 }
 
@@ -258,7 +259,7 @@ Tensor Tensor::permute(const Shape& axes) const {
     seen[axis] = true;
     order[i] = axis;
   }
-  WICK_CHECK(valid, "permute: got axes ", axes, ", expected each of the ", rank(),
+  WICK_CHECK(valid, "permute: wrong axes: got ", axes, ", expected each of the ", rank(),
              " axes of shape ", shape(), " once");
   return apply(Permute{order}, *this);
 }

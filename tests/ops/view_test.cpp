@@ -297,18 +297,19 @@ TEST(View, ErrorsNameShapes) {
       }),
       "reshape: bad sizes: got [-1, -1], expected sizes of 0 or more, one of them -1 at most");
   EXPECT_EQ(error_of([&] { x.t().view({6}); }),
-            "view: got shape [3, 2] with strides [1, 3], which cannot be walked as [6] without a "
-            "copy: use reshape");
+            "view: needs a copy: got shape [3, 2] with strides [1, 3], expected one that can be "
+            "walked as [6]: use reshape");
   EXPECT_EQ(error_of([&] {
               x.permute({0, 0});
             }),
-            "permute: got axes [0, 0], expected each of the 2 axes of shape [2, 3] once");
+            "permute: wrong axes: got [0, 0], expected each of the 2 axes of shape [2, 3] once");
   EXPECT_EQ(error_of([&] { x.transpose(0, 2); }),
             "transpose: axis out of range: got 2, expected one in [-2, 1]");
   EXPECT_EQ(error_of([&] {
               x.expand({2, 4});
             }),
-            "expand: sizes do not fit: got [2, 4] for a tensor of shape [2, 3]");
+            "expand: sizes do not fit: got [2, 4] for a tensor of shape [2, 3], expected its own "
+            "where they are not 1");
   EXPECT_EQ(
       error_of([&] { x.narrow(1, 2, 2); }),
       "narrow: out of range: got start 2 and length 2 for axis 1 of shape [2, 3], expected a part "
@@ -325,8 +326,8 @@ TEST(View, ErrorsNameShapes) {
   EXPECT_EQ(error_of([&] {
               place(x, {2, 3}, {1, 0}, {1, 1});
             }),
-            "place: got a tensor of shape [2, 3] at [1, 0] with steps [1, 1], which does not fit "
-            "into [2, 3]");
+            "place: does not fit: got a tensor of shape [2, 3] at [1, 0] with steps [1, 1], "
+            "expected it within [2, 3]");
   EXPECT_EQ(error_of([&] {
               unflatten(x, 1, {2, 2});
             }),

@@ -89,8 +89,8 @@ TEST(Schedule, PolynomialLR) {
 }
 
 TEST(Schedule, LambdaLRHasAFunctionForEachGroup) {
-  SGD sgd({{.params = {zeros({1})}, .options = {.lr = 1}},
-           {.params = {zeros({1})}, .options = {.lr = 2}}});
+  SGD sgd({{.params = {zeros({1}).set_requires_grad()}, .options = {.lr = 1}},
+           {.params = {zeros({1}).set_requires_grad()}, .options = {.lr = 2}}});
   LambdaLR schedule(sgd, {[](int64_t step) { return static_cast<double>(step); },
                           [](int64_t step) { return 1 / (1 + static_cast<double>(step)); }});
   EXPECT_EQ(sgd.lr(0), 0);
@@ -256,8 +256,8 @@ TEST(Schedule, ASecondScheduleStartsFromTheSameRate) {
 }
 
 TEST(Schedule, GroupsKeepTheirOwnRates) {
-  SGD sgd({{.params = {zeros({1})}, .options = {.lr = 1}},
-           {.params = {zeros({1})}, .options = {.lr = 10}}});
+  SGD sgd({{.params = {zeros({1}).set_requires_grad()}, .options = {.lr = 1}},
+           {.params = {zeros({1}).set_requires_grad()}, .options = {.lr = 10}}});
   StepLR schedule(sgd, 1, 0.5);
   schedule.step();
   EXPECT_EQ(sgd.lr(0), 0.5);
