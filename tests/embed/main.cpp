@@ -6,7 +6,7 @@ using namespace wick;
 
 int main() {
   const Tensor x = randn({512, 20});
-  const Tensor y = gt(x.sum({1}), 0).to(kInt64);  // is the sum of a row positive?
+  const Tensor y = (x.sum(1) > 0).to(kInt64);  // is the sum of a row positive?
   nn::Sequential model(nn::Linear(20, 64), nn::ReLU(), nn::Linear(64, 2));
   optim::AdamW optimizer(model.parameters(), {.lr = 1e-2});
   for (int step = 0; step < 100; ++step) {
@@ -16,7 +16,7 @@ int main() {
     optimizer.step();
     if (step % 20 == 0) std::printf("step %d: loss %.4f\n", step, loss.item());
   }
-  const double accuracy = eq(model(x).argmax(1), y).to(kFloat32).mean().item();
+  const double accuracy = (model(x).argmax(1) == y).to(kFloat32).mean().item();
   std::printf("accuracy %.3f\n", accuracy);
   return accuracy > 0.9 ? 0 : 1;
 }

@@ -98,6 +98,17 @@ class Usage(InFolder):
         self.assertIn("oneDNN", run("doctor").stdout)
 
 
+    def test_threads_wait_as_the_user_says(self):
+        found = {name: os.environ.pop(name) for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
+                 if name in os.environ}
+        try:
+            self.assertIn("GOMP_SPINCOUNT=1000", run("doctor").stdout)
+            self.assertIn("GOMP_SPINCOUNT=7", run("doctor", GOMP_SPINCOUNT="7").stdout)
+            self.assertIn("OMP_WAIT_POLICY=active", run("doctor", OMP_WAIT_POLICY="active").stdout)
+        finally:
+            os.environ.update(found)
+
+
 class Runs(InFolder):
     def test_a_run_leaves_what_it_says(self):
         run_folder = self.train("run", "--log-every", "5")
@@ -114,6 +125,18 @@ class Runs(InFolder):
         run_folder = self.train("run", "--max-steps", "23")
         self.assertEqual(lines(run_folder)[-1]["step"], 23)
         self.assertIn("test_accuracy", lines(run_folder)[-1])
+
+    def test_a_cut_run_says_how_far_it_came(self):
+        done = run("train", "--run-dir", str(self.folder / "run"), *SMALL, "--max-steps", "30")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("epoch 1/3 100 %", done.stdout)
+        self.assertIn("epoch 2/3  50 %", done.stdout)
+        self.assertIn("step 30, in epoch 2  test loss", done.stdout)
+
+    def test_evaluations_can_be_rare(self):
+        tested = lambda folder: [x["epoch"] for x in lines(folder) if "test_loss" in x]
+        self.assertEqual(tested(self.train("two", "--eval-every", "2")), [2, 3])
+        self.assertEqual(tested(self.train("none", "--eval-every", "0")), [])
 
     def test_the_same_seed_gives_the_same_bytes(self):
         first = sha256(self.train("a") / "weights.safetensors")

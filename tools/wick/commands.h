@@ -5,6 +5,9 @@
 
 namespace wick::tool {
 
+/// The GOMP_SPINCOUNT that the program gives itself.
+inline constexpr const char* kSpinCount = "1000";
+
 /// What a subcommand does once its flags are read; the result is the program's exit code.
 using Command = std::function<int()>;
 

@@ -40,6 +40,8 @@ constexpr auto kFields = std::tuple{
     config_field("max_steps", &TrainConfig::max_steps,
                  "end after this many steps of the whole run, then evaluate"),
     config_field("log_every", &TrainConfig::log_every, "steps between lines of metrics.jsonl"),
+    config_field("eval_every", &TrainConfig::eval_every,
+                 "epochs between evaluations, of which one is at the end (0: none at all)"),
     config_field("batch_size", &TrainConfig::batch_size, "images per step"),
     config_field("optimizer", &TrainConfig::optimizer, "adamw, adam or sgd"),
     config_field("lr", &TrainConfig::lr, "peak learning rate"),
@@ -210,6 +212,7 @@ void check_config(const TrainConfig& config) {
   check_range("epochs", config.epochs, 1, 1e9);
   check_range("max_steps", config.max_steps, 1, kMost);
   check_range("log_every", config.log_every, 1, kMost);
+  check_range("eval_every", config.eval_every, 0, kMost);
   check_range("batch_size", config.batch_size, 1, 1e6);
   check_range("lr", config.lr, 0, 1e6);
   check_range("weight_decay", config.weight_decay, 0, 1e6);

@@ -2,14 +2,17 @@
 #include <fmt/core.h>
 #include <sys/resource.h>
 
+#include <cstdlib>
 #include <string>
 #include <thread>
 
 #include "wick/core/base/parallel.h"
+#include "wick/core/stream.h"
 #include "wick/kernels/declare.h"
 #include "wick/kernels/library_version.h"
 #include "wick/tools/wick/commands.h"
 #include "wick/tools/wick/hardware.h"
+#include "wick/tools/wick/setup.h"
 
 namespace wick::tool {
 
@@ -43,6 +46,12 @@ void show_cpu(const Hardware& hardware) {
   line(true, "threads",
        fmt::format("{} of {} cores; --threads or OMP_NUM_THREADS sets it", num_threads(),
                    hardware.cores));
+  const char* policy = std::getenv("OMP_WAIT_POLICY");
+  const char* spins = std::getenv("GOMP_SPINCOUNT");
+  line(true, "waiting",
+       policy != nullptr  ? fmt::format("of threads for each other: OMP_WAIT_POLICY={}", policy)
+       : spins != nullptr ? fmt::format("of threads for each other: GOMP_SPINCOUNT={}", spins)
+                          : "of threads for each other: as OpenMP does by itself");
   line(true, "memory", fmt::format("{:.1f} GB", static_cast<double>(hardware.memory_bytes) / 1e9));
   line(true, "libraries", cpu::math_library());
 }
@@ -55,10 +64,22 @@ void show_gpu(const Hardware& hardware) {
   constexpr bool kBuilt = false;
 #endif
   line(kBuilt, "build", kBuilt ? "with CUDA" : "without CUDA (WICK_GPU=off)", "runs go to the CPU");
+  for (int i = 0; i < cuda_device_count(); ++i) {
+    const DeviceProperties gpu = device_properties(cuda_device(i));
+    line(!gpu.simulated, to_string(cuda_device(i)),
+         fmt::format("{}, compute capability {}.{}, {:.1f} GB{}", gpu.name, gpu.major, gpu.minor,
+                     static_cast<double>(gpu.total_memory) / 1e9,
+                     gpu.simulated ? ", simulated" : ""),
+         "a simulated GPU shows that programs are right, and has no speed: runs go to the CPU");
+  }
+  if (!cuda_is_available()) line(false, "device", why_no_cuda(), "runs go to the CPU");
   std::string names;
   for (const std::string& gpu : hardware.gpus) names += (names.empty() ? "" : ", ") + gpu;
-  line(!hardware.gpus.empty(), "device", names.empty() ? "none" : names,
-       "no NVIDIA GPU is visible to the kernel driver: runs go to the CPU");
+  line(!hardware.gpus.empty(), "hardware", names.empty() ? "none" : names,
+       "no NVIDIA GPU is visible to the kernel driver");
+  std::string why_cpu;
+  const Device chosen = choose_device("auto", &why_cpu);
+  line(chosen.is_cuda(), "auto device", "goes to " + to_string(chosen), why_cpu);
   line(!hardware.nvidia_driver.empty(), "driver",
        hardware.nvidia_driver.empty() ? "none" : hardware.nvidia_driver,
        "install NVIDIA's driver, 580 or later for CUDA 13");

@@ -29,8 +29,10 @@ int eval(const EvalFlags& flags) {
   const auto model = make_model(config, data);
   model->load_state_dict(weights);
   model->to(device);
-  const Evaluation result =
-      evaluate(*model, data.test, *config.batch_size, static_cast<int>(config.workers), device);
+  Progress progress(flags.json);
+  const Evaluation result = evaluate(*model, data.test, *config.batch_size,
+                                     static_cast<int>(config.workers), device, progress);
+  progress.finish_line();
   if (flags.json) {
     nlohmann::ordered_json line;
     line["test_loss"] = result.loss;

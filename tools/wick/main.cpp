@@ -1,5 +1,8 @@
 // The command-line program: one subcommand per file.
+#include <unistd.h>
+
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <string>
 #include <vector>
@@ -35,9 +38,23 @@ int fail(int code, const std::string& message) {
   return code;
 }
 
+// OpenMP's threads wait for each other by spinning, for so long that a machine with other work to
+// do loses most of its speed (with GCC's runtime some 10 ms at a time). The runtime reads how long
+// from the environment when the process starts, so this starts it again.
+void spin_briefly(char** argv) {
+  if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
+  char path[4096];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+  if (length <= 0) return;
+  path[length] = 0;
+  setenv("GOMP_SPINCOUNT", wick::tool::kSpinCount, 1);
+  execv(path, argv);  // returns only if it fails: then it goes on as it is
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  spin_briefly(argv);
   CLI::App app("Trains neural networks, and tells what each optimization is worth.", "wick");
   app.require_subcommand(0, 1);
   wick::tool::Command command;

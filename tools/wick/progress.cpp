@@ -54,19 +54,16 @@ std::string Progress::bar(double share, int width) const {
   return color_ ? "\033[32m▕" + text + "▏\033[0m" : "▕" + text + "▏";
 }
 
-void Progress::show(const StepReport& r) {
-  if (quiet_) return;
+bool Progress::due(bool at_once) {
+  if (quiet_) return false;
   const auto now = Clock::now();
-  const bool last_step = r.step == r.steps;
   const auto pause = terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(30'000);
-  if (!last_step && now - last_ < pause) return;
+  if (!at_once && now - last_ < pause) return false;
   last_ = now;
-  const double share = r.steps > 0 ? static_cast<double>(r.step) / static_cast<double>(r.steps) : 1;
-  const std::string head = fmt::format("epoch {}/{}", r.epoch, r.epochs);
-  const std::string rest = fmt::format(
-      "{:3.0f} %  loss {:.4f}  accuracy {:5.2f} %  {:.0f} images/s  data wait {:.0f} %  ETA {}  {}",
-      100 * share, r.loss, 100 * r.accuracy, r.images_per_second, 100 * r.data_wait,
-      clock_text(r.seconds_left), bytes_text(r.memory_bytes));
+  return true;
+}
+
+void Progress::print(const std::string& head, double share, const std::string& rest) {
   if (terminal_) {
     const int space = terminal_width() - columns(head) - columns(rest) - 6;
     const std::string middle = space >= 4 ? bar(share, std::min(space, 24)) : "";
@@ -76,6 +73,24 @@ void Progress::show(const StepReport& r) {
     fmt::print("{} {}\n", head, rest);
   }
   std::fflush(stdout);
+}
+
+void Progress::show(const StepReport& r) {
+  if (!due(r.last)) return;
+  const double share = r.steps > 0 ? static_cast<double>(r.step) / static_cast<double>(r.steps) : 1;
+  print(fmt::format("epoch {}/{}", r.epoch, r.epochs), share,
+        fmt::format("{:3.0f} %  loss {:.4f}  accuracy {:5.2f} %  {:.0f} images/s  data wait {:.0f} "
+                    "%  ETA {}  {}",
+                    100 * share, r.loss, 100 * r.accuracy, r.images_per_second, 100 * r.data_wait,
+                    clock_text(r.seconds_left), bytes_text(r.memory_bytes)));
+  if (r.last) finish_line();
+}
+
+void Progress::show_evaluation(int64_t done, int64_t images) {
+  if (!due(terminal_ && done == images)) return;
+  const double share =
+      static_cast<double>(done) / static_cast<double>(std::max<int64_t>(images, 1));
+  print("evaluation", share, fmt::format("{:3.0f} %  {} of {} images", 100 * share, done, images));
 }
 
 void Progress::finish_line() {

@@ -10,6 +10,7 @@ namespace wick::tool {
 struct StepReport {
   int64_t epoch = 0, epochs = 0;
   int64_t step = 0, steps = 0;  // of this epoch
+  bool last = false;            // of this epoch, or of a run that ends within it
   double loss = 0;
   double accuracy = 0;  // running, of this epoch, 0 to 1
   double images_per_second = 0;
@@ -26,11 +27,15 @@ class Progress {
   /// `quiet` shows nothing.
   explicit Progress(bool quiet);
   void show(const StepReport& report);
+  /// How many of a data set's images have been evaluated.
+  void show_evaluation(int64_t done, int64_t images);
   /// Leaves the line as it stands and starts a new one.
   void finish_line();
 
  private:
   using Clock = std::chrono::steady_clock;
+  bool due(bool at_once);
+  void print(const std::string& head, double share, const std::string& rest);
   std::string bar(double share, int width) const;
 
   bool quiet_;

@@ -1,6 +1,7 @@
 #include "wick/tools/wick/setup.h"
 
 #include "wick/core/base/parallel.h"
+#include "wick/core/stream.h"
 #include "wick/nn/models/registry.h"
 
 namespace wick::tool {
@@ -19,14 +20,15 @@ TrainConfig resolve(TrainConfig config) {
 Device choose_device(const std::string& name, std::string* why) {
   if (name != "auto") {
     const Device device = parse_device(name);
-#ifndef WICK_HAS_CUDA
-    WICK_CHECK(
-        device.is_cpu(), "--device ", name,
-        ": this build has no GPU support: configure with WICK_GPU=cuda, or use --device cpu");
-#endif
+    WICK_CHECK(device.is_cpu() || cuda_is_available(), "--device ", name,
+               ": no GPU to use: ", why_no_cuda(), ": use --device cpu");
+    WICK_CHECK(device.is_cpu() || device.index < cuda_device_count(), "--device ", name,
+               ": no such GPU: got ", device.index, ", expected less than ", cuda_device_count());
     return device;
   }
-  if (why != nullptr) *why = "this build has no GPU support (WICK_GPU=off)";
+  const bool usable = cuda_is_available();
+  if (usable && !device_properties(cuda_device(0)).simulated) return cuda_device(0);
+  if (why != nullptr) *why = usable ? "the only GPU is a simulated one" : why_no_cuda();
   return kCpu;
 }
 

@@ -11,6 +11,7 @@
 #include "wick/core/base/parallel.h"
 #include "wick/core/memory/stats.h"
 #include "wick/core/ops/compare.h"
+#include "wick/core/ops/join.h"
 #include "wick/core/ops/loss.h"
 #include "wick/core/random.h"
 
@@ -20,8 +21,11 @@ namespace {
 
 std::atomic<bool> stop_requested{false};
 
-int64_t count_correct(const Tensor& logits, const Tensor& target) {
-  return eq(logits.detach().argmax(1), target).sum().item<int64_t>();
+// How long the host goes on without waiting for a GPU to tell losses.
+constexpr std::chrono::milliseconds kReadEvery{200};
+
+Tensor count_correct(const Tensor& logits, const Tensor& target) {
+  return (logits.detach().argmax(1) == target).sum();
 }
 
 data::DataLoader make_loader(const TrainConfig& config, const data::TrainTest& data) {
@@ -58,22 +62,25 @@ void stop_on_signals() {
 }
 
 Evaluation evaluate(nn::Module& model, const std::shared_ptr<const data::Dataset>& dataset,
-                    int64_t batch_size, int workers, Device device) {
+                    int64_t batch_size, int workers, Device device, Progress& progress) {
   const InferenceMode inference;
   const bool was_training = model.is_training();
   model.eval();
   data::DataLoader loader(dataset, {.batch_size = batch_size, .num_workers = workers});
-  double loss = 0;
-  int64_t correct = 0;
+  // Sums stay on the device, which is waited for once.
+  const Tensor loss = zeros({}, kFloat64, device), correct = zeros({}, kInt64, device);
+  int64_t done = 0;
   for (const data::Batch& batch : loader) {
-    const Tensor target = batch[1].to(device);
-    const Tensor logits = model(batch[0].to(device));
-    loss += cross_entropy(logits, target).item() * static_cast<double>(batch.size());
-    correct += count_correct(logits, target);
+    const Tensor target = batch[1].to(device, /*non_blocking=*/true);
+    const Tensor logits = model(batch[0].to(device, /*non_blocking=*/true));
+    loss.add_(cross_entropy(logits, target).to(kFloat64), batch.size());
+    correct.add_(count_correct(logits, target));
+    done += batch.size();
+    progress.show_evaluation(done, dataset->size());
   }
   model.train(was_training);
   const auto n = static_cast<double>(dataset->size());
-  return {loss / n, static_cast<double>(correct) / n};
+  return {loss.item() / n, correct.item() / n};
 }
 
 Trainer::Trainer(const TrainConfig& config, RunFolder folder, bool json)
@@ -111,9 +118,7 @@ void Trainer::resume() {
 void Trainer::save_checkpoint() {
   Checkpoint checkpoint;
   checkpoint.step = step_;
-  for (const auto& [name, tensor] : model_->state_dict()) {
-    checkpoint.parts["weights"][name] = tensor;
-  }
+  checkpoint.parts["weights"] = model_->state_dict();
   checkpoint.parts["optimizer"] = optimizer_->state_dict();
   if (schedule_) checkpoint.parts["schedule"] = schedule_->state_dict();
   const RandomKey random = default_generator(device_).get_state();
@@ -125,18 +130,23 @@ void Trainer::save_checkpoint() {
   store_.save(checkpoint);
 }
 
-double Trainer::train_step(const data::Batch& batch, int64_t* correct) {
+Trainer::UnreadStep Trainer::train_step(const data::Batch& batch) {
   const Tensor target = batch[1].to(device_, /*non_blocking=*/true);
   optimizer_->zero_grad();
   const Tensor logits = (*model_)(batch[0].to(device_, /*non_blocking=*/true));
   const Tensor loss = cross_entropy(logits, target, {.label_smoothing = config_.label_smoothing});
   loss.backward();
   optimizer_->step();
-  *correct = count_correct(logits, target);
-  const double value = loss.item();
-  WICK_CHECK(std::isfinite(value), "train: the loss became ", value, " at step ", step_ + 1,
-             ": lower --lr (it was ", *config_.lr, " at its peak)");
-  return value;
+  ++step_;
+  epoch_images_ += batch.size();
+  const std::chrono::duration<double> elapsed = Clock::now() - epoch_start_;
+  return {step_,
+          batch.size(),
+          optimizer_->lr(),
+          static_cast<double>(epoch_images_) / elapsed.count(),
+          (loader_.wait_seconds() - epoch_wait_) / elapsed.count(),
+          loss.detach(),
+          count_correct(logits, target)};
 }
 
 void Trainer::print_json(const nlohmann::ordered_json& values) const {
@@ -145,64 +155,88 @@ void Trainer::print_json(const nlohmann::ordered_json& values) const {
   std::fflush(stdout);
 }
 
-void Trainer::report(const data::Batch& batch, double loss, int64_t correct) {
-  epoch_images_ += batch.size();
-  epoch_correct_ += correct;
-  const std::chrono::duration<double> elapsed = Clock::now() - epoch_start_;
-  const double rate = static_cast<double>(epoch_images_) / elapsed.count();
-  const double wait = (loader_.wait_seconds() - epoch_wait_) / elapsed.count();
-  const int64_t epoch = (step_ - 1) / steps_per_epoch() + 1;
-
-  StepReport shown;
-  shown.epoch = epoch;
-  shown.epochs = *config_.epochs;
-  shown.step = (step_ - 1) % steps_per_epoch() + 1;
-  shown.steps = std::min(steps_per_epoch(), total_steps_ - (epoch - 1) * steps_per_epoch());
-  shown.loss = loss;
-  shown.accuracy = static_cast<double>(epoch_correct_) / static_cast<double>(epoch_images_);
-  shown.images_per_second = rate;
-  shown.data_wait = wait;
-  shown.seconds_left = static_cast<double>((total_steps_ - step_) * *config_.batch_size) / rate;
-  shown.memory_bytes = static_cast<int64_t>(max_memory_allocated(device_));
-  progress_.show(shown);
-
-  if (step_ % config_.log_every != 0 && step_ != total_steps_) return;
+void Trainer::log_step(const UnreadStep& step, double loss, int64_t correct) {
+  if (step.step % config_.log_every != 0 && step.step != total_steps_) return;
   nlohmann::ordered_json line;
-  line["step"] = step_;
-  line["epoch"] = epoch;
+  line["step"] = step.step;
+  line["epoch"] = epoch_of(step.step);
   line["loss"] = loss;
-  line["lr"] = optimizer_->lr();
-  line["images_per_second"] = rate;
-  line["data_wait"] = wait;
-  line["accuracy"] = static_cast<double>(correct) / static_cast<double>(batch.size());
-  line["memory_bytes"] = shown.memory_bytes;
+  line["lr"] = step.lr;
+  line["images_per_second"] = step.images_per_second;
+  line["data_wait"] = step.data_wait;
+  line["accuracy"] = static_cast<double>(correct) / static_cast<double>(step.images);
+  line["memory_bytes"] = static_cast<int64_t>(max_memory_allocated(device_));
   folder_.log(line);
   print_json(line);
 }
 
-void Trainer::train_epoch(bool& interrupted) {
-  model_->train();
-  epoch_start_ = Clock::now();
-  epoch_wait_ = loader_.wait_seconds();
-  epoch_images_ = epoch_correct_ = 0;
-  while (step_ < total_steps_) {
-    const std::optional<data::Batch> batch = loader_.next();
-    if (!batch) return;
-    int64_t correct = 0;
-    const double loss = train_step(*batch, &correct);
-    ++step_;
-    report(*batch, loss, correct);
-    if (schedule_) schedule_->step();
-    if (stop_requested) {
-      interrupted = true;
-      return;
-    }
-  }
+void Trainer::show(const UnreadStep& step, double loss) {
+  StepReport shown;
+  shown.epoch = epoch_of(step.step);
+  shown.epochs = *config_.epochs;
+  shown.step = (step.step - 1) % steps_per_epoch() + 1;
+  shown.steps = steps_per_epoch();
+  shown.last = shown.step == shown.steps || step.step == total_steps_;
+  shown.loss = loss;
+  shown.accuracy = static_cast<double>(read_correct_) / static_cast<double>(read_images_);
+  shown.images_per_second = step.images_per_second;
+  shown.data_wait = step.data_wait;
+  const int64_t images_left = (total_steps_ - step.step) * *config_.batch_size;
+  shown.seconds_left = static_cast<double>(images_left) / step.images_per_second;
+  shown.memory_bytes = static_cast<int64_t>(max_memory_allocated(device_));
+  progress_.show(shown);
 }
 
-void Trainer::evaluate_and_log(int64_t epoch) {
+void Trainer::report() {
+  if (unread_.empty()) return;
+  std::vector<Tensor> each_loss, each_correct;
+  for (const UnreadStep& step : unread_) {
+    each_loss.push_back(step.loss);
+    each_correct.push_back(step.correct);
+  }
+  const auto losses = stack(each_loss).to_vector<float>();
+  const auto corrects = stack(each_correct).to_vector<int64_t>();
+  for (size_t i = 0; i < unread_.size(); ++i) {
+    const UnreadStep& step = unread_[i];
+    WICK_CHECK(std::isfinite(losses[i]), "train: the loss became ", losses[i], " at step ",
+               step.step, ": lower --lr (it was ", *config_.lr, " at its peak)");
+    read_images_ += step.images;
+    read_correct_ += corrects[i];
+    log_step(step, losses[i], corrects[i]);
+  }
+  show(unread_.back(), losses.back());
+  unread_.clear();
+  last_read_ = Clock::now();
+}
+
+void Trainer::train_epoch(bool& interrupted) {
+  model_->train();
+  epoch_start_ = last_read_ = Clock::now();
+  epoch_wait_ = loader_.wait_seconds();
+  epoch_images_ = read_images_ = read_correct_ = 0;
+  while (step_ < total_steps_ && !interrupted) {
+    const std::optional<data::Batch> batch = loader_.next();
+    if (!batch) break;
+    unread_.push_back(train_step(*batch));
+    if (device_.is_cpu() || Clock::now() - last_read_ >= kReadEvery) report();
+    if (schedule_) schedule_->step();
+    interrupted = stop_requested;
+  }
+  report();
+}
+
+void Trainer::evaluate_model() {
   last_ = evaluate(*model_, data_.test, *config_.batch_size, static_cast<int>(config_.workers),
-                   device_);
+                   device_, progress_);
+}
+
+void Trainer::evaluate_and_log() {
+  const int64_t epoch = epoch_of(step_);
+  const bool due =
+      config_.eval_every > 0 && (epoch % config_.eval_every == 0 || step_ == total_steps_);
+  if (due) evaluate_model();
+  progress_.finish_line();
+  if (!due) return;
   nlohmann::ordered_json line;
   line["step"] = step_;
   line["epoch"] = epoch;
@@ -210,12 +244,13 @@ void Trainer::evaluate_and_log(int64_t epoch) {
   line["test_accuracy"] = last_->accuracy;
   folder_.log(line);
   print_json(line);
-  progress_.finish_line();
-  if (!json_) {
-    fmt::print("epoch {}/{}  test loss {:.4f}  test accuracy {:.2f} %\n", epoch, *config_.epochs,
-               last_->loss, 100 * last_->accuracy);
-    std::fflush(stdout);
-  }
+  if (json_) return;
+  const bool whole = step_ % steps_per_epoch() == 0;
+  const std::string when = whole ? concat("epoch ", epoch, "/", *config_.epochs)
+                                 : concat("step ", step_, ", in epoch ", epoch);
+  fmt::print("{}  test loss {:.4f}  test accuracy {:.2f} %\n", when, last_->loss,
+             100 * last_->accuracy);
+  std::fflush(stdout);
 }
 
 Outcome Trainer::run() {
@@ -227,21 +262,19 @@ Outcome Trainer::run() {
       save_checkpoint();
       return Outcome::kInterrupted;
     }
-    evaluate_and_log((step_ + steps_per_epoch() - 1) / steps_per_epoch());
+    evaluate_and_log();
     save_checkpoint();
   }
-  TensorMap weights;
-  for (const auto& [name, tensor] : model_->state_dict()) weights[name] = tensor;
-  save_safetensors(folder_.weights_file(), weights);
-  if (!last_) {
-    last_ = evaluate(*model_, data_.test, *config_.batch_size, static_cast<int>(config_.workers),
-                     device_);
-  }
+  save_safetensors(folder_.weights_file(), model_->state_dict());
+  if (!last_ && config_.eval_every > 0) evaluate_model();
+  progress_.finish_line();
   nlohmann::ordered_json line;
   line["event"] = "end";
   line["step"] = step_;
-  line["test_loss"] = last_->loss;
-  line["test_accuracy"] = last_->accuracy;
+  if (last_) {
+    line["test_loss"] = last_->loss;
+    line["test_accuracy"] = last_->accuracy;
+  }
   line["run_dir"] = folder_.path();
   print_json(line);
   return Outcome::kComplete;

@@ -22,7 +22,7 @@ struct Evaluation {
 
 /// Runs `model` in evaluation mode over all of `dataset`.
 Evaluation evaluate(nn::Module& model, const std::shared_ptr<const data::Dataset>& dataset,
-                    int64_t batch_size, int workers, Device device);
+                    int64_t batch_size, int workers, Device device, Progress& progress);
 
 /// How a run ended.
 enum class Outcome { kComplete, kInterrupted };
@@ -50,11 +50,24 @@ class Trainer {
  private:
   using Clock = std::chrono::steady_clock;
 
+  // What is known of a step that the device may not have finished yet.
+  struct UnreadStep {
+    int64_t step;
+    int64_t images;
+    double lr, images_per_second, data_wait;
+    Tensor loss, correct;
+  };
+
   void train_epoch(bool& interrupted);
-  double train_step(const data::Batch& batch, int64_t* correct);
-  void evaluate_and_log(int64_t epoch);
+  UnreadStep train_step(const data::Batch& batch);
+  void evaluate_model();
+  void evaluate_and_log();
   void save_checkpoint();
-  void report(const data::Batch& batch, double loss, int64_t correct);
+  /// Waits for the unread steps, shows and logs them.
+  void report();
+  void log_step(const UnreadStep& step, double loss, int64_t correct);
+  void show(const UnreadStep& step, double loss);
+  int64_t epoch_of(int64_t step) const { return (step - 1) / steps_per_epoch() + 1; }
   void print_json(const nlohmann::ordered_json& values) const;
 
   TrainConfig config_;
@@ -74,7 +87,10 @@ class Trainer {
   // Of the epoch under way in this process:
   Clock::time_point epoch_start_;
   double epoch_wait_ = 0;
-  int64_t epoch_images_ = 0, epoch_correct_ = 0;
+  int64_t epoch_images_ = 0;                    // begun
+  int64_t read_images_ = 0, read_correct_ = 0;  // known
+  std::vector<UnreadStep> unread_;
+  Clock::time_point last_read_;
   std::optional<Evaluation> last_;
 };
 
