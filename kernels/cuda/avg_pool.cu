@@ -113,14 +113,14 @@ void avg_pool2d_forward(const View& x, const View& y, const Pool2dParams& params
   constexpr int64_t kLargeWindow = 32;
   const Windows w(x, y, params);
   visit_image_vectors({&x, &y}, [&]<class T, int kVector>() {
-    if (window_size(w) < kLargeWindow) {
+    const int64_t groups = w.in.c / kVector, tiles = (groups + kWarp - 1) / kWarp;
+    const int64_t blocks = w.out.n * w.out.h * w.out.w * tiles;
+    if (window_size(w) < kLargeWindow || blocks > INT32_MAX) {
       launch("avg_pool2d", y.device, grid_for(w.out.numel(), kVector),
              avg_pool2d_forward_kernel<T, kVector>, x.as<T>(), y.as<T>(), w);
       return;
     }
-    const int64_t groups = w.in.c / kVector, tiles = (groups + kWarp - 1) / kWarp;
     const int columns = static_cast<int>((groups + tiles - 1) / tiles);
-    const int64_t blocks = w.out.n * w.out.h * w.out.w * tiles;
     const Grid grid{dim3(static_cast<unsigned>(blocks)), dim3(kThreads)};
     launch("avg_pool2d", y.device, grid, avg_pool2d_block_kernel<T, kVector>, x.as<T>(), y.as<T>(),
            w, tiles, columns);

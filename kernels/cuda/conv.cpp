@@ -7,9 +7,13 @@ namespace wick::cuda {
 
 void conv2d_algorithms(const Conv2dProblem& problem, Device device, ConvAlgorithm* algorithms,
                        int* count) {
+  constexpr int64_t kFewChannels = 8;  // per group: more would take long to measure, and lose
   *count = 0;
-  if (has_convolution(device, problem)) algorithms[(*count)++] = ConvAlgorithm::kLibrary;
-  algorithms[(*count)++] = ConvAlgorithm::kDirect;
+  const bool library = has_convolution(device, problem);
+  if (library) algorithms[(*count)++] = ConvAlgorithm::kLibrary;
+  if (!library || problem.weight[1] <= kFewChannels) {
+    algorithms[(*count)++] = ConvAlgorithm::kDirect;
+  }
 }
 
 void conv2d_forward(const View& x, const View& weight, const View& bias, const View& y,

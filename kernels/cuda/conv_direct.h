@@ -3,7 +3,7 @@
 #include "wick/kernels/conv.h"
 
 // Convolution by own kernels, for what the vendor's library lacks: one thread per element, channels
-// side by side. As fast as memory for depthwise convolutions, slow for wide ones.
+// side by side, nothing shared between threads. Meant for few channels per group.
 namespace wick::cuda {
 
 void direct_forward(const View& x, const View& weight, const View& bias, const View& y,
