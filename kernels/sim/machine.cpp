@@ -167,6 +167,11 @@ void fail_call(int64_t nth, cudaError_t error, const std::string& name) {
   machine().fail_name = name;
 }
 
+void fail_malloc_from(int64_t nth) {
+  const std::lock_guard<std::recursive_mutex> lock(machine().mutex);
+  machine().malloc_countdown = nth;
+}
+
 int64_t calls() {
   const std::lock_guard<std::recursive_mutex> lock(machine().mutex);
   return machine().calls;

@@ -63,6 +63,7 @@ struct Machine {
   std::string last_failure;
   std::vector<uint64_t> blocks;
   int64_t calls = 0, waits = 0;
+  int64_t malloc_countdown = 0;  // 0: none fails; 1: the next and all after it
   int64_t fail_countdown = 0;
   cudaError_t fail_error = cudaSuccess;
   std::string fail_name;

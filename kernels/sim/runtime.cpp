@@ -131,6 +131,8 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 cudaError_t cudaMalloc(void** pointer, size_t bytes) {
   WICK_SIM_ENTER("cudaMalloc");
   wick::sim::SimulatedDevice& device = *m.devices[size_t(current_device())];
+  if (m.malloc_countdown == 1) return report(cudaErrorMemoryAllocation);
+  if (m.malloc_countdown > 1) --m.malloc_countdown;
   if (bytes > device.capacity - device.used) return report(cudaErrorMemoryAllocation);
   const cudaError_t error = new_memory(m, pointer, bytes, current_device());
   if (error == cudaSuccess) device.used += bytes;

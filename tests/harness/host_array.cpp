@@ -118,10 +118,21 @@ GuardedTensor::GuardedTensor(const HostArray& array, Dtype dtype, Layout layout,
   before_ = *memory_;
   tensor_ = from_blob(
       first, array.shape, dtype, [memory = memory_] {}, strides);
-  if (!device.is_cpu()) tensor_ = tensor_.to(device);
+  if (device.is_cpu()) return;
+  // The same bytes on the device, aligned alike.
+  const size_t skipped = static_cast<size_t>(first - memory_->data()) - guard;
+  device_memory_ = from_blob(memory_->data() + skipped,
+                             {static_cast<int64_t>(memory_->size() - skipped)}, kUint8)
+                       .to(device);
+  before_.erase(before_.begin(), before_.begin() + static_cast<std::ptrdiff_t>(skipped));
+  tensor_ = from_blob(
+      device_memory_.data<uint8_t>() + guard, array.shape, dtype, [memory = device_memory_] {},
+      strides, device);
 }
 
-bool GuardedTensor::unchanged() const { return before_ == *memory_; }
+bool GuardedTensor::unchanged() const {
+  return before_ == (device_memory_.defined() ? device_memory_.to_vector<uint8_t>() : *memory_);
+}
 
 Tensor make_tensor(const HostArray& array, Dtype dtype, Layout layout, Device device) {
   return GuardedTensor(array, dtype, layout, device).tensor();

@@ -32,7 +32,7 @@ inline constexpr Layout kAllLayouts[] = {Layout::kContiguous, Layout::kTranspose
 const char* to_string(Layout layout);
 
 /// Memory of a test with guard bytes before and after it, and between its elements where the layout
-/// leaves gaps. `tensor` lives on it (on the CPU) or is a copy of it (on another device).
+/// leaves gaps. `tensor` lives on it, or on a copy of it on another device.
 class GuardedTensor {
  public:
   GuardedTensor(const HostArray& array, Dtype dtype, Layout layout = Layout::kContiguous,
@@ -43,6 +43,7 @@ class GuardedTensor {
 
  private:
   std::shared_ptr<std::vector<unsigned char>> memory_;
+  Tensor device_memory_;  // undefined on the CPU
   std::vector<unsigned char> before_;
   Tensor tensor_;
 };

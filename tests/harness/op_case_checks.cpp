@@ -7,7 +7,11 @@
 
 #include "wick/core/apply.h"
 #include "wick/core/base/parallel.h"
+#include "wick/core/stream.h"
 #include "wick/tests/harness/op_case.h"
+#ifdef WICK_SIM
+#include "wick/kernels/sim/simulator.h"
+#endif
 
 namespace wick::testing {
 namespace {
@@ -240,22 +244,64 @@ void check_flops(const OpCase& op_case) {
 }
 
 #ifdef WICK_HAS_CUDA
+/// How often the device runs a case: on a simulated one, once per order of threads in the usual
+/// dtype, and in one of the orders in the others; and streams late or in a random order.
+int device_runs(const OpCase& op_case, Dtype dtype, bool large) {
+#ifdef WICK_SIM
+  return dtype == usual_dtype(op_case) && !large ? 4 : 1;
+#else
+  (void)op_case, (void)dtype, (void)large;
+  return 1;
+#endif
+}
+
+struct DeviceOrder {
+#ifdef WICK_SIM
+  DeviceOrder(Dtype dtype, int run)
+      : settings({.threads = static_cast<sim::ThreadOrder>((static_cast<int>(dtype) + run) % 4),
+                  .streams = run % 2 == 0 ? sim::StreamOrder::kLazy : sim::StreamOrder::kRandom,
+                  .seed = static_cast<uint64_t>(run + 1)}) {}
+  sim::ScopedSettings settings;
+#else
+  DeviceOrder(Dtype, int) {}
+#endif
+};
+
 void check_other_device(const OpCase& op_case, Dtype dtype, bool large) {
+  if (!cuda_is_available()) GTEST_SKIP() << "no second device: " << why_no_cuda();
   const Device device = cuda_device(0);
-  try {
-    empty({1}, kFloat32, device);
-  } catch (const Error& error) {
-    GTEST_SKIP() << "no second device: " << error.what();
+  std::vector<std::vector<Layout>> layouts = {{Layout::kContiguous}};
+  if (op_case.any_layout && dtype == usual_dtype(op_case) && !large) {
+    layouts.push_back({Layout::kTransposed, Layout::kStrided});
+    layouts.push_back({Layout::kChannelsLast, Layout::kOffset});
   }
   for_samples(op_case, large, [&](const Arrays& arrays, const Sample& sample) {
     const Run run(op_case, arrays, sample, dtype);
-    const Tensors inputs = Run::tensors(run.guarded({Layout::kContiguous}, device));
-    const Tensors got =
-        op_case.differentiable ? run.forward_backward(op_case.call, inputs) : op_case.call(inputs);
-    const Tensors want = op_case.differentiable ? run.forward_backward(op_case.call, run.inputs())
-                                                : op_case.call(run.inputs());
-    for (size_t i = 0; i < got.size(); ++i) {
-      expect_close(got[i], read(want[i]), op_case, 4, concat("output or gradient ", i));
+    const auto compute = [&](const Tensors& in) {
+      return op_case.differentiable ? run.forward_backward(op_case.call, in) : op_case.call(in);
+    };
+    const Tensors want = compute(run.inputs());
+    Tensors first;
+    for (size_t l = 0; l < layouts.size(); ++l) {
+      for (int r = 0; r < (l == 0 ? device_runs(op_case, dtype, large) : 1); ++r) {
+        const DeviceOrder order(dtype, r);
+        const std::vector<GuardedTensor> inputs = run.guarded(layouts[l], device);
+        const Tensors got = compute(Run::tensors(inputs));
+        for (const GuardedTensor& input : inputs) {
+          EXPECT_TRUE(input.unchanged()) << "an input or memory around it was changed";
+        }
+        for (size_t i = 0; i < got.size(); ++i) {
+          expect_close(got[i], read(want[i]), op_case, 4,
+                       concat("output or gradient ", i, ", layout ", l, ", order ", r));
+          if (l > 0) continue;
+          if (r == 0) {
+            first.push_back(got[i]);
+          } else {
+            EXPECT_TRUE(bit_equal(got[i], first[i]))
+                << "output or gradient " << i << " depends on the order of threads";
+          }
+        }
+      }
     }
   });
 }

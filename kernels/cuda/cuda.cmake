@@ -1,0 +1,45 @@
+# The CUDA side, for NVIDIA GPUs: kernels by nvcc, the rest by the host's compiler. cudart is linked
+# statically; the libraries of the toolkit are opened when first needed.
+find_program(WICK_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
+if(NOT WICK_NVCC)
+  message(FATAL_ERROR "WICK_GPU=cuda needs NVIDIA's CUDA toolkit (nvcc): install it, or set "
+                      "CUDA_HOME to where it is. WICK_GPU=sim needs none.")
+endif()
+if(NOT CMAKE_CUDA_COMPILER)
+  set(CMAKE_CUDA_COMPILER ${WICK_NVCC})
+endif()
+if(NOT CMAKE_CUDA_HOST_COMPILER)
+  set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
+endif()
+# For the GPU of this machine, or for two generations where there is none.
+if(NOT CMAKE_CUDA_ARCHITECTURES)
+  execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
+                  OUTPUT_VARIABLE capability ERROR_QUIET RESULT_VARIABLE failed)
+  if(failed EQUAL 0 AND capability MATCHES "^([0-9]+)\\.([0-9])")
+    set(CMAKE_CUDA_ARCHITECTURES ${CMAKE_MATCH_1}${CMAKE_MATCH_2})
+  else()
+    set(CMAKE_CUDA_ARCHITECTURES 80 90)
+  endif()
+endif()
+enable_language(CUDA)
+find_package(CUDAToolkit REQUIRED)
+
+file(GLOB cuda_kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cu)
+add_library(wick_cuda_kernels OBJECT ${cuda_kernels})
+set_target_properties(wick_cuda_kernels PROPERTIES POSITION_INDEPENDENT_CODE ON
+                      CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON)
+target_compile_options(wick_cuda_kernels PRIVATE --expt-relaxed-constexpr
+  $<$<BOOL:${WICK_WERROR}>:-Werror=all-warnings> -Xcompiler=-march=x86-64-v3)
+target_compile_definitions(wick_cuda_kernels PRIVATE WICK_HAS_CUDA=1)
+target_include_directories(wick_cuda_kernels PRIVATE ${PROJECT_BINARY_DIR}/include)
+
+file(GLOB cuda_sources CONFIGURE_DEPENDS
+     ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cpp ${PROJECT_SOURCE_DIR}/core/cuda/*.cpp)
+add_library(wick_cuda OBJECT ${cuda_sources})
+set_target_properties(wick_cuda PROPERTIES POSITION_INDEPENDENT_CODE ON)
+wick_options(wick_cuda)
+target_compile_definitions(wick_cuda PRIVATE WICK_HAS_CUDA=1)
+target_include_directories(wick_cuda SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+
+target_sources(wick_archive PRIVATE $<TARGET_OBJECTS:wick_cuda_kernels> $<TARGET_OBJECTS:wick_cuda>)
+target_link_libraries(wick_archive PRIVATE CUDA::cudart_static)

@@ -1,0 +1,120 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "wick/core/memory/allocator.h"
+#include "wick/core/ops/loss.h"
+#include "wick/core/ops/random.h"
+#include "wick/core/random.h"
+#include "wick/core/stream.h"
+#include "wick/kernels/sim/simulator.h"
+#include "wick/nn/models/registry.h"
+#include "wick/nn/nn.h"
+#include "wick/optim/sgd.h"
+
+// Whole training steps on the simulated GPU: the same losses as on the CPU, no memory asked for once
+// things are steady, and nothing lost when a call fails.
+namespace wick::testing {
+namespace {
+
+struct Batch {
+  Tensor images, labels;
+};
+
+Batch make_batch(const Shape& image, uint64_t seed, Device device) {
+  Generator generator(seed);
+  const Tensor images = randn(image, kFloat32, kCpu, &generator);
+  const Tensor labels = randint(0, 10, {image[0]}, kInt64, kCpu, &generator);
+  return {images.to(device), labels.to(device)};
+}
+
+class Training {
+ public:
+  Training(const std::string& model, const Shape& image, Device device)
+      : image_(image), device_(device) {
+    manual_seed(11);
+    model_ = nn::find_model(model).make({image[1], image[2], image[3]}, 10);
+    model_->to(device);
+    optimizer_ = std::make_unique<optim::SGD>(model_->parameters(),
+                                              optim::SGDOptions{.lr = 0.01, .momentum = 0.9});
+  }
+
+  double step(uint64_t seed) {
+    const Batch batch = make_batch(image_, seed, device_);
+    optimizer_->zero_grad();
+    const Tensor loss = cross_entropy(model_->forward(batch.images), batch.labels);
+    loss.backward();
+    optimizer_->step();
+    return loss.item();
+  }
+
+ private:
+  Shape image_;
+  Device device_;
+  std::shared_ptr<nn::Module> model_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+};
+
+void expect_cpu_losses(const std::string& model, const Shape& image, int steps) {
+  Training cpu(model, image, kCpu), gpu(model, image, cuda_device(0));
+  for (int i = 0; i < steps; ++i) {
+    const double want = cpu.step(uint64_t(i)), got = gpu.step(uint64_t(i));
+    EXPECT_NEAR(got, want, 1e-4 * std::max(1.0, std::fabs(want))) << model << " step " << i;
+  }
+}
+
+TEST(SimulatedTraining, LenetHasTheLossesOfTheCpu) { expect_cpu_losses("lenet", {8, 1, 28, 28}, 4); }
+
+TEST(SimulatedTraining, Resnet20HasTheLossesOfTheCpu) {
+  expect_cpu_losses("resnet20", {8, 3, 32, 32}, 3);
+}
+
+TEST(SimulatedTraining, AsksForNoMemoryOnceSteady) {
+  Training training("lenet", {8, 1, 28, 28}, cuda_device(0));
+  for (uint64_t i = 0; i < 3; ++i) training.step(i);
+  const MemoryStats third = memory_stats(cuda_device(0));
+  for (uint64_t i = 3; i < 10; ++i) training.step(i);
+  const MemoryStats tenth = memory_stats(cuda_device(0));
+  for (uint64_t i = 10; i < 60; ++i) training.step(i);
+  const MemoryStats last = memory_stats(cuda_device(0));
+  EXPECT_EQ(last.num_device_alloc, third.num_device_alloc);
+  EXPECT_EQ(last.all.allocated_bytes.current, tenth.all.allocated_bytes.current);
+  EXPECT_EQ(last.all.reserved_bytes.current, tenth.all.reserved_bytes.current);
+}
+
+// Every allocation that three steps make of the device fails once. The error is typed, nothing is
+// lost, and training goes on.
+TEST(SimulatedTraining, SurvivesEveryFailedAllocation) {
+  const Device gpu = cuda_device(0);
+  empty_cache(gpu);
+  const int64_t idle = memory_allocated(gpu);
+  int failures = 0;
+  bool reached = true;
+  for (int64_t nth = 1; reached; ++nth) {
+    empty_cache(gpu);
+    {
+      Training training("mlp", {4, 1, 28, 28}, gpu);
+      sim::fail_malloc_from(nth);
+      reached = false;
+      try {
+        for (uint64_t i = 0; i < 3; ++i) training.step(i);
+      } catch (const OutOfMemory& error) {
+        reached = true;
+        ++failures;
+        EXPECT_GT(error.requested_bytes(), 0u);
+        EXPECT_NE(std::string(error.what()).find("out of memory on cuda:0: requested"),
+                  std::string::npos)
+            << error.what();
+      }
+      sim::fail_malloc_from(0);
+      EXPECT_TRUE(std::isfinite(training.step(9)));
+    }
+    EXPECT_EQ(memory_allocated(gpu), idle);
+  }
+  EXPECT_GT(failures, 0);
+}
+
+}  // namespace
+}  // namespace wick::testing
