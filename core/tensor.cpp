@@ -5,6 +5,7 @@
 #include "wick/core/apply.h"
 #include "wick/core/autograd.h"
 #include "wick/core/ops/slice.h"
+#include "wick/kernels/copy.h"
 
 namespace wick {
 
@@ -64,6 +65,19 @@ struct ToDevice {
   }
   Gradients backward(const Saved& saved, const Tensor& dy) const {
     return {dy.to(saved.input(0).device, non_blocking)};
+  }
+};
+
+struct Arange {
+  static constexpr OpInfo info{.name = "arange", .mutates = 1, .differentiable = false};
+  Scalar start, step;
+  static constexpr auto fields =
+      std::tuple{field("start", &Arange::start), field("step", &Arange::step)};
+
+  Tensor forward(Saved&, const Tensor& y) const {
+    WICK_DISPATCH(y.device(), arange(y.view_for_kernel(), start.to_double(), step.to_double(),
+                                     start.to_int64(), step.to_int64()));
+    return y;
   }
 };
 
@@ -183,23 +197,7 @@ Tensor arange(Scalar start, Scalar stop, Scalar step, std::optional<Dtype> wante
   WICK_CHECK(span < 0x1p62, "arange: too many elements: got ", span, ", expected less than 2^62");
   const int64_t floor = span > 0 ? static_cast<int64_t>(span) : 0;
   const int64_t n = span > 0 && static_cast<double>(floor) < span ? floor + 1 : floor;
-  Tensor host = empty({n}, dtype);
-  visit_dtype(dtype, [&]<class T>(Type<T>) {
-    T* out = host.data<T>();
-    for (int64_t i = 0; i < n; ++i) {
-      if constexpr (std::is_integral_v<T>) {
-        out[i] = static_cast<T>(start.to_int64() + i * step.to_int64());
-      } else {
-        const double value = start.to_double() + static_cast<double>(i) * step.to_double();
-        if constexpr (std::is_same_v<T, double>) {
-          out[i] = value;
-        } else {
-          out[i] = T(static_cast<float>(value));
-        }
-      }
-    }
-  });
-  return host.to(device);
+  return apply(Arange{start, step}, empty({n}, dtype, device));
 }
 
 Tensor linspace(double start, double stop, int64_t steps, Dtype dtype, Device device) {

@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "wick/core/autograd.h"
+#include "wick/core/ops/compare.h"
+#include "wick/core/ops/reduce.h"
 
 namespace wick::nn::init {
 
@@ -33,19 +35,14 @@ void trunc_normal_(const Tensor& tensor, double mean, double stddev, double low,
   WICK_CHECK(low < high && stddev > 0 && low < mean + 8 * stddev && high > mean - 8 * stddev,
              "trunc_normal_: got mean ", mean, ", stddev ", stddev, " in [", low, ", ", high, "]");
   const NoGrad no_grad;
-  const int64_t n = tensor.numel();
-  Tensor values = empty({n}, kFloat32);
-  Tensor draws = empty({n}, kFloat32);
-  float* out = values.data<float>();
-  for (int64_t filled = 0; filled < n;) {
-    draws.normal_(mean, stddev);
-    const float* in = draws.data<float>();
-    for (int64_t i = 0; i < n && filled < n; ++i) {
-      const double v = static_cast<double>(in[i]);
-      if (v >= low && v <= high) out[filled++] = in[i];
-    }
+  tensor.normal_(mean, stddev);
+  const Tensor again = empty_like(tensor);
+  while (true) {
+    const Tensor outside = logical_or(lt(tensor, low), gt(tensor, high));
+    if (!any(outside).item<bool>()) return;
+    again.normal_(mean, stddev);
+    tensor.copy_(where(outside, again, tensor));
   }
-  tensor.copy_(values.reshape(tensor.shape()).to(tensor.device()));
 }
 
 namespace {

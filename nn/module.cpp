@@ -111,12 +111,14 @@ namespace {
 void replace_memory(const Tensor& tensor, const Tensor& with) {
   TensorImpl& impl = *tensor.impl();
   const bool requires_grad = tensor.requires_grad();
+  const Tensor grad = tensor.grad();
   tensor.set_requires_grad(false);
   impl.storage = with.impl()->storage;
   impl.offset = with.impl()->offset;
   impl.strides = with.strides();
   impl.dtype = with.dtype();
   if (requires_grad) tensor.set_requires_grad();
+  if (grad.defined()) tensor.set_grad(grad.to(with.dtype()).to(with.device()));
 }
 }  // namespace
 

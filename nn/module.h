@@ -86,7 +86,8 @@ class Module {
   Module& eval() { return train(false); }
   bool is_training() const { return training_; }
 
-  /// Moves all parameters and buffers in place; a dtype applies to floating tensors only.
+  /// Moves all parameters, with their gradients, and buffers in place: optimizers made before see
+  /// the change. Hooks of the parameters are lost. A dtype applies to floating tensors only.
   Module& to(Device device);
   Module& to(Dtype dtype);
   /// Forgets gradients, or sets them to zero.

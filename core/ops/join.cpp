@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "wick/core/apply.h"
+#include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/index.h"
 #include "wick/core/ops/slice.h"
 #include "wick/kernels/index.h"
@@ -78,20 +79,16 @@ Tensor triangle_of(const char* name, const Tensor& x, int64_t diagonal, bool upp
   return apply(Triangle{diagonal, upper}, x);
 }
 
-// Which element of an axis of `n` stands `i` places from its start, outside of it too.
-int64_t source_of(int64_t i, int64_t n, PadMode mode) {
-  if (mode == PadMode::kReplicate) return std::clamp<int64_t>(i, 0, n - 1);
-  return i < 0 ? -i : i >= n ? 2 * (n - 1) - i : i;
-}
-
 Tensor pad_by_index(const Tensor& x, int axis, int64_t before, int64_t after, PadMode mode) {
   const int64_t n = x.shape()[axis];
   const int64_t most = mode == PadMode::kReflect ? n - 1 : n == 0 ? 0 : INT64_MAX;
   WICK_CHECK(before <= most && after <= most, "pad: margin too wide: got ", before, " and ", after,
              " for axis ", axis, " of shape ", x.shape(), ", expected at most ", most);
-  std::vector<int64_t> sources;
-  for (int64_t i = -before; i < n + after; ++i) sources.push_back(source_of(i, n, mode));
-  return index_select(x, axis, tensor(sources, {}, x.device()));
+  if (before == 0 && after == 0) return x;
+  // Which element of x stands at each place of the result.
+  const Tensor places = arange(-before, n + after, 1, kInt64, x.device());
+  if (mode == PadMode::kReplicate) return index_select(x, axis, clamp(places, 0, n - 1));
+  return index_select(x, axis, n - 1 - abs(n - 1 - abs(places)));
 }
 
 }  // namespace

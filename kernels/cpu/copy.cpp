@@ -3,6 +3,7 @@
 #include "wick/core/base/parallel.h"
 #include "wick/kernels/cpu/convert.h"
 #include "wick/kernels/loop_nest.h"
+#include "wick/kernels/progression.h"
 
 namespace wick::WICK_ISA {
 
@@ -151,6 +152,16 @@ void fill(const View& y, double real, int64_t integer) {
   x.shape = Shape();
   x.strides = Strides();
   copy(x, y);
+}
+
+void arange(const View& y, double start, double step, int64_t first, int64_t by) {
+  visit_dtype(y.dtype, [&]<class T>(Type<T>) {
+    T* out = y.as<T>();
+    const Progression<T> at(start, step, first, by);
+    parallel_for(y.numel(), kParallelGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) out[i] = at(i);
+    });
+  });
 }
 
 }  // namespace wick::WICK_ISA

@@ -3,6 +3,7 @@
 #include "wick/kernels/cuda/common/convert.h"
 #include "wick/kernels/cuda/common/launch.h"
 #include "wick/kernels/cuda/common/offsets.h"
+#include "wick/kernels/progression.h"
 
 namespace wick::cuda {
 
@@ -21,6 +22,11 @@ __global__ void fill_kernel(T* y, T value, LoopNest<1> nest) {
   for (int64_t i = global_thread(); i < nest.numel; i += global_threads()) {
     y[Offsets<1>(nest, i).offset[0]] = value;
   }
+}
+
+template <class T>
+__global__ void arange_kernel(T* y, int64_t n, Progression<T> at) {
+  for (int64_t i = global_thread(); i < n; i += global_threads()) y[i] = at(i);
 }
 
 }  // namespace
@@ -53,6 +59,13 @@ void fill(const View& y, double real, int64_t integer) {
       value = static_cast<T>(integer);
     }
     launch("fill", y.device, grid_for(nest.numel), fill_kernel<T>, y.as<T>(), value, nest);
+  });
+}
+
+void arange(const View& y, double start, double step, int64_t first, int64_t by) {
+  visit_dtype(y.dtype, [&]<class T>(Type<T>) {
+    launch("arange", y.device, grid_for(y.numel()), arange_kernel<T>, y.as<T>(), y.numel(),
+           Progression<T>(start, step, first, by));
   });
 }
 

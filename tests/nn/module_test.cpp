@@ -7,6 +7,7 @@
 #include "wick/core/autograd.h"
 #include "wick/core/ops/random.h"
 #include "wick/core/serialize.h"
+#include "wick/core/stream.h"
 #include "wick/nn/nn.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/host_array.h"
@@ -130,6 +131,7 @@ TEST(Module, ChangesDtypeInPlace) {
   net(ones({1, 3})).sum().backward();
   net.to(kFloat64);
   EXPECT_EQ(weight.dtype(), kFloat64);  // every handle sees it
+  EXPECT_EQ(weight.grad().dtype(), kFloat64);
   EXPECT_TRUE(weight.requires_grad() && weight.is_leaf());
   EXPECT_TRUE(bit_equal(weight.detach(), before.to(kFloat64)));
   EXPECT_EQ(net.count.dtype(), kInt64);
@@ -137,6 +139,23 @@ TEST(Module, ChangesDtypeInPlace) {
   net(ones({1, 3}, kFloat64)).sum().backward();
   EXPECT_EQ(weight.grad().dtype(), kFloat64);
   EXPECT_EQ(error_of([&] { net.to(kInt32); }), "module: to: needs a floating dtype: got int32");
+}
+
+TEST(Module, MovesToAnotherDeviceInPlace) {
+  if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
+  Net net;
+  const Tensor weight = net.fc->weight;
+  const Tensor before = weight.detach().clone();
+  weight.set_grad(full(weight.shape(), 3));
+  net.to(cuda_device(0));
+  for (const Tensor& parameter : net.parameters()) EXPECT_EQ(parameter.device(), cuda_device(0));
+  EXPECT_EQ(net.count.device(), cuda_device(0));
+  EXPECT_TRUE(weight.requires_grad() && weight.is_leaf());
+  EXPECT_TRUE(bit_equal(weight.detach().cpu(), before));
+  EXPECT_EQ(weight.grad().device(), cuda_device(0));  // gradients come along
+  EXPECT_TRUE(bit_equal(weight.grad().cpu(), full(weight.shape(), 3)));
+  net.to(kCpu);
+  EXPECT_TRUE(bit_equal(weight.detach(), before));
 }
 
 TEST(Module, KeepsChannelsLastWeightsWhenItsDtypeChanges) {

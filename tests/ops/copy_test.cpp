@@ -36,6 +36,23 @@ WICK_OP_CASE(
     },
     .reference = elementwise([](double) { return 0.5; }), .tolerance = Tolerance::exact(),
     .second_order = true);
+WICK_OP_CASE(
+    arange, .covers = {"arange"},
+    .samples = {{uniform({0})}, {uniform({1})}, {uniform({33})}, {uniform({3000})}},
+    .call = [](const Tensors& x) -> Tensors {
+      const int64_t n = x[0].numel();
+      return {arange(-4, -4 + 0.125 * static_cast<double>(n), 0.125, x[0].dtype(), x[0].device()),
+              arange(n, 0, -1, kInt64, x[0].device())};
+    },
+    .reference = [](const Arrays& x) -> Arrays {
+      HostArray up = x[0], down = x[0];
+      for (size_t i = 0; i < up.values.size(); ++i) {
+        up.values[i] = static_cast<double>(i) * 0.125 - 4;
+        down.values[i] = static_cast<double>(up.values.size() - i);
+      }
+      return {up, down};
+    },
+    .differentiable = false);
 
 // --- Conversions --------------------------------------------------------------------------------
 
