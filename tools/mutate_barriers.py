@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Removes each barrier of the CUDA kernels in turn, and sees whether a test notices.
 
-For every __syncthreads(), __syncwarp() and event wait under kernels/cuda and core/cuda the line is
-taken out, the file alone is compiled again into the build with ThreadSanitizer, and the tests of its
-family are run. A mutant that no test kills is a survivor.
+For every __syncthreads(), __syncwarp() and event wait under kernels/cuda and core/cuda the line
+is taken out, what includes the file is compiled again in the build with ThreadSanitizer, and the
+tests of its family are run. A mutant that no test kills is a survivor.
 
   tools/mutate_barriers.py                     all mutants
   tools/mutate_barriers.py --sample 5 --seed 1 five of them, chosen by the seed
@@ -22,7 +22,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "tsan"
-BARRIER = re.compile(r"__syncthreads\(\);|__syncwarp\([^;]*\);|WICK_CUDA_CALL\(cudaStreamWaitEvent[^;]*;")
+BARRIER = re.compile(r"__syncthreads\(\);|__syncwarp\([^;]*\);|"
+                     r"WICK_CUDA_CALL\(cudaStreamWaitEvent[^;]*;")
 # Which op cases a file's kernels are run by (a regular expression of GoogleTest's filter form).
 FAMILIES = json.loads((ROOT / "tools" / "mutate_barriers.json").read_text())
 

@@ -1,6 +1,7 @@
 # The CUDA side, for NVIDIA GPUs: kernels by nvcc, the rest by the host's compiler. cudart is linked
 # statically; the libraries of the toolkit are opened when first needed.
-find_program(WICK_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
+find_program(WICK_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda
+             PATH_SUFFIXES bin)
 if(NOT WICK_NVCC)
   message(FATAL_ERROR "WICK_GPU=cuda needs NVIDIA's CUDA toolkit (nvcc): install it, or set "
                       "CUDA_HOME to where it is. WICK_GPU=sim needs none.")

@@ -56,7 +56,7 @@ class ScopedSettings {
 /// if empty) fail with `error`; 0 lets none fail. Errors from cudaErrorIllegalAddress on break the
 /// device: every later call fails with them too, until `reset`.
 void fail_call(int64_t nth, cudaError_t error, const std::string& name = "");
-/// Lets the `nth` cudaMalloc from now and all after it fail, as on a device that is full; 0 ends it.
+/// Lets the `nth` cudaMalloc from now and all after it fail, as on a full device; 0 ends it.
 void fail_malloc_from(int64_t nth);
 /// Runtime and library calls so far.
 int64_t calls();

@@ -14,8 +14,8 @@
 #include "wick/nn/nn.h"
 #include "wick/optim/sgd.h"
 
-// Whole training steps on the simulated GPU: the same losses as on the CPU, no memory asked for once
-// things are steady, and nothing lost when a call fails.
+// Whole training steps on the simulated GPU: the same losses as on the CPU, no memory asked for
+// once things are steady, and nothing lost when a call fails.
 namespace wick::testing {
 namespace {
 
@@ -65,7 +65,9 @@ void expect_cpu_losses(const std::string& model, const Shape& image, int steps) 
   }
 }
 
-TEST(SimulatedTraining, LenetHasTheLossesOfTheCpu) { expect_cpu_losses("lenet", {8, 1, 28, 28}, 4); }
+TEST(SimulatedTraining, LenetHasTheLossesOfTheCpu) {
+  expect_cpu_losses("lenet", {8, 1, 28, 28}, 4);
+}
 
 TEST(SimulatedTraining, Resnet20HasTheLossesOfTheCpu) {
   expect_cpu_losses("resnet20", {8, 3, 32, 32}, 3);
