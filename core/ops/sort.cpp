@@ -1,9 +1,7 @@
 #include "wick/core/ops/sort.h"
 
-#include <algorithm>
-
 #include "wick/core/apply.h"
-#include "wick/core/base/parallel.h"
+#include "wick/core/memory/workspace.h"
 #include "wick/core/ops/index.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/kernels/scan.h"
@@ -34,12 +32,10 @@ struct Sort {
     Tensor values = empty(x.shape(), x.dtype(), x.device());
     Tensor indices = empty(x.shape(), kInt64, x.device());
     const Shape rows = as_rows(x.shape());
-    const int64_t workers = std::clamp<int64_t>(num_threads(), 1, std::max<int64_t>(rows[0], 1));
-    const Tensor scratch = empty({workers, 4 * rows[1]}, kInt64, x.device());
-    WICK_DISPATCH(
-        x.device(),
-        sort_rows(from.view(rows).view_for_kernel(), values.view(rows).view_for_kernel(),
-                  indices.view(rows).view_for_kernel(), scratch.view_for_kernel(), descending));
+    AllocatorWorkspace workspace(x.device());
+    WICK_DISPATCH(x.device(),
+                  sort_rows(from.view(rows).view_for_kernel(), values.view(rows).view_for_kernel(),
+                            indices.view(rows).view_for_kernel(), descending, workspace));
     saved.save(indices);
     return {values, indices};
   }

@@ -1,43 +1,16 @@
 #include "wick/kernels/sort.h"
 
 #include "wick/core/base/parallel.h"
+#include "wick/kernels/sort_key.h"
 
 namespace wick::WICK_ISA {
 
 namespace {
 
-struct Entry {
-  uint64_t key;
-  int64_t index;
-};
+using Entry = SortEntry;
 
-// A number that is smaller for elements that come earlier, and how many of its bytes are used.
-template <class T>
-WICK_INLINE uint64_t ascending_key(T x) {
-  if constexpr (sizeof(T) == 1) {
-    return static_cast<uint64_t>(x);
-  } else if constexpr (dtype_of<T> == Dtype::kInt64) {
-    return static_cast<uint64_t>(x) ^ uint64_t { 1 } << 63;
-  } else if constexpr (dtype_of<T> == Dtype::kInt32) {
-    return static_cast<uint32_t>(x) ^ uint32_t { 1 } << 31;
-  } else if constexpr (sizeof(T) == 8) {
-    if (x != x) return ~uint64_t{0};
-    const uint64_t bits = __builtin_bit_cast(uint64_t, x + 0.0);
-    return bits >> 63 != 0 ? ~bits : bits | uint64_t{1} << 63;
-  } else {
-    const float value = static_cast<float>(x);
-    if (value != value) return 0xffffffffu;
-    const uint32_t bits = __builtin_bit_cast(uint32_t, value + 0.0f);
-    return bits >> 31 != 0 ? ~bits : bits | uint32_t{1} << 31;
-  }
-}
 template <class T>
 inline constexpr int kKeyBytes = sizeof(T) == 2 ? 4 : sizeof(T);
-template <class T>
-WICK_INLINE uint64_t key_of(T x, bool descending) {
-  const uint64_t key = ascending_key(x);
-  return descending ? ~key : key;
-}
 
 void insertion_sort(Entry* entries, int64_t n) {
   for (int64_t i = 1; i < n; ++i) {
@@ -71,7 +44,7 @@ Entry* radix_sort(Entry* entries, Entry* other, int64_t n, int bytes) {
 
 template <class T>
 void sort_row(const T* x, T* values, int64_t* indices, Entry* scratch, int64_t n, bool descending) {
-  for (int64_t i = 0; i < n; ++i) scratch[i] = {key_of(x[i], descending), i};
+  for (int64_t i = 0; i < n; ++i) scratch[i] = {sort_key(x[i], descending), i};
   const Entry* sorted = scratch;
   if (n <= 32) {
     insertion_sort(scratch, n);
@@ -89,7 +62,7 @@ void top_of_row(const T* x, T* values, int64_t* indices, int64_t n, int64_t k, b
   Entry best[kMaxTopk];
   int64_t count = 0;
   for (int64_t i = 0; i < n; ++i) {
-    const uint64_t key = key_of(x[i], largest);
+    const uint64_t key = sort_key(x[i], largest);
     if (count == k && key >= best[k - 1].key) continue;
     int64_t j = count < k ? count++ : k - 1;
     for (; j > 0 && best[j - 1].key > key; --j) best[j] = best[j - 1];
@@ -103,14 +76,18 @@ void top_of_row(const T* x, T* values, int64_t* indices, int64_t n, int64_t k, b
 
 }  // namespace
 
-void sort_rows(const View& x, const View& values, const View& indices, const View& scratch,
-               bool descending) {
+void sort_rows(const View& x, const View& values, const View& indices, bool descending,
+               Workspace& workspace) {
   const int64_t rows = x.shape[0], n = x.shape[1];
   if (rows * n == 0) return;
-  const int64_t chunk = (rows + scratch.shape[0] - 1) / scratch.shape[0];
+  const int64_t threads = num_threads() < rows ? num_threads() : rows;
+  const int64_t chunk = (rows + threads - 1) / threads;
+  const size_t entries_each = static_cast<size_t>(2 * n);
+  Entry* const scratch = static_cast<Entry*>(
+      workspace.allocate(static_cast<size_t>(threads) * entries_each * sizeof(Entry)));
   visit_dtype(x.dtype, [&]<class T>(Type<T>) {
     parallel_chunks(rows, chunk, [&](int64_t worker, int64_t begin, int64_t end) {
-      Entry* const entries = static_cast<Entry*>(scratch.data) + 2 * n * worker;
+      Entry* const entries = scratch + 2 * n * worker;
       for (int64_t row = begin * n; row < end * n; row += n) {
         sort_row(x.as<const T>() + row, values.as<T>() + row, indices.as<int64_t>() + row, entries,
                  n, descending);

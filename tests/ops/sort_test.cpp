@@ -89,6 +89,20 @@ WICK_OP_CASE(
     .tolerance = Tolerance::elementwise(), .second_order = true);
 
 WICK_OP_CASE(
+    topk_of_64, .samples = {{normal({3, 64})}, {normal({2, 5000})}, {normal({1, 30000})}},
+    .call = [](const Tensors& x) -> Tensors {
+      const Sorted top = topk(x[0], 64), low = topk(x[0], 64, -1, false);
+      return {top.values, top.indices, low.values, low.indices};
+    },
+    .reference = [](const Arrays& x) -> Arrays {
+      Arrays result = sorted(x[0], 1, true, 64);
+      const Arrays low = sorted(x[0], 1, false, 64);
+      result.insert(result.end(), low.begin(), low.end());
+      return result;
+    },
+    .tolerance = Tolerance::exact());
+
+WICK_OP_CASE(
     topk_of_many, .samples = {{distinct({3, 130})}},
     .call = [](const Tensors& x) -> Tensors {
       const Sorted top = topk(x[0], 100);
@@ -113,6 +127,7 @@ WICK_OP_CASE(
                 {normal({1, 1})},
                 {normal({2, 0, 3})},
                 {normal({4, 127, 3, 2})},
+                {normal({2, 3001})},
                 {normal({3, 90, 200})}},
     .call = [](const Tensors& x) -> Tensors {
       return {cumsum(x[0], 1), cumsum(x[0], -1)};
