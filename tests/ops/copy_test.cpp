@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "wick/core/ops/elementwise.h"
+#include "wick/core/stream.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/ops/elementwise_cases.h"
 
@@ -10,6 +11,13 @@ namespace {
 WICK_OP_CASE(
     clone, .samples = unary_samples(),
     .call = [](const Tensors& x) -> Tensors { return {x[0].clone()}; },
+    .reference = elementwise([](double x) { return x; }), .tolerance = Tolerance::exact(),
+    .second_order = true);
+WICK_OP_CASE(
+    to_device, .samples = unary_samples(),
+    .call = [](const Tensors& x) -> Tensors {
+      return {x[0].to(cuda_is_available() ? cuda_device(0) : kCpu).to(kCpu).to(x[0].device())};
+    },
     .reference = elementwise([](double x) { return x; }), .tolerance = Tolerance::exact(),
     .second_order = true);
 // Its gradient is rounded to float32, which central differences in float64 would not forgive: see
