@@ -1,6 +1,9 @@
 #include "wick/core/apply.h"
 
+#include <algorithm>
 #include <atomic>
+
+#include "wick/core/graph_checks.h"
 
 namespace wick {
 
@@ -90,6 +93,22 @@ class OpNode final : public Node {
   void add_output(const Tensor& output) { outputs_.emplace_back(output); }
   const TensorMeta& input(int i) const { return inputs_.at(static_cast<size_t>(i)); }
 
+  // An op changed output `i` in place and was recorded: it is the one to ask for the gradient now.
+  void mark_changed(int i) { changed_.push_back(i); }
+  // Whether this made a view of something so changed since: the view shows the change, but its
+  // gradient would miss it.
+  bool is_outdated() const {
+    const OpNode* view = this;
+    while (view != nullptr && view->type_.info.view) {
+      const Edge& base = view->next_[0];
+      view = dynamic_cast<const OpNode*>(base.node.get());
+      if (view != nullptr &&
+          std::count(view->changed_.begin(), view->changed_.end(), base.index) > 0)
+        return true;
+    }
+    return false;
+  }
+
   Saved saved;
 
  private:
@@ -119,8 +138,20 @@ class OpNode final : public Node {
   const OpType& type_;
   void* op_;
   std::vector<TensorMeta> inputs_;
+  std::vector<int> changed_;  // the outputs that were changed in place
   bool released_ = false;
 };
+
+void check_history(std::string_view op, const Tensor& tensor) {
+  const auto& meta = tensor.impl()->autograd;
+  if (!meta || !tensor.impl()->is_view) return;
+  const auto* maker = dynamic_cast<const OpNode*>(meta->node.get());
+  WICK_CHECK(
+      maker == nullptr || !maker->is_outdated(), op,
+      ": a view was made before its base was changed in place, which its gradient would miss: "
+      "got ",
+      maker->name(), ", expected it to be made again after the change");
+}
 
 void Saved::push(const Tensor& tensor) {
   Entry entry;
@@ -228,9 +259,18 @@ struct Door {
       WICK_CHECK(!input.impl()->is_inference, user_name(type.info),
                  ": a tensor made in InferenceMode cannot be used where gradients are recorded: "
                  "clone it outside");
+      check_history(type.info.name, input);
       if (i < 64 && input.requires_grad()) saved.needs_ |= uint64_t{1} << i;
     }
     return node;
+  }
+
+  static void mark_changed(const OpInfo& info, const Node& node) {
+    for (size_t i = 0; info.mutates != 0 && i < node.next().size(); ++i) {
+      const Edge& before = node.next()[i];
+      auto* maker = mutated(info, i) ? dynamic_cast<OpNode*>(before.node.get()) : nullptr;
+      if (maker != nullptr) maker->mark_changed(before.index);
+    }
   }
 
   static void record(const Ref<OpNode>& node, std::span<const Tensor> outputs) {
@@ -277,7 +317,10 @@ std::vector<Tensor> run_op(const OpType& type, const void* op, std::span<const T
   if (flop_counter != nullptr && type.flops != nullptr) {
     flop_counter->add(type.flops(op, inputs, outputs[0]));
   }
-  if (node) Door::record(node, outputs);
+  if (node) {
+    Door::mark_changed(type.info, *node);
+    Door::record(node, outputs);
+  }
   return outputs;
 }
 

@@ -1,6 +1,7 @@
 #include "wick/core/autograd.h"
 
 #include "wick/core/apply.h"
+#include "wick/core/graph_checks.h"
 #include "wick/core/ops/elementwise.h"
 
 namespace wick {
@@ -25,6 +26,14 @@ TensorMeta::TensorMeta(const Tensor& tensor) : defined(tensor.defined()) {
   shape = tensor.shape();
   dtype = tensor.dtype();
   device = tensor.device();
+}
+
+void check_gradient(std::string_view source, const Tensor& gradient, const TensorMeta& tensor) {
+  WICK_CHECK(gradient.shape() == tensor.shape && gradient.dtype() == tensor.dtype &&
+                 gradient.device() == tensor.device,
+             source, ": the gradient does not match the tensor: got ", gradient.dtype(), " ",
+             gradient.shape(), " on ", gradient.device(), ", expected ", tensor.dtype, " ",
+             tensor.shape, " on ", tensor.device);
 }
 
 // --- Nodes --------------------------------------------------------------------------------------
@@ -52,11 +61,14 @@ Node::~Node() {
 }
 
 void Node::run_hooks(Gradients& grads) const {
-  for (const auto& [output, hook] : hooks_) {
+  const auto hooks = hooks_;  // a hook may add hooks
+  for (const auto& [output, hook] : hooks) {
     Tensor& grad = grads[static_cast<size_t>(output)];
     if (!grad.defined()) continue;
     const Tensor replaced = hook(grad);
-    if (replaced.defined()) grad = replaced;
+    if (!replaced.defined()) continue;
+    check_gradient("hook", replaced, outputs_[static_cast<size_t>(output)]);
+    grad = replaced;
   }
 }
 
@@ -87,7 +99,8 @@ Gradients AccumulateGrad::backward(Gradients grads) {
       grad.copy_(incoming);
     }
   }
-  for (const auto& hook : post_hooks) hook(grad);
+  const auto hooks = post_hooks;  // a hook may add hooks
+  for (const auto& hook : hooks) hook(grad);
   return {};
 }
 
@@ -135,12 +148,7 @@ void Tensor::set_grad(const Tensor& grad) const {
   AccumulateGrad* leaf = accumulator(*this);
   WICK_CHECK(leaf != nullptr, "set_grad: this tensor has no gradient: got ", kind_of(*this),
              ", expected a leaf that requires a gradient");
-  if (grad.defined()) {
-    WICK_CHECK(grad.shape() == shape() && grad.dtype() == dtype() && grad.device() == device(),
-               "set_grad: the gradient does not match the tensor: got ", grad.dtype(), " ",
-               grad.shape(), " on ", grad.device(), ", expected ", dtype(), " ", shape(), " on ",
-               device());
-  }
+  if (grad.defined()) check_gradient("set_grad", grad, TensorMeta(*this));
   leaf->grad = grad;
 }
 

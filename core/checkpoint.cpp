@@ -43,14 +43,14 @@ std::vector<std::pair<int64_t, std::string>> list_checkpoints(const std::string&
     const std::string name = entry.path().filename().string();
     long long step = 0;
     char rest = 0;
-    if (std::sscanf(name.c_str(), "step-%lld%c", &step, &rest) != 1) continue;
+    if (std::sscanf(name.c_str(), "step-%lld%c", &step, &rest) != 1 || step < 0) continue;
     found.emplace_back(step, entry.path().string());
   }
   std::sort(found.rbegin(), found.rend());
   return found;
 }
 
-Checkpoint load(const std::string& folder) {
+Checkpoint load(const std::string& folder, int64_t step) {
   using nlohmann::json;
   const std::string manifest_path = folder + "/" + kManifest;
   const json manifest =
@@ -61,6 +61,8 @@ Checkpoint load(const std::string& folder) {
              "checkpoint: ", manifest_path, " is damaged");
   Checkpoint checkpoint;
   checkpoint.step = manifest["step"].get<int64_t>();
+  WICK_CHECK(checkpoint.step == step, "checkpoint: ", manifest_path, ": got step ", checkpoint.step,
+             ", expected ", step, ", as in the folder's name");
   for (const auto& [part, entry] : manifest["files"].items()) {
     WICK_CHECK(entry.is_object() && entry.contains("bytes") &&
                    entry["bytes"].is_number_unsigned() && entry.contains("crc32") &&
@@ -123,7 +125,7 @@ std::string CheckpointStore::save(const Checkpoint& checkpoint) const {
 std::optional<Checkpoint> CheckpointStore::load_newest(std::string* rejected) const {
   for (const auto& [step, path] : list_checkpoints(folder_)) {
     try {
-      return load(path);
+      return load(path, step);
     } catch (const Error& error) {
       if (rejected != nullptr) *rejected += concat(path, " was not used: ", error.what(), "\n");
     }

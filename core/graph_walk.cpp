@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "wick/core/autograd.h"
+#include "wick/core/graph_checks.h"
 #include "wick/core/ops/elementwise.h"
 
 namespace wick {
@@ -26,11 +27,8 @@ class Graph {
                  output.shape());
       seed = ones_like(output.detach());
     }
-    WICK_CHECK(seed.shape() == output.shape() && seed.dtype() == output.dtype() &&
-                   seed.device() == output.device(),
-               "backward: the gradient must match the tensor: got ", seed.dtype(), " ",
-               seed.shape(), " on ", seed.device(), ", expected ", output.dtype(), " ",
-               output.shape(), " on ", output.device());
+    check_history("backward", output);
+    check_gradient("backward", seed, TensorMeta(output));
     roots_.push_back(edge.node);
     accumulate(state(edge.node.get()), edge, seed);
   }

@@ -35,7 +35,11 @@ void Storage::record_stream(Stream stream) {
 
 Storage::~Storage() {
   if (owner_ != nullptr) owner_->deallocate(data_);
-  if (release_) release_();
+  if (!release_) return;
+  try {
+    release_();
+  } catch (...) {  // nobody is there to be told
+  }
 }
 
 }  // namespace wick

@@ -1,9 +1,11 @@
 #include "wick/core/tensor.h"
 
+#include <cmath>
 #include <cstring>
 
 #include "wick/core/apply.h"
 #include "wick/core/autograd.h"
+#include "wick/core/base/checked.h"
 #include "wick/core/ops/slice.h"
 #include "wick/kernels/copy.h"
 
@@ -22,19 +24,6 @@ TensorImpl::~TensorImpl() = default;
 
 namespace {
 
-// Elements of `shape`, or an error where sizes are negative or the bytes would not fit 63 bits.
-int64_t checked_numel(const char* op, const Shape& shape, Dtype dtype) {
-  int64_t n = 1;
-  for (const int64_t size : shape) {
-    WICK_CHECK(size >= 0, op, ": negative size: got shape ", shape);
-    WICK_CHECK(!__builtin_mul_overflow(n, size, &n), op, ": shape too large: got ", shape);
-  }
-  int64_t bytes = 0;
-  WICK_CHECK(!__builtin_mul_overflow(n, size_of(dtype), &bytes), op, ": shape too large: got ",
-             shape);
-  return n;
-}
-
 Tensor allocate(const Shape& shape, const Strides& strides, Dtype dtype, Device device,
                 int64_t numel) {
   auto storage = make_ref<Storage>(static_cast<size_t>(numel * size_of(dtype)), device);
@@ -42,7 +31,7 @@ Tensor allocate(const Shape& shape, const Strides& strides, Dtype dtype, Device 
 }
 
 Tensor empty_pinned(const Shape& shape, const Strides& strides, Dtype dtype) {
-  const int64_t numel = checked_numel("empty", shape, dtype);
+  const int64_t numel = checked_numel("empty", shape);
   auto storage = Storage::pinned(static_cast<size_t>(numel * size_of(dtype)));
   return Tensor(make_ref<TensorImpl>(std::move(storage), 0, shape, strides, dtype));
 }
@@ -130,7 +119,7 @@ Tensor Tensor::pin_memory() const {
 // --- Making tensors -----------------------------------------------------------------------------
 
 Tensor empty(const Shape& shape, Dtype dtype, Device device, MemoryFormat format) {
-  const int64_t n = checked_numel("empty", shape, dtype);
+  const int64_t n = checked_numel("empty", shape);
   const bool channels_last = format == MemoryFormat::kChannelsLast;
   WICK_CHECK(!channels_last || shape.rank() == 4, "empty: channels-last needs 4 axes: got shape ",
              shape);
@@ -139,12 +128,12 @@ Tensor empty(const Shape& shape, Dtype dtype, Device device, MemoryFormat format
 }
 
 Tensor empty_strided(const Shape& shape, const Strides& strides, Dtype dtype, Device device) {
-  const int64_t n = checked_numel("empty_strided", shape, dtype);
+  const int64_t n = checked_numel("empty_strided", shape);
   WICK_CHECK(shape.rank() == strides.rank(), "empty_strided: got shape ", shape, " and strides ",
              strides);
   WICK_CHECK(n == 0 || is_dense(shape, strides), "empty_strided: strides are not dense: got ",
              strides, " for shape ", shape);
-  return allocate(shape, strides, dtype, device, n);
+  return allocate(shape, n == 0 ? contiguous_strides(shape) : strides, dtype, device, n);
 }
 
 Tensor empty_like(const Tensor& like, std::optional<Dtype> dtype) {
@@ -186,6 +175,34 @@ Tensor full_like(const Tensor& like, Scalar value) {
   return x;
 }
 
+namespace {
+
+template <class T>
+void check_steps(T steps) {
+  WICK_CHECK(steps <= static_cast<T>(kMaxNumel), "arange: too many elements: got ", steps,
+             ", expected at most 2^58");
+}
+
+// How many of start, start + step, ... lie before `stop`. Exact: doubles do not hold all integers.
+int64_t steps_between(int64_t start, int64_t stop, int64_t step) {
+  if (step > 0 ? start >= stop : start <= stop) return 0;
+  // Unsigned, so that the whole range fits.
+  const auto from = static_cast<uint64_t>(start), to = static_cast<uint64_t>(stop);
+  const uint64_t span = step > 0 ? to - from : from - to;
+  const uint64_t by = step > 0 ? static_cast<uint64_t>(step) : 0 - static_cast<uint64_t>(step);
+  const uint64_t steps = span / by + (span % by != 0);
+  check_steps(steps);
+  return static_cast<int64_t>(steps);
+}
+
+int64_t steps_between(double start, double stop, double step) {
+  const double steps = std::ceil((stop - start) / step);
+  check_steps(steps);  // not so for NaN either
+  return steps > 0 ? static_cast<int64_t>(steps) : 0;
+}
+
+}  // namespace
+
 Tensor arange(Scalar start, Scalar stop, Scalar step, std::optional<Dtype> wanted, Device device) {
   WICK_CHECK(step.to_double() != 0, "arange: step must not be 0: got 0, expected another number");
   const bool whole = start.is_integral() && stop.is_integral() && step.is_integral();
@@ -193,23 +210,21 @@ Tensor arange(Scalar start, Scalar stop, Scalar step, std::optional<Dtype> wante
   WICK_CHECK(whole || is_floating(dtype),
              "arange: numbers with fractions need a floating dtype: ", "got ", dtype,
              ", expected float32 or the like");
-  const double span = (stop.to_double() - start.to_double()) / step.to_double();
-  WICK_CHECK(span < 0x1p62, "arange: too many elements: got ", span, ", expected less than 2^62");
-  const int64_t floor = span > 0 ? static_cast<int64_t>(span) : 0;
-  const int64_t n = span > 0 && static_cast<double>(floor) < span ? floor + 1 : floor;
+  const int64_t n = whole ? steps_between(start.to_int64(), stop.to_int64(), step.to_int64())
+                          : steps_between(start.to_double(), stop.to_double(), step.to_double());
   return apply(Arange{start, step}, empty({n}, dtype, device));
 }
 
 Tensor linspace(double start, double stop, int64_t steps, Dtype dtype, Device device) {
   WICK_CHECK(steps >= 0, "linspace: negative number of steps: got ", steps, ", expected 0 or more");
-  std::vector<double> values;
+  const Tensor values = empty({steps}, kFloat64);
   const double step = steps > 1 ? (stop - start) / static_cast<double>(steps - 1) : 0;
   for (int64_t i = 0; i < steps; ++i) {  // from both ends, so that both are met
     const bool first_half = 2 * i < steps;
-    values.push_back(first_half ? start + static_cast<double>(i) * step
-                                : stop - static_cast<double>(steps - 1 - i) * step);
+    values.data<double>()[i] = first_half ? start + static_cast<double>(i) * step
+                                          : stop - static_cast<double>(steps - 1 - i) * step;
   }
-  return tensor(values).to(dtype).to(device);
+  return values.to(dtype).to(device);
 }
 
 Tensor eye(int64_t rows, std::optional<int64_t> columns, Dtype dtype, Device device) {
@@ -220,16 +235,18 @@ Tensor eye(int64_t rows, std::optional<int64_t> columns, Dtype dtype, Device dev
 
 Tensor from_blob(void* data, const Shape& shape, Dtype dtype, std::function<void()> release,
                  std::optional<Strides> strides, Device device) {
-  const int64_t n = checked_numel("from_blob", shape, dtype);
-  const Strides walk = strides.value_or(contiguous_strides(shape));
-  WICK_CHECK(walk.rank() == shape.rank(), "from_blob: got shape ", shape, " and strides ", walk);
+  const int64_t n = checked_numel("from_blob", shape);
+  WICK_CHECK(!strides || strides->rank() == shape.rank(), "from_blob: got shape ", shape,
+             " and strides ", strides.value_or(Strides()));
+  const Strides walk =
+      n == 0 ? contiguous_strides(shape) : strides.value_or(contiguous_strides(shape));
   WICK_CHECK(data != nullptr || n == 0, "from_blob: null memory for shape ", shape);
-  int64_t last = 0;
+  int64_t span = n == 0 ? 0 : 1;
   for (int i = 0; i < shape.rank() && n > 0; ++i) {
     WICK_CHECK(walk[i] >= 0, "from_blob: negative stride: got ", walk);
-    last += (shape[i] - 1) * walk[i];
+    span = checked_add("from_blob", span, checked_mul("from_blob", shape[i] - 1, walk[i]));
   }
-  const auto bytes = static_cast<size_t>(n == 0 ? 0 : (last + 1) * size_of(dtype));
+  const auto bytes = static_cast<size_t>(checked_mul("from_blob", span, size_of(dtype)));
   auto storage = make_ref<Storage>(data, bytes, device, std::move(release));
   return Tensor(make_ref<TensorImpl>(std::move(storage), 0, shape, walk, dtype));
 }

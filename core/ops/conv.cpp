@@ -1,6 +1,7 @@
 #include "wick/core/ops/conv.h"
 
 #include "wick/core/apply.h"
+#include "wick/core/base/checked.h"
 #include "wick/core/conv_plan.h"
 #include "wick/core/memory/workspace.h"
 #include "wick/core/ops/compute_dtype.h"
@@ -258,9 +259,10 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const S
   check_bias("conv2d", bias, weight.size(0));
   for (const int axis : {0, 1}) {
     const int64_t padded = x.size(axis + 2) + 2 * geometry.padding[axis];
-    WICK_CHECK(geometry.dilation[axis] * (weight.size(axis + 2) - 1) + 1 <= padded,
-               "conv2d: kernel is larger than the padded image: got x ", x.shape(), ", weight ",
-               weight.shape(), ", padding ", geometry.padding, ", dilation ", geometry.dilation);
+    const int64_t reach = checked_mul("conv2d", geometry.dilation[axis], weight.size(axis + 2) - 1);
+    WICK_CHECK(reach < padded, "conv2d: kernel is larger than the padded image: got x ", x.shape(),
+               ", weight ", weight.shape(), ", padding ", geometry.padding, ", dilation ",
+               geometry.dilation);
   }
   return apply(Conv2d{geometry}, x, weight, bias);
 }
@@ -289,8 +291,10 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
     WICK_CHECK(extra[axis] < geometry.stride[axis], op,
                ": output_padding must be less than the stride: got ", extra, ", stride ",
                geometry.stride);
-    size.push_back((x.size(axis + 2) - 1) * geometry.stride[axis] - 2 * geometry.padding[axis] +
-                   geometry.dilation[axis] * (weight.size(axis + 2) - 1) + extra[axis] + 1);
+    const int64_t steps = checked_mul(op, x.size(axis + 2) - 1, geometry.stride[axis]);
+    const int64_t reach = checked_mul(op, geometry.dilation[axis], weight.size(axis + 2) - 1);
+    size.push_back(checked_add(op, checked_add(op, steps, reach),
+                               extra[axis] + 1 - 2 * geometry.padding[axis]));
   }
   WICK_CHECK(size[0] >= 1 && size[1] >= 1, op, ": the result would be empty: got size ", size,
              " for x ", x.shape(), ", weight ", weight.shape(), ", padding ", geometry.padding);

@@ -174,6 +174,8 @@ Tensor of_indices(const char* op, const Tensor& x, const Tensor& target,
              " for x of shape ", x.shape(), ", expected ", shape);
   WICK_CHECK(!is_floating(target.dtype()) && target.dtype() != kBool, op,
              ": target needs class indices: got dtype ", to_string(target.dtype()));
+  WICK_CHECK(!(grad_enabled() && options.weight.defined() && options.weight.requires_grad()), op,
+             ": weight takes no gradient: detach it");
   const Tensor rows = rows_of_classes(x);
   const Tensor index = target.to(kInt64).reshape({rows.size(0)}).contiguous();
   const Tensor loss =

@@ -9,7 +9,9 @@ Tensor neg(const Tensor& x) {
 }
 Tensor abs(const Tensor& x) { return apply(Unary<fn::Abs>{}, x); }
 Tensor sign(const Tensor& x) { return apply(Unary<fn::Sign>{}, x); }
-Tensor square(const Tensor& x) { return apply(Unary<fn::Square>{}, x); }
+Tensor square(const Tensor& x) {
+  return apply(Unary<fn::Square>{}, x.dtype() == kBool ? x.to(kInt64) : x);
+}
 Tensor sqrt(const Tensor& x) { return apply(Unary<fn::Sqrt>{}, x); }
 Tensor rsqrt(const Tensor& x) { return apply(Unary<fn::Rsqrt>{}, x); }
 Tensor reciprocal(const Tensor& x) { return apply(Unary<fn::Reciprocal>{}, x); }

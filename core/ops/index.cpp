@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "wick/core/apply.h"
+#include "wick/core/base/checked.h"
 #include "wick/core/base/parallel.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/elementwise.h"
@@ -301,15 +302,16 @@ Tensor masked_select(const Tensor& x, const Tensor& mask) {
   WICK_CHECK(mask.dtype() == kBool, "masked_select: mask must be bool: got ",
              to_string(mask.dtype()));
   const Shape shape = broadcast_shapes("masked_select", x.shape(), mask.shape());
-  const Tensor where = nonzero(mask.expand(shape).reshape({shape.numel()})).reshape({-1});
-  return apply(IndexSelect{0}, x.expand(shape).reshape({shape.numel()}), where);
+  const Tensor where = nonzero(mask.expand(shape).reshape({-1})).reshape({-1});
+  return apply(IndexSelect{0}, x.expand(shape).reshape({-1}), where);
 }
 
 Tensor one_hot(const Tensor& index, int64_t classes) {
   WICK_CHECK(
       classes >= 0 || index.numel() > 0,
       "one_hot: the number of classes is unknown: got no indices and no number, expected either");
-  const int64_t count = classes >= 0 ? classes : index.amax().item<int64_t>() + 1;
+  const int64_t count =
+      classes >= 0 ? classes : checked_add("one_hot", index.amax().item<int64_t>(), 1);
   const Tensor at = checked_index("one_hot", index, 0, count).unsqueeze(-1);
   Shape shape = index.shape();
   shape.push_back(count);

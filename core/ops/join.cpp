@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "wick/core/apply.h"
+#include "wick/core/base/checked.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/index.h"
 #include "wick/core/ops/slice.h"
@@ -30,7 +31,7 @@ struct Cat {
     const int a = static_cast<int>(axis);
     Shape shape = tensors[0].shape();
     shape[a] = 0;
-    for (const Tensor& x : tensors) shape[a] += x.shape()[a];
+    for (const Tensor& x : tensors) shape[a] = checked_add("cat", shape[a], x.shape()[a]);
     const auto format =
         all_channels_last(tensors) ? MemoryFormat::kChannelsLast : MemoryFormat::kContiguous;
     Tensor y = empty(shape, tensors[0].dtype(), tensors[0].device(), format);
@@ -76,7 +77,8 @@ struct Triangle {
 
 Tensor triangle_of(const char* name, const Tensor& x, int64_t diagonal, bool upper) {
   WICK_CHECK(x.rank() >= 2, name, ": too few axes: got shape ", x.shape(), ", expected 2 or more");
-  return apply(Triangle{diagonal, upper}, x);
+  // Diagonals beyond the matrix leave all or nothing, however far.
+  return apply(Triangle{std::clamp(diagonal, -kMaxNumel, kMaxNumel), upper}, x);
 }
 
 Tensor pad_by_index(const Tensor& x, int axis, int64_t before, int64_t after, PadMode mode) {
@@ -133,6 +135,10 @@ Tensor pad(const Tensor& x, const std::vector<int64_t>& pads, double value, PadM
   const int padded = static_cast<int>(pads.size() / 2);
   WICK_CHECK(pads.size() % 2 == 0 && padded <= x.rank(), "pad: got ", pads.size(),
              " sizes, expected two for each of at most ", x.rank(), " axes");
+  for (const int64_t size : pads) {
+    WICK_CHECK(size >= -kMaxNumel && size <= kMaxNumel, "pad: size out of range: got ", size,
+               ", expected at most 2^58");
+  }
   Tensor y = x;
   Shape shape = x.shape(), start = Shape::filled(x.rank(), 0);
   for (int i = 0; i < padded; ++i) {
@@ -166,7 +172,7 @@ Tensor repeat(const Tensor& x, const Shape& times) {
     int64_t outer = 1, inner = 1;
     for (int i = 0; i < shape.rank(); ++i) (i < axis ? outer : inner) *= shape[i];
     y = y.reshape({outer, 1, inner}).expand({outer, times[axis], inner});
-    shape[axis] *= times[axis];
+    shape[axis] = checked_mul("repeat", shape[axis], times[axis]);
   }
   return y.reshape(shape);
 }

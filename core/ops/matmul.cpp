@@ -87,6 +87,13 @@ struct MatMul {
   }
 };
 
+// The rows of a tensor of `shape` seen as one tall matrix.
+int64_t rows_of(const Shape& shape) {
+  int64_t rows = 1;
+  for (int axis = 0; axis + 1 < shape.rank(); ++axis) rows *= shape[axis];
+  return rows;
+}
+
 struct Linear {
   static constexpr OpInfo info{.name = "linear", .autocast = kLower};
 
@@ -97,8 +104,7 @@ struct Linear {
                to_string(x.dtype()));
     save_operands(saved, x, weight);
     const int64_t k = weight.size(1), n = weight.size(0);
-    int64_t rows = 1;
-    for (int axis = 0; axis + 1 < x.rank(); ++axis) rows *= x.shape()[axis];
+    const int64_t rows = rows_of(x.shape());
     const Tensor y = multiply(x.reshape({rows, k}), weight.t(), bias, {rows, n});
     Shape shape = x.shape();
     shape[x.rank() - 1] = n;
@@ -108,7 +114,7 @@ struct Linear {
   Gradients backward(const Saved& saved, const Tensor& dy) const {
     Gradients grads(3);
     const Shape& weight = saved.input(1).shape;
-    const int64_t k = weight[1], n = weight[0], rows = n == 0 ? 0 : dy.numel() / n;
+    const int64_t k = weight[1], n = weight[0], rows = rows_of(dy.shape());
     if (saved.needs(0)) grads[0] = matmul(dy, saved[1]);
     if (saved.needs(1)) grads[1] = matmul(dy.reshape({rows, n}).t(), saved[0].reshape({rows, k}));
     if (saved.needs(2)) grads[2] = dy.reshape({rows, n}).sum({0});
@@ -133,9 +139,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
     Shape shape = a.shape();
     const int64_t k = a.size(-1);
     shape[a.rank() - 1] = b.size(1);
-    int64_t rows = 1;
-    for (int axis = 0; axis + 1 < a.rank(); ++axis) rows *= a.shape()[axis];
-    return apply(MatMul{}, a.reshape({rows, k}), b).reshape(shape);
+    return apply(MatMul{}, a.reshape({rows_of(a.shape()), k}), b).reshape(shape);
   }
   return apply(MatMul{}, a, b);
 }

@@ -61,7 +61,9 @@ Tensor composed_rms_norm(const Tensor& x, int axes, const Tensor& weight, double
 
 Tensor composed_group_norm(const Tensor& x, int64_t groups, const Tensor& weight,
                            const Tensor& bias, double eps) {
-  const Tensor grouped = x.reshape({x.size(0), groups, -1});
+  int64_t size = x.size(1) / groups;
+  for (int axis = 2; axis < x.rank(); ++axis) size *= x.size(axis);
+  const Tensor grouped = x.reshape({x.size(0), groups, size});
   return affine(normalise(grouped, {2}, eps).reshape(x.shape()),
                 weight.defined() ? per_channel(weight, x) : weight,
                 bias.defined() ? per_channel(bias, x) : bias);

@@ -159,6 +159,8 @@ Windows checked_windows(const char* op, const Tensor& x, const Shape& kernel_siz
   w.stride = stride.empty() ? w.kernel : image_pair(op, "stride", stride, 1);
   w.padding = image_pair(op, "padding", padding, 0);
   w.size = {x.size(2), x.size(3)};
+  WICK_CHECK(w.kernel[0] * w.kernel[1] <= INT32_MAX, op, ": kernel_size is too large: got ",
+             w.kernel, ", expected at most ", INT32_MAX, " elements");
   for (const int axis : {0, 1}) {
     WICK_CHECK(2 * w.padding[axis] <= w.kernel[axis], op,
                ": padding must be at most half of kernel_size: got ", w.padding, " and ", w.kernel);

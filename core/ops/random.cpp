@@ -1,5 +1,7 @@
 #include "wick/core/ops/random.h"
 
+#include <limits>
+
 #include "wick/core/apply.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/sort.h"
@@ -140,6 +142,28 @@ Tensor integers(int64_t low, uint64_t range, const Shape& shape, Device device,
   return apply(Integers{low, range, key.seed, key.offset}, empty(shape, kInt64, device));
 }
 
+// Error unless `dtype` tells all integers from `low` to `high` apart.
+void check_holds(const char* op, int64_t low, int64_t high, Dtype dtype) {
+  visit_dtype(dtype, [&]<class T>(Type<T>) {
+    int64_t least = std::numeric_limits<int64_t>::min(), most = 0;
+    if constexpr (std::is_same_v<T, bool>) {
+      least = 0, most = 1;
+    } else if constexpr (std::is_integral_v<T>) {
+      least = static_cast<int64_t>(std::numeric_limits<T>::min());
+      most = static_cast<int64_t>(std::numeric_limits<T>::max());
+    } else {
+      constexpr int kBits = std::is_same_v<T, BFloat16> ? 8
+                            : std::is_same_v<T, Half>   ? 11
+                            : std::is_same_v<T, float>  ? 24
+                                                        : 53;
+      most = int64_t{1} << kBits;
+      least = -most;
+    }
+    WICK_CHECK(low >= least && high <= most, op, ": ", dtype, " does not hold all integers from ",
+               low, " to ", high);
+  });
+}
+
 void check_dropout(const char* op, const Tensor& x, double p) {
   check_floating(op, x.dtype());
   WICK_CHECK(p >= 0 && p <= 1, op, ": probability out of range: got ", p, ", expected 0 to 1");
@@ -177,17 +201,22 @@ Tensor randint(int64_t low, int64_t high, const Shape& shape, Dtype dtype, Devic
                Generator* generator) {
   WICK_CHECK(low < high, "randint: empty range: got low ", low, " and high ", high,
              ", expected low below high");
+  check_holds("randint", low, high - 1, dtype);
   const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   return integers(low, range, shape, device, generator).to(dtype);
 }
 
 Tensor randperm(int64_t n, Dtype dtype, Device device, Generator* generator) {
   WICK_CHECK(n >= 0, "randperm: negative number: got ", n, ", expected 0 or more");
+  check_holds("randperm", 0, n - 1, dtype);
   return argsort(integers(0, 0, {n}, device, generator), 0).to(dtype);
 }
 
 Tensor bernoulli(const Tensor& p, Generator* generator) {
   check_floating("bernoulli", p.dtype());
+  const bool valid =
+      p.numel() == 0 || (p.detach().amin().item() >= 0 && p.detach().amax().item() <= 1);
+  WICK_CHECK(valid, "bernoulli: a probability is out of range: expected 0 to 1");
   const RandomKey key = draw(generator, p.device());
   return apply(Bernoulli{key.seed, key.offset}, p);
 }

@@ -155,6 +155,11 @@ struct Truth {
   }
 };
 
+// uint8 stays uint8, as in PyTorch.
+Tensor truth_of(const Tensor& x, const Tensor& truth) {
+  return x.dtype() == kUint8 ? truth.to(kUint8) : truth;
+}
+
 struct ArgReduce {
   static constexpr OpInfo info{.name = "arg_reduce", .differentiable = false};
   int axis;
@@ -208,10 +213,10 @@ Tensor amin(const Tensor& x, const Shape& axes, bool keepdim) {
   return extreme<false>(x, axes, keepdim);
 }
 Tensor any(const Tensor& x, const Shape& axes, bool keepdim) {
-  return apply(Truth<true>{reduced_axes("any", x, axes), keepdim}, x);
+  return truth_of(x, apply(Truth<true>{reduced_axes("any", x, axes), keepdim}, x));
 }
 Tensor all(const Tensor& x, const Shape& axes, bool keepdim) {
-  return apply(Truth<false>{reduced_axes("all", x, axes), keepdim}, x);
+  return truth_of(x, apply(Truth<false>{reduced_axes("all", x, axes), keepdim}, x));
 }
 Tensor argmax(const Tensor& x, std::optional<int64_t> axis, bool keepdim) {
   return arg_extreme("argmax", x, axis, keepdim, true);

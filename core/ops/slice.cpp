@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "wick/core/apply.h"
+#include "wick/core/base/checked.h"
 #include "wick/core/ops/join.h"
 #include "wick/core/ops/view.h"
 
@@ -17,7 +18,7 @@ Tensor strided_slice(const Tensor& x, int axis, int64_t start, int64_t length, i
   Strides strides = x.strides();
   const int64_t offset = length == 0 ? 0 : start * strides[axis];
   shape[axis] = length;
-  strides[axis] *= step;
+  if (length > 1) strides[axis] *= step;  // else the step may be of any size
   return make_view(x, offset, shape, strides);
 }
 
@@ -147,6 +148,10 @@ Gradients Diagonal::backward(const Saved& saved, const Tensor& dy) const {
   return {apply(PlaceDiagonal{saved.input(0).shape, *this}, dy)};
 }
 
+void check_parts(const char* op, int64_t parts) {
+  constexpr int64_t kMost = int64_t{1} << 24;
+  WICK_CHECK(parts <= kMost, op, ": too many parts: got ", parts, ", expected at most ", kMost);
+}
 }  // namespace
 
 Tensor Tensor::narrow(int64_t axis, int64_t start, int64_t length) const {
@@ -185,8 +190,9 @@ Tensor place(const Tensor& x, const Shape& shape, const Shape& start, const Shap
   const int rank = x.rank();
   bool fits = shape.rank() == rank && start.rank() == rank && step.rank() == rank;
   for (int i = 0; fits && i < rank; ++i) {
-    const int64_t span = x.shape()[i] == 0 ? 0 : (x.shape()[i] - 1) * step[i] + 1;
-    fits = start[i] >= 0 && step[i] > 0 && start[i] + span <= shape[i];
+    const int64_t n = x.shape()[i];
+    const int64_t span = n == 0 ? 0 : checked_add("place", checked_mul("place", n - 1, step[i]), 1);
+    fits = start[i] >= 0 && step[i] > 0 && span <= shape[i] && start[i] <= shape[i] - span;
   }
   WICK_CHECK(fits, "place: does not fit: got a tensor of shape ", x.shape(), " at ", start,
              " with steps ", step, ", expected it within ", shape);
@@ -199,7 +205,7 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
   int64_t total = 0;
   for (const int64_t size : sizes) {
     WICK_CHECK(size >= 0, "split: negative size: got ", size, ", expected 0 or more");
-    total += size;
+    total = checked_add("split", total, size);
   }
   WICK_CHECK(total == x.shape()[a] && !sizes.empty(), "split: sizes do not add up: got a sum of ",
              total, ", expected ", x.shape()[a], " for axis ", axis, " of shape ", x.shape());
@@ -210,9 +216,11 @@ std::vector<Tensor> Tensor::split(int64_t split_size, int64_t axis) const {
   WICK_CHECK(split_size > 0, "split: size must be positive: got ", split_size,
              ", expected 1 or more");
   const int64_t n = size(axis);
+  check_parts("split", n / split_size);
   std::vector<int64_t> sizes;
-  for (int64_t done = 0; done < n; done += split_size)
-    sizes.push_back(std::min(split_size, n - done));
+  for (int64_t left = n; left > 0; left -= sizes.back()) {
+    sizes.push_back(std::min(split_size, left));
+  }
   if (sizes.empty()) sizes.push_back(0);
   return wick::split(*this, sizes, axis);
 }
@@ -221,8 +229,11 @@ std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t axis) const {
   WICK_CHECK(chunks > 0, "chunk: number of chunks must be positive: got ", chunks,
              ", expected 1 or more");
   const int64_t n = size(axis);
-  if (n == 0) return wick::split(*this, std::vector<int64_t>(static_cast<size_t>(chunks), 0), axis);
-  return split((n + chunks - 1) / chunks, axis);
+  if (n == 0) {
+    check_parts("chunk", chunks);
+    return wick::split(*this, std::vector<int64_t>(static_cast<size_t>(chunks), 0), axis);
+  }
+  return split(n / chunks + (n % chunks != 0), axis);
 }
 
 std::vector<Tensor> unbind(const Tensor& x, int64_t axis) {
@@ -239,7 +250,8 @@ Tensor diagonal(const Tensor& x, int64_t offset, int64_t axis0, int64_t axis1) {
              ", expected 2 axes or more");
   const int a = wrap_axis("diagonal", axis0, x.rank()), b = wrap_axis("diagonal", axis1, x.rank());
   WICK_CHECK(a != b, "diagonal: axes are the same: got ", axis0, " and ", axis1, ", expected two");
-  return apply(Diagonal{offset, a, b}, x);
+  // Diagonals beyond the matrix are empty, however far.
+  return apply(Diagonal{std::clamp(offset, -kMaxNumel, kMaxNumel), a, b}, x);
 }
 
 }  // namespace wick

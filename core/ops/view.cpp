@@ -1,6 +1,7 @@
 #include "wick/core/ops/view.h"
 
 #include "wick/core/apply.h"
+#include "wick/core/base/checked.h"
 
 namespace wick {
 
@@ -105,24 +106,22 @@ struct Expand {
   }
 };
 
-// `shape` with its -1 worked out.
-Shape resolve(const char* op, const Shape& shape, const Tensor& x) {
-  Shape result = shape;
+// `wanted` with its -1 worked out: the sizes that the elements of `from` take on.
+Shape resolve(const char* op, const Shape& wanted, const Shape& from) {
+  Shape result = wanted;
   int unknown = -1;
-  int64_t known = 1;
-  for (int i = 0; i < shape.rank(); ++i) {
-    WICK_CHECK(shape[i] >= -1 && !(shape[i] == -1 && unknown >= 0), op, ": bad sizes: got ", shape,
-               ", expected sizes of 0 or more, one of them -1 at most");
-    if (shape[i] == -1) {
-      unknown = i;
-    } else {
-      known *= shape[i];
-    }
+  for (int i = 0; i < wanted.rank(); ++i) {
+    WICK_CHECK(wanted[i] >= -1 && !(wanted[i] == -1 && unknown >= 0), op, ": bad sizes: got ",
+               wanted, ", expected sizes of 0 or more, one of them -1 at most");
+    if (wanted[i] != -1) continue;
+    unknown = i;
+    result[i] = 1;
   }
-  if (unknown >= 0 && known > 0) result[unknown] = x.numel() / known;
-  WICK_CHECK((unknown < 0 || known > 0) && result.numel() == x.numel(), op,
-             ": sizes do not fit: got ", shape, " for a tensor of shape ", x.shape(), " with ",
-             x.numel(), " elements");
+  const int64_t known = checked_numel(op, result);
+  if (unknown >= 0 && known > 0) result[unknown] = from.numel() / known;
+  WICK_CHECK((unknown < 0 || known > 0) && result.numel() == from.numel(), op,
+             ": sizes do not fit: got ", wanted, " for a tensor of shape ", from, " with ",
+             from.numel(), " elements");
   return result;
 }
 
@@ -131,13 +130,13 @@ Shape resolve(const char* op, const Shape& shape, const Tensor& x) {
 // --- Shapes -------------------------------------------------------------------------------------
 
 Tensor Tensor::reshape(const Shape& wanted) const {
-  const Shape resolved = resolve("reshape", wanted, *this);
+  const Shape resolved = resolve("reshape", wanted, shape());
   const bool viewable = reshaped_strides(shape(), strides(), resolved).has_value();
   return apply(Reshape{resolved}, viewable ? *this : contiguous());
 }
 
 Tensor Tensor::view(const Shape& wanted) const {
-  const Shape resolved = resolve("view", wanted, *this);
+  const Shape resolved = resolve("view", wanted, shape());
   WICK_CHECK(reshaped_strides(shape(), strides(), resolved), "view: needs a copy: got shape ",
              shape(), " with strides ", strides(), ", expected one that can be walked as ",
              resolved, ": use reshape");
@@ -162,21 +161,17 @@ Tensor Tensor::flatten(int64_t start_axis, int64_t end_axis) const {
 }
 
 Tensor unflatten(const Tensor& x, int64_t axis, const Shape& sizes) {
+  WICK_CHECK(x.rank() > 0,
+             "unflatten: no axis to take apart: got shape [], expected 1 axis or more");
   const int a = wrap_axis("unflatten", axis, x.rank());
   Shape shape;
-  int64_t known = 1;
-  for (const int64_t size : sizes) known *= size == -1 ? 1 : size;
   for (int i = 0; i < x.rank(); ++i) {
     if (i != a) {
       shape.push_back(x.shape()[i]);
       continue;
     }
-    for (const int64_t size : sizes) {
-      shape.push_back(size == -1 && known > 0 ? x.shape()[i] / known : size);
-    }
+    for (const int64_t size : resolve("unflatten", sizes, {x.shape()[i]})) shape.push_back(size);
   }
-  WICK_CHECK(x.rank() > 0 && shape.numel() == x.numel(), "unflatten: sizes do not fit: got ", sizes,
-             " for axis ", axis, " of shape ", x.shape());
   return x.reshape(shape);
 }
 
@@ -206,6 +201,7 @@ Tensor Tensor::expand(const Shape& wanted) const {
   }
   WICK_CHECK(fits, "expand: sizes do not fit: got ", wanted, " for a tensor of shape ", shape(),
              ", expected its own where they are not 1");
+  checked_numel("expand", resolved);
   return apply(Expand{resolved}, *this);
 }
 

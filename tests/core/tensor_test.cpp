@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "wick/core/autograd.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/tests/harness/expect_error.h"
@@ -64,6 +66,14 @@ TEST(Tensor, CountsInRanges) {
   EXPECT_EQ(arange(3, 3).numel(), 0);
   EXPECT_EQ(arange(3, 0).numel(), 0);
   EXPECT_THROW(arange(0, 1, 0), Error);
+  const int64_t large = int64_t{1} << 53;
+  EXPECT_EQ(arange(large, large + 3).to_vector<int64_t>(),
+            (std::vector<int64_t>{large, large + 1, large + 2}));
+  EXPECT_EQ(arange(INT64_MAX - 2, INT64_MAX).numel(), 2);
+  EXPECT_EQ(arange(INT64_MIN, INT64_MAX, INT64_MAX).numel(), 3);
+  EXPECT_EQ(arange(INT64_MAX, INT64_MIN, INT64_MIN).numel(), 2);
+  EXPECT_THROW(arange(INT64_MIN, INT64_MAX), Error);
+  EXPECT_THROW(arange(0.0, std::nan(""), 1.0), Error);
 }
 
 TEST(Tensor, CopiesValuesIn) {
@@ -105,6 +115,7 @@ TEST(Tensor, TellsTheCallerWhenTheLastTensorLetsGo) {
     EXPECT_EQ(released, 0);
   }
   EXPECT_EQ(released, 1);
+  from_blob(&value, {1}, kFloat32, [] { throw Error("dropped"); });
 }
 
 TEST(Tensor, ReadsOneElement) {

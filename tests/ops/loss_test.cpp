@@ -233,6 +233,9 @@ TEST(Losses, SayWhatIsWrong) {
   EXPECT_THROW(cross_entropy(x, ones({3}, kInt64), {.reduction = LossReduction::kBatchMean}),
                Error);
   EXPECT_THROW(cross_entropy(x.to(kInt64), ones({3}, kInt64)), Error);
+  const Tensor weight = ones({4}).set_requires_grad();
+  EXPECT_THROW(cross_entropy(x, ones({3}, kInt64), {.weight = weight}), Error);
+  EXPECT_THROW(nll_loss(x, ones({3}, kInt64), weight), Error);
   EXPECT_THROW(mse_loss(x, ones({3})), Error);
   EXPECT_THROW(mse_loss(x, x.to(kFloat64)), Error);
   EXPECT_THROW(huber_loss(x, x, 0), Error);

@@ -229,6 +229,16 @@ std::string error_of(const Call& call) {
   return {};
 }
 
+TEST(MatMul, LinearWithoutOutputsHasGradients) {
+  const Tensor x = ones({2, 3, 5}).set_requires_grad(), weight = ones({0, 5}).set_requires_grad();
+  const Tensor bias = ones({0}).set_requires_grad(), y = linear(x, weight, bias);
+  EXPECT_EQ(y.shape(), (Shape{2, 3, 0}));
+  y.sum().backward();
+  EXPECT_EQ(x.grad().to_vector<float>(), std::vector<float>(30, 0));
+  EXPECT_EQ(weight.grad().shape(), weight.shape());
+  EXPECT_EQ(bias.grad().shape(), bias.shape());
+}
+
 TEST(MatMul, RejectsWhatDoesNotFit) {
   const Tensor a = ones({2, 3});
   EXPECT_EQ(error_of([&] {

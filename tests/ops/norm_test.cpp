@@ -352,6 +352,17 @@ TEST(BatchNorm, EmptyBatchesInEvaluation) {
   EXPECT_EQ(weight.grad().to_vector<float>(), (std::vector<float>{0, 0, 0}));
 }
 
+TEST(GroupNorm, OfNothing) {
+  for (const Shape& shape : {Shape{0, 4, 3, 3}, Shape{3, 4, 0}}) {
+    const Tensor x = empty(shape).set_requires_grad(), weight = ones({4}).set_requires_grad();
+    const Tensor y = group_norm(x, 2, weight);
+    EXPECT_EQ(y.shape(), shape);
+    y.sum().backward();
+    EXPECT_EQ(x.grad().shape(), shape);
+    EXPECT_EQ(weight.grad().to_vector<float>(), std::vector<float>(4, 0));
+  }
+}
+
 TEST(Norms, SayWhatIsWrong) {
   const Tensor x = ones({4, 3});
   EXPECT_THROW(batch_norm(ones({4}), {}, {}, {}, {}), Error);

@@ -406,6 +406,19 @@ TEST(Random, BernoulliFollowsItsProbabilities) {
   EXPECT_FALSE(bernoulli(ones({2}).set_requires_grad()).requires_grad());
 }
 
+TEST(Random, SaysWhatIsOutOfRange) {
+  for (const double p : {2.0, -0.1, std::nan("")}) EXPECT_THROW(bernoulli(full({3}, p)), Error);
+  EXPECT_EQ(bernoulli(ones({0})).numel(), 0);
+  EXPECT_THROW(randint(0, 257, {3}, kUint8), Error);
+  EXPECT_THROW(randint(-1, 2, {3}, kUint8), Error);
+  EXPECT_THROW(randint(0, 3, {3}, kBool), Error);
+  EXPECT_THROW(randperm(257, kUint8), Error);
+  EXPECT_THROW(randperm(2050, kFloat16), Error);
+  EXPECT_EQ(randint(255, 256, {3}, kUint8).to_vector<uint8_t>(), (std::vector<uint8_t>(3, 255)));
+  EXPECT_EQ(randperm(256, kUint8).sum().item<int64_t>(), 255 * 128);
+  EXPECT_EQ(randperm(2049, kFloat16).numel(), 2049);
+}
+
 TEST(Random, FillingAViewFollowsItsOwnOrder) {
   manual_seed(5);
   const Tensor dense = empty({3, 4});

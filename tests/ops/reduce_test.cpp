@@ -239,6 +239,15 @@ TEST(Reduce, OfNothing) {
   EXPECT_THROW(argmin(none, 0), Error);
 }
 
+TEST(Reduce, TruthOfBytesIsABit) {
+  const Tensor x = tensor<uint8_t>({0, 2});
+  EXPECT_EQ(any(x).item<int64_t>(), 1);
+  EXPECT_EQ(all(x).item<int64_t>(), 0);
+  EXPECT_EQ(any(x).dtype(), kUint8);
+  EXPECT_EQ(all(x, {0}).dtype(), kUint8);
+  EXPECT_EQ(any(x.to(kInt64)).dtype(), kBool);
+}
+
 TEST(Reduce, SaysWhichAxesAreWrong) {
   const Tensor x = ones({2, 3});
   EXPECT_THROW(sum(x, {2}), Error);

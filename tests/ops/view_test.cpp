@@ -331,7 +331,7 @@ TEST(View, ErrorsNameShapes) {
   EXPECT_EQ(error_of([&] {
               unflatten(x, 1, {2, 2});
             }),
-            "unflatten: sizes do not fit: got [2, 2] for axis 1 of shape [2, 3]");
+            "unflatten: sizes do not fit: got [2, 2] for a tensor of shape [3] with 3 elements");
   EXPECT_EQ(error_of([&] { diagonal(x, 0, 1, -1); }),
             "diagonal: axes are the same: got 1 and -1, expected two");
 }

@@ -1,10 +1,12 @@
 """Tests the command-line program: program_test.py PATH-OF-WICK. Exit codes, messages, what a run
 leaves behind, and that a killed run goes on to the same bytes."""
 
+import fcntl
 import hashlib
 import json
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 import sys
@@ -59,18 +61,39 @@ class Usage(InFolder):
     def test_values_are_checked(self):
         for flag, value in [("--batch-size", "-1"), ("--epochs", "0"), ("--epochs", "many"),
                             ("--lr", "-1"), ("--label-smoothing", "2"), ("--device", "tpu"),
-                            ("--workers", "-1"), ("--optimizer", "newton")]:
+                            ("--workers", "-1"), ("--optimizer", "newton"), ("--epochs", "010"),
+                            ("--epochs", "0x10"), ("--seed", "18446744073709551615"),
+                            ("--lr", ""), ("--run-dir", ""), ("--data-dir", ""),
+                            ("--config", "")]:
             with self.subTest(flag=flag, value=value):
-                self.fails(2, "", "train", flag, value)
+                self.fails(2, flag, "train", "--print-config", flag, value)
+        self.fails(1, "OMP_NUM_THREADS", "train", "--print-config", OMP_NUM_THREADS="100000")
+
+    def test_words_are_shown_without_their_control_characters(self):
+        self.fails(2, "a\\x1b[31m\\x0ab", "train", "--model", "a\x1b[31m\nb")
+
+    def test_output_that_cannot_be_written(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([WICK, "train", "--print-config"], stdout=full,
+                                  stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot write", done.stderr)
 
     def test_config_files_are_checked(self):
         config = self.folder / "config.json"
         for text, message in [('{"batchsize": 3}', "Did you mean batch_size?"),
                               ('{"batch_size": "three"}', "wrong kind"),
-                              ("[]", "not a JSON object"), ("{", "not a JSON object")]:
-            with self.subTest(text=text):
+                              ("[]", "not a JSON object"), ("{", "not a JSON object"),
+                              ('{"seed": [[1]]}', "got array"),
+                              ('{"seed": "' + "x" * 10**5 + '"}', "xxx..."),
+                              ('{"' + "x" * 10**5 + '": 1}', "unknown key"),
+                              ('{"seed": ' + "[" * 10**5 + "]" * 10**5 + "}", "nested deeper"),
+                              ('{"seed": 1, "seed": 2}', "comes twice"),
+                              ('{"seed": 18446744073709551615}', "18446744073709551615")]:
+            with self.subTest(text=text[:80]):
                 config.write_text(text)
                 self.fails(2, message, "train", "--config", str(config))
+                self.assertLess(len(run("train", "--config", str(config)).stderr), 400)
         self.fails(2, "nowhere.json", "train", "--config", str(self.folder / "nowhere.json"))
 
     def test_flag_outweighs_variable_outweighs_file(self):
@@ -85,6 +108,7 @@ class Usage(InFolder):
         self.fails(2, "needs --data-dir", "train", "--data", "mnist")
         self.fails(1, str(self.folder), "train", "--data", "cifar10", "--data-dir",
                    str(self.folder), "--run-dir", str(self.folder / "run"))
+        self.assertFalse((self.folder / "run").exists())
 
     def test_folders_that_will_not_do(self):
         blocked = self.folder / "file"
@@ -92,6 +116,8 @@ class Usage(InFolder):
         self.fails(1, "cannot make", "train", "--run-dir", str(blocked / "run"))
         self.fails(1, "holds no run", "train", "--resume", "--run-dir", str(self.folder))
         self.fails(1, "holds no run", "eval", "--run-dir", str(self.folder))
+        self.fails(1, "File name too long", "train", *SMALL, "--run-dir",
+                   str(self.folder / ("x" * 300)))
 
     def test_help_and_doctor(self):
         self.assertIn("--label-smoothing", run("train", "--help").stdout)
@@ -185,11 +211,57 @@ class Runs(InFolder):
         self.assertIn("was not used", done.stderr)
         self.assertEqual(sha256(undisturbed / "weights.safetensors"), wanted)
 
+    def resume(self, folder, code, text, *words):
+        done = run("train", "--run-dir", str(folder), "--resume", *words)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertIn(text, done.stderr)
+
+    def test_a_checkpoint_that_lacks_something(self):
+        folder = self.train("run", "--max-steps", "1")
+        manifest = folder / "checkpoints" / "step-1" / "manifest.json"
+        values = json.loads(manifest.read_text())
+        position = values["files"].pop("position")
+        manifest.write_text(json.dumps(values))
+        self.resume(folder, 1, 'it has no "position"')
+        values["files"]["position"] = position
+        manifest.write_text(json.dumps({**values, "step": -5}))
+        self.resume(folder, 0, "got step -5, expected 1")
+
+    def test_lines_that_are_no_metrics_are_dropped(self):
+        folder = self.train("run", "--max-steps", "1")
+        metrics = folder / "metrics.jsonl"
+        good = metrics.read_text()
+        metrics.write_text('{"step":"1"}\n[]\n7\n{"a":1}\n' + good + '{"step":')
+        self.resume(folder, 0, "")
+        self.assertEqual(metrics.read_text(), good)
+
     def test_what_a_resumed_run_cannot_change(self):
-        self.train("run", "--max-steps", "1")
-        done = run("train", "--run-dir", str(self.folder / "run"), "--resume", "--seed", "7")
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("seed cannot change", done.stderr)
+        folder = self.train("run", "--max-steps", "2")
+        self.resume(folder, 2, "seed cannot change", "--seed", "7")
+        self.resume(folder, 2, "the run has done 2 steps", "--max-steps", "1")
+
+    def test_a_run_can_be_made_longer_again_and_again(self):
+        folder = self.train("run", "--max-steps", "1", "--schedule", "constant")
+        self.resume(folder, 0, "", "--max-steps", "2")
+        self.resume(folder, 0, "")
+        self.assertEqual(lines(folder)[-1]["step"], 2)
+        self.resume(folder, 0, "", "--max-steps", "3")
+        self.assertEqual(lines(folder)[-1]["step"], 3)
+
+    def test_a_folder_serves_one_run_at_a_time(self):
+        folder = self.train("run", "--max-steps", "1")
+        descriptor = os.open(folder, os.O_RDONLY)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        self.resume(folder, 1, "in use by another process")
+        os.close(descriptor)
+        self.resume(folder, 0, "")
+
+    def test_a_file_size_limit_is_an_error(self):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+        done = subprocess.run([WICK, "train", "--run-dir", str(self.folder / "run"), *SMALL],
+                              capture_output=True, text=True, preexec_fn=limit)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("metrics.jsonl", done.stderr)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 #include "wick/tools/wick/config.h"
 
+#include <algorithm>
 #include <functional>
+#include <set>
 #include <tuple>
 
 #include "wick/core/base/check.h"
@@ -16,6 +18,8 @@ namespace {
 
 using nlohmann::json;
 constexpr uint64_t kMaxConfigBytes = 1 << 20;
+constexpr int kMaxConfigDepth = 16;
+constexpr size_t kMaxShown = 80;  // characters of a wrong value
 
 template <class T>
 struct ConfigField {
@@ -83,7 +87,9 @@ void read_value(const json& value, double& out) {
   out = value.get<double>();
 }
 void read_value(const json& value, int64_t& out) {
-  if (!value.is_number_integer()) throw UsageError("expected a whole number");
+  const bool fits = value.is_number_integer() &&
+                    !(value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX);
+  if (!fits) throw UsageError("expected a whole number");
   out = value.get<int64_t>();
 }
 template <class T>
@@ -106,6 +112,32 @@ nlohmann::ordered_json write_value(const std::optional<T>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
 }
 
+// A value as an error shows it: what it is, and its text unless that is long or nested.
+std::string show(const json& value) {
+  if (value.is_structured()) return value.type_name();
+  const std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  return concat(value.type_name(), " ", text.substr(0, kMaxShown),
+                text.size() > kMaxShown ? "..." : "");
+}
+
+// The JSON object that `text` is. Error for keys that come twice, and for deep nesting.
+json parse_object(const std::string& path, const std::string& text) {
+  std::set<std::string> seen;
+  const auto check = [&](int depth, json::parse_event_t event, json& value) {
+    if (depth > kMaxConfigDepth) {
+      throw UsageError(concat("config: ", path, ": nested deeper than ", kMaxConfigDepth));
+    }
+    if (event == json::parse_event_t::key && depth == 1 &&
+        !seen.insert(value.get<std::string>()).second) {
+      throw UsageError(concat("config: ", path, ": a key comes twice: ", show(value)));
+    }
+    return true;
+  };
+  json values = json::parse(text, check, /*allow_exceptions=*/false);
+  if (!values.is_object()) throw UsageError(concat("config: ", path, ": not a JSON object"));
+  return values;
+}
+
 // Sets each member named by a key of the file, unless `is_set(key)`.
 void read_config(const std::string& path, TrainConfig& config,
                  const std::function<bool(const char*)>& is_set) {
@@ -115,16 +147,13 @@ void read_config(const std::string& path, TrainConfig& config,
   } catch (const Error& error) {
     throw UsageError(concat("config: ", error.what()));
   }
-  const json values = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!values.is_object()) {
-    throw UsageError(concat("config: ", path, ": not a JSON object"));
-  }
+  const json values = parse_object(path, text);
   std::vector<std::string> keys;
   for_each_config_field([&](const auto& f) { keys.emplace_back(f.key); });
   for (const auto& [key, value] : values.items()) {
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
-      throw UsageError(
-          concat("config: ", path, ": unknown key \"", key, "\".", suggestion(key, keys)));
+      throw UsageError(concat("config: ", path, ": unknown key \"", key.substr(0, kMaxShown), "\".",
+                              suggestion(key.substr(0, kMaxShown), keys)));
     }
   }
   for_each_config_field([&](const auto& f) {
@@ -134,9 +163,22 @@ void read_config(const std::string& path, TrainConfig& config,
       read_value(*found, config.*f.member);
     } catch (const std::exception&) {
       throw UsageError(concat("config: ", path, ": \"", f.key,
-                              "\" has a value of the wrong kind: ", found->dump()));
+                              "\" has a value of the wrong kind: got ", show(*found)));
     }
   });
+}
+
+// What is wrong with the words of a flag for a T, or "".
+template <class T>
+std::string check_word(const std::string& word) {
+  if (word.empty()) return "the value is empty";
+  if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, std::optional<int64_t>>) {
+    const std::string digits = word.substr(word[0] == '-' ? 1 : 0);
+    const bool plain = !digits.empty() && (digits.size() == 1 || digits[0] != '0') &&
+                       digits.find_first_not_of("0123456789") == std::string::npos;
+    if (!plain) return "expected a whole number, got " + word.substr(0, kMaxShown);
+  }
+  return "";
 }
 
 void check_one_of(const char* key, const std::string& value,
@@ -165,11 +207,13 @@ void check_range(const char* key, const std::optional<T>& value, double low, dou
 void add_config_flags(CLI::App& app, TrainConfig& config) {
   for_each_config_field([&](const auto& f) {
     auto& member = config.*f.member;
+    using T = std::decay_t<decltype(member)>;
     CLI::Option* option = nullptr;
-    if constexpr (std::is_same_v<std::decay_t<decltype(member)>, bool>) {
+    if constexpr (std::is_same_v<T, bool>) {
       option = app.add_flag(flag_name(f.key), member, f.help);
     } else {
       option = app.add_option(flag_name(f.key), member, f.help);
+      option->check([](const std::string& word) { return check_word<T>(word); });
       if constexpr (!requires { member.has_value(); }) option->capture_default_str();
     }
     option->envname(variable_name(f.key));

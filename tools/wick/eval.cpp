@@ -21,6 +21,7 @@ int eval(const EvalFlags& flags) {
   const RunFolder folder = RunFolder::open(flags.run_dir);
   TrainConfig config = resolve(config_from_json(folder.config_file()));
   if (!flags.data_dir.empty()) config.data_dir = flags.data_dir;
+  check_config(config);
   set_num_threads(static_cast<int>(*config.threads));
   const Device device = choose_device(flags.device);
   const TensorMap weights =

@@ -1,6 +1,7 @@
 // The command-line program: one subcommand per file.
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -32,9 +33,24 @@ std::string unknown_words(const CLI::App& app, const std::string& first) {
          (called == &app ? "" : called->get_name() + " ") + "--help";
 }
 
+// `text` in one line that moves no cursor: control characters as \xNN.
+std::string printable(const std::string& text) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string shown;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f) {
+      shown += c;
+    } else {
+      shown += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+  }
+  return shown;
+}
+
 int fail(int code, const std::string& message) {
   std::fflush(stdout);
-  std::fprintf(stderr, "wick: %s\n", message.c_str());
+  std::fprintf(stderr, "wick: %s\n", printable(message).c_str());
   return code;
 }
 
@@ -51,10 +67,7 @@ void spin_briefly(char** argv) {
   execv(path, argv);  // returns only if it fails: then it goes on as it is
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  spin_briefly(argv);
+int run(int argc, char** argv) {
   CLI::App app("Trains neural networks, and tells what each optimization is worth.", "wick");
   app.require_subcommand(0, 1);
   wick::tool::Command command;
@@ -83,4 +96,15 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     return fail(kFailed, error.what());
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  spin_briefly(argv);
+  // A file at its size limit is an error to report, not the end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
+  const int code = run(argc, argv);
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  return code == 0 ? fail(kFailed, "cannot write to standard output") : code;
 }

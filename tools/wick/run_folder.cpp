@@ -1,5 +1,9 @@
 #include "wick/tools/wick/run_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
 #include <ctime>
@@ -25,33 +29,62 @@ std::string now_text() {
   return text;
 }
 
+bool exists(const std::string& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+void check_free(const RunFolder& folder) {
+  WICK_CHECK(!exists(folder.config_file()), "run folder: ", folder.path(),
+             " already holds a run: go on with it by --resume, or name another folder");
+}
+
+// Whether a line of metrics.jsonl is whole and tells of no step after `step`.
+bool tells_of(const std::string& line, int64_t step) {
+  const auto values = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!values.is_object()) return false;
+  const auto found = values.find("step");
+  return found != values.end() && found->is_number_integer() && found->get<int64_t>() <= step;
+}
+
 }  // namespace
 
-RunFolder RunFolder::create(const std::string& path) {
+RunFolder RunFolder::plan(const std::string& path) {
   std::string target = path;
   if (target.empty()) {
     const std::string base = "runs/" + now_text();
     target = base;
-    for (int i = 2; fs::exists(target); ++i) target = base + "-" + std::to_string(i);
+    for (int i = 2; exists(target); ++i) target = base + "-" + std::to_string(i);
   }
   RunFolder folder(target);
-  WICK_CHECK(!fs::exists(folder.config_file()), "run folder: ", target,
-             " already holds a run: go on with it by --resume, or name another folder");
-  std::error_code error;
-  fs::create_directories(folder.checkpoints(), error);
-  WICK_CHECK(!error, "run folder: cannot make ", target, ": ", error.message());
+  check_free(folder);
   return folder;
 }
 
 RunFolder RunFolder::open(const std::string& path) {
   RunFolder folder(path);
-  WICK_CHECK(fs::exists(folder.config_file()), "run folder: ", path, " holds no run: expected ",
+  WICK_CHECK(exists(folder.config_file()), "run folder: ", path, " holds no run: expected ",
              folder.config_file());
   return folder;
 }
 
+void RunFolder::claim(bool is_new) {
+  std::error_code error;
+  fs::create_directories(checkpoints(), error);
+  WICK_CHECK(!error, "run folder: cannot make ", path_, ": ", error.message());
+  const int descriptor = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  WICK_CHECK(descriptor >= 0, "run folder: cannot open ", path_, ": ", std::strerror(errno));
+  lock_ = std::shared_ptr<void>(nullptr, [descriptor](void*) { ::close(descriptor); });
+  // Some file systems have no locks; there is nothing to do about it on those.
+  const bool taken = flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  WICK_CHECK(!taken, "run folder: ", path_, " is in use by another process");
+  if (is_new) check_free(*this);
+}
+
 void RunFolder::write_config(const TrainConfig& config) const {
-  write_file(config_file(), to_json(config).dump(2) + "\n");
+  TrainConfig lasting = config;
+  lasting.resume = false;
+  write_file(config_file(), to_json(lasting).dump(2) + "\n");
 }
 
 void RunFolder::log(const nlohmann::ordered_json& values) {
@@ -62,15 +95,14 @@ void RunFolder::log(const nlohmann::ordered_json& values) {
 }
 
 void RunFolder::drop_metrics_after(int64_t step) {
-  if (!fs::exists(metrics_file())) return;
+  if (!exists(metrics_file())) return;
   const std::string text = read_file(metrics_file(), kMaxMetricsBytes);
   std::string kept;
   for (size_t start = 0; start < text.size();) {
     const size_t end = text.find('\n', start);
     if (end == std::string::npos) break;
     const std::string line = text.substr(start, end - start);
-    const auto values = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (values.is_object() && values.value("step", int64_t{0}) <= step) kept += line + "\n";
+    if (tells_of(line, step)) kept += line + "\n";
     start = end + 1;
   }
   write_file(metrics_file(), kept);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -13,11 +14,14 @@ namespace wick::tool {
 /// weights.safetensors, checkpoints/.
 class RunFolder {
  public:
-  /// Makes the folder of a new run; empty means runs/DATE-TIME. Error if it already holds a run, or
-  /// cannot be written.
-  static RunFolder create(const std::string& path);
+  /// The folder of a run to come; empty means runs/DATE-TIME. Error if it already holds a run.
+  static RunFolder plan(const std::string& path);
   /// The folder of a run that is there already.
   static RunFolder open(const std::string& path);
+
+  /// Makes the folder where it is not there, and keeps other processes from claiming it while this
+  /// object lives. Error if it cannot be made, one of them has it, or (`is_new`) it holds a run.
+  void claim(bool is_new);
 
   const std::string& path() const { return path_; }
   std::string config_file() const { return path_ + "/config.json"; }
@@ -36,6 +40,7 @@ class RunFolder {
   explicit RunFolder(std::string path) : path_(std::move(path)) {}
 
   std::string path_;
+  std::shared_ptr<void> lock_;
   std::ofstream metrics_;
 };
 

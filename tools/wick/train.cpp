@@ -53,8 +53,7 @@ void print_header(const TrainConfig& config, Trainer& trainer) {
 
 int train(const TrainConfig& config, bool json) {
   RunFolder folder =
-      config.resume ? RunFolder::open(config.run_dir) : RunFolder::create(config.run_dir);
-  if (!config.resume) folder.write_config(config);
+      config.resume ? RunFolder::open(config.run_dir) : RunFolder::plan(config.run_dir);
   set_num_threads(static_cast<int>(*config.threads));
   const std::string plan = folder.conv_plan_file();
   if (std::filesystem::exists(plan)) conv_plans_load(plan);
@@ -62,7 +61,7 @@ int train(const TrainConfig& config, bool json) {
 
   const std::string path = folder.path();
   Trainer trainer(config, std::move(folder), json);
-  if (config.resume) trainer.resume();
+  trainer.begin();
   if (!json) {
     print_header(config, trainer);
     if (config.resume) {
@@ -95,7 +94,8 @@ void add_train(CLI::App& app, Command& command) {
       "train", "Trains a model on images; without flags, a ResNet-20 on shapes drawn on the spot");
   auto flags = std::make_shared<TrainFlags>();
   add_config_flags(*sub, flags->config);
-  sub->add_option("--config", flags->config_file, "JSON file with values of the flags above");
+  sub->add_option("--config", flags->config_file, "JSON file with values of the flags above")
+      ->check([](const std::string& word) { return word.empty() ? "the value is empty" : ""; });
   sub->add_flag("--print-config", flags->print_config, "print the configuration in force and end");
   sub->add_flag("--json", flags->json, "print JSON lines instead of text");
   sub->footer(

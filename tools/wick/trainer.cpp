@@ -42,6 +42,14 @@ int64_t steps_of_run(const TrainConfig& config, int64_t steps_per_epoch) {
   return config.max_steps ? std::min(all, *config.max_steps) : all;
 }
 
+// What a checkpoint holds under `name`.
+template <class T>
+const T& part(const std::map<std::string, T>& parts, const char* name) {
+  const auto found = parts.find(name);
+  WICK_CHECK(found != parts.end(), "checkpoint: it has no \"", name, "\"");
+  return found->second;
+}
+
 std::shared_ptr<nn::Module> seeded_model(const TrainConfig& config, const data::TrainTest& data,
                                          Device device) {
   // The model's initial weights and everything drawn later follow from the seed.
@@ -97,19 +105,36 @@ Trainer::Trainer(const TrainConfig& config, RunFolder folder, bool json)
       store_(folder_.checkpoints()),
       progress_(json) {}
 
+void Trainer::begin() {
+  folder_.claim(/*is_new=*/!config_.resume);
+  if (config_.resume) resume();
+  folder_.write_config(config_);
+}
+
 void Trainer::resume() {
   std::string rejected;
   const std::optional<Checkpoint> checkpoint = store_.load_newest(&rejected);
   if (!rejected.empty()) fmt::print(stderr, "{}", rejected);
   if (checkpoint) {
-    model_->load_state_dict(checkpoint->parts.at("weights"));
-    optimizer_->load_state_dict(checkpoint->parts.at("optimizer"));
-    const TensorMap& position = checkpoint->parts.at("position");
-    if (schedule_) schedule_->load_state_dict(checkpoint->parts.at("schedule"));
-    loader_.seek(position.at("epoch").item<int64_t>(), position.at("batch").item<int64_t>());
-    default_generator(device_).set_state(
-        {static_cast<uint64_t>(position.at("random_seed").item<int64_t>()),
-         static_cast<uint64_t>(position.at("random_offset").item<int64_t>())});
+    if (checkpoint->step > total_steps_) {
+      throw UsageError(fmt::format(
+          "--resume: the run has done {} steps, more than the {} that --epochs and --max-steps ask "
+          "for",
+          checkpoint->step, total_steps_));
+    }
+    model_->load_state_dict(part(checkpoint->parts, "weights"));
+    optimizer_->load_state_dict(part(checkpoint->parts, "optimizer"));
+    if (schedule_) schedule_->load_state_dict(part(checkpoint->parts, "schedule"));
+    const TensorMap& position = part(checkpoint->parts, "position");
+    const auto number = [&](const char* name) { return part(position, name).item<int64_t>(); };
+    const int64_t epoch = number("epoch"), batch = number("batch");
+    WICK_CHECK(epoch >= 0 && epoch <= checkpoint->step && batch >= 0 &&
+                   epoch * steps_per_epoch() + batch == checkpoint->step,
+               "checkpoint: step ", checkpoint->step, " is not at batch ", batch, " of epoch ",
+               epoch, ", with ", steps_per_epoch(), " steps per epoch");
+    loader_.seek(epoch, batch);
+    default_generator(device_).set_state({static_cast<uint64_t>(number("random_seed")),
+                                          static_cast<uint64_t>(number("random_offset"))});
     step_ = checkpoint->step;
   }
   folder_.drop_metrics_after(step_);

@@ -34,8 +34,9 @@ class Trainer {
   /// object there too.
   Trainer(const TrainConfig& config, RunFolder folder, bool json);
 
-  /// Goes on from the folder's newest good checkpoint, if there is one.
-  void resume();
+  /// Claims the folder, goes on from its newest good checkpoint if the run is resumed and there is
+  /// one, and writes the configuration. Error if the checkpoint is past the end of the run.
+  void begin();
   /// Trains to the end, or until a signal asks to stop; leaves a checkpoint either way.
   Outcome run();
 
@@ -58,6 +59,7 @@ class Trainer {
     Tensor loss, correct;
   };
 
+  void resume();
   void train_epoch(bool& interrupted);
   UnreadStep train_step(const data::Batch& batch);
   void evaluate_model();

@@ -1,0 +1,99 @@
+#include <gtest/gtest.h>
+
+#include "wick/core/autograd.h"
+#include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/slice.h"
+#include "wick/tests/harness/expect_error.h"
+
+namespace wick {
+namespace {
+
+using wick::testing::error_of;
+
+using List = std::vector<double>;
+
+Tensor leaf(std::initializer_list<double> values) {
+  return tensor<double>(values).set_requires_grad();
+}
+
+List values(const Tensor& x) { return x.to_vector<double>(); }
+
+TEST(InPlace, NamesTheOpWhoseSavedTensorChanged) {
+  const Tensor x = leaf({2});
+  const Tensor y = x * 3;
+  const Tensor z = y * y;
+  y.add_(1);
+  const std::string error = error_of([&] { z.backward(); });
+  EXPECT_NE(error.find("mul: a tensor needed by backward was changed in place"), std::string::npos)
+      << error;
+}
+
+TEST(InPlace, SeesChangesThroughViewsAndDetached) {
+  const Tensor x = leaf({2, 3});
+  const Tensor factor = tensor<double>({5, 7});
+  const Tensor z = (x * factor).sum();
+  factor.narrow(0, 1, 1).fill_(0);
+  EXPECT_THROW(z.backward(), Error);
+  const Tensor y = x.exp();
+  const Tensor total = y.sum();
+  y.detach().fill_(0);
+  EXPECT_THROW(total.backward(), Error);
+}
+
+TEST(InPlace, ChangesWhatNobodyKept) {
+  const Tensor x = leaf({2, 3});
+  const Tensor y = x + 1;
+  y.mul_(10);
+  y.sum().backward();
+  EXPECT_EQ(values(y), (List{30, 40}));
+  EXPECT_EQ(values(x.grad()), (List{10, 10}));
+}
+
+TEST(InPlace, RefusesViewsMadeBefore) {
+  const std::vector<Tensor (*)(const Tensor&)> views = {
+      [](const Tensor& y) {
+        return y.reshape({2, 2});
+      },
+      [](const Tensor& y) { return y.permute({0}); },
+      [](const Tensor& y) { return y.slice(0, 0, 4, 2); },
+      [](const Tensor& y) {
+        return y.expand({2, 4});
+      },
+      [](const Tensor& y) { return y.split(2)[1]; }};
+  for (const auto& view : views) {
+    const Tensor x = leaf({1, 2, 3, -4});
+    const Tensor y = x * 1;
+    const Tensor before = view(y), used = before.sum();
+    y.mul_(5);
+    const std::string error = error_of([&] { before.sum(); });
+    EXPECT_NE(error.find("before its base was changed in place"), std::string::npos) << error;
+    EXPECT_THROW(before.backward(ones_like(before)), Error);
+    used.backward({}, /*retain_graph=*/true);
+    EXPECT_EQ(values(x.grad()), values(grad({view(x).sum()}, {x})[0]));
+    EXPECT_EQ(values(before.detach().sum()), values(view(y.detach()).sum()));
+    const Tensor after = view(y);
+    {
+      const NoGrad no_grad;
+      y.add_(1);
+    }
+    after.sum().backward();
+    EXPECT_GT(values(x.grad())[2], 4);
+  }
+}
+
+TEST(InPlace, SparesLeaves) {
+  const Tensor x = leaf({2});
+  EXPECT_NE(error_of([&] { x.add_(1); }).find("a leaf that requires a gradient"),
+            std::string::npos);
+  EXPECT_EQ(values(x), (List{2}));
+  {
+    const NoGrad off;
+    x.add_(1);
+  }
+  EXPECT_EQ(values(x), (List{3}));
+  const Tensor y = x * 2;
+  EXPECT_NE(error_of([&] { y.narrow(0, 0, 1).fill_(0); }).find("in place"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace wick
