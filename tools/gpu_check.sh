@@ -27,8 +27,8 @@ step() {
   shift
   printf '=== %s\n' "$name"
   "$@" >"$out/$name.log" 2>&1 || { verdict=failed; failed=1; tail -n 20 "$out/$name.log"; }
-  printf '{"step": "%s", "verdict": "%s", "seconds": %d}\n' "$name" "$verdict" $((SECONDS - begin)) \
-    | tee -a "$out/steps.jsonl"
+  printf '{"step": "%s", "verdict": "%s", "seconds": %d}\n' \
+    "$name" "$verdict" $((SECONDS - begin)) | tee -a "$out/steps.jsonl"
 }
 : >"$out/steps.jsonl"
 
