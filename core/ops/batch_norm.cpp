@@ -105,7 +105,7 @@ struct BatchNorm {
   }
 
   Gradients backward(const Saved& saved, const Tensor& dy) const {
-    if (dy.numel() == 0) return of_nothing(saved, dy);
+    if (dy.numel() == 0) return gradients_of_nothing(saved);
     if (grad_enabled()) return differentiable(saved, dy);
     Gradients grads(6);
     const bool parameters = saved.needs(2) || saved.needs(3);
@@ -134,17 +134,6 @@ struct BatchNorm {
     n.workspace = &workspace;
     n.relu = relu;
     WICK_DISPATCH(x.device(), batch_norm_forward(n));
-  }
-
-  static Gradients of_nothing(const Saved& saved, const Tensor& dy) {
-    Gradients grads(6);
-    for (int i = 0; i < 4; ++i) {
-      const TensorMeta& in = saved.input(i);
-      if (!saved.needs(i)) continue;
-      grads[static_cast<size_t>(i)] =
-          in.shape == dy.shape() ? dy : zeros(in.shape, in.dtype, in.device);
-    }
-    return grads;
   }
 
   Gradients differentiable(const Saved& saved, const Tensor& dy) const {

@@ -24,4 +24,14 @@ Gradients composed_gradients(const Saved& saved, std::vector<Tensor> inputs, con
   return gradients;
 }
 
+/// The gradients of an op whose result has no elements: zeros, for the inputs that want one.
+inline Gradients gradients_of_nothing(const Saved& saved) {
+  Gradients gradients(static_cast<size_t>(saved.num_inputs()));
+  for (int i = 0; i < saved.num_inputs(); ++i) {
+    const TensorMeta& in = saved.input(i);
+    if (saved.needs(i)) gradients[static_cast<size_t>(i)] = zeros(in.shape, in.dtype, in.device);
+  }
+  return gradients;
+}
+
 }  // namespace wick

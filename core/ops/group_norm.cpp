@@ -83,7 +83,8 @@ struct GroupNorm {
   }
 
   Gradients backward(const Saved& saved, const Tensor& dy) const {
-    if (grad_enabled() || dy.numel() == 0) {
+    if (dy.numel() == 0) return gradients_of_nothing(saved);
+    if (grad_enabled()) {
       return composed_gradients(saved, {saved[0], saved[1], saved[2]}, dy,
                                 [&](const std::vector<Tensor>& in) {
                                   return composed_group_norm(in[0], groups, in[1], in[2], eps);

@@ -59,7 +59,8 @@ TEST(Coverage, EveryOpHasACase) {
   std::set<std::string> covered;
   for (const OpCase& op_case : op_cases()) {
     const std::set<std::string> names = ops_of(op_case);
-    if (op_case.differentiable && has_samples(op_case, false)) {
+    const bool goes_nowhere = op_case.name == "to_device" && !cuda_is_available();
+    if (op_case.differentiable && has_samples(op_case, false) && !goes_nowhere) {
       EXPECT_FALSE(names.empty()) << op_case.name << " covers no op";
     }
     covered.insert(names.begin(), names.end());
