@@ -96,23 +96,21 @@ TEST(SimulatedTraining, SurvivesEveryFailedAllocation) {
   bool reached = true;
   for (int64_t nth = 1; reached; ++nth) {
     empty_cache(gpu);
-    {
+    sim::fail_malloc_from(nth);
+    reached = false;
+    try {
       Training training("mlp", {4, 1, 28, 28}, gpu);
-      sim::fail_malloc_from(nth);
-      reached = false;
-      try {
-        for (uint64_t i = 0; i < 3; ++i) training.step(i);
-      } catch (const OutOfMemory& error) {
-        reached = true;
-        ++failures;
-        EXPECT_GT(error.requested_bytes(), 0u);
-        EXPECT_NE(std::string(error.what()).find("out of memory on cuda:0: requested"),
-                  std::string::npos)
-            << error.what();
-      }
-      sim::fail_malloc_from(0);
-      EXPECT_TRUE(std::isfinite(training.step(9)));
+      for (uint64_t i = 0; i < 3; ++i) training.step(i);
+    } catch (const OutOfMemory& error) {
+      reached = true;
+      ++failures;
+      EXPECT_GT(error.requested_bytes(), 0u);
+      EXPECT_NE(std::string(error.what()).find("out of memory on cuda:0: requested"),
+                std::string::npos)
+          << error.what();
     }
+    sim::fail_malloc_from(0);
+    EXPECT_TRUE(std::isfinite(Training("mlp", {4, 1, 28, 28}, gpu).step(9)));
     EXPECT_EQ(memory_allocated(gpu), idle);
   }
   EXPECT_GT(failures, 0);
