@@ -46,6 +46,11 @@ const json& Args::require(const std::string& name) {
 
 bool Args::has(const std::string& name) { return find(name) != nullptr; }
 
+bool Args::is_list(const std::string& name) {
+  const json* value = find(name);
+  return value != nullptr && value->is_array();
+}
+
 double Args::number(const std::string& name, std::optional<double> otherwise) {
   return otherwise && !has(name) ? *otherwise : as_number(name, require(name));
 }

@@ -62,7 +62,12 @@ Tensors resize(const Inputs& in, Args& a) {
   const Interpolation how = mode == "nearest" ? Interpolation::kNearest : Interpolation::kBilinear;
   const bool align = a.flag("align_corners", false);
   if (a.has("size")) return {interpolate(in[0], a.repeated("size", 2), how, align)};
-  return {interpolate(in[0], a.number("scale_factor"), how, align)};
+  if (!a.is_list("scale_factor")) {
+    return {interpolate(in[0], a.number("scale_factor"), how, align)};
+  }
+  // A factor per axis: whole ones are the same as a size.
+  const Shape factors = a.repeated("scale_factor", 2);
+  return {interpolate(in[0], {in[0].size(2) * factors[0], in[0].size(3) * factors[1]}, how, align)};
 }
 
 const Family family("conv",
