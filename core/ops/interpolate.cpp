@@ -81,9 +81,9 @@ void check_arguments(const Tensor& x, Interpolation mode, bool align_corners) {
              "interpolate: align_corners is for bilinear only");
 }
 
-// `factor`: 0, or how much larger the result was asked to be.
-Tensor resized(const Tensor& x, const Shape& size, double factor, Interpolation mode,
-               bool align_corners) {
+// `factors`: 0, or how much larger the result was asked to be.
+Tensor resized(const Tensor& x, const Shape& size, const std::array<double, 2>& factors,
+               Interpolation mode, bool align_corners) {
   Resize resize{1, 1, mode == Interpolation::kBilinear, align_corners, size};
   double* const scales[] = {&resize.scale_h, &resize.scale_w};
   for (const int axis : {0, 1}) {
@@ -92,7 +92,7 @@ Tensor resized(const Tensor& x, const Shape& size, double factor, Interpolation 
     if (align_corners) {
       *scales[axis] = size[axis] > 1 ? (in - 1) / (out - 1) : 0;
     } else {
-      *scales[axis] = factor > 0 ? 1 / factor : in / out;
+      *scales[axis] = factors[axis] > 0 ? 1 / factors[axis] : in / out;
     }
   }
   return apply(Interpolate2d{resize}, x);
@@ -102,22 +102,23 @@ Tensor resized(const Tensor& x, const Shape& size, double factor, Interpolation 
 
 Tensor interpolate(const Tensor& x, const Shape& size, Interpolation mode, bool align_corners) {
   check_arguments(x, mode, align_corners);
-  return resized(x, image_pair("interpolate", "size", size, 1), 0, mode, align_corners);
+  return resized(x, image_pair("interpolate", "size", size, 1), {}, mode, align_corners);
 }
 
-Tensor interpolate_by(const Tensor& x, double scale_factor, Interpolation mode,
-                      bool align_corners) {
+Tensor interpolate_by(const Tensor& x, const std::array<double, 2>& scale_factors,
+                      Interpolation mode, bool align_corners) {
   check_arguments(x, mode, align_corners);
-  WICK_CHECK(std::isfinite(scale_factor) && scale_factor > 0,
-             "interpolate: scale_factor must be positive: got ", scale_factor);
   Shape size;
-  for (const int axis : {2, 3}) {
-    const double wanted = static_cast<double>(x.size(axis)) * scale_factor;
+  for (const int axis : {0, 1}) {
+    const double factor = scale_factors[axis];
+    WICK_CHECK(std::isfinite(factor) && factor > 0,
+               "interpolate: scale_factor must be positive: got ", factor);
+    const double wanted = static_cast<double>(x.size(axis + 2)) * factor;
     WICK_CHECK(wanted >= 1 && wanted < 0x1p31, "interpolate: size out of range: got x ", x.shape(),
-               ", scale_factor ", scale_factor);
+               ", scale_factor ", factor);
     size.push_back(static_cast<int64_t>(wanted));
   }
-  return resized(x, size, scale_factor, mode, align_corners);
+  return resized(x, size, scale_factors, mode, align_corners);
 }
 
 }  // namespace wick

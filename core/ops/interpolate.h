@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+
 #include "wick/core/tensor.h"
 
 namespace wick {
@@ -12,14 +14,15 @@ enum class Interpolation : uint8_t { kNearest, kBilinear };
 Tensor interpolate(const Tensor& x, const Shape& size, Interpolation mode = Interpolation::kNearest,
                    bool align_corners = false);
 
-/// The same by a factor: [N, C, H, W] to [N, C, H factor, W factor], rounded down.
-Tensor interpolate_by(const Tensor& x, double scale_factor,
+/// The same by a factor per axis: [N, C, H, W] to [N, C, H factors[0], W factors[1]], rounded down.
+Tensor interpolate_by(const Tensor& x, const std::array<double, 2>& scale_factors,
                       Interpolation mode = Interpolation::kNearest, bool align_corners = false);
 template <class Number>
 requires std::is_arithmetic_v<Number>  // a template, so that {3} means a size
     Tensor interpolate(const Tensor& x, Number scale_factor,
                        Interpolation mode = Interpolation::kNearest, bool align_corners = false) {
-  return interpolate_by(x, static_cast<double>(scale_factor), mode, align_corners);
+  const auto factor = static_cast<double>(scale_factor);
+  return interpolate_by(x, {factor, factor}, mode, align_corners);
 }
 
 }  // namespace wick

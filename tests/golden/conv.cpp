@@ -65,9 +65,9 @@ Tensors resize(const Inputs& in, Args& a) {
   if (!a.is_list("scale_factor")) {
     return {interpolate(in[0], a.number("scale_factor"), how, align)};
   }
-  // A factor per axis: whole ones are the same as a size.
-  const Shape factors = a.repeated("scale_factor", 2);
-  return {interpolate(in[0], {in[0].size(2) * factors[0], in[0].size(3) * factors[1]}, how, align)};
+  const std::vector<double> factors = a.numbers("scale_factor", {});
+  WICK_CHECK(factors.size() == 2, "argument 'scale_factor': needs 2 numbers: got ", factors.size());
+  return {interpolate_by(in[0], {factors[0], factors[1]}, how, align)};
 }
 
 const Family family("conv",
