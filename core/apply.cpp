@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "wick/core/autocast.h"
 #include "wick/core/graph_checks.h"
 
 namespace wick {
@@ -70,8 +71,8 @@ class OpNode final : public Node {
   }
 
   void release_saved() override {
+    released_ = released_ || !saved.entries_.empty();
     saved.entries_.clear();
-    released_ = true;
   }
 
   bool can_recompute() const {
@@ -293,9 +294,12 @@ struct Door {
   }
 };
 
-std::vector<Tensor> run_op(const OpType& type, const void* op, std::span<const Tensor> inputs) {
-  if (!type.info.any_device) Door::check_devices(type.info, inputs);
+std::vector<Tensor> run_op(const OpType& type, const void* op, std::span<const Tensor> given) {
+  if (!type.info.any_device) Door::check_devices(type.info, given);
   const CurrentOp current(type.info.name);
+  std::vector<Tensor> cast;
+  const std::span<const Tensor> inputs = amp::cast_inputs(type.info, given, cast);
+  const amp::Pause pause;
   const bool recording = Door::wants_graph(type, inputs);
   Door::check_mutation(type.info, inputs, recording);
   Ref<OpNode> node;

@@ -19,7 +19,7 @@ enum class Autocast : uint8_t {
   kAsIs,        // in its inputs' dtypes
   kLower,       // inputs cast to the lower precision
   kToFloat32,   // inputs cast to float32
-  kFloat32Out,  // result in float32
+  kFloat32Out,  // inputs cast to float32, because the result is to be float32
   kPromote,     // inputs cast to the widest among them
   kBanned,      // an error that names the alternative
 };
@@ -27,6 +27,7 @@ enum class Autocast : uint8_t {
 struct AutocastPolicy {
   Autocast cuda = Autocast::kAsIs;
   Autocast cpu = Autocast::kAsIs;
+  const char* alternative = nullptr;  // to an op that is banned
 };
 
 /// What the door needs to know of an op beside its functions.

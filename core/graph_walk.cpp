@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "wick/core/autocast.h"
 #include "wick/core/autograd.h"
 #include "wick/core/graph_checks.h"
 #include "wick/core/ops/elementwise.h"
@@ -46,6 +47,7 @@ class Graph {
     count_dependencies();
     if (results != nullptr) mark_needed();
     const EnableGrad mode(create_graph_);
+    const amp::Pause pause;
     for (const Ref<Node>& root : roots_) enqueue_if_ready(root);
     while (!ready_.empty()) {
       const Ref<Node> node = ready_.top();

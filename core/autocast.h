@@ -1,0 +1,30 @@
+#pragma once
+
+// Autocast as the door and backward see it.
+
+#include <span>
+#include <vector>
+
+#include "wick/core/apply.h"
+
+namespace wick::amp {
+
+/// Suspends autocast on this thread until it ends or an Autocast begins: inside of ops, which are
+/// of one precision, and in backward.
+class Pause {
+ public:
+  Pause();
+  ~Pause();
+  Pause(const Pause&) = delete;
+  Pause& operator=(const Pause&) = delete;
+
+ private:
+  bool before_;
+};
+
+/// The inputs of an op in the precision that autocast wants, in `storage` if that is another than
+/// they have. Error for a banned op.
+std::span<const Tensor> cast_inputs(const OpInfo& info, std::span<const Tensor> inputs,
+                                    std::vector<Tensor>& storage);
+
+}  // namespace wick::amp
