@@ -16,6 +16,7 @@ std::vector<const OpType*>& op_list() {
 }
 
 thread_local FlopCounter* flop_counter = nullptr;
+thread_local SavedTensorHooks* hooks_in_force = nullptr;
 std::atomic<bool> recompute_on{true};
 
 uint64_t next_sequence() {
@@ -43,6 +44,11 @@ std::string user_name(const OpInfo& info) {
 }  // namespace
 
 std::span<const OpType* const> registered_ops() { return op_list(); }
+
+SavedTensorHooks* saved_tensor_hooks() { return hooks_in_force; }
+SavedTensorScope::SavedTensorScope(SavedTensorHooks* hooks)
+    : before_(std::exchange(hooks_in_force, hooks)) {}
+SavedTensorScope::~SavedTensorScope() { hooks_in_force = before_; }
 
 bool recompute_enabled() { return recompute_on.load(std::memory_order_relaxed); }
 void set_recompute(bool on) { recompute_on.store(on, std::memory_order_relaxed); }
@@ -76,7 +82,8 @@ class OpNode final : public Node {
   }
 
   bool can_recompute() const {
-    return recompute_enabled() && type_.can_recompute != nullptr && type_.can_recompute(op_, saved);
+    return recompute_enabled() && type_.can_recompute != nullptr && !saved.is_packed() &&
+           type_.can_recompute(op_, saved);
   }
   Tensor recompute() const {
     WICK_CHECK(!released_, "backward: the graph was freed by an earlier backward at ", name(),
@@ -159,11 +166,16 @@ void Saved::push(const Tensor& tensor) {
   entry.tensor = tensor;
   if (tensor.defined()) {
     entry.version = tensor.version();
-    const Edge edge = gradient_edge(tensor);
-    const auto* producer = dynamic_cast<const OpNode*>(edge.node.get());
-    if (producer != nullptr && producer->can_recompute()) {
-      entry.tensor = Tensor();
-      entry.producer = edge.node;
+    const Edge maker = gradient_edge(tensor);
+    if (hooks_in_force != nullptr) {
+      entry.packed = hooks_in_force->pack(tensor);
+      if (entry.packed) entry.maker = maker;
+    } else {
+      const auto* op = dynamic_cast<const OpNode*>(maker.node.get());
+      if (op != nullptr && op->can_recompute()) {
+        entry.tensor = Tensor();
+        entry.maker = maker;
+      }
     }
   }
   entries_.push_back(std::move(entry));
@@ -181,9 +193,14 @@ Tensor with_history(Tensor tensor, Ref<Node> node, int index) {
 
 Tensor Saved::operator[](int i) const {
   const Entry& entry = entries_.at(static_cast<size_t>(i));
-  if (entry.producer) {
-    const auto* producer = static_cast<const OpNode*>(entry.producer.get());
-    return with_history(producer->recompute(), entry.producer, 0);
+  if (entry.packed) {
+    const Tensor tensor = entry.packed->unpack().detach();
+    if (entry.output >= 0) return with_history(tensor, own_node(), entry.output);
+    return entry.maker.node ? with_history(tensor, entry.maker.node, entry.maker.index) : tensor;
+  }
+  if (entry.maker.node) {
+    const auto* op = static_cast<const OpNode*>(entry.maker.node.get());
+    return with_history(op->recompute(), entry.maker.node, entry.maker.index);
   }
   if (!entry.tensor.defined()) return {};
   WICK_CHECK(entry.tensor.version() == entry.version, node_ ? node_->name() : std::string("op"),
@@ -191,9 +208,14 @@ Tensor Saved::operator[](int i) const {
              entry.tensor.version(), " of shape ", entry.tensor.shape(), ", expected version ",
              entry.version);
   if (entry.output < 0) return entry.tensor;
-  return with_history(entry.tensor.detach(), Ref<Node>(const_cast<Node*>(node_)), entry.output);
+  return with_history(entry.tensor.detach(), own_node(), entry.output);
 }
 
+Ref<Node> Saved::own_node() const { return Ref<Node>(const_cast<Node*>(node_)); }
+bool Saved::is_packed() const {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [](const Entry& entry) { return static_cast<bool>(entry.packed); });
+}
 const TensorMeta& Saved::input(int i) const { return static_cast<const OpNode*>(node_)->input(i); }
 int Saved::num_inputs() const { return static_cast<int>(node_->next().size()); }
 
@@ -290,6 +312,9 @@ struct Door {
       impl.autograd = std::make_unique<AutogradMeta>();
       impl.autograd->node = node;
       impl.autograd->output_index = static_cast<int>(i);
+    }
+    for (Saved::Entry& entry : node->saved.entries_) {
+      if (entry.packed) entry.tensor = Tensor();
     }
   }
 };

@@ -9,6 +9,7 @@
 
 #include "wick/core/autograd.h"
 #include "wick/core/fields.h"
+#include "wick/core/saved_tensor_hooks.h"
 #include "wick/core/tensor.h"
 #include "wick/kernels/declare.h"
 
@@ -70,10 +71,15 @@ class Saved {
   struct Entry {
     Tensor tensor;
     uint64_t version = 0;
-    int output = -1;     // it is this output of the op: kept without its graph, to avoid a cycle
-    Ref<Node> producer;  // makes the tensor again, which then is not kept
+    int output = -1;  // it is this output of the op: kept without its graph, to avoid a cycle
+    // Where neither is null the tensor is not kept: `packed` stands in for it, else what made it
+    // makes it again.
+    Ref<PackedTensor> packed;
+    Edge maker;
   };
   void push(const Tensor& tensor);
+  Ref<Node> own_node() const;
+  bool is_packed() const;
 
   std::vector<Entry> entries_;
   const Node* node_ = nullptr;

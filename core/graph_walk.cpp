@@ -184,6 +184,20 @@ class Graph {
 };
 
 namespace {
+thread_local int backwards_under_way = 0;
+thread_local std::vector<std::function<void()>> end_calls;
+
+// One of the backwards under way on this thread.
+struct BackwardScope {
+  BackwardScope() { ++backwards_under_way; }
+  ~BackwardScope() {
+    if (--backwards_under_way > 0) return;
+    for (const auto& call : std::exchange(end_calls, {})) call();
+  }
+  BackwardScope(const BackwardScope&) = delete;
+  BackwardScope& operator=(const BackwardScope&) = delete;
+};
+
 void add_roots(Graph& graph, const char* op, const std::vector<Tensor>& outputs,
                const std::vector<Tensor>& grad_outputs) {
   WICK_CHECK(grad_outputs.empty() || grad_outputs.size() == outputs.size(), op,
@@ -195,10 +209,19 @@ void add_roots(Graph& graph, const char* op, const std::vector<Tensor>& outputs,
 }
 }  // namespace
 
+void at_end_of_backward(std::function<void()> function) {
+  if (backwards_under_way == 0) {
+    function();
+  } else {
+    end_calls.push_back(std::move(function));
+  }
+}
+
 void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& grad_outputs,
               bool retain_graph, bool create_graph) {
   Graph graph(retain_graph || create_graph, create_graph);
   add_roots(graph, "backward", outputs, grad_outputs);
+  const BackwardScope scope;
   graph.run(nullptr);
 }
 
@@ -209,6 +232,7 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
   for (size_t i = 0; i < inputs.size(); ++i) graph.capture(inputs[i], i);
   add_roots(graph, "grad", outputs, grad_outputs);
   std::vector<Tensor> results(inputs.size());
+  const BackwardScope scope;
   graph.run(&results);
   for (size_t i = 0; i < results.size(); ++i) {
     WICK_CHECK(allow_unused || results[i].defined(), "grad: the outputs do not depend on input ", i,

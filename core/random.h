@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <vector>
 
 #include "wick/core/base/device.h"
 #include "wick/kernels/random.h"
@@ -47,5 +48,9 @@ Generator& default_generator(Device device);
 
 /// Seeds the default generators of all devices.
 void manual_seed(uint64_t seed);
+
+/// The states of the default generators of all devices, as `set_random_states` takes them.
+std::vector<RandomKey> random_states();
+void set_random_states(const std::vector<RandomKey>& states);
 
 }  // namespace wick

@@ -191,10 +191,4 @@ void Module::load_state_dict(const TensorMap& state, bool strict) {
   }
 }
 
-Tensor Sequential::forward(const Tensor& x) {
-  Tensor y = x;
-  for (const auto& [name, child] : children()) y = child->call(y);
-  return y;
-}
-
 }  // namespace wick::nn

@@ -137,6 +137,12 @@ class Module {
   bool training_ = true;
 };
 
+/// Children `first` to `last` - 1 of a module.
+struct ChildRange {
+  int64_t first = 0;
+  int64_t last = 0;
+};
+
 /// Modules applied one after another: `Sequential(Linear(784, 128), ReLU(), Linear(128, 10))`.
 class Sequential : public Module {
  public:
@@ -155,8 +161,18 @@ class Sequential : public Module {
     add(std::to_string(children().size()), module);
   }
 
+  int64_t size() const { return static_cast<int64_t>(children().size()); }
+
+  /// Runs each of these ranges of children as one checkpoint (nn/activation_checkpoint.h) where
+  /// gradients are recorded. Error if they overlap or there are no such children.
+  void set_checkpointed(std::vector<ChildRange> ranges);
+  const std::vector<ChildRange>& checkpointed() const { return checkpointed_; }
+
   Tensor forward(const Tensor& x) override;
   std::string description() const override { return "Sequential"; }
+
+ private:
+  std::vector<ChildRange> checkpointed_;
 };
 
 /// Modules by number, each of type M or derived from it, for a parent that calls them itself:

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "wick/nn/activation.h"
+#include "wick/nn/activation_checkpoint.h"
 #include "wick/nn/attention.h"
 #include "wick/nn/conv.h"
 #include "wick/nn/init.h"

@@ -2,6 +2,7 @@
 
 #include "wick/core/autograd.h"
 #include "wick/core/ops/norm.h"
+#include "wick/core/recompute_region.h"
 
 namespace wick::nn {
 
@@ -28,7 +29,7 @@ Tensor BatchNorm::normalize(const Tensor& x, const Compute& compute) {
              min_rank_ == max_rank_ ? "" : concat(" or ", max_rank_));
   const bool training = is_training() || !running_mean.defined();
   const Tensor y = compute(wick::BatchNormOptions{training, options_.momentum, options_.eps});
-  if (is_training() && num_batches_tracked.defined()) {
+  if (is_training() && num_batches_tracked.defined() && !is_recomputing()) {
     const NoGrad no_grad;
     num_batches_tracked.add_(1);
   }

@@ -6,6 +6,7 @@
 #include "wick/core/ops/norm.h"
 #include "wick/core/ops/norm_composed.h"
 #include "wick/core/ops/norm_views.h"
+#include "wick/core/recompute_region.h"
 #include "wick/kernels/norm.h"
 
 namespace wick {
@@ -175,8 +176,9 @@ Tensor run(const char* op, const Tensor& x, const Tensor& residual, const Tensor
   }
   WICK_CHECK(x.size(1) == 0 || x.numel() / x.size(1) > 1, op,
              ": needs more than one value per channel in training: got shape ", x.shape());
-  return apply(BatchNorm<true>{options.momentum, options.eps, relu}, x, residual, weight, bias,
-               running_mean, running_var);
+  const BatchNorm<true> normalization{options.momentum, options.eps, relu};
+  if (is_recomputing()) return apply(normalization, x, residual, weight, bias, Tensor(), Tensor());
+  return apply(normalization, x, residual, weight, bias, running_mean, running_var);
 }
 
 }  // namespace

@@ -1,0 +1,214 @@
+#include "wick/core/recompute_region.h"
+
+#include "wick/core/autograd.h"
+#include "wick/core/random.h"
+
+namespace wick {
+
+namespace {
+
+thread_local bool recomputing = false;
+
+// Thrown out of a region's second run when nothing more is needed of it. No std::exception, so that
+// the function does not take it for an error.
+struct EndOfRecomputation {
+  const RecomputeRegion* region;
+};
+
+// What is kept where nothing is: by ops of a second run, through which no backward goes.
+class Nothing final : public PackedTensor {
+ public:
+  Tensor unpack() override {
+    detail::fail("checkpoint: backward within a checkpointed function is not supported");
+  }
+};
+
+// A second run's surroundings: those of the first, put back at the end.
+class Replay {
+ public:
+  Replay(const std::vector<RandomKey>& random, SavedTensorHooks* hooks)
+      : hooks_(hooks), was_recomputing_(std::exchange(recomputing, true)) {
+    if (random.empty()) return;
+    before_ = random_states();
+    set_random_states(random);
+  }
+  ~Replay() {
+    if (!before_.empty()) set_random_states(before_);
+    recomputing = was_recomputing_;
+  }
+  Replay(const Replay&) = delete;
+  Replay& operator=(const Replay&) = delete;
+
+ private:
+  EnableGrad enable_grad_;
+  SavedTensorScope hooks_;
+  bool was_recomputing_;
+  std::vector<RandomKey> before_;
+};
+
+}  // namespace
+
+bool is_recomputing() { return recomputing; }
+
+class RecomputeRegion final : public RefCounted, private SavedTensorHooks {
+ public:
+  RecomputeRegion(RecomputeScope::Function function, std::span<const Tensor> inputs,
+                  const RecomputeOptions& options)
+      : function_(std::move(function)), options_(options), collector_(*this) {
+    for (const Tensor& tensor : inputs) inputs_.emplace_back(tensor);
+    if (options.preserve_rng_state) random_ = random_states();
+  }
+
+  SavedTensorHooks* hooks() { return this; }
+  void end_first_run() { first_run_ended_ = true; }
+
+ private:
+  // An input of the region, for the second run.
+  struct Input {
+    explicit Input(const Tensor& given) : tensor(given) {
+      if (!given.defined()) return;
+      version = given.version();
+      requires_grad = given.requires_grad();
+      if (saved_tensor_hooks() == nullptr) return;
+      packed = saved_tensor_hooks()->pack(given);
+      if (packed) tensor = Tensor();
+    }
+    Tensor again(size_t i) const {
+      if (!packed && !tensor.defined()) return {};
+      WICK_CHECK(packed || tensor.version() == version, "checkpoint: input ", i,
+                 " was changed in place since: got version ", tensor.version(), " of shape ",
+                 tensor.shape(), ", expected version ", version);
+      Tensor alias = (packed ? packed->unpack() : tensor).detach();
+      if (requires_grad) alias.set_requires_grad();
+      return alias;
+    }
+    Tensor tensor;
+    uint64_t version = 0;
+    Ref<PackedTensor> packed;
+    bool requires_grad = false;
+  };
+
+  // A tensor that an op of the region keeps, in the order in which they do.
+  struct Slot {
+    TensorMeta meta;
+    const char* op;
+    bool wanted = false;  // by a node of the graph, which has nothing but this slot's number
+    Tensor tensor;        // between the second run and its use
+    uint64_t version = 0;
+  };
+
+  class SlotHandle final : public PackedTensor {
+   public:
+    SlotHandle(RecomputeRegion* region, size_t slot) : region_(region), slot_(slot) {}
+    ~SlotHandle() override {
+      Slot& slot = region_->slots_[slot_];
+      slot.wanted = false;
+      slot.tensor = Tensor();
+    }
+    Tensor unpack() override { return region_->tensor(slot_); }
+
+   private:
+    Ref<RecomputeRegion> region_;
+    size_t slot_;
+  };
+
+  // The hooks of the second run.
+  class Collector final : public SavedTensorHooks {
+   public:
+    explicit Collector(RecomputeRegion& region) : region_(region) {}
+    Ref<PackedTensor> pack(const Tensor& tensor) override {
+      region_.collect(tensor);
+      return make_ref<Nothing>();
+    }
+
+   private:
+    RecomputeRegion& region_;
+  };
+
+  // The first run. Parameters, and other leaves, are kept anyway.
+  Ref<PackedTensor> pack(const Tensor& tensor) override {
+    slots_.push_back({TensorMeta(tensor), detail::current_op(), false, {}, 0});
+    if (tensor.requires_grad() && tensor.is_leaf()) return {};
+    slots_.back().wanted = true;
+    return make_ref<SlotHandle>(this, slots_.size() - 1);
+  }
+
+  Tensor tensor(size_t i) {
+    if (!slots_[i].tensor.defined()) recompute();
+    const Slot& slot = slots_[i];
+    WICK_CHECK(slot.tensor.version() == slot.version, slot.op,
+               ": a tensor needed by backward was changed in place: got version ",
+               slot.tensor.version(), " of shape ", slot.tensor.shape(), ", expected version ",
+               slot.version);
+    return slot.tensor;
+  }
+
+  void collect(const Tensor& tensor) {
+    const size_t i = collected_++;
+    if (i >= slots_.size()) return;  // recompute() tells
+    Slot& slot = slots_[i];
+    if (slot.wanted) {
+      if (options_.determinism_check) check(slot, tensor);
+      slot.tensor = tensor.detach();
+      slot.version = tensor.version();
+    }
+    if (options_.early_stop && i == last_wanted_) throw EndOfRecomputation{this};
+  }
+
+  static void check(const Slot& slot, const Tensor& tensor) {
+    const TensorMeta& first = slot.meta;
+    WICK_CHECK(tensor.shape() == first.shape && tensor.dtype() == first.dtype &&
+                   tensor.device() == first.device,
+               "checkpoint: the function did something else when it was run again: got ",
+               tensor.dtype(), " ", tensor.shape(), " on ", tensor.device(), " kept by ",
+               detail::current_op(), ", expected ", first.dtype, " ", first.shape, " on ",
+               first.device, " kept by ", slot.op);
+  }
+
+  void recompute() {
+    WICK_CHECK(first_run_ended_,
+               "checkpoint: backward within a checkpointed function is not supported");
+    std::vector<Tensor> inputs;
+    for (size_t i = 0; i < inputs_.size(); ++i) inputs.push_back(inputs_[i].again(i));
+    collected_ = 0;
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      if (slots_[i].wanted) last_wanted_ = i;
+    }
+    try {
+      const Replay replay(random_, &collector_);
+      function_(inputs);
+      WICK_CHECK(collected_ == slots_.size(),
+                 "checkpoint: the function did something else when it was run again: got ",
+                 collected_, " tensors kept for backward, expected ", slots_.size());
+    } catch (const EndOfRecomputation& end) {
+      if (end.region != this) throw;
+    } catch (...) {
+      forget();
+      throw;
+    }
+    // With retain_graph nothing else lets go of them.
+    at_end_of_backward([self = Ref<RecomputeRegion>(this)] { self->forget(); });
+  }
+
+  void forget() {
+    for (Slot& slot : slots_) slot.tensor = Tensor();
+  }
+
+  RecomputeScope::Function function_;
+  RecomputeOptions options_;
+  Collector collector_;
+  std::vector<Input> inputs_;
+  std::vector<RandomKey> random_;
+  std::vector<Slot> slots_;
+  size_t collected_ = 0, last_wanted_ = 0;
+  bool first_run_ended_ = false;
+};
+
+RecomputeScope::RecomputeScope(Function function, std::span<const Tensor> inputs,
+                               const RecomputeOptions& options)
+    : region_(make_ref<RecomputeRegion>(std::move(function), inputs, options)),
+      scope_(region_->hooks()) {}
+
+RecomputeScope::~RecomputeScope() { region_->end_first_run(); }
+
+}  // namespace wick

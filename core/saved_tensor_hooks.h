@@ -1,0 +1,38 @@
+#pragma once
+
+#include "wick/core/tensor.h"
+
+namespace wick {
+
+/// Stands in for a tensor that an op keeps for backward. Destroyed once backward is done with it.
+class PackedTensor : public RefCounted {
+ public:
+  /// The tensor, with the elements it had. May be called more than once.
+  virtual Tensor unpack() = 0;
+};
+
+/// Takes over what the ops of a thread keep for backward.
+class SavedTensorHooks {
+ public:
+  virtual ~SavedTensorHooks() = default;
+  /// Called with each tensor as an op is about to keep it; its elements may be written only later,
+  /// by the same op. What is returned is kept in its place; with null the tensor itself is.
+  virtual Ref<PackedTensor> pack(const Tensor& tensor) = 0;
+};
+
+/// The hooks in force on this thread; null if there are none.
+SavedTensorHooks* saved_tensor_hooks();
+
+/// Puts hooks (or, with null, none) in force on this thread while it lives.
+class SavedTensorScope {
+ public:
+  explicit SavedTensorScope(SavedTensorHooks* hooks);
+  ~SavedTensorScope();
+  SavedTensorScope(const SavedTensorScope&) = delete;
+  SavedTensorScope& operator=(const SavedTensorScope&) = delete;
+
+ private:
+  SavedTensorHooks* before_;
+};
+
+}  // namespace wick

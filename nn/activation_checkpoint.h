@@ -1,0 +1,99 @@
+#pragma once
+
+#include <span>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include "wick/core/autograd.h"
+#include "wick/core/recompute_region.h"
+#include "wick/nn/module.h"
+
+namespace wick::nn {
+
+namespace checkpointed {
+
+template <class T>
+constexpr bool is_tensor = std::is_base_of_v<Tensor, T>;
+template <class T>
+constexpr bool is_tensor_list = std::is_same_v<T, std::vector<Tensor>>;
+
+template <class T>
+void collect_tensors(const T& argument, std::vector<Tensor>& into) {
+  if constexpr (is_tensor<T>) {
+    into.push_back(argument);
+  } else if constexpr (is_tensor_list<T>) {
+    into.insert(into.end(), argument.begin(), argument.end());
+  }
+}
+
+/// What is kept of an argument beside its tensors.
+template <class T>
+auto without_tensors(const T& argument) {
+  if constexpr (is_tensor<T>) {
+    return Tensor();
+  } else if constexpr (is_tensor_list<T>) {
+    return T(argument.size());
+  } else {
+    return argument;
+  }
+}
+
+template <class T>
+void put_tensors(T& argument, std::span<const Tensor>& from) {
+  if constexpr (is_tensor<T>) {
+    argument = from.front();
+    from = from.subspan(1);
+  } else if constexpr (is_tensor_list<T>) {
+    for (Tensor& tensor : argument) put_tensors(tensor, from);
+  }
+}
+
+}  // namespace checkpointed
+
+/// Activation checkpointing (Chen et al. 2016, arXiv 1604.06174): returns `function(inputs...)`,
+/// but what its ops would keep for backward is let go and made again by a second call when backward
+/// comes to it. Time for memory: a third more computation if all of a network is treated so. The
+/// gradients have the same bits. PyTorch's `checkpoint(..., use_reentrant=False)`, with these
+/// differences: batch norm counts each batch once, and a changed input is an error.
+///
+/// Tensors, and vectors of them, among `inputs` are kept; other inputs are copied. `function` is
+/// copied too; tensors that it captures stay alive until backward, modules that it points to must.
+/// Called twice, it must do the same twice: it may draw random numbers from the default generators
+/// (their states are replayed; own generators are not) and must change nothing outside. Works with
+/// grad(), retain_graph, create_graph, and checkpoints within checkpoints. Errors in backward: an
+/// input changed in place since, a second call that keeps other tensors than the first, backward
+/// within `function`. Without gradients it is a plain call.
+template <class Function, class... Inputs>
+auto checkpoint(const RecomputeOptions& options, const Function& function, const Inputs&... inputs)
+    -> std::invoke_result_t<const Function&, const Inputs&...> {
+  if (!grad_enabled()) return function(inputs...);
+  std::vector<Tensor> tensors;
+  (checkpointed::collect_tensors(inputs, tensors), ...);
+  auto again = [function, rest = std::tuple(checkpointed::without_tensors(inputs)...)](
+                   std::span<const Tensor> given) {
+    auto arguments = rest;
+    std::apply(
+        [&](auto&... argument) {
+          (checkpointed::put_tensors(argument, given), ...);
+          function(std::as_const(argument)...);
+        },
+        arguments);
+  };
+  const RecomputeScope scope(std::move(again), tensors, options);
+  tensors.clear();
+  return function(inputs...);
+}
+
+template <class Function, class... Inputs>
+auto checkpoint(const Function& function, const Inputs&... inputs)
+    -> std::invoke_result_t<const Function&, const Inputs&...> {
+  return checkpoint(RecomputeOptions{}, function, inputs...);
+}
+
+/// Runs `layers` on x in `segments` parts of about the same number of children, of which all but
+/// the last are checkpointed. Error unless 1 <= segments <= number of children.
+Tensor checkpoint_sequential(const Sequential& layers, int64_t segments, const Tensor& x,
+                             const RecomputeOptions& options = {});
+
+}  // namespace wick::nn

@@ -1,0 +1,318 @@
+// Activations that are made again in backward.
+#include "wick/nn/activation_checkpoint.h"
+
+#include <gtest/gtest.h>
+
+#include "wick/core/core.h"
+#include "wick/nn/nn.h"
+#include "wick/tests/harness/expect_error.h"
+
+namespace {
+
+using namespace wick;
+
+template <class Action>
+void expect_error(const char* text, const Action& action) {
+  const std::string error = wick::testing::error_of(action);
+  EXPECT_NE(error.find(text), std::string::npos) << error;
+}
+
+class CheckpointOn : public ::testing::TestWithParam<Device> {
+ protected:
+  void SetUp() override {
+    if (!GetParam().is_cpu() && !cuda_is_available()) GTEST_SKIP() << why_no_cuda();
+    manual_seed(7);
+  }
+  Device device() const { return GetParam(); }
+};
+
+std::vector<float> bits(const Tensor& tensor) { return tensor.to_vector<float>(); }
+
+// Two convolutions with batch norm and dropout, twice.
+nn::Sequential make_net() {
+  nn::Sequential net;
+  for (int i = 0; i < 2; ++i) {
+    net.push_back(nn::Conv2d(i == 0 ? 3 : 8, 8, 3, {.padding = 1, .bias = false}));
+    net.push_back(nn::BatchNorm2d(8));
+    net.push_back(nn::ReLU());
+    net.push_back(nn::Dropout(0.3));
+  }
+  return net;
+}
+
+struct Step {
+  std::vector<std::vector<float>> tensors;  // output, gradients, buffers
+  uint64_t draws;
+  friend bool operator==(const Step&, const Step&) = default;
+};
+
+// What one step of a net from the same start gives: `run(net, x)` computes it.
+template <class Run>
+Step step_of(Device device, const Run& run) {
+  manual_seed(1);
+  nn::Sequential net = make_net();
+  net.to(device);
+  const Tensor x = randn({4, 3, 6, 6}).to(device);
+  x.set_requires_grad();
+  Step step;
+  const Tensor y = run(net, x);
+  step.tensors.push_back(bits(y));
+  y.pow(2).sum().backward();
+  step.tensors.push_back(bits(x.grad()));
+  for (const Tensor& parameter : net.parameters()) step.tensors.push_back(bits(parameter.grad()));
+  for (const auto& [name, buffer] : net.named_buffers()) {
+    step.tensors.push_back(bits(buffer.to(kFloat32)));
+  }
+  step.draws = default_generator(device).get_state().offset;
+  return step;
+}
+
+Tensor plain(nn::Sequential& net, const Tensor& x) { return net(x); }
+
+TEST_P(CheckpointOn, GivesTheSameBitsWithDropoutAndBatchNorm) {
+  const Step expected = step_of(device(), plain);
+  const Step whole = step_of(device(), [](nn::Sequential& net, const Tensor& x) {
+    return nn::checkpoint([&net](const Tensor& in) { return net(in); }, x);
+  });
+  EXPECT_EQ(whole, expected);
+  for (int64_t segments : {1, 2, 3, 8}) {
+    const Step parts = step_of(device(), [&](nn::Sequential& net, const Tensor& x) {
+      return nn::checkpoint_sequential(net, segments, x);
+    });
+    EXPECT_EQ(parts, expected) << segments << " segments";
+  }
+  const Step ranges = step_of(device(), [](nn::Sequential& net, const Tensor& x) {
+    net.set_checkpointed({{5, 8}, {1, 3}});
+    return net(x);
+  });
+  EXPECT_EQ(ranges, expected);
+}
+
+TEST_P(CheckpointOn, GivesTheSameBitsWhenNested) {
+  const Step expected = step_of(device(), plain);
+  const Step nested = step_of(device(), [](nn::Sequential& net, const Tensor& x) {
+    net.set_checkpointed({{1, 3}, {4, 6}});
+    return nn::checkpoint(
+        [&net](const Tensor& in) {
+          return nn::checkpoint([&net](const Tensor& inner) { return net(inner); }, in * 1.0);
+        },
+        x);
+  });
+  EXPECT_EQ(nested, expected);
+}
+
+TEST_P(CheckpointOn, WithoutTheRandomStateDropsOtherElements) {
+  const Step expected = step_of(device(), plain);
+  const Step other = step_of(device(), [](nn::Sequential& net, const Tensor& x) {
+    return nn::checkpoint(
+        {.preserve_rng_state = false}, [&net](const Tensor& in) { return net(in); }, x);
+  });
+  EXPECT_EQ(other.tensors[0], expected.tensors[0]);
+  EXPECT_NE(other.tensors[1], expected.tensors[1]);
+  EXPECT_GT(other.draws, expected.draws);
+}
+
+// What a graph from x holds until backward, in bytes.
+template <class Forward>
+int64_t held_by(Device device, const Forward& forward) {
+  forward();  // caches of the convolution
+  const int64_t before = memory_allocated(device);
+  const Tensor y = forward();
+  return memory_allocated(device) - before;
+}
+
+TEST_P(CheckpointOn, HoldsInputsAlone) {
+  const Tensor x = randn({64, 256}).to(device());
+  const Tensor w = randn({256, 256}).to(device());
+  w.set_requires_grad();
+  const auto layers = [w](const Tensor& in) {
+    Tensor y = in;
+    for (int i = 0; i < 8; ++i) y = matmul(y, w).tanh();
+    return y;
+  };
+  const int64_t activation = x.numel() * 4;
+  EXPECT_GE(held_by(device(), [&] { return layers(x); }), 8 * activation);
+  EXPECT_LE(held_by(device(), [&] { return nn::checkpoint(layers, x); }), 2 * activation);
+  // The outer region makes the inner ones' inputs again.
+  const auto nested = [&] {
+    return nn::checkpoint(
+        [layers](const Tensor& in) {
+          return nn::checkpoint(layers, nn::checkpoint(layers, in.exp()));
+        },
+        x);
+  };
+  EXPECT_LE(held_by(device(), nested), 2 * activation);
+}
+
+TEST_P(CheckpointOn, LetsGoOfItsMemoryInBackward) {
+  const Tensor x = randn({64, 256}).to(device());
+  const Tensor w = randn({256, 256}).to(device());
+  w.set_requires_grad();
+  for (const bool retain : {false, true}) {
+    const Tensor y =
+        nn::checkpoint([w](const Tensor& in) { return matmul(matmul(in, w).tanh(), w).exp(); }, x);
+    const Tensor loss = y.sum();
+    w.set_grad(zeros_like(w));
+    const int64_t before = memory_allocated(device());
+    loss.backward({}, retain);
+    EXPECT_LE(memory_allocated(device()), before) << "retain " << retain;
+    if (retain) {
+      const std::vector<float> once = bits(w.grad());
+      loss.backward();
+      EXPECT_EQ(bits(w.grad()), bits(tensor<float>(once) * 2));
+    }
+  }
+}
+
+TEST_P(CheckpointOn, WorksWithGradOfInputsAndSecondDerivatives) {
+  const auto f = [](const Tensor& a, const Tensor& b) { return (a.exp() * b.sin()).tanh(); };
+  const Tensor a = randn({5}).to(device()), b = randn({5}).to(device());
+  a.set_requires_grad();
+  b.set_requires_grad();
+  const auto derivatives = [&](const Tensor& y) {
+    const std::vector<Tensor> first = grad({y.sum()}, {a, b}, {}, false, /*create_graph=*/true);
+    const std::vector<Tensor> second = grad({first[0].pow(2).sum()}, {a, b});
+    return std::vector{bits(first[0]), bits(first[1]), bits(second[0]), bits(second[1])};
+  };
+  EXPECT_EQ(derivatives(nn::checkpoint(f, a, b)), derivatives(f(a, b)));
+  const Tensor y = nn::checkpoint(f, a, b);
+  EXPECT_EQ(bits(grad({y.sum()}, {b})[0]), bits(grad({f(a, b).sum()}, {b})[0]));
+  EXPECT_FALSE(a.grad().defined());
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, CheckpointOn, ::testing::Values(kCpu, cuda_device(0)),
+                         [](const auto& info) { return info.param.is_cpu() ? "cpu" : "cuda"; });
+
+Tensor leaf(const Shape& shape) {
+  const Tensor x = rand(shape) + 0.5;
+  x.set_requires_grad();
+  return x;
+}
+
+TEST(Checkpoint, TakesListsAndOtherArguments) {
+  const Tensor a = leaf({3}), b = leaf({3}), c = leaf({3});
+  const auto f = [](const std::vector<Tensor>& list, double scale, const Tensor& none,
+                    const Tensor& last) {
+    EXPECT_FALSE(none.defined());
+    return std::vector<Tensor>{(list[0] * list[1]).exp() * scale, last.sin()};
+  };
+  const std::vector<Tensor> y = nn::checkpoint(f, std::vector<Tensor>{a, b}, 2.0, Tensor(), c);
+  const auto found = grad({(y[0] + y[1]).sum()}, {a, b, c});
+  const std::vector<Tensor> z = f({a, b}, 2.0, {}, c);
+  const auto expected = grad({(z[0] + z[1]).sum()}, {a, b, c});
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(bits(found[i]), bits(expected[i]));
+}
+
+TEST(Checkpoint, GivesGradientsToWhatTheFunctionCaptures) {
+  const Tensor x = leaf({3}), w = leaf({3});
+  const Tensor scaled = w * 3;  // no leaf
+  nn::checkpoint([scaled](const Tensor& in) { return (in * scaled).exp(); }, x).sum().backward();
+  EXPECT_EQ(bits(w.grad()), bits(grad({(x * (w * 3)).exp().sum()}, {w})[0]));
+}
+
+TEST(Checkpoint, RunsTheFunctionAgainOnceAndNoFurtherThanNeeded) {
+  const Tensor x = leaf({3});
+  int starts = 0, ends = 0;
+  const auto f = [&](const Tensor& in) {
+    ++starts;
+    const Tensor y = in.exp().sin() + 1;
+    ++ends;
+    return y;
+  };
+  nn::checkpoint(f, x * 1.0).sum().backward();
+  EXPECT_EQ(starts, 2);
+  EXPECT_EQ(ends, 1);  // the sum keeps nothing
+  nn::checkpoint({.early_stop = false}, f, x * 1.0).sum().backward();
+  EXPECT_EQ(starts, 4);
+  EXPECT_EQ(ends, 3);
+}
+
+TEST(Checkpoint, IsAPlainCallWithoutGradients) {
+  const Tensor x = leaf({3});
+  const NoGrad no_grad;
+  int calls = 0;
+  const Tensor y = nn::checkpoint(
+      [&](const Tensor& in) {
+        ++calls;
+        return in.exp();
+      },
+      x);
+  EXPECT_EQ(calls, 1);
+  EXPECT_FALSE(y.requires_grad());
+}
+
+TEST(Checkpoint, RefusesAFunctionThatDoesSomethingElse) {
+  const Tensor x = leaf({4});
+  int calls = 0;
+  const auto f = [&](const Tensor& in) {
+    return ++calls % 2 == 1 ? in.exp().sum() : in.narrow(0, 0, 2).exp().sum();
+  };
+  expect_error(
+      "checkpoint: the function did something else when it was run again: got float32 [2] "
+      "on cpu kept by exp, expected float32 [4] on cpu kept by exp",
+      [&] { nn::checkpoint(f, x * 1.0).backward(); });
+  const auto less = [&](const Tensor& in) { return ++calls % 2 == 1 ? in.exp().sin() : in * 2; };
+  expect_error("got 0 tensors kept for backward, expected 2",
+               [&] { nn::checkpoint(less, x * 1.0).sum().backward(); });
+}
+
+TEST(Checkpoint, RefusesChangedInputs) {
+  const Tensor x = leaf({4}) * 1.0;
+  const Tensor y = nn::checkpoint([](const Tensor& in) { return in.exp().sin(); }, x);
+  {
+    const NoGrad no_grad;
+    x.add_(1);
+  }
+  expect_error("checkpoint: input 0 was changed in place since", [&] { y.sum().backward(); });
+}
+
+TEST(Checkpoint, RefusesChangesWithinTheRegion) {
+  const Tensor x = leaf({4});
+  const Tensor y = nn::checkpoint(
+      [](const Tensor& in) {
+        const Tensor kept = in.exp();
+        const Tensor z = kept.sin();
+        kept.detach().add_(1);
+        return z.exp();
+      },
+      x * 1.0);
+  expect_error("a tensor needed by backward was changed in place", [&] { y.sum().backward(); });
+}
+
+TEST(Checkpoint, RefusesBackwardWithin) {
+  const Tensor x = leaf({4});
+  const auto f = [](const Tensor& in) {
+    const Tensor y = in.exp().sin();
+    return y * grad({y.sum()}, {in})[0];
+  };
+  expect_error("backward within a checkpointed function", [&] { nn::checkpoint(f, x * 1.0); });
+}
+
+TEST(Checkpoint, PassesErrorsOfTheSecondRunOn) {
+  const Tensor x = leaf({4});
+  int calls = 0;
+  const auto f = [&](const Tensor& in) {
+    const Tensor y = in.exp();
+    WICK_CHECK(++calls != 2, "test: the second call fails");
+    return y.sin();
+  };
+  const Tensor loss = nn::checkpoint(f, x * 1.0).sum();
+  expect_error("test: the second call fails", [&] { loss.backward({}, /*retain_graph=*/true); });
+  EXPECT_FALSE(is_recomputing());
+  EXPECT_EQ(saved_tensor_hooks(), nullptr);
+  loss.backward();
+  EXPECT_EQ(calls, 3);
+  EXPECT_EQ(bits(x.grad()), bits(grad({x.exp().sin().sum()}, {x})[0]));
+}
+
+TEST(Checkpoint, RefusesWrongRangesAndSegments) {
+  nn::Sequential net = make_net();
+  expect_error("do not overlap", [&] { net.set_checkpointed({{0, 3}, {2, 4}}); });
+  expect_error("not empty", [&] { net.set_checkpointed({{3, 3}}); });
+  expect_error("children 6 up to 9 of 8", [&] { net.set_checkpointed({{6, 9}}); });
+  const Tensor x = randn({2, 3, 4, 4});
+  expect_error("wrong number of segments: got 0", [&] { nn::checkpoint_sequential(net, 0, x); });
+  expect_error("wrong number of segments: got 9", [&] { nn::checkpoint_sequential(net, 9, x); });
+}
+
+}  // namespace
