@@ -140,8 +140,8 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
 void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& grad_outputs = {},
               bool retain_graph = false, bool create_graph = false);
 
-/// Calls `function`, which must not throw, when the backward under way on this thread (the outermost
-/// one) ends, be it by an error; at once if there is none.
+/// Calls `function`, which must not throw, when the outermost backward under way on this thread
+/// ends, be it by an error; at once if there is none.
 void at_end_of_backward(std::function<void()> function);
 
 /// Adds `gradient` over the axes along which `shape` was broadcast to the gradient's shape.

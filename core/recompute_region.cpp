@@ -1,5 +1,6 @@
 #include "wick/core/recompute_region.h"
 
+#include "wick/core/amp.h"
 #include "wick/core/autograd.h"
 #include "wick/core/random.h"
 
@@ -26,8 +27,9 @@ class Nothing final : public PackedTensor {
 // A second run's surroundings: those of the first, put back at the end.
 class Replay {
  public:
-  Replay(const std::vector<RandomKey>& random, SavedTensorHooks* hooks)
-      : hooks_(hooks), was_recomputing_(std::exchange(recomputing, true)) {
+  Replay(const std::vector<RandomKey>& random, const amp::AutocastState& autocast,
+         SavedTensorHooks* hooks)
+      : autocast_(autocast), hooks_(hooks), was_recomputing_(std::exchange(recomputing, true)) {
     if (random.empty()) return;
     before_ = random_states();
     set_random_states(random);
@@ -41,6 +43,7 @@ class Replay {
 
  private:
   EnableGrad enable_grad_;
+  amp::Autocast autocast_;
   SavedTensorScope hooks_;
   bool was_recomputing_;
   std::vector<RandomKey> before_;
@@ -175,7 +178,7 @@ class RecomputeRegion final : public RefCounted, private SavedTensorHooks {
       if (slots_[i].wanted) last_wanted_ = i;
     }
     try {
-      const Replay replay(random_, &collector_);
+      const Replay replay(random_, autocast_, &collector_);
       function_(inputs);
       WICK_CHECK(collected_ == slots_.size(),
                  "checkpoint: the function did something else when it was run again: got ",
@@ -199,6 +202,7 @@ class RecomputeRegion final : public RefCounted, private SavedTensorHooks {
   Collector collector_;
   std::vector<Input> inputs_;
   std::vector<RandomKey> random_;
+  amp::AutocastState autocast_ = amp::autocast_state();
   std::vector<Slot> slots_;
   size_t collected_ = 0, last_wanted_ = 0;
   bool first_run_ended_ = false;

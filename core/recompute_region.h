@@ -27,8 +27,9 @@ bool is_recomputing();
 class RecomputeRegion;
 
 /// While it lives, ops of this thread keep nothing for backward but parameters. When backward first
-/// wants one of the other tensors, `function` is run again with `inputs`, with the random states of
-/// now, and must do what is done while this lives; what it makes is freed as backward goes on.
+/// wants one of the other tensors, `function` is run again with `inputs`, with the random states
+/// and under the autocast of now, and must do what is done while this lives; what it makes is freed
+/// as backward goes on.
 ///
 /// Regions may be nested; a region's inputs are then made again by the region around it. Backward
 /// within the region is an error. Not for use in several threads at once, since they would share

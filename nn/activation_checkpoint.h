@@ -60,10 +60,10 @@ void put_tensors(T& argument, std::span<const Tensor>& from) {
 /// Tensors, and vectors of them, among `inputs` are kept; other inputs are copied. `function` is
 /// copied too; tensors that it captures stay alive until backward, modules that it points to must.
 /// Called twice, it must do the same twice: it may draw random numbers from the default generators
-/// (their states are replayed; own generators are not) and must change nothing outside. Works with
-/// grad(), retain_graph, create_graph, and checkpoints within checkpoints. Errors in backward: an
-/// input changed in place since, a second call that keeps other tensors than the first, backward
-/// within `function`. Without gradients it is a plain call.
+/// (their states are replayed, as is autocast; own generators are not) and must change nothing
+/// outside. Works with grad(), retain_graph, create_graph, and checkpoints within checkpoints.
+/// Errors in backward: an input changed in place since, a second call that keeps other tensors than
+/// the first, backward within `function`. Without gradients it is a plain call.
 template <class Function, class... Inputs>
 auto checkpoint(const RecomputeOptions& options, const Function& function, const Inputs&... inputs)
     -> std::invoke_result_t<const Function&, const Inputs&...> {

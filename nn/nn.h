@@ -1,5 +1,6 @@
 #pragma once
 
+// Not here, being these modules' own: child_observer.h.
 #include "wick/nn/activation.h"
 #include "wick/nn/activation_checkpoint.h"
 #include "wick/nn/attention.h"

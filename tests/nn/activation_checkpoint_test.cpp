@@ -101,6 +101,19 @@ TEST_P(CheckpointOn, GivesTheSameBitsWhenNested) {
   EXPECT_EQ(nested, expected);
 }
 
+TEST_P(CheckpointOn, GivesTheSameBitsUnderAutocast) {
+  const auto under_autocast = [&](bool checkpointed) {
+    return step_of(device(), [&](nn::Sequential& net, const Tensor& x) {
+      const amp::Autocast guard(device(), kBFloat16);
+      if (checkpointed) net.set_checkpointed({{0, 4}, {4, 8}});
+      return net(x).to(kFloat32);
+    });
+  };
+  const Step expected = under_autocast(false);
+  EXPECT_EQ(under_autocast(true), expected);
+  EXPECT_FALSE(expected == step_of(device(), plain));
+}
+
 TEST_P(CheckpointOn, WithoutTheRandomStateDropsOtherElements) {
   const Step expected = step_of(device(), plain);
   const Step other = step_of(device(), [](nn::Sequential& net, const Tensor& x) {
