@@ -5,7 +5,20 @@
 #include "wick/core/autocast.h"
 #include "wick/core/autograd.h"
 
-namespace wick::amp {
+namespace wick {
+
+std::string_view to_string(Autocast policy) {
+  switch (policy) {
+    case Autocast::kLower: return "lower";
+    case Autocast::kToFloat32: return "float32";
+    case Autocast::kFloat32Out: return "float32 out";
+    case Autocast::kPromote: return "widest";
+    case Autocast::kBanned: return "banned";
+    default: return "as is";
+  }
+}
+
+namespace amp {
 
 namespace {
 
@@ -129,4 +142,5 @@ std::span<const Tensor> cast_inputs(const OpInfo& info, std::span<const Tensor> 
   return storage;
 }
 
-}  // namespace wick::amp
+}  // namespace amp
+}  // namespace wick

@@ -7,7 +7,12 @@
 
 #include "wick/core/apply.h"
 
-namespace wick::amp {
+namespace wick {
+
+/// "lower", "float32", ...: as `wick ops` shows a class.
+std::string_view to_string(Autocast policy);
+
+namespace amp {
 
 /// Suspends autocast on this thread until it ends or an Autocast begins: inside of ops, which are
 /// of one precision, and in backward.
@@ -27,4 +32,5 @@ class Pause {
 std::span<const Tensor> cast_inputs(const OpInfo& info, std::span<const Tensor> inputs,
                                     std::vector<Tensor>& storage);
 
-}  // namespace wick::amp
+}  // namespace amp
+}  // namespace wick

@@ -24,6 +24,8 @@ ROOT = HERE.parent.parent
 WORKLOADS = {
     "resnet18_32_b128": (1, 128, "images/s"),
     "resnet18_224_b16": (1, 16, "images/s"),
+    "resnet18_32_b128_bf16": (1, 128, "images/s"),
+    "resnet18_224_b16_bf16": (1, 16, "images/s"),
     "mlp_b64": (200, 64, "images/s"),
     "softmax": (5, 1, "/s"),
     "layer_norm": (5, 1, "/s"),

@@ -1,7 +1,7 @@
-"""The workloads of compare.py in PyTorch, eager, images channels-last. Speaks the protocol of
-wick_peer.cpp: WORKLOAD THREADS as arguments, then one line per command on standard input:
-`run N` answers with the seconds of N iterations, `memory` with the growth of the peak resident set
-since before the workload was set up, after three iterations."""
+"""The workloads of compare.py in PyTorch, eager, images channels-last, bfloat16 by autocast. Speaks
+the protocol of wick_peer.cpp: WORKLOAD THREADS as arguments, then one line per command on standard
+input: `run N` answers with the seconds of N iterations, `memory` with the growth of the peak
+resident set since before the workload was set up, after three iterations."""
 
 import sys
 import time
@@ -15,19 +15,20 @@ def peak_kilobytes():
     raise RuntimeError("no VmHWM")
 
 
-def training_step(torch, model, x, target, optimizer):
+def training_step(torch, model, x, target, optimizer, mixed=False):
     loss_function = torch.nn.CrossEntropyLoss()
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        loss = loss_function(model(x), target)
+        with torch.autocast("cpu", torch.bfloat16, enabled=mixed):
+            loss = loss_function(model(x), target)
         loss.backward()
         optimizer.step()
 
     return step
 
 
-def resnet18_step(torch, batch, size):
+def resnet18_step(torch, batch, size, mixed=False):
     import torchvision
 
     model = torchvision.models.resnet18(num_classes=10 if size <= 64 else 1000)
@@ -38,7 +39,7 @@ def resnet18_step(torch, batch, size):
     x = torch.randn(batch, 3, size, size).contiguous(memory_format=torch.channels_last)
     target = torch.randint(0, 10, (batch,))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=5e-4)
-    return training_step(torch, model, x, target, optimizer)
+    return training_step(torch, model, x, target, optimizer, mixed)
 
 
 def mlp_step(torch):
@@ -78,6 +79,10 @@ def make(torch, workload):
         return resnet18_step(torch, 128, 32)
     if workload == "resnet18_224_b16":
         return resnet18_step(torch, 16, 224)
+    if workload == "resnet18_32_b128_bf16":
+        return resnet18_step(torch, 128, 32, mixed=True)
+    if workload == "resnet18_224_b16_bf16":
+        return resnet18_step(torch, 16, 224, mixed=True)
     if workload == "mlp_b64":
         return mlp_step(torch)
     return row_op(torch, workload)

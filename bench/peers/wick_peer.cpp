@@ -25,15 +25,20 @@ int64_t peak_bytes() {
 }
 
 Iterate training_step(std::shared_ptr<nn::Module> model, const Tensor& x, const Tensor& target,
-                      std::shared_ptr<optim::Optimizer> optimizer) {
+                      std::shared_ptr<optim::Optimizer> optimizer, bool mixed = false) {
   return [=] {
     optimizer->zero_grad();
-    cross_entropy((*model)(x), target).backward();
+    Tensor loss;
+    {
+      const amp::Autocast autocast(x.device(), kBFloat16, mixed);
+      loss = cross_entropy((*model)(x), target);
+    }
+    loss.backward();
     optimizer->step();
   };
 }
 
-Iterate resnet18_step(int64_t batch, int64_t size) {
+Iterate resnet18_step(int64_t batch, int64_t size, bool mixed = false) {
   nn::ResNetOptions options;
   options.classes = size <= 64 ? 10 : 1000;
   options.small_input = size <= 64;
@@ -41,7 +46,7 @@ Iterate resnet18_step(int64_t batch, int64_t size) {
   const Tensor x = randn({batch, 3, size, size}).contiguous(MemoryFormat::kChannelsLast);
   auto optimizer = std::make_shared<optim::SGD>(
       model->parameters(), optim::SGDOptions{.lr = 0.01, .momentum = 0.9, .weight_decay = 5e-4});
-  return training_step(model, x, randint(0, 10, {batch}), optimizer);
+  return training_step(model, x, randint(0, 10, {batch}), optimizer, mixed);
 }
 
 Iterate mlp_step() {
@@ -85,6 +90,8 @@ Iterate row_op(std::string name) {
 Iterate make(const std::string& workload) {
   if (workload == "resnet18_32_b128") return resnet18_step(128, 32);
   if (workload == "resnet18_224_b16") return resnet18_step(16, 224);
+  if (workload == "resnet18_32_b128_bf16") return resnet18_step(128, 32, true);
+  if (workload == "resnet18_224_b16_bf16") return resnet18_step(16, 224, true);
   if (workload == "mlp_b64") return mlp_step();
   return row_op(workload);
 }

@@ -17,6 +17,9 @@ template <>
 constexpr auto functor_fields<fn::Clamp> =
     std::tuple{field("low", &fn::Clamp::low), field("high", &fn::Clamp::high)};
 
+template <>
+constexpr AutocastPolicy functor_autocast<fn::Softplus> = kFloat32OnGpus;
+
 Tensor relu(const Tensor& x) { return apply(Unary<fn::Relu>{}, x); }
 Tensor gelu(const Tensor& x, GeluApproximation approximation) {
   if (approximation == GeluApproximation::kTanh) return apply(Unary<fn::GeluTanh>{}, x);

@@ -299,7 +299,7 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
   WICK_CHECK(size[0] >= 1 && size[1] >= 1, op, ": the result would be empty: got size ", size,
              " for x ", x.shape(), ", weight ", weight.shape(), ", padding ", geometry.padding);
   const Tensor y = apply(Conv2dBackwardInput{geometry, size}, x, weight);
-  return bias.defined() ? y + bias.reshape({1, channels, 1, 1}) : y;
+  return bias.defined() ? y + bias.reshape({1, channels, 1, 1}).to(y.dtype()) : y;
 }
 
 }  // namespace wick

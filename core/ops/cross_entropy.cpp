@@ -14,8 +14,6 @@ namespace wick {
 
 namespace {
 
-// Both precisions of PyTorch's autocast lists: every loss in float32, but on the CPU cross entropy
-// as its log-softmax.
 constexpr AutocastPolicy kLossAutocast{.cuda = Autocast::kToFloat32, .cpu = Autocast::kToFloat32};
 
 // What cross entropy and nll_loss of rows have in common.
@@ -184,6 +182,25 @@ Tensor of_indices(const char* op, const Tensor& x, const Tensor& target,
   return options.reduction == LossReduction::kNone ? loss.reshape(shape) : loss;
 }
 
+// The loss of each row, of probabilities p.
+struct SoftCrossEntropy {
+  static constexpr OpInfo info{.name = "soft_cross_entropy", .autocast = kLossAutocast};
+
+  Tensor forward(Saved& saved, const Tensor& x, const Tensor& p) const {
+    saved.save(x, p);
+    return -sum(p * log_softmax(x, 1), {1});
+  }
+  Gradients backward(const Saved& saved, const Tensor& dy) const {
+    const Tensor x = saved[0], p = saved[1], each = dy.unsqueeze(1);
+    Gradients grads(2);
+    if (saved.needs(0)) {
+      grads[0] = (each * (softmax(x, 1) * sum(p, {1}, true) - p)).to(x.dtype());
+    }
+    if (saved.needs(1)) grads[1] = (-(each * log_softmax(x, 1))).to(p.dtype());
+    return grads;
+  }
+};
+
 Tensor of_probabilities(const Tensor& x, const Tensor& target, const CrossEntropyOptions& options) {
   const Tensor rows = rows_of_classes(x);
   Tensor p = rows_of_classes(target);
@@ -191,8 +208,8 @@ Tensor of_probabilities(const Tensor& x, const Tensor& target, const CrossEntrop
   if (options.label_smoothing > 0) {
     p = p * (1 - options.label_smoothing) + options.label_smoothing / classes;
   }
-  if (options.weight.defined()) p = p * options.weight.to(x.dtype());
-  const Tensor loss = -sum(p * log_softmax(rows, 1), {1});
+  if (options.weight.defined()) p = p * options.weight.to(p.dtype());
+  const Tensor loss = wick::apply(SoftCrossEntropy{}, rows, p);
   if (options.reduction == LossReduction::kNone) return loss.reshape(without_classes(x));
   const Tensor total = sum(loss);
   if (options.reduction == LossReduction::kSum) return total;

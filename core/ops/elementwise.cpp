@@ -2,6 +2,7 @@
 
 #include "wick/core/ops/elementwise_op.h"
 #include "wick/kernels/elementwise_ops_arithmetic.h"
+#include "wick/kernels/elementwise_ops_math.h"
 
 namespace wick {
 
@@ -22,6 +23,13 @@ constexpr auto functor_fields<fn::DivScalarBy> =
 template <>
 constexpr auto functor_fields<fn::PowScalar> =
     std::tuple{field("exponent", &fn::PowScalar::exponent)};
+
+template <>
+constexpr AutocastPolicy functor_autocast<fn::Pow> = kFloat32OnGpus;
+template <>
+constexpr AutocastPolicy functor_autocast<fn::PowScalar> = kFloat32OnGpus;
+template <>
+constexpr AutocastPolicy functor_autocast<fn::Atan2>{.cuda = Autocast::kPromote};
 
 namespace {
 
@@ -75,6 +83,11 @@ Gradients chosen_gradients(const Tensor& dz, const Tensor& x, const Tensor& y,
   return {needs_x ? masked_fill(shared, loses(x, y), 0) : Tensor(),
           needs_y ? masked_fill(shared, loses(y, x), 0) : Tensor()};
 }
+
+// x^0.5: a power to autocast, where sqrt is none.
+struct SquareRoot : Unary<fn::Sqrt> {
+  static constexpr OpInfo info{.name = "pow_half", .autocast = kFloat32OnGpus};
+};
 
 struct Atan2Rule : fn::Atan2 {
   using Functor = fn::Atan2;
@@ -179,7 +192,7 @@ Tensor div(Scalar x, const Tensor& y) { return apply(with<Unary>(&fn::DivScalarB
 Tensor pow(const Tensor& x, const Tensor& y) { return apply(Binary<PowRule>{}, x, y); }
 Tensor pow(const Tensor& x, Scalar y) {
   if (y.to_double() == 2) return square(x);
-  if (y.to_double() == 0.5) return sqrt(x);
+  if (y.to_double() == 0.5) return apply(SquareRoot{}, x);
   check_power("pow", x, y);
   return apply(with<Unary>(&fn::PowScalar::exponent, y), widened(x, y));
 }

@@ -3,6 +3,40 @@
 
 namespace wick {
 
+template <>
+constexpr AutocastPolicy functor_autocast<fn::Square> = kFloat32OnGpus;  // as x^2
+template <>
+constexpr AutocastPolicy functor_autocast<fn::Rsqrt> = kFloat32OnGpus;
+template <>
+constexpr AutocastPolicy functor_autocast<fn::Reciprocal> = kFloat32OnGpus;
+template <>
+constexpr AutocastPolicy functor_autocast<fn::Exp> = kFloat32OnGpus;
+template <>
+constexpr AutocastPolicy functor_autocast<fn::Expm1> = kFloat32OnGpus;
+template <>
+constexpr AutocastPolicy functor_autocast<fn::Log> = kFloat32OnGpus;
+template <>
+constexpr AutocastPolicy functor_autocast<fn::Log1p> = kFloat32OnGpus;
+
+namespace {
+
+struct Tan {
+  static constexpr OpInfo info{.name = "tan", .autocast = kFloat32OnGpus};
+
+  Tensor forward(Saved& saved, const Tensor& x) const {
+    const Dtype dtype = floating_dtype(x.dtype());
+    const Tensor wide = is_reduced(dtype) ? x.to(kFloat32) : x;
+    const Tensor y = (sin(wide) / cos(wide)).to(dtype);
+    saved.save(y);
+    return y;
+  }
+  Gradients backward(const Saved& saved, const Tensor& dy) const {
+    return {dy * (square(saved[0]) + 1)};
+  }
+};
+
+}  // namespace
+
 Tensor neg(const Tensor& x) {
   WICK_CHECK(x.dtype() != kBool, "neg: not defined on bool: use logical_not");
   return apply(Unary<fn::Neg>{}, x);
@@ -22,7 +56,7 @@ Tensor log1p(const Tensor& x) { return apply(Unary<fn::Log1p>{}, x); }
 Tensor log2(const Tensor& x) { return log(x) / 0.69314718055994531; }
 Tensor sin(const Tensor& x) { return apply(Unary<fn::Sin>{}, x); }
 Tensor cos(const Tensor& x) { return apply(Unary<fn::Cos>{}, x); }
-Tensor tan(const Tensor& x) { return sin(x) / cos(x); }
+Tensor tan(const Tensor& x) { return apply(Tan{}, x); }
 Tensor tanh(const Tensor& x) { return apply(Unary<fn::Tanh>{}, x); }
 Tensor erf(const Tensor& x) { return apply(Unary<fn::Erf>{}, x); }
 Tensor sigmoid(const Tensor& x) { return apply(Unary<fn::Sigmoid>{}, x); }

@@ -55,6 +55,12 @@ void run_functor(const F& f, Dtype compute, const Tensor& y, const Tensors&... i
 template <class F>
 constexpr auto functor_fields = std::tuple<>{};
 
+/// The autocast class of the op of functor `F`: specialised where it is not kAsIs.
+template <class F>
+constexpr AutocastPolicy functor_autocast{};
+/// Of functions that leave float16's range or precision soon.
+constexpr AutocastPolicy kFloat32OnGpus{.cuda = Autocast::kToFloat32};
+
 namespace detail {
 template <size_t kA, size_t kB>
 constexpr auto join_names(const char (&a)[kA], const char (&b)[kB]) {
@@ -121,7 +127,7 @@ Gradients unary_gradient(const F& f, const Saved& saved, const Tensor& dy) {
 /// y = f(x). Integers stay what they are where `F` is defined on them and become float32 elsewhere.
 template <class F>
 struct Unary : F {
-  static constexpr OpInfo info{.name = F::name};
+  static constexpr OpInfo info{.name = F::name, .autocast = functor_autocast<F>};
   static constexpr auto fields = functor_fields<F>;
 
   Tensor forward(Saved& saved, const Tensor& x) const {
@@ -169,7 +175,8 @@ Gradients binary_gradients(const Rule& rule, const Saved& saved, const Tensor& d
 ///   gradients(dz, x, y, needs_x, needs_y)   of which only those asked for need be defined
 template <class Rule>
 struct Binary : Rule {
-  static constexpr OpInfo info{.name = Rule::name, .broadcasts = true};
+  static constexpr OpInfo info{
+      .name = Rule::name, .autocast = functor_autocast<typename Rule::Functor>, .broadcasts = true};
   static constexpr auto fields = functor_fields<typename Rule::Functor>;
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& y) const {

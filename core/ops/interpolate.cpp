@@ -36,7 +36,7 @@ Tensor empty_resized(const Tensor& x, const Shape& size) {
 
 // Both are linear, and each is the other's gradient.
 struct Interpolate2d : Resize {
-  static constexpr OpInfo info{.name = "interpolate"};
+  static constexpr OpInfo info{.name = "interpolate", .autocast = {.cuda = Autocast::kToFloat32}};
   static constexpr auto fields = kResizeFields;
 
   Tensor forward(Saved&, const Tensor& x) const {

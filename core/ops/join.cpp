@@ -56,6 +56,22 @@ struct Cat {
   }
 };
 
+// x with other of its elements before and behind along `axis`: those at `places`.
+struct PadByIndex {
+  static constexpr OpInfo info{.name = "pad", .autocast = {.cpu = Autocast::kToFloat32}};
+  int64_t axis;
+  static constexpr auto fields = std::tuple{field("axis", &PadByIndex::axis)};
+
+  Tensor forward(Saved& saved, const Tensor& x, const Tensor& places) const {
+    saved.save(places);
+    return index_select(x, axis, places);
+  }
+  Gradients backward(const Saved& saved, const Tensor& dy) const {
+    const Tensor none = zeros(saved.input(0).shape, dy.dtype(), dy.device());
+    return {index_add(none, axis, saved[0], dy), {}};
+  }
+};
+
 struct Triangle {
   static constexpr OpInfo info{.name = "triangle"};
   int64_t diagonal;
@@ -89,8 +105,8 @@ Tensor pad_by_index(const Tensor& x, int axis, int64_t before, int64_t after, Pa
   if (before == 0 && after == 0) return x;
   // Which element of x stands at each place of the result.
   const Tensor places = arange(-before, n + after, 1, kInt64, x.device());
-  if (mode == PadMode::kReplicate) return index_select(x, axis, clamp(places, 0, n - 1));
-  return index_select(x, axis, n - 1 - abs(n - 1 - abs(places)));
+  if (mode == PadMode::kReplicate) return apply(PadByIndex{axis}, x, clamp(places, 0, n - 1));
+  return apply(PadByIndex{axis}, x, n - 1 - abs(n - 1 - abs(places)));
 }
 
 }  // namespace

@@ -126,6 +126,42 @@ struct Linear {
   }
 };
 
+struct Dot {
+  static constexpr OpInfo info{.name = "dot", .autocast = {.cuda = Autocast::kPromote}};
+
+  Tensor forward(Saved& saved, const Tensor& a, const Tensor& b) const {
+    save_operands(saved, a, b);
+    return matmul(a, b);
+  }
+  Gradients backward(const Saved& saved, const Tensor& dy) const {
+    Gradients grads(2);
+    if (saved.needs(0)) grads[0] = saved[1] * dy;
+    if (saved.needs(1)) grads[1] = saved[0] * dy;
+    return grads;
+  }
+};
+
+// beta x + alpha a b
+struct AddMm {
+  static constexpr OpInfo info{.name = "addmm", .autocast = kLower, .broadcasts = true};
+  Scalar beta, alpha;
+  static constexpr auto fields =
+      std::tuple{field("beta", &AddMm::beta), field("alpha", &AddMm::alpha)};
+
+  Tensor forward(Saved& saved, const Tensor& x, const Tensor& a, const Tensor& b) const {
+    saved.save(saved.needs(2) ? a : Tensor(), saved.needs(1) ? b : Tensor());
+    return add(beta.to_double() == 1 ? x : mul(x, beta), matmul(a, b), alpha);
+  }
+  Gradients backward(const Saved& saved, const Tensor& dy) const {
+    Gradients grads(3);
+    if (saved.needs(0)) grads[0] = mul(dy, beta).to(saved.input(0).dtype);
+    const Tensor scaled = mul(dy, alpha).to(saved.input(1).dtype);
+    if (saved.needs(1)) grads[1] = matmul(scaled, saved[1].t());
+    if (saved.needs(2)) grads[2] = matmul(saved[0].t(), scaled);
+    return grads;
+  }
+};
+
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
@@ -163,12 +199,11 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
 }
 Tensor addmm(const Tensor& x, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
   check_ranks("addmm", a, b, 2);
-  const Tensor y = matmul(a, b);
-  return add(beta.to_double() == 1 ? x : mul(x, beta), y, alpha);
+  return apply(AddMm{beta, alpha}, x, a, b);
 }
 Tensor dot(const Tensor& a, const Tensor& b) {
   check_ranks("dot", a, b, 1);
-  return matmul(a, b);
+  return apply(Dot{}, a, b);
 }
 Tensor outer(const Tensor& a, const Tensor& b) {
   check_ranks("outer", a, b, 1);

@@ -5,6 +5,7 @@
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/matmul.h"
 #include "wick/core/ops/random.h"
+#include "wick/core/ops/reduce.h"
 #include "wick/core/ops/sort.h"
 #include "wick/core/ops/view.h"
 #include "wick/tests/harness/expect_error.h"
@@ -19,6 +20,10 @@ WICK_OP_CASE(tan, .samples = unary_samples(-1.2, 1.2), .call = call_of(tan),
              .reference = elementwise(std::tan), .second_order = true);
 WICK_OP_CASE(log2, .samples = unary_samples(0.1, 9), .call = call_of(log2),
              .reference = elementwise(std::log2), .second_order = true);
+WICK_OP_CASE(
+    pow_half, .samples = unary_samples(0.1, 9),
+    .call = [](const Tensors& x) -> Tensors { return {pow(x[0], 0.5)}; },
+    .reference = elementwise(std::sqrt), .second_order = true);
 WICK_OP_CASE(atan2, .samples = binary_samples(0.1, 2), .call = call_of(atan2),
              .reference = elementwise(std::atan2), .second_order = true);
 
@@ -136,6 +141,26 @@ TEST(Allclose, KnowsInfinitiesAndNan) {
 }
 
 // --- Matrices -----------------------------------------------------------------------------------
+
+WICK_OP_CASE(
+    dot,
+    .samples = {{normal({5}), normal({5})},
+                {normal({1}), normal({1})},
+                {normal({0}), normal({0})},
+                {normal({1025}), normal({1025})}},
+    .call = [](const Tensors& x) -> Tensors { return {dot(x[0], x[1])}; },
+    .composed = [](const Tensors& x) -> Tensors { return {sum(x[0] * x[1])}; },
+    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false,
+    .flops = [](const Tensors& x) { return 2.0 * static_cast<double>(x[0].numel()); });
+WICK_OP_CASE(
+    addmm,
+    .samples = {{normal({4}), normal({3, 5}), normal({5, 4})},
+                {normal({31, 33}), normal({31, 7}), normal({7, 33})},
+                {normal({2, 1}), normal({2, 0}), normal({0, 3})}},
+    .call = [](const Tensors& x) -> Tensors { return {addmm(x[0], x[1], x[2], 3, -2)}; },
+    .composed = [](const Tensors& x) -> Tensors { return {x[0] * 3 - matmul(x[1], x[2]) * 2}; },
+    .dtypes = {kFloat64, kFloat32}, .tolerance = Tolerance::matmul(), .second_order = true,
+    .same_for_any_threads = false);
 
 TEST(MatrixFunctions, AreMatmulWithRanksChecked) {
   const Tensor a = arange(6, kFloat32).reshape({2, 3}), b = arange(12, kFloat32).reshape({3, 4});

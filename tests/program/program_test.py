@@ -123,6 +123,13 @@ class Usage(InFolder):
         self.assertIn("--label-smoothing", run("train", "--help").stdout)
         self.assertIn("oneDNN", run("doctor").stdout)
 
+    def test_ops_are_listed_with_their_precision(self):
+        rows = [line.split() for line in run("ops").stdout.splitlines()]
+        self.assertIn(["conv2d", "lower", "lower", "yes", "no"], rows)
+        self.assertIn(["exp", "float32", "as", "is", "yes", "no"], rows)
+
+    def test_float16_is_refused(self):
+        self.fails(2, "--amp fp16: its gradients need scaling", "train", *SMALL, "--amp", "fp16")
 
     def test_threads_wait_as_the_user_says(self):
         found = {name: os.environ.pop(name) for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
@@ -168,6 +175,17 @@ class Runs(InFolder):
         first = sha256(self.train("a") / "weights.safetensors")
         self.assertEqual(sha256(self.train("b", "--workers", "3") / "weights.safetensors"), first)
         self.assertNotEqual(sha256(self.train("c", "--seed", "1") / "weights.safetensors"), first)
+
+    def test_mixed_precision_learns_too(self):
+        plain = self.train("plain")
+        mixed = self.train("mixed", "--amp", "bf16")
+        loss = lambda folder: [line["loss"] for line in lines(folder) if "loss" in line]
+        self.assertNotEqual(loss(mixed), loss(plain))
+        self.assertLess(abs(loss(mixed)[0] - loss(plain)[0]), 0.02)
+        self.assertLess(loss(mixed)[-1], loss(mixed)[0] - 0.5)
+        again = run("eval", "--run-dir", str(mixed), "--json")
+        self.assertEqual(json.loads(again.stdout)["test_accuracy"],
+                         lines(mixed)[-1]["test_accuracy"])
 
     def test_a_run_is_never_overwritten(self):
         self.train("run", "--max-steps", "1")

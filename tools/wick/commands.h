@@ -16,5 +16,6 @@ using Command = std::function<int()>;
 void add_train(CLI::App& app, Command& command);
 void add_eval(CLI::App& app, Command& command);
 void add_doctor(CLI::App& app, Command& command);
+void add_ops(CLI::App& app, Command& command);
 
 }  // namespace wick::tool

@@ -53,6 +53,7 @@ constexpr auto kFields = std::tuple{
     config_field("weight_decay", &TrainConfig::weight_decay, "weight decay"),
     config_field("label_smoothing", &TrainConfig::label_smoothing,
                  "share of the target spread over all classes"),
+    config_field("amp", &TrainConfig::amp, "mixed precision: off, bf16 or fp16"),
     config_field("image_size", &TrainConfig::image_size, "pixels of a crop of imagefolder"),
     config_field("workers", &TrainConfig::workers,
                  "threads that load data (0: none beside the main one)"),
@@ -244,6 +245,10 @@ void check_config(const TrainConfig& config) {
   check_one_of("data", config.data, data::data_names());
   check_one_of("optimizer", config.optimizer, {"adamw", "adam", "sgd"});
   check_one_of("schedule", config.schedule, {"onecycle", "cosine", "constant"});
+  check_one_of("amp", config.amp, {"off", "bf16", "fp16"});
+  if (config.amp == "fp16") {
+    throw UsageError("--amp fp16: its gradients need scaling, which is not built: use --amp bf16");
+  }
   if (config.device != "auto") {
     try {
       parse_device(config.device);

@@ -31,6 +31,7 @@ struct TrainConfig {
   std::string schedule = "onecycle";
   std::optional<double> weight_decay;
   double label_smoothing = 0;
+  std::string amp = "off";
   int64_t image_size = 224;
   int64_t workers = 1;
   std::optional<int64_t> threads;

@@ -31,6 +31,7 @@ int eval(const EvalFlags& flags) {
   model->load_state_dict(weights);
   model->to(device);
   Progress progress(flags.json);
+  const amp::Autocast autocast = make_autocast(config, device);
   const Evaluation result = evaluate(*model, data.test, *config.batch_size,
                                      static_cast<int>(config.workers), device, progress);
   progress.finish_line();

@@ -74,6 +74,7 @@ int run(int argc, char** argv) {
   wick::tool::add_train(app, command);
   wick::tool::add_eval(app, command);
   wick::tool::add_doctor(app, command);
+  wick::tool::add_ops(app, command);
   try {
     app.allow_extras();
     for (CLI::App* sub : app.get_subcommands({})) sub->allow_extras();

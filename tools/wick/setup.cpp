@@ -37,6 +37,11 @@ std::shared_ptr<nn::Module> make_model(const TrainConfig& config, const data::Tr
   return nn::find_model(config.model).make({image[0], image[1], image[2]}, data.num_classes());
 }
 
+amp::Autocast make_autocast(const TrainConfig& config, Device device) {
+  const bool enabled = config.amp != "off";
+  return amp::Autocast(device, config.amp == "fp16" ? kFloat16 : kBFloat16, enabled);
+}
+
 std::unique_ptr<optim::Optimizer> make_optimizer(const TrainConfig& config,
                                                  const nn::Module& model) {
   const double lr = *config.lr, decay = *config.weight_decay;

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "wick/core/amp.h"
 #include "wick/data/catalog.h"
 #include "wick/nn/module.h"
 #include "wick/optim/optim.h"
@@ -19,6 +20,9 @@ Device choose_device(const std::string& name, std::string* why = nullptr);
 
 /// The model that `config` names, for the images and classes of `data`.
 std::shared_ptr<nn::Module> make_model(const TrainConfig& config, const data::TrainTest& data);
+
+/// The autocast that --amp asks for.
+amp::Autocast make_autocast(const TrainConfig& config, Device device);
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const TrainConfig& config,
                                                  const nn::Module& model);

@@ -26,7 +26,7 @@ struct TrainFlags {
 void check_same_run(const TrainConfig& now, const TrainConfig& before) {
   const auto a = to_json(now), b = to_json(before);
   for (const char* key : {"model", "data", "batch_size", "optimizer", "schedule", "seed", "lr",
-                          "weight_decay", "label_smoothing", "image_size"}) {
+                          "weight_decay", "label_smoothing", "amp", "image_size"}) {
     if (a[key] == b[key]) continue;
     throw UsageError(fmt::format("--resume: {} cannot change: got {}, the run has {}", key,
                                  a[key].dump(), b[key].dump()));
@@ -46,9 +46,10 @@ void print_header(const TrainConfig& config, Trainer& trainer) {
              trainer.data().test->size(), trainer.data().num_classes());
   const Tensor sample = zeros({1, image[0], image[1], image[2]}, kFloat32, device);
   fmt::print("model     {}\n\n{}\n", config.model, nn::summary(trainer.model(), sample));
-  fmt::print("{} epochs of {} steps of {} images, {}, {} schedule, peak rate {}, {} threads\n\n",
-             *config.epochs, trainer.steps_per_epoch(), *config.batch_size, config.optimizer,
-             config.schedule, *config.lr, *config.threads);
+  fmt::print(
+      "{} epochs of {} steps of {} images, {}, {} schedule, peak rate {}, {}, {} threads\n\n",
+      *config.epochs, trainer.steps_per_epoch(), *config.batch_size, config.optimizer,
+      config.schedule, *config.lr, config.amp == "off" ? "float32" : config.amp, *config.threads);
 }
 
 int train(const TrainConfig& config, bool json) {

@@ -158,8 +158,12 @@ void Trainer::save_checkpoint() {
 Trainer::UnreadStep Trainer::train_step(const data::Batch& batch) {
   const Tensor target = batch[1].to(device_, /*non_blocking=*/true);
   optimizer_->zero_grad();
-  const Tensor logits = (*model_)(batch[0].to(device_, /*non_blocking=*/true));
-  const Tensor loss = cross_entropy(logits, target, {.label_smoothing = config_.label_smoothing});
+  Tensor logits, loss;
+  {
+    const amp::Autocast autocast = make_autocast(config_, device_);
+    logits = (*model_)(batch[0].to(device_, /*non_blocking=*/true));
+    loss = cross_entropy(logits, target, {.label_smoothing = config_.label_smoothing});
+  }
   loss.backward();
   optimizer_->step();
   ++step_;
@@ -251,6 +255,7 @@ void Trainer::train_epoch(bool& interrupted) {
 }
 
 void Trainer::evaluate_model() {
+  const amp::Autocast autocast = make_autocast(config_, device_);
   last_ = evaluate(*model_, data_.test, *config_.batch_size, static_cast<int>(config_.workers),
                    device_, progress_);
 }
