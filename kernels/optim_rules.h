@@ -2,12 +2,13 @@
 
 #include <math.h>
 
+#include "wick/kernels/clip_rules.h"
 #include "wick/kernels/optim.h"
 
-// What each optimizer does to one element, on every device. A rule is made, on the host, of the
-// arguments and what is common to all elements of a tensor; rule(w, d, a, b, c) gives the new
-// parameter, where a, b and c are references to the states whose bits are set in Rule::kStates.
-// Rules of two tensors are the same in the same step unless they say kOwnState, and then compare.
+// What each optimizer does to one element, on every device. A rule is made for a tensor, where the
+// tensor is, of the arguments, the number of the update (1 is the first) and the optimizer's own
+// number; rule(w, d, a, b, c) gives the new parameter, where a, b and c are references to the
+// states whose bits are set in Rule::kStates.
 
 namespace wick {
 
@@ -19,14 +20,15 @@ WICK_HOST_DEVICE double magnitude(double x) { return ::fabs(x); }
 /// What is done to parameter and gradient before the rule sees them.
 template <class T>
 struct OptimElement {
-  T sign, shrink, l2;
-  WICK_INLINE explicit OptimElement(const OptimArgs& args)
-      : sign(args.maximize ? T(-1) : T(1)),
+  T factor, shrink, l2;
+  /// `grad_factor`: what gradients are multiplied by.
+  WICK_HOST_DEVICE OptimElement(const OptimArgs& args, double grad_factor)
+      : factor(T(args.maximize ? -grad_factor : grad_factor)),
         shrink(args.decoupled ? T(1 - args.lr * args.weight_decay) : T(1)),
         l2(args.decoupled ? T(0) : T(args.weight_decay)) {}
   template <class Rule>
   WICK_HOST_DEVICE T update(const Rule& rule, T w, T g, T& a, T& b, T& c) const {
-    return rule(shrink * w, sign * g + l2 * w, a, b, c);
+    return rule(shrink * w, factor * g + l2 * w, a, b, c);
   }
 };
 
@@ -34,7 +36,7 @@ template <class T>
 struct PlainSgd {
   static constexpr uint32_t kStates = 0;
   T lr;
-  WICK_INLINE PlainSgd(const SgdArgs& args, const OptimTensor&) : lr(T(args.lr)) {}
+  WICK_HOST_DEVICE PlainSgd(const SgdArgs& args, double, double&) : lr(T(args.lr)) {}
   WICK_HOST_DEVICE T operator()(T w, T d, T&, T&, T&) const { return w - lr * d; }
 };
 
@@ -44,10 +46,10 @@ struct MomentumSgd {
   T lr, keep, take, momentum;
   bool nesterov;
   // The first step copies the gradient into the buffer, whatever the dampening.
-  WICK_INLINE MomentumSgd(const SgdArgs& args, const OptimTensor& tensor)
+  WICK_HOST_DEVICE MomentumSgd(const SgdArgs& args, double step, double&)
       : lr(T(args.lr)),
-        keep(tensor.step == 1 ? T(0) : T(args.momentum)),
-        take(tensor.step == 1 ? T(1) : T(1 - args.dampening)),
+        keep(step == 1 ? T(0) : T(args.momentum)),
+        take(step == 1 ? T(1) : T(1 - args.dampening)),
         momentum(T(args.momentum)),
         nesterov(args.nesterov) {}
   WICK_HOST_DEVICE T operator()(T w, T d, T& buffer, T&, T&) const {
@@ -60,13 +62,12 @@ template <class T, bool kAmsgrad>
 struct AdamRule {
   static constexpr uint32_t kStates = kAmsgrad ? 7 : 3;
   T step_size, inverse_root, beta1, one_minus_beta1, beta2, one_minus_beta2, eps;
-  WICK_INLINE AdamRule(const AdamArgs& args, const OptimTensor& tensor)
+  WICK_HOST_DEVICE AdamRule(const AdamArgs& args, double step, double&)
       : beta1(T(args.beta1)),
         one_minus_beta1(T(1 - args.beta1)),
         beta2(T(args.beta2)),
         one_minus_beta2(T(1 - args.beta2)),
         eps(T(args.eps)) {
-    const double step = static_cast<double>(tensor.step);
     step_size = T(args.lr / (1 - ::pow(args.beta1, step)));
     inverse_root = T(1 / ::sqrt(1 - ::pow(args.beta2, step)));
   }
@@ -88,8 +89,8 @@ template <class T>
 struct Adamax {
   static constexpr uint32_t kStates = 3;
   T step_size, beta1, one_minus_beta1, beta2, eps;
-  WICK_INLINE Adamax(const AdamArgs& args, const OptimTensor& tensor)
-      : step_size(T(args.lr / (1 - ::pow(args.beta1, static_cast<double>(tensor.step))))),
+  WICK_HOST_DEVICE Adamax(const AdamArgs& args, double step, double&)
+      : step_size(T(args.lr / (1 - ::pow(args.beta1, step)))),
         beta1(T(args.beta1)),
         one_minus_beta1(T(1 - args.beta1)),
         beta2(T(args.beta2)),
@@ -107,14 +108,13 @@ struct Radam {
   static constexpr uint32_t kStates = 3;
   T step_size, scale, beta1, one_minus_beta1, beta2, one_minus_beta2, eps;
   bool rectified;
-  WICK_INLINE Radam(const AdamArgs& args, const OptimTensor& tensor)
+  WICK_HOST_DEVICE Radam(const AdamArgs& args, double step, double&)
       : scale(T(1)),
         beta1(T(args.beta1)),
         one_minus_beta1(T(1 - args.beta1)),
         beta2(T(args.beta2)),
         one_minus_beta2(T(1 - args.beta2)),
         eps(T(args.eps)) {
-    const double step = static_cast<double>(tensor.step);
     const double faded = ::pow(args.beta2, step);
     const double longest = 2 / (1 - args.beta2) - 1;
     const double length = longest - 2 * step * faded / (1 - faded);
@@ -134,28 +134,26 @@ struct Radam {
 };
 
 /// The momentum of NAdam in a step.
-WICK_INLINE double nadam_momentum(const NadamArgs& args, int64_t step) {
-  return args.beta1 * (1 - 0.5 * ::pow(0.96, static_cast<double>(step) * args.momentum_decay));
+WICK_HOST_DEVICE double nadam_momentum(const NadamArgs& args, double step) {
+  return args.beta1 * (1 - 0.5 * ::pow(0.96, step * args.momentum_decay));
 }
 
 template <class T>
 struct Nadam {
   static constexpr uint32_t kStates = 3;
-  static constexpr bool kOwnState = true;
-  friend bool operator==(const Nadam&, const Nadam&) = default;
   T grad_size, first_size, inverse_root, beta1, one_minus_beta1, beta2, one_minus_beta2, eps;
-  WICK_INLINE Nadam(const NadamArgs& args, const OptimTensor& tensor)
+  WICK_HOST_DEVICE Nadam(const NadamArgs& args, double step, double& product)
       : beta1(T(args.beta1)),
         one_minus_beta1(T(1 - args.beta1)),
         beta2(T(args.beta2)),
         one_minus_beta2(T(1 - args.beta2)),
         eps(T(args.eps)) {
-    const double mu = nadam_momentum(args, tensor.step);
-    const double next = nadam_momentum(args, tensor.step + 1);
-    const double product = *tensor.state[2].as<double>();
+    const double mu = nadam_momentum(args, step);
+    const double next = nadam_momentum(args, step + 1);
+    product = (step == 1 ? 1 : product) * mu;
     grad_size = T(args.lr * (1 - mu) / (1 - product));
     first_size = T(args.lr * next / (1 - product * mu * next));
-    inverse_root = T(1 / ::sqrt(1 - ::pow(args.beta2, static_cast<double>(tensor.step))));
+    inverse_root = T(1 / ::sqrt(1 - ::pow(args.beta2, step)));
   }
   WICK_HOST_DEVICE T operator()(T w, T d, T& first, T& second, T&) const {
     first = beta1 * first + one_minus_beta1 * d;
@@ -168,7 +166,7 @@ template <class T, bool kCentered, bool kMomentum>
 struct RmspropRule {
   static constexpr uint32_t kStates = 1 | (kCentered ? 2 : 0) | (kMomentum ? 4 : 0);
   T lr, alpha, one_minus_alpha, eps, momentum;
-  WICK_INLINE RmspropRule(const RmspropArgs& args, const OptimTensor&)
+  WICK_HOST_DEVICE RmspropRule(const RmspropArgs& args, double, double&)
       : lr(T(args.lr)),
         alpha(T(args.alpha)),
         one_minus_alpha(T(1 - args.alpha)),
@@ -201,9 +199,8 @@ template <class T>
 struct Adagrad {
   static constexpr uint32_t kStates = 1;
   T lr, eps;
-  WICK_INLINE Adagrad(const AdagradArgs& args, const OptimTensor& tensor)
-      : lr(T(args.lr / (1 + static_cast<double>(tensor.step - 1) * args.lr_decay))),
-        eps(T(args.eps)) {}
+  WICK_HOST_DEVICE Adagrad(const AdagradArgs& args, double step, double&)
+      : lr(T(args.lr / (1 + (step - 1) * args.lr_decay))), eps(T(args.eps)) {}
   WICK_HOST_DEVICE T operator()(T w, T d, T& sum, T&, T&) const {
     sum += d * d;
     return w - lr * d / (root(sum) + eps);
@@ -214,7 +211,7 @@ template <class T>
 struct Adadelta {
   static constexpr uint32_t kStates = 3;
   T lr, rho, one_minus_rho, eps;
-  WICK_INLINE Adadelta(const AdadeltaArgs& args, const OptimTensor&)
+  WICK_HOST_DEVICE Adadelta(const AdadeltaArgs& args, double, double&)
       : lr(T(args.lr)), rho(T(args.rho)), one_minus_rho(T(1 - args.rho)), eps(T(args.eps)) {}
   WICK_HOST_DEVICE T operator()(T w, T d, T& square, T& updates, T&) const {
     square = rho * square + one_minus_rho * d * d;
@@ -227,12 +224,11 @@ struct Adadelta {
 template <class T>
 struct Asgd {
   static constexpr uint32_t kStates = 1;
-  static constexpr bool kOwnState = true;
-  friend bool operator==(const Asgd&, const Asgd&) = default;
   T rate, keep, share;
-  WICK_INLINE Asgd(const AsgdArgs& args, const OptimTensor& tensor) {
-    const double eta = *tensor.state[1].as<double>();
-    const double averaged = static_cast<double>(tensor.step - 1) - args.t0;
+  WICK_HOST_DEVICE Asgd(const AsgdArgs& args, double step, double& next_rate) {
+    const double eta = step == 1 ? args.lr : next_rate;
+    next_rate = args.lr / ::pow(1 + args.lambd * args.lr * step, args.alpha);
+    const double averaged = step - 1 - args.t0;
     rate = T(eta);
     keep = T(1 - args.lambd * eta);
     share = T(averaged > 1 ? 1 / averaged : 1);
@@ -243,21 +239,5 @@ struct Asgd {
     return next;
   }
 };
-
-/// Multiplies the products of NAdam's momenta by those of this step: before the updates.
-WICK_INLINE void advance_momenta(const OptimTensor* tensors, int64_t count, const NadamArgs& args) {
-  for (int64_t i = 0; i < count; ++i) {
-    *tensors[i].state[2].as<double>() *= nadam_momentum(args, tensors[i].step);
-  }
-}
-
-/// Makes ASGD's rates those of the next step: after the updates.
-WICK_INLINE void advance_rates(const OptimTensor* tensors, int64_t count, const AsgdArgs& args) {
-  for (int64_t i = 0; i < count; ++i) {
-    const double step = static_cast<double>(tensors[i].step);
-    *tensors[i].state[1].as<double>() =
-        args.lr / ::pow(1 + args.lambd * args.lr * step, args.alpha);
-  }
-}
 
 }  // namespace wick

@@ -37,7 +37,7 @@ class AdamOf final : public OptimizerOf<AdamOptionsOf<kDecoupled>> {
   bool needs_slot(int group, int slot) const override {
     return slot < 2 || this->options(group).amsgrad;
   }
-  void update(int group, const std::vector<OptimTensor>& tensors) override;
+  void update(int group, const std::vector<OptimTensor>& tensors, const OptimStep& step) override;
 };
 
 /// Adam (Kingma & Ba 2014, arXiv 1412.6980); weight decay is added to the gradient.

@@ -10,6 +10,7 @@ struct AdamaxOptions {
   double beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0;
+  bool decoupled_weight_decay = false;
   bool maximize = false;
   static constexpr auto fields = std::tuple{
       field("lr", &AdamaxOptions::lr),
@@ -17,6 +18,7 @@ struct AdamaxOptions {
       field("beta2", &AdamaxOptions::beta2),
       field("eps", &AdamaxOptions::eps),
       field("weight_decay", &AdamaxOptions::weight_decay),
+      field("decoupled_weight_decay", &AdamaxOptions::decoupled_weight_decay),
       field("maximize", &AdamaxOptions::maximize),
   };
 };
@@ -29,7 +31,7 @@ class Adamax final : public OptimizerOf<AdamaxOptions> {
   explicit Adamax(std::vector<ParamGroup<AdamaxOptions>> groups);
 
  protected:
-  void update(int group, const std::vector<OptimTensor>& tensors) override;
+  void update(int group, const std::vector<OptimTensor>& tensors, const OptimStep& step) override;
 };
 
 struct NAdamOptions {
@@ -39,6 +41,7 @@ struct NAdamOptions {
   double eps = 1e-8;
   double weight_decay = 0;
   double momentum_decay = 4e-3;
+  bool decoupled_weight_decay = false;
   bool maximize = false;
   static constexpr auto fields = std::tuple{
       field("lr", &NAdamOptions::lr),
@@ -47,6 +50,7 @@ struct NAdamOptions {
       field("eps", &NAdamOptions::eps),
       field("weight_decay", &NAdamOptions::weight_decay),
       field("momentum_decay", &NAdamOptions::momentum_decay),
+      field("decoupled_weight_decay", &NAdamOptions::decoupled_weight_decay),
       field("maximize", &NAdamOptions::maximize),
   };
 };
@@ -61,8 +65,7 @@ class NAdam final : public OptimizerOf<NAdamOptions> {
   explicit NAdam(std::vector<ParamGroup<NAdamOptions>> groups);
 
  protected:
-  Tensor new_slot(int group, int slot, const Tensor& param) const override;
-  void update(int group, const std::vector<OptimTensor>& tensors) override;
+  void update(int group, const std::vector<OptimTensor>& tensors, const OptimStep& step) override;
 };
 
 struct RAdamOptions {
@@ -71,6 +74,7 @@ struct RAdamOptions {
   double beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0;
+  bool decoupled_weight_decay = false;
   bool maximize = false;
   static constexpr auto fields = std::tuple{
       field("lr", &RAdamOptions::lr),
@@ -78,6 +82,7 @@ struct RAdamOptions {
       field("beta2", &RAdamOptions::beta2),
       field("eps", &RAdamOptions::eps),
       field("weight_decay", &RAdamOptions::weight_decay),
+      field("decoupled_weight_decay", &RAdamOptions::decoupled_weight_decay),
       field("maximize", &RAdamOptions::maximize),
   };
 };
@@ -90,7 +95,7 @@ class RAdam final : public OptimizerOf<RAdamOptions> {
   explicit RAdam(std::vector<ParamGroup<RAdamOptions>> groups);
 
  protected:
-  void update(int group, const std::vector<OptimTensor>& tensors) override;
+  void update(int group, const std::vector<OptimTensor>& tensors, const OptimStep& step) override;
 };
 
 }  // namespace wick::optim

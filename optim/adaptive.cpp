@@ -13,12 +13,15 @@ bool RMSprop::needs_slot(int group, int slot) const {
   return slot == 0 || (slot == 1 ? o.centered : o.momentum != 0);
 }
 
-void RMSprop::update(int group, const std::vector<OptimTensor>& tensors) {
+void RMSprop::update(int group, const std::vector<OptimTensor>& tensors, const OptimStep& step) {
   const RMSpropOptions& o = options(group);
-  const RmspropArgs args{
-      {o.lr, o.weight_decay, o.maximize}, o.alpha, o.eps, o.momentum, o.centered};
+  const RmspropArgs args{{o.lr, o.weight_decay, o.maximize, o.decoupled_weight_decay},
+                         o.alpha,
+                         o.eps,
+                         o.momentum,
+                         o.centered};
   WICK_DISPATCH(tensors[0].param.device,
-                rmsprop_step(tensors.data(), static_cast<int64_t>(tensors.size()), args));
+                rmsprop_step(tensors.data(), static_cast<int64_t>(tensors.size()), args, step));
 }
 
 Adagrad::Adagrad(std::vector<Tensor> params, const AdagradOptions& options)
@@ -28,14 +31,15 @@ Adagrad::Adagrad(std::vector<ParamGroup<AdagradOptions>> groups)
     : OptimizerOf("adagrad", std::move(groups), {"sum"}) {}
 
 Tensor Adagrad::new_slot(int group, int, const Tensor& param) const {
-  return empty_like(param).fill_(options(group).initial_accumulator_value);
+  return Optimizer::new_slot(group, 0, param).fill_(options(group).initial_accumulator_value);
 }
 
-void Adagrad::update(int group, const std::vector<OptimTensor>& tensors) {
+void Adagrad::update(int group, const std::vector<OptimTensor>& tensors, const OptimStep& step) {
   const AdagradOptions& o = options(group);
-  const AdagradArgs args{{o.lr, o.weight_decay, o.maximize}, o.lr_decay, o.eps};
+  const AdagradArgs args{
+      {o.lr, o.weight_decay, o.maximize, o.decoupled_weight_decay}, o.lr_decay, o.eps};
   WICK_DISPATCH(tensors[0].param.device,
-                adagrad_step(tensors.data(), static_cast<int64_t>(tensors.size()), args));
+                adagrad_step(tensors.data(), static_cast<int64_t>(tensors.size()), args, step));
 }
 
 Adadelta::Adadelta(std::vector<Tensor> params, const AdadeltaOptions& options)
@@ -49,11 +53,12 @@ Adadelta::Adadelta(std::vector<ParamGroup<AdadeltaOptions>> groups)
   }
 }
 
-void Adadelta::update(int group, const std::vector<OptimTensor>& tensors) {
+void Adadelta::update(int group, const std::vector<OptimTensor>& tensors, const OptimStep& step) {
   const AdadeltaOptions& o = options(group);
-  const AdadeltaArgs args{{o.lr, o.weight_decay, o.maximize}, o.rho, o.eps};
+  const AdadeltaArgs args{
+      {o.lr, o.weight_decay, o.maximize, o.decoupled_weight_decay}, o.rho, o.eps};
   WICK_DISPATCH(tensors[0].param.device,
-                adadelta_step(tensors.data(), static_cast<int64_t>(tensors.size()), args));
+                adadelta_step(tensors.data(), static_cast<int64_t>(tensors.size()), args, step));
 }
 
 }  // namespace wick::optim

@@ -11,6 +11,7 @@ struct RMSpropOptions {
   double weight_decay = 0;
   double momentum = 0;
   bool centered = false;
+  bool decoupled_weight_decay = false;
   bool maximize = false;
   static constexpr auto fields = std::tuple{
       field("lr", &RMSpropOptions::lr),
@@ -19,6 +20,7 @@ struct RMSpropOptions {
       field("weight_decay", &RMSpropOptions::weight_decay),
       field("momentum", &RMSpropOptions::momentum),
       field("centered", &RMSpropOptions::centered),
+      field("decoupled_weight_decay", &RMSpropOptions::decoupled_weight_decay),
       field("maximize", &RMSpropOptions::maximize),
   };
 };
@@ -32,7 +34,7 @@ class RMSprop final : public OptimizerOf<RMSpropOptions> {
 
  protected:
   bool needs_slot(int group, int slot) const override;
-  void update(int group, const std::vector<OptimTensor>& tensors) override;
+  void update(int group, const std::vector<OptimTensor>& tensors, const OptimStep& step) override;
 };
 
 struct AdagradOptions {
@@ -41,6 +43,7 @@ struct AdagradOptions {
   double weight_decay = 0;
   double initial_accumulator_value = 0;
   double eps = 1e-10;
+  bool decoupled_weight_decay = false;
   bool maximize = false;
   static constexpr auto fields = std::tuple{
       field("lr", &AdagradOptions::lr),
@@ -48,6 +51,7 @@ struct AdagradOptions {
       field("weight_decay", &AdagradOptions::weight_decay),
       field("initial_accumulator_value", &AdagradOptions::initial_accumulator_value),
       field("eps", &AdagradOptions::eps),
+      field("decoupled_weight_decay", &AdagradOptions::decoupled_weight_decay),
       field("maximize", &AdagradOptions::maximize),
   };
 };
@@ -61,7 +65,7 @@ class Adagrad final : public OptimizerOf<AdagradOptions> {
 
  protected:
   Tensor new_slot(int group, int slot, const Tensor& param) const override;
-  void update(int group, const std::vector<OptimTensor>& tensors) override;
+  void update(int group, const std::vector<OptimTensor>& tensors, const OptimStep& step) override;
 };
 
 struct AdadeltaOptions {
@@ -69,12 +73,14 @@ struct AdadeltaOptions {
   double rho = 0.9;
   double eps = 1e-6;
   double weight_decay = 0;
+  bool decoupled_weight_decay = false;
   bool maximize = false;
   static constexpr auto fields = std::tuple{
       field("lr", &AdadeltaOptions::lr),
       field("rho", &AdadeltaOptions::rho),
       field("eps", &AdadeltaOptions::eps),
       field("weight_decay", &AdadeltaOptions::weight_decay),
+      field("decoupled_weight_decay", &AdadeltaOptions::decoupled_weight_decay),
       field("maximize", &AdadeltaOptions::maximize),
   };
 };
@@ -87,7 +93,7 @@ class Adadelta final : public OptimizerOf<AdadeltaOptions> {
   explicit Adadelta(std::vector<ParamGroup<AdadeltaOptions>> groups);
 
  protected:
-  void update(int group, const std::vector<OptimTensor>& tensors) override;
+  void update(int group, const std::vector<OptimTensor>& tensors, const OptimStep& step) override;
 };
 
 }  // namespace wick::optim

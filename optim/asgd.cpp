@@ -6,18 +6,14 @@ ASGD::ASGD(std::vector<Tensor> params, const ASGDOptions& options)
     : ASGD(std::vector<ParamGroup<ASGDOptions>>{{std::move(params), options}}) {}
 
 ASGD::ASGD(std::vector<ParamGroup<ASGDOptions>> groups)
-    : OptimizerOf("asgd", std::move(groups), {"ax", "eta"}) {}
+    : OptimizerOf("asgd", std::move(groups), {"ax"}, "eta") {}
 
-Tensor ASGD::new_slot(int group, int slot, const Tensor& param) const {
-  if (slot == 1) return scalar_tensor(options(group).lr, kFloat64);
-  return zeros_like(param);
-}
-
-void ASGD::update(int group, const std::vector<OptimTensor>& tensors) {
+void ASGD::update(int group, const std::vector<OptimTensor>& tensors, const OptimStep& step) {
   const ASGDOptions& o = options(group);
-  const AsgdArgs args{{o.lr, o.weight_decay, o.maximize}, o.lambd, o.alpha, o.t0};
+  const AsgdArgs args{
+      {o.lr, o.weight_decay, o.maximize, o.decoupled_weight_decay}, o.lambd, o.alpha, o.t0};
   WICK_DISPATCH(tensors[0].param.device,
-                asgd_step(tensors.data(), static_cast<int64_t>(tensors.size()), args));
+                asgd_step(tensors.data(), static_cast<int64_t>(tensors.size()), args, step));
 }
 
 }  // namespace wick::optim

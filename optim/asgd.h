@@ -10,6 +10,7 @@ struct ASGDOptions {
   double alpha = 0.75;
   double t0 = 1e6;
   double weight_decay = 0;
+  bool decoupled_weight_decay = false;
   bool maximize = false;
   static constexpr auto fields = std::tuple{
       field("lr", &ASGDOptions::lr),
@@ -17,6 +18,7 @@ struct ASGDOptions {
       field("alpha", &ASGDOptions::alpha),
       field("t0", &ASGDOptions::t0),
       field("weight_decay", &ASGDOptions::weight_decay),
+      field("decoupled_weight_decay", &ASGDOptions::decoupled_weight_decay),
       field("maximize", &ASGDOptions::maximize),
   };
 };
@@ -30,8 +32,7 @@ class ASGD final : public OptimizerOf<ASGDOptions> {
   explicit ASGD(std::vector<ParamGroup<ASGDOptions>> groups);
 
  protected:
-  Tensor new_slot(int group, int slot, const Tensor& param) const override;
-  void update(int group, const std::vector<OptimTensor>& tensors) override;
+  void update(int group, const std::vector<OptimTensor>& tensors, const OptimStep& step) override;
 };
 
 }  // namespace wick::optim

@@ -1,10 +1,14 @@
 #pragma once
 
+// Left out: grad_survey.h, which is for the library itself.
+
 #include "wick/optim/adam.h"
 #include "wick/optim/adam_variants.h"
 #include "wick/optim/adaptive.h"
 #include "wick/optim/asgd.h"
 #include "wick/optim/clip.h"
+#include "wick/optim/grad_scaler.h"
+#include "wick/optim/layerwise.h"
 #include "wick/optim/optimizer.h"
 #include "wick/optim/schedule.h"
 #include "wick/optim/schedule_compose.h"

@@ -1,15 +1,28 @@
 #include "wick/optim/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <unordered_set>
 
 #include "wick/core/autograd.h"
+#include "wick/core/ops/join.h"
+#include "wick/optim/grad_survey.h"
 
 namespace wick::optim {
 
+namespace {
+
+// What state and arithmetic of a parameter are.
+Dtype state_dtype(const Tensor& param) { return param.dtype() == kFloat64 ? kFloat64 : kFloat32; }
+
+}  // namespace
+
 Optimizer::Optimizer(const char* name, std::vector<std::vector<Tensor>> groups,
-                     std::vector<std::string> slots)
-    : name_(name), groups_(std::move(groups)), slot_names_(std::move(slots)) {
+                     std::vector<std::string> slots, const char* own_number)
+    : name_(name),
+      groups_(std::move(groups)),
+      slot_names_(std::move(slots)),
+      own_number_(own_number) {
   std::unordered_set<const TensorImpl*> seen;
   for (const auto& group : groups_) {
     WICK_CHECK(!group.empty(), name_, ": a parameter group is empty");
@@ -32,18 +45,31 @@ Optimizer::Optimizer(const char* name, std::vector<std::vector<Tensor>> groups,
   }
   WICK_CHECK(!groups_.empty(), name_, ": no parameters");
   base_lrs_.resize(groups_.size());
+  device_rates_.resize(groups_.size());
 }
 
 void Optimizer::check_dtype(const Tensor& param) const {
-  WICK_CHECK(param.dtype() == kFloat32 || param.dtype() == kFloat64, name_,
-             ": parameters must be float32 or float64: got ", to_string(param.dtype()));
+  WICK_CHECK(is_floating(param.dtype()), name_, ": parameters must be floating: got ",
+             to_string(param.dtype()));
+}
+
+void Optimizer::check_control(const Tensor& value, const char* what, Dtype dtype,
+                              Device device) const {
+  if (!value.defined()) return;
+  WICK_CHECK(value.rank() == 0 && value.dtype() == dtype && value.device() == device, name_,
+             ": step: ", what, ": got ", to_string(value.dtype()), " of shape ", value.shape(),
+             " on ", value.device(), ", expected ", to_string(dtype), " of shape [] on ", device);
 }
 
 bool Optimizer::needs_slot(int, int) const { return true; }
 
-Tensor Optimizer::new_slot(int, int, const Tensor& param) const { return zeros_like(param); }
+Tensor Optimizer::new_slot(int, int, const Tensor& param) const {
+  return empty_like(param, state_dtype(param)).zero_();
+}
 
-OptimTensor Optimizer::prepare(int group, size_t i) {
+std::optional<double> Optimizer::own_max_norm(int) const { return {}; }
+
+OptimTensor Optimizer::prepare(int group, size_t i, const Tensor& grad) {
   const Tensor& param = groups_[index(group)][i];
   State& state = states_[index(group)][i];
   state.slots.resize(slot_names_.size());
@@ -52,46 +78,122 @@ OptimTensor Optimizer::prepare(int group, size_t i) {
     if (!needs_slot(group, s)) continue;
     Tensor& slot = state.slots[index(s)];
     if (!slot.defined()) slot = new_slot(group, s, param);
-    WICK_CHECK(s > 0 || (slot.dtype() == param.dtype() && slot.strides() == param.strides() &&
-                         slot.device() == param.device()),
+    WICK_CHECK(slot.dtype() == state_dtype(param) && slot.strides() == param.strides() &&
+                   slot.device() == param.device(),
                name_, ": a parameter of shape ", param.shape(),
                " has another dtype, layout or device than in the last step");
     entry.state[s] = slot.view_for_kernel();
   }
+  if (param.dtype() != state_dtype(param)) {
+    // Zeros are nobody's master: the first update takes the parameter itself.
+    if (!state.master.defined()) state.master = empty_like(param, kFloat32).zero_();
+    entry.master = state.master.view_for_kernel();
+  }
   entry.param = param.view_for_kernel();
-  entry.step = ++state.step;
+  entry.grad = grad.view_for_kernel();
   return entry;
 }
 
-void Optimizer::step() {
-  const NoGrad no_grad;
+void Optimizer::step_alike(int group, size_t first, std::vector<bool>& done, OptimStep step) {
+  const std::vector<Tensor>& params = groups_[index(group)];
+  std::vector<State>& states = states_[index(group)];
+  const Device device = params[first].device();
+  const Dtype dtype = params[first].dtype();
   std::vector<OptimTensor> batch;
+  std::vector<size_t> places;
   std::vector<Tensor> relaid;  // gradients copied into their parameter's layout
+  int64_t fresh = 0;
+  for (size_t i = first; i < params.size(); ++i) {
+    if (done[i] || params[i].dtype() != dtype || !(params[i].device() == device)) continue;
+    done[i] = true;
+    Tensor grad = params[i].grad();
+    if (!grad.defined()) continue;
+    check_dtype(params[i]);
+    if (!(grad.strides() == params[i].strides())) {
+      grad = relaid.emplace_back(empty_like(params[i]).copy_(grad));
+    }
+    batch.push_back(prepare(group, i, grad));
+    places.push_back(i);
+    fresh += states[i].numbers.defined() ? 0 : 1;
+    params[i].impl()->storage->bump_version();
+  }
+  if (batch.empty()) return;
+  const Tensor numbers = fresh > 0 ? zeros({fresh, 2}, kFloat64, device) : Tensor();
+  for (size_t k = 0; k < batch.size(); ++k) {
+    Tensor& own = states[places[k]].numbers;
+    if (!own.defined()) own = numbers[--fresh];
+    batch[k].numbers = own.data<double>();
+  }
+  const auto count = static_cast<int64_t>(batch.size());
+  const Tensor scratch = empty({optim_scratch_bytes(batch.data(), count)}, kUint8, device);
+  step.scratch = scratch.raw_data();
+  update(group, batch, step);
+}
+
+Tensor Optimizer::step(const StepControl& control) {
+  const NoGrad no_grad;
+  const Device device = groups_[0][0].device();
+  check_control(control.grad_scale, "grad_scale", kFloat32, device);
+  check_control(control.found_inf, "found_inf", kFloat32, device);
+  check_control(control.grad_norm, "grad_norm", kFloat64, device);
+  WICK_CHECK(!control.max_norm || *control.max_norm >= 0, name_, ": step: max_norm: got ",
+             control.max_norm.value_or(0), ", expected 0 or more");
+  const bool reads_device = control.grad_scale.defined() || control.found_inf.defined();
+  bool clips = control.max_norm.has_value();
   for (int g = 0; g < num_groups(); ++g) {
-    // One kernel call for each device and dtype in the group.
-    std::vector<bool> done(groups_[index(g)].size());
-    for (size_t first = 0; first < done.size(); ++first) {
-      batch.clear();
-      const Tensor& head = groups_[index(g)][first];
-      for (size_t i = first; i < done.size(); ++i) {
-        const Tensor& param = groups_[index(g)][i];
-        if (done[i] || param.dtype() != head.dtype() || !(param.device() == head.device()))
-          continue;
-        done[i] = true;
-        Tensor grad = param.grad();
-        if (!grad.defined()) continue;
-        check_dtype(param);
-        if (!(grad.strides() == param.strides())) {
-          const Tensor copy = empty_like(param);
-          grad = relaid.emplace_back(copy.copy_(grad));
-        }
-        batch.push_back(prepare(g, i));
-        batch.back().grad = grad.view_for_kernel();
-        param.impl()->storage->bump_version();
-      }
-      if (!batch.empty()) update(g, batch);
+    clips = clips || own_max_norm(g).has_value();
+    for (const Tensor& param : groups_[index(g)]) {
+      WICK_CHECK(!reads_device || param.device() == device, name_,
+                 ": step: with grad_scale or found_inf, parameters must be on one device: got ",
+                 param.device(), " and ", device);
     }
   }
+  Tensor norm = control.grad_norm;
+  if (clips && !norm.defined()) norm = grad_norm(control.grad_scale);
+  OptimStep step;
+  if (control.grad_scale.defined()) step.grad_scale = control.grad_scale.data<float>();
+  if (control.found_inf.defined()) step.found_inf = control.found_inf.data<float>();
+  for (int g = 0; g < num_groups(); ++g) {
+    const std::optional<double> own = own_max_norm(g);
+    if (clips && (own || control.max_norm)) {
+      step.grad_norm = norm.data<double>();
+      step.max_norm = std::min(own.value_or(HUGE_VAL), control.max_norm.value_or(HUGE_VAL));
+    } else {
+      step.grad_norm = nullptr;
+    }
+    const Tensor& rates = device_rates_[index(g)];
+    step.rates = rates.defined() ? rates.data<double>() : nullptr;
+    std::vector<bool> done(groups_[index(g)].size());
+    for (size_t first = 0; first < done.size(); ++first) {
+      if (!done[first]) step_alike(g, first, done, step);
+    }
+  }
+  return clips ? norm : Tensor();
+}
+
+Tensor Optimizer::grad_norm(const Tensor& grad_scale) const {
+  std::vector<Tensor> params;
+  for (const auto& group : groups_) params.insert(params.end(), group.begin(), group.end());
+  return survey_grads(name_, params, grad_scale, /*unscale=*/false).norm;
+}
+
+Tensor Optimizer::device_rates(int group) {
+  Tensor& rates = device_rates_.at(index(group));
+  if (!rates.defined()) {
+    rates = zeros({2}, kFloat64, groups_[index(group)][0].device());
+    write_device_rates(group);
+  }
+  return rates;
+}
+
+void Optimizer::write_device_rates(int group) {
+  const Tensor& rates = device_rates_.at(index(group));
+  if (!rates.defined()) return;
+  const NoGrad no_grad;
+  std::optional<double> momentum = hyperparameter(group, "momentum");
+  if (!momentum) momentum = hyperparameter(group, "beta1");
+  rates[0].fill_(hyperparameter(group, "lr").value());
+  rates[1].fill_(momentum.value_or(0));
 }
 
 void Optimizer::zero_grad(bool set_to_none) {
@@ -135,17 +237,45 @@ void Optimizer::check_hyperparameter(std::string_view name, double value) const 
   }
 }
 
+std::vector<std::array<double, 2>> Optimizer::read_numbers(int group) const {
+  const NoGrad no_grad;
+  const std::vector<State>& states = states_[index(group)];
+  std::vector<std::array<double, 2>> numbers(states.size());
+  std::vector<bool> done(states.size());
+  // All of one device at once: a device is waited for once.
+  for (size_t first = 0; first < states.size(); ++first) {
+    std::vector<Tensor> rows;
+    std::vector<size_t> places;
+    for (size_t i = first; i < states.size(); ++i) {
+      const Tensor& own = states[i].numbers;
+      if (done[i] || !own.defined()) continue;
+      if (!rows.empty() && !(own.device() == rows[0].device())) continue;
+      done[i] = true;
+      rows.push_back(own);
+      places.push_back(i);
+    }
+    if (rows.empty()) break;
+    const std::vector<double> all = stack(rows).to_vector<double>();
+    for (size_t k = 0; k < places.size(); ++k) numbers[places[k]] = {all[2 * k], all[2 * k + 1]};
+  }
+  return numbers;
+}
+
 StateDict Optimizer::state_dict() const {
   StateDict state;
   for (int g = 0; g < num_groups(); ++g) {
     for (const auto& [name, value] : hyperparameters(g)) {
       state[concat("group.", g, ".", name)] = scalar_tensor(value, kFloat64);
     }
-    for (size_t i = 0; i < states_[index(g)].size(); ++i) {
+    const std::vector<std::array<double, 2>> numbers = read_numbers(g);
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      // State that no update has changed is that of no update.
+      if (numbers[i][0] == 0) continue;
       const State& own = states_[index(g)][i];
-      if (own.step == 0) continue;
-      const std::string prefix = concat("state.", g, ".", i, ".");
-      state[prefix + "step"] = scalar_tensor(own.step, kInt64);
+      const std::string prefix = key_of(g, i);
+      state[prefix + "step"] = scalar_tensor(static_cast<int64_t>(numbers[i][0]), kInt64);
+      if (own_number_) state[prefix + own_number_] = scalar_tensor(numbers[i][1], kFloat64);
+      if (own.master.defined()) state[prefix + "master"] = own.master;
       for (size_t s = 0; s < own.slots.size(); ++s) {
         if (own.slots[s].defined()) state[prefix + slot_names_[s]] = own.slots[s];
       }
@@ -154,30 +284,49 @@ StateDict Optimizer::state_dict() const {
   return state;
 }
 
+Optimizer::State Optimizer::load_state(const StateDict& state, int group, size_t i,
+                                       size_t& used) const {
+  const Tensor& param = groups_[index(group)][i];
+  const std::string prefix = key_of(group, i);
+  State loaded;
+  const auto find = [&](const std::string& name) {
+    const auto found = state.find(prefix + name);
+    if (found == state.end()) return Tensor();
+    ++used;
+    return found->second;
+  };
+  const auto take = [&](const std::string& name, const Tensor& own) {
+    const Tensor value = find(name);
+    if (!value.defined()) return Tensor();
+    WICK_CHECK(value.shape() == own.shape(), name_, ": load_state_dict: ", prefix, name,
+               ": got shape ", value.shape(), ", expected ", own.shape());
+    return own.copy_(value);
+  };
+  const Tensor step = find("step");
+  if (!step.defined()) return loaded;
+  const Tensor own = own_number_ ? find(own_number_) : Tensor();
+  WICK_CHECK(!own_number_ || own.defined(), name_, ": load_state_dict: missing ", prefix,
+             own_number_ ? own_number_ : "");
+  loaded.numbers =
+      tensor({static_cast<double>(step.item<int64_t>()), own.defined() ? own.item() : 0})
+          .to(param.device());
+  for (size_t s = 0; s < slot_names_.size(); ++s) {
+    loaded.slots.push_back(take(slot_names_[s], new_slot(group, static_cast<int>(s), param)));
+  }
+  if (param.dtype() != state_dtype(param)) {
+    loaded.master = take("master", empty_like(param, kFloat32));
+  }
+  return loaded;
+}
+
 void Optimizer::load_state_dict(const StateDict& state) {
   const NoGrad no_grad;
   std::vector<std::vector<State>> loaded;
   size_t used = 0;
   for (int g = 0; g < num_groups(); ++g) {
-    auto& states = loaded.emplace_back(groups_[index(g)].size());
-    for (size_t i = 0; i < states.size(); ++i) {
-      const Tensor& param = groups_[index(g)][i];
-      const std::string prefix = concat("state.", g, ".", i, ".");
-      const auto step = state.find(prefix + "step");
-      if (step == state.end()) continue;
-      ++used;
-      states[i].step = step->second.item<int64_t>();
-      states[i].slots.resize(slot_names_.size());
-      for (size_t s = 0; s < slot_names_.size(); ++s) {
-        const auto found = state.find(prefix + slot_names_[s]);
-        if (found == state.end()) continue;
-        ++used;
-        const Tensor own = new_slot(g, static_cast<int>(s), param);
-        WICK_CHECK(found->second.shape() == own.shape(), name_, ": load_state_dict: ", prefix,
-                   slot_names_[s], ": got shape ", found->second.shape(), ", expected ",
-                   own.shape());
-        states[i].slots[s] = own.copy_(found->second);
-      }
+    auto& states = loaded.emplace_back();
+    for (size_t i = 0; i < groups_[index(g)].size(); ++i) {
+      states.push_back(load_state(state, g, i, used));
     }
     for (const auto& [name, value] : hyperparameters(g)) {
       WICK_CHECK(state.contains(concat("group.", g, ".", name)), name_,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -22,7 +23,20 @@ struct ParamGroup {
 /// State by name, as checkpoints keep it: tensors as they are, numbers as tensors of rank 0.
 using StateDict = std::map<std::string, Tensor>;
 
-/// Updates parameters from their gradients, all of a group in one fused kernel.
+/// What a step may be told, in tensors on the parameters' device, so that nobody waits for it:
+/// undefined where it is not wanted.
+struct StepControl {
+  Tensor grad_scale = {};  // float32, rank 0: gradients are divided by it
+  Tensor found_inf = {};   // float32, rank 0: unless it is 0, the step changes nothing at all
+  /// Gradients are scaled together so that their norm, over all groups, is at most this, within the
+  /// update: they stay as they are.
+  std::optional<double> max_norm = {};
+  Tensor grad_norm = {};  // float64, rank 0: their norm, divided, if somebody knows it already
+};
+
+/// Updates parameters from their gradients, all of a group in a few fused kernels. Parameters are
+/// float32, float64, or float16 and bfloat16: those have float32 state and a float32 master copy,
+/// which is what is updated. How often each was updated is counted where it is.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -30,7 +44,9 @@ class Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
 
   /// Updates every parameter that has a gradient; the others, and their state, stay untouched.
-  void step();
+  /// Returns the norm of the gradients (float64, rank 0) if it was needed for clipping, else an
+  /// undefined tensor.
+  Tensor step(const StepControl& control = {});
   /// Forgets the gradients, or with `set_to_none = false` sets them to zero. The two differ: step()
   /// skips a parameter without a gradient, while a zero gradient still lets weight decay and
   /// momentum move it.
@@ -51,25 +67,35 @@ class Optimizer {
   /// schedule does not start from what the first one made of it.
   double base_lr(int group);
 
+  /// The learning rate and the momentum (or beta1) of a group as a float64 tensor of two elements
+  /// on the device of its parameters. From the first call on steps read them there, so that a
+  /// captured step follows them; schedules and set_hyperparameter write them there too.
+  Tensor device_rates(int group);
+
   /// Everything that a resumed run needs beside the parameters: their state, steps, options.
   StateDict state_dict() const;
   /// Takes all of it over. Error, and nothing changed, if it does not fit these parameters.
   void load_state_dict(const StateDict& state);
 
  protected:
-  /// `slots` names the state tensors kept for each parameter.
+  /// `slots` names the state tensors kept for each parameter, `own_number` what its own number is.
   Optimizer(const char* name, std::vector<std::vector<Tensor>> groups,
-            std::vector<std::string> slots);
+            std::vector<std::string> slots, const char* own_number);
 
   /// Whether a group needs its `slot`-th state tensors now (with momentum 0, SGD keeps none).
   virtual bool needs_slot(int group, int slot) const;
   /// What a state tensor is at first: zeros like the parameter unless overridden.
   virtual Tensor new_slot(int group, int slot, const Tensor& param) const;
+  /// The norm that gradients are clipped to in any step; none if it is none of the optimizer's own.
+  virtual std::optional<double> own_max_norm(int group) const;
   /// Updates `tensors`, which are of one device and dtype, with the group's options.
-  virtual void update(int group, const std::vector<OptimTensor>& tensors) = 0;
+  virtual void update(int group, const std::vector<OptimTensor>& tensors,
+                      const OptimStep& step) = 0;
   /// Hyperparameters by name.
   virtual std::vector<std::pair<std::string, double>> hyperparameters(int group) const = 0;
 
+  /// Writes a group's rates to their device, if they are kept there.
+  void write_device_rates(int group);
   /// Error unless the value is in the range that hyperparameters of that name have.
   void check_hyperparameter(std::string_view name, double value) const;
 
@@ -77,18 +103,30 @@ class Optimizer {
 
  private:
   struct State {
-    int64_t step = 0;
     std::vector<Tensor> slots;  // one per name, undefined if not needed so far
+    Tensor master;              // float32, with a 16-bit parameter
+    Tensor numbers;             // float64, 2: updates so far, and the optimizer's own
   };
   void check_dtype(const Tensor& param) const;
-  /// Counts a step of a parameter; what the kernel needs to know of it, but for the gradient.
-  OptimTensor prepare(int group, size_t i);
+  void check_control(const Tensor& value, const char* what, Dtype dtype, Device device) const;
+  /// What the kernel needs to know of a parameter.
+  OptimTensor prepare(int group, size_t i, const Tensor& grad);
+  /// Updates those parameters of a group that are like its `first`, and sets their `done`.
+  void step_alike(int group, size_t first, std::vector<bool>& done, OptimStep step);
+  /// The norm of all gradients, divided by `grad_scale` if that is defined.
+  Tensor grad_norm(const Tensor& grad_scale) const;
+  /// The two numbers of each of a group's parameters, 0 for those without state.
+  std::vector<std::array<double, 2>> read_numbers(int group) const;
+  State load_state(const StateDict& state, int group, size_t i, size_t& used) const;
+  std::string key_of(int group, size_t i) const { return concat("state.", group, ".", i, "."); }
 
   const char* name_;
   std::vector<std::vector<Tensor>> groups_;
   std::vector<std::vector<State>> states_;
   std::vector<std::string> slot_names_;
+  const char* own_number_;
   std::vector<std::optional<double>> base_lrs_;
+  std::vector<Tensor> device_rates_;  // one per group, undefined unless asked for
 };
 
 /// An optimizer whose hyperparameters are the fields of its options.
@@ -113,12 +151,13 @@ class OptimizerOf : public Optimizer {
       found = true;
     });
     WICK_CHECK(found, "optimizer: no hyperparameter named ", name);
+    write_device_rates(group);
   }
 
  protected:
   OptimizerOf(const char* name, std::vector<ParamGroup<Options>> groups,
-              std::vector<std::string> slots)
-      : Optimizer(name, params_of(groups), std::move(slots)) {
+              std::vector<std::string> slots, const char* own_number = nullptr)
+      : Optimizer(name, params_of(groups), std::move(slots), own_number) {
     for (const auto& group : groups) {
       for_each_field(group.options, [&](const char* field, const auto& value) {
         check_hyperparameter(field, static_cast<double>(value));

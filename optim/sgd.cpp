@@ -15,11 +15,14 @@ SGD::SGD(std::vector<ParamGroup<SGDOptions>> groups)
   }
 }
 
-void SGD::update(int group, const std::vector<OptimTensor>& tensors) {
+void SGD::update(int group, const std::vector<OptimTensor>& tensors, const OptimStep& step) {
   const SGDOptions& o = options(group);
-  const SgdArgs args{{o.lr, o.weight_decay, o.maximize}, o.momentum, o.dampening, o.nesterov};
+  const SgdArgs args{{o.lr, o.weight_decay, o.maximize, o.decoupled_weight_decay},
+                     o.momentum,
+                     o.dampening,
+                     o.nesterov};
   WICK_DISPATCH(tensors[0].param.device,
-                sgd_step(tensors.data(), static_cast<int64_t>(tensors.size()), args));
+                sgd_step(tensors.data(), static_cast<int64_t>(tensors.size()), args, step));
 }
 
 }  // namespace wick::optim

@@ -10,6 +10,7 @@ struct SGDOptions {
   double dampening = 0;
   double weight_decay = 0;
   bool nesterov = false;
+  bool decoupled_weight_decay = false;
   bool maximize = false;
   static constexpr auto fields = std::tuple{
       field("lr", &SGDOptions::lr),
@@ -17,6 +18,7 @@ struct SGDOptions {
       field("dampening", &SGDOptions::dampening),
       field("weight_decay", &SGDOptions::weight_decay),
       field("nesterov", &SGDOptions::nesterov),
+      field("decoupled_weight_decay", &SGDOptions::decoupled_weight_decay),
       field("maximize", &SGDOptions::maximize),
   };
 };
@@ -31,7 +33,7 @@ class SGD final : public OptimizerOf<SGDOptions> {
 
  protected:
   bool needs_slot(int group, int) const override { return options(group).momentum != 0; }
-  void update(int group, const std::vector<OptimTensor>& tensors) override;
+  void update(int group, const std::vector<OptimTensor>& tensors, const OptimStep& step) override;
 };
 
 }  // namespace wick::optim

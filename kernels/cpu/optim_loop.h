@@ -1,7 +1,7 @@
 #pragma once
 
 #include "wick/core/base/parallel.h"
-#include "wick/kernels/optim_rules.h"
+#include "wick/kernels/optim_record.h"
 
 namespace wick::WICK_ISA {
 
@@ -27,38 +27,136 @@ void for_each_chunk(int64_t count, int64_t chunk, const Numel& numel, const Upda
   });
 }
 
-template <class T, class Rule, class Args>
-void update_chunk(const OptimTensor& tensor, int64_t begin, int64_t end, const Args& args) {
-  const Rule rule(args, tensor);
-  T* __restrict w = tensor.param.as<T>();
-  const T* __restrict g = tensor.grad.as<T>();
-  T* __restrict s0 = tensor.state[0].as<T>();
-  T* __restrict s1 = tensor.state[1].as<T>();
-  T* __restrict s2 = tensor.state[2].as<T>();
-  const OptimElement<T> element(args);
-  constexpr uint32_t kStates = Rule::kStates;
+constexpr bool uses_state(uint32_t states, int k) { return (states >> k & 1) != 0; }
+
+/// A tensor whose elements are updated by T, stored as S.
+template <class Rule, class S, class T>
+struct OptimArrays {
+  static constexpr bool kMaster = !__is_same(S, T);
+  static constexpr uint32_t kStates = Rule::kStates;
+  S* __restrict param;
+  const S* __restrict grad;
+  T* __restrict s0;
+  T* __restrict s1;
+  T* __restrict s2;
+  T* __restrict master;
+
+  WICK_INLINE explicit OptimArrays(const OptimTensor& tensor)
+      : param(tensor.param.as<S>()),
+        grad(tensor.grad.as<S>()),
+        s0(tensor.state[0].as<T>()),
+        s1(tensor.state[1].as<T>()),
+        s2(tensor.state[2].as<T>()),
+        master(tensor.master.as<T>()) {}
+
+  WICK_INLINE T weight(int64_t i) const {
+    if constexpr (kMaster) return master_of(master[i], param[i]);
+    return static_cast<T>(param[i]);
+  }
+  WICK_INLINE void load_states(int64_t i, T& a, T& b, T& c) const {
+    if constexpr (uses_state(kStates, 0)) a = s0[i];
+    if constexpr (uses_state(kStates, 1)) b = s1[i];
+    if constexpr (uses_state(kStates, 2)) c = s2[i];
+  }
+  template <uint32_t kWritten>
+  WICK_INLINE void store_states(int64_t i, T a, T b, T c) const {
+    if constexpr (uses_state(kWritten, 0)) s0[i] = a;
+    if constexpr (uses_state(kWritten, 1)) s1[i] = b;
+    if constexpr (uses_state(kWritten, 2)) s2[i] = c;
+  }
+};
+
+template <class Rule, class S, class T>
+void update_chunk(const OptimRecord<Rule, T>& made, const OptimTensor& tensor, int64_t begin,
+                  int64_t end) {
+  const Rule rule = made.rule;
+  const OptimElement<T> element = made.element;
+  const OptimArrays<Rule, S, T> x(tensor);
   for (int64_t i = begin; i < end; ++i) {
     T a{}, b{}, c{};
-    if constexpr ((kStates & 1) != 0) a = s0[i];
-    if constexpr ((kStates & 2) != 0) b = s1[i];
-    if constexpr ((kStates & 4) != 0) c = s2[i];
-    w[i] = element.update(rule, w[i], g[i], a, b, c);
-    if constexpr ((kStates & 1) != 0) s0[i] = a;
-    if constexpr ((kStates & 2) != 0) s1[i] = b;
-    if constexpr ((kStates & 4) != 0) s2[i] = c;
+    x.load_states(i, a, b, c);
+    const T w = element.update(rule, x.weight(i), static_cast<T>(x.grad[i]), a, b, c);
+    if constexpr (x.kMaster) x.master[i] = w;
+    x.param[i] = static_cast<S>(w);
+    x.template store_states<written_states<Rule>()>(i, a, b, c);
   }
 }
 
-/// Updates all parameters of float32 by Rule<float>, those of float64 by Rule<double>.
-template <template <class> class Rule, class Args>
-void update_all(const OptimTensor* tensors, int64_t count, const Args& args) {
+/// sums: the two of the chunk.
+template <class Rule, class S, class T>
+void measure_chunk(const OptimRecord<Rule, T>& made, const OptimTensor& tensor, int64_t begin,
+                   int64_t end, double* sums) {
+  const Rule rule = made.rule;
+  const T factor = made.element.factor;
+  const OptimArrays<Rule, S, T> x(tensor);
+  constexpr int kLanes = 16;
+  double first[kLanes] = {}, second[kLanes] = {};
+  const auto add = [&](int64_t i, int j) {
+    T a{}, b{}, c{};
+    double one = 0, two = 0;
+    x.load_states(i, a, b, c);
+    rule.measure(x.weight(i), factor * static_cast<T>(x.grad[i]), a, b, c, one, two);
+    x.template store_states<measured_states<Rule>()>(i, a, b, c);
+    first[j] += one;
+    second[j] += two;
+  };
+  int64_t i = begin;
+  for (; i + kLanes <= end; i += kLanes) {
+    for (int j = 0; j < kLanes; ++j) add(i + j, j);
+  }
+  for (int j = 0; i < end; ++i, ++j) add(i, j);
+  sums[0] = sums[1] = 0;
+  for (int j = 0; j < kLanes; ++j) {
+    sums[0] += first[j];
+    sums[1] += second[j];
+  }
+}
+
+template <class Rule, class S, class T, class Args>
+void update_typed(const OptimTensor* tensors, int64_t count, const Args& args,
+                  const OptimStep& step) {
+  using Record = OptimRecord<Rule, T>;
+  static_assert(sizeof(Record) <= kOptimRecordBytes);
+  constexpr int64_t kChunk = 4 * kOptimChunk;
   const auto numel = [&](int64_t i) { return tensors[i].param.numel(); };
-  for_each_chunk(count, 16384, numel, [&](int64_t, int64_t i, int64_t begin, int64_t end) {
-    if (tensors[i].param.dtype == Dtype::kFloat64) {
-      return update_chunk<double, Rule<double>>(tensors[i], begin, end, args);
+  const auto record = [&](int64_t i) -> Record& {
+    return *reinterpret_cast<Record*>(static_cast<char*>(step.scratch) + i * kOptimRecordBytes);
+  };
+  for (int64_t i = 0; i < count; ++i) make_record(record(i), tensors[i].numbers, args, step);
+  if (record(0).skip) return;
+  if constexpr (kMeasures<Rule>) {
+    double* sums =
+        reinterpret_cast<double*>(static_cast<char*>(step.scratch) + count * kOptimRecordBytes);
+    for_each_chunk(count, kChunk, numel, [&](int64_t c, int64_t i, int64_t begin, int64_t end) {
+      measure_chunk<Rule, S, T>(record(i), tensors[i], begin, end, sums + 2 * c);
+    });
+    for (int64_t i = 0; i < count; ++i) {
+      double first = 0, second = 0;
+      for (int64_t done = 0; done < numel(i); done += kChunk, sums += 2) {
+        first += sums[0];
+        second += sums[1];
+      }
+      record(i).rule.settle(first, second, tensors[i].numbers[1]);
     }
-    update_chunk<float, Rule<float>>(tensors[i], begin, end, args);
+  }
+  for_each_chunk(count, kChunk, numel, [&](int64_t, int64_t i, int64_t begin, int64_t end) {
+    update_chunk<Rule, S, T>(record(i), tensors[i], begin, end);
   });
+}
+
+/// Updates all parameters: those of float64 by Rule<double>, others by Rule<float>.
+template <template <class> class Rule, class Args>
+void update_all(const OptimTensor* tensors, int64_t count, const Args& args,
+                const OptimStep& step) {
+  if (count == 0) return;
+  switch (tensors[0].param.dtype) {
+    case Dtype::kFloat64:
+      return update_typed<Rule<double>, double, double>(tensors, count, args, step);
+    case Dtype::kFloat16: return update_typed<Rule<float>, Half, float>(tensors, count, args, step);
+    case Dtype::kBFloat16:
+      return update_typed<Rule<float>, BFloat16, float>(tensors, count, args, step);
+    default: return update_typed<Rule<float>, float, float>(tensors, count, args, step);
+  }
 }
 
 }  // namespace wick::WICK_ISA

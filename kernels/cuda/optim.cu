@@ -1,12 +1,14 @@
+#include "wick/kernels/cuda/common/block_reduce.h"
+#include "wick/kernels/cuda/common/convert.h"
 #include "wick/kernels/cuda/common/tensor_batch.h"
 #include "wick/kernels/cuda/common/vector_access.h"
-#include "wick/kernels/optim_rules.h"
+#include "wick/kernels/optim_record.h"
 
 namespace wick::cuda {
 
 namespace {
 
-constexpr int64_t kChunk = 4096;  // elements of a block
+constexpr int64_t kChunk = kOptimChunk;  // elements of a block
 
 constexpr bool uses(uint32_t states, int k) { return (states >> k & 1) != 0; }
 /// How many of the states before the k-th a rule uses.
@@ -14,147 +16,320 @@ constexpr int used_before(uint32_t states, int k) {
   return static_cast<int>((k > 0 ? states & 1 : 0) + (k > 1 ? states >> 1 & 1 : 0) +
                           (k > 2 ? states >> 2 & 1 : 0));
 }
-/// Parameter, gradient and states.
+/// What a tensor's pointers in a batch are: parameter, gradient, record, states, master.
+constexpr int kParam = 0, kGrad = 1, kRecord = 2, kFirstState = 3;
 template <class Rule>
-constexpr int kPointers = 2 + used_before(Rule::kStates, 3);
+constexpr int kMaster = kFirstState + used_before(Rule::kStates, 3);
+template <class Rule, class S, class T>
+constexpr int kPointers = kMaster<Rule> + (__is_same(S, T) ? 0 : 1);
 
-template <class Rule>
-constexpr bool kHasOwnState = requires {
-  Rule::kOwnState;
+/// Some tensors' numbers and first chunks, of which each has as many as the next one's first says.
+struct NumbersBatch {
+  static constexpr int kMost = 300;
+  double* numbers[kMost];
+  uint32_t first_chunk[kMost + 1];
+  int count;
+  int64_t first;  // number of the first tensor
+
+  template <class Record>
+  __device__ Record& record(void* scratch, int i) const {
+    return *reinterpret_cast<Record*>(static_cast<char*>(scratch) +
+                                      (first + i) * kOptimRecordBytes);
+  }
 };
 
-/// `kCount` elements of a tensor and all that goes with them.
-template <class Rule, class T, int kCount>
-__device__ void update(const Rule& rule, const OptimElement<T>& element, void* const* pointers,
-                       int64_t i) {
-  constexpr uint32_t kStates = Rule::kStates;
-  T* const w = static_cast<T*>(pointers[0]) + i;
-  const Pack<T, kCount> g = load_pack<kCount>(static_cast<const T*>(pointers[1]) + i);
-  Pack<T, kCount> result = load_pack<kCount>(w);
-  Pack<T, kCount> states[3] = {};
-  for (int k = 0; k < 3; ++k) {
-    if (!uses(kStates, k)) continue;
-    states[k] = load_pack<kCount>(static_cast<const T*>(pointers[2 + used_before(kStates, k)]) + i);
-  }
-  for (int j = 0; j < kCount; ++j) {
-    result[j] = element.update(rule, result[j], g[j], states[0][j], states[1][j], states[2][j]);
-  }
-  store_pack(w, result);
-  for (int k = 0; k < 3; ++k) {
-    if (!uses(kStates, k)) continue;
-    store_pack(static_cast<T*>(pointers[2 + used_before(kStates, k)]) + i, states[k]);
-  }
-}
-
-template <class Rule, class T>
-__global__ void __launch_bounds__(256)
-    optim_kernel(const __grid_constant__ TensorBatch<kPointers<Rule>> batch, Rule rule,
-                 OptimElement<T> element) {
-  constexpr int kSize = kPackSize<T>;
-  const Piece piece = find_piece(batch, blockIdx.x, kChunk);
-  void* pointers[kPointers<Rule>];
-  uintptr_t bits = 0;
-  for (int k = 0; k < kPointers<Rule>; ++k) {
-    pointers[k] = batch.pointers[piece.tensor][k];
-    bits |= reinterpret_cast<uintptr_t>(pointers[k]);
-  }
-  const int64_t thread = threadIdx.x, threads = blockDim.x;
-  int64_t packed = piece.begin;  // where elements begin that are taken one by one
-  if (bits % 16 == 0) {
-    packed = piece.end - (piece.end - piece.begin) % kSize;
-    for (int64_t i = piece.begin + thread * kSize; i < packed; i += threads * kSize) {
-      update<Rule, T, kSize>(rule, element, pointers, i);
-    }
-  }
-  for (int64_t i = packed + thread; i < piece.end; i += threads) {
-    update<Rule, T, 1>(rule, element, pointers, i);
-  }
-}
-
-/// Updates all parameters, which are T, by their rules: a kernel for those that share one, as many
-/// as a kernel's parameters can name.
 template <class Rule, class T, class Args>
-void update_typed(const char* name, const OptimTensor* tensors, int64_t count, const Args& args) {
-  const OptimElement<T> element(args);
-  const auto numel = [&](int64_t i) { return tensors[i].param.numel(); };
-  const auto fill = [&](int64_t i, void** pointers) {
-    pointers[0] = tensors[i].param.data;
-    pointers[1] = tensors[i].grad.data;
-    for (int k = 0; k < 3; ++k) {
-      if (uses(Rule::kStates, k)) {
-        pointers[2 + used_before(Rule::kStates, k)] = tensors[i].state[k].data;
+__global__ void optim_record_kernel(const __grid_constant__ NumbersBatch batch, Args args,
+                                    OptimStep step) {
+  const int i = static_cast<int>(global_thread());
+  if (i >= batch.count) return;
+  make_record(batch.record<OptimRecord<Rule, T>>(step.scratch, i), batch.numbers[i], args, step);
+}
+
+/// One warp per tensor takes the sums of its chunks into its record.
+template <class Rule, class T>
+__global__ void optim_settle_kernel(const __grid_constant__ NumbersBatch batch, const double* sums,
+                                    void* scratch) {
+  const int i = static_cast<int>(blockIdx.x);
+  OptimRecord<Rule, T>& record = batch.record<OptimRecord<Rule, T>>(scratch, i);
+  if (record.skip) return;
+  double first = 0, second = 0;
+  for (uint32_t c = batch.first_chunk[i] + threadIdx.x; c < batch.first_chunk[i + 1]; c += kWarp) {
+    first += sums[2 * int64_t{c}];
+    second += sums[2 * int64_t{c} + 1];
+  }
+  first = warp_reduce(first, Add{});
+  second = warp_reduce(second, Add{});
+  if (threadIdx.x == 0) record.rule.settle(first, second, batch.numbers[i][1]);
+}
+
+/// `kCount` elements of a tensor, stored as S and updated as T, and all that goes with them.
+template <class Rule, class S, class T, int kCount>
+class Elements {
+ public:
+  Pack<T, kCount> weights, states[3];
+
+  __device__ Elements(void* const* pointers, int64_t i) : pointers_(pointers), i_(i) {
+    grads_ = load_pack<kCount>(at<S>(kGrad));
+    const Pack<S, kCount> params = load_pack<kCount>(at<S>(kParam));
+    for (int j = 0; j < kCount; ++j) weights[j] = convert<T>(params[j]);
+    if constexpr (!__is_same(S, T)) {
+      const Pack<T, kCount> masters = load_pack<kCount>(at<T>(kMaster<Rule>));
+      for (int j = 0; j < kCount; ++j) {
+        if (convert<S>(masters[j]).bits == params[j].bits) weights[j] = masters[j];
       }
     }
-  };
-  const auto share_a_rule = [&](int64_t i) {
-    if (tensors[i].step != tensors[i - 1].step) return false;
-    if constexpr (kHasOwnState<Rule>) {
-      return Rule(args, tensors[i]) == Rule(args, tensors[i - 1]);
+    for (int k = 0; k < 3; ++k) {
+      states[k] = uses(Rule::kStates, k) ? load_pack<kCount>(at<T>(state(k))) : Pack<T, kCount>{};
     }
-    return true;
-  };
-  for_each_batch<kPointers<Rule>>(
-      count, kChunk, numel, fill, share_a_rule,
-      [&](const TensorBatch<kPointers<Rule>>& batch, int64_t chunks, int64_t first) {
-        launch(name, tensors[first].param.device, grid_of_pieces(chunks), optim_kernel<Rule, T>,
-               batch, Rule(args, tensors[first]), element);
-      });
+  }
+  __device__ T grad(int j) const { return convert<T>(grads_[j]); }
+  __device__ void store_weights() const {
+    Pack<S, kCount> params;
+    for (int j = 0; j < kCount; ++j) params[j] = convert<S>(weights[j]);
+    store_pack(at<S>(kParam), params);
+    if constexpr (!__is_same(S, T)) store_pack(at<T>(kMaster<Rule>), weights);
+  }
+  template <uint32_t kStates>
+  __device__ void store_states() const {
+    for (int k = 0; k < 3; ++k) {
+      if (uses(kStates, k)) store_pack(at<T>(state(k)), states[k]);
+    }
+  }
+
+ private:
+  static constexpr int state(int k) { return kFirstState + used_before(Rule::kStates, k); }
+  template <class U>
+  __device__ U* at(int pointer) const {
+    return static_cast<U*>(pointers_[pointer]) + i_;
+  }
+
+  void* const* pointers_;
+  int64_t i_;
+  Pack<S, kCount> grads_;
+};
+
+/// Calls body(elements) with all elements of this block's piece of a tensor, some at a time.
+template <class Rule, class S, class T, class Body>
+__device__ void for_elements(void* const* pointers, const Piece& piece, const Body& body) {
+  constexpr int kSize = kPackSize<T>;  // so that what goes with 16-bit elements fits registers
+  uintptr_t bits = 0;
+  for (int k = 0; k < kPointers<Rule, S, T>; ++k) bits |= reinterpret_cast<uintptr_t>(pointers[k]);
+  const int64_t thread = threadIdx.x, threads = blockDim.x;
+  int64_t rest = piece.begin;  // where elements begin that are taken one by one
+  if (bits % 16 == 0) {
+    rest = piece.end - (piece.end - piece.begin) % kSize;
+    for (int64_t i = piece.begin + thread * kSize; i < rest; i += threads * kSize) {
+      Elements<Rule, S, T, kSize> elements(pointers, i);
+      body(elements);
+    }
+  }
+  for (int64_t i = rest + thread; i < piece.end; i += threads) {
+    Elements<Rule, S, T, 1> elements(pointers, i);
+    body(elements);
+  }
+}
+
+template <class Rule, class S, class T>
+using Batch = TensorBatch<kPointers<Rule, S, T>>;
+
+template <class Rule, class S, class T>
+__global__ void __launch_bounds__(256)
+    optim_measure_kernel(const __grid_constant__ Batch<Rule, S, T> batch, double* sums) {
+  const Piece piece = find_piece(batch, blockIdx.x, kChunk);
+  void* const* const pointers = batch.pointers[piece.tensor];
+  const auto record = *static_cast<const OptimRecord<Rule, T>*>(pointers[kRecord]);
+  if (record.skip) return;
+  double first = 0, second = 0;
+  for_elements<Rule, S, T>(pointers, piece, [&]<int kCount>(Elements<Rule, S, T, kCount>& x) {
+    for (int j = 0; j < kCount; ++j) {
+      double one = 0, two = 0;
+      record.rule.measure(x.weights[j], record.element.factor * x.grad(j), x.states[0][j],
+                          x.states[1][j], x.states[2][j], one, two);
+      first += one;
+      second += two;
+    }
+    x.template store_states<measured_states<Rule>()>();
+  });
+  first = block_sum(first);
+  second = block_sum(second);
+  if (threadIdx.x != 0) return;
+  sums[2 * int64_t{blockIdx.x}] = first;
+  sums[2 * int64_t{blockIdx.x} + 1] = second;
+}
+
+template <class Rule, class S, class T>
+__global__ void __launch_bounds__(256)
+    optim_kernel(const __grid_constant__ Batch<Rule, S, T> batch) {
+  const Piece piece = find_piece(batch, blockIdx.x, kChunk);
+  void* const* const pointers = batch.pointers[piece.tensor];
+  const auto record = *static_cast<const OptimRecord<Rule, T>*>(pointers[kRecord]);
+  if (record.skip) return;
+  for_elements<Rule, S, T>(pointers, piece, [&]<int kCount>(Elements<Rule, S, T, kCount>& x) {
+    for (int j = 0; j < kCount; ++j) {
+      x.weights[j] = record.element.update(record.rule, x.weights[j], x.grad(j), x.states[0][j],
+                                           x.states[1][j], x.states[2][j]);
+    }
+    x.store_weights();
+    x.template store_states<written_states<Rule>()>();
+  });
+}
+
+/// All of a step's tensors.
+struct Work {
+  const char* name;
+  const OptimTensor* tensors;
+  int64_t count;
+
+  Device device() const { return tensors[0].param.device; }
+  int64_t numel(int64_t i) const { return tensors[i].param.numel(); }
+
+  /// Calls run(batch) with batches of all tensors' numbers.
+  template <class Run>
+  void for_numbers(const Run& run) const {
+    NumbersBatch batch;
+    uint32_t chunks = 0;
+    for (int64_t i = 0; i < count;) {
+      batch.first = i;
+      for (batch.count = 0; i < count && batch.count < batch.kMost; ++i, ++batch.count) {
+        batch.numbers[batch.count] = tensors[i].numbers;
+        batch.first_chunk[batch.count] = chunks;
+        chunks += static_cast<uint32_t>((numel(i) + kChunk - 1) / kChunk);
+      }
+      batch.first_chunk[batch.count] = chunks;
+      run(batch);
+    }
+  }
+  /// Calls run(batch, chunks) with batches of all tensors.
+  template <class Rule, class S, class T, class Run>
+  void for_tensors(void* scratch, const Run& run) const {
+    const auto fill = [&](int64_t i, void** pointers) {
+      pointers[kParam] = tensors[i].param.data;
+      pointers[kGrad] = tensors[i].grad.data;
+      pointers[kRecord] = static_cast<char*>(scratch) + i * kOptimRecordBytes;
+      for (int k = 0; k < 3; ++k) {
+        if (uses(Rule::kStates, k)) {
+          pointers[kFirstState + used_before(Rule::kStates, k)] = tensors[i].state[k].data;
+        }
+      }
+      if (!__is_same(S, T)) pointers[kPointers<Rule, S, T> - 1] = tensors[i].master.data;
+    };
+    for_each_batch<kPointers<Rule, S, T>>(
+        count, kChunk, [&](int64_t i) { return numel(i); }, fill, [](int64_t) { return true; },
+        [&](const Batch<Rule, S, T>& batch, int64_t chunks, int64_t) { run(batch, chunks); });
+  }
+};
+
+/// A few kernels for each of: records of all tensors, for rules that measure their sums, and the
+/// updates: as many as their parameters can name tensors.
+template <class Rule, class S, class T, class Args>
+void update_typed(const Work& work, const Args& args, const OptimStep& step) {
+  static_assert(sizeof(OptimRecord<Rule, T>) <= kOptimRecordBytes);
+  const Device device = work.device();
+  work.for_numbers([&](const NumbersBatch& batch) {
+    launch(work.name, device, Grid{dim3(static_cast<unsigned>(batch.count + 63) / 64), dim3(64)},
+           optim_record_kernel<Rule, T, Args>, batch, args, step);
+  });
+  if constexpr (kMeasures<Rule>) {
+    double* const sums = reinterpret_cast<double*>(static_cast<char*>(step.scratch) +
+                                                   work.count * kOptimRecordBytes);
+    double* next = sums;
+    work.for_tensors<Rule, S, T>(step.scratch, [&](const Batch<Rule, S, T>& batch, int64_t chunks) {
+      launch(work.name, device, grid_of_pieces(chunks), optim_measure_kernel<Rule, S, T>, batch,
+             next);
+      next += 2 * chunks;
+    });
+    work.for_numbers([&](const NumbersBatch& batch) {
+      launch(work.name, device, Grid{dim3(static_cast<unsigned>(batch.count)), dim3(kWarp)},
+             optim_settle_kernel<Rule, T>, batch, sums, step.scratch);
+    });
+  }
+  work.for_tensors<Rule, S, T>(step.scratch, [&](const Batch<Rule, S, T>& batch, int64_t chunks) {
+    launch(work.name, device, grid_of_pieces(chunks), optim_kernel<Rule, S, T>, batch);
+  });
 }
 
 template <template <class> class Rule, class Args>
-void update_all(const char* name, const OptimTensor* tensors, int64_t count, const Args& args) {
-  if (count > 0 && tensors[0].param.dtype == Dtype::kFloat64) {
-    return update_typed<Rule<double>, double>(name, tensors, count, args);
+void update_all(const char* name, const OptimTensor* tensors, int64_t count, const Args& args,
+                const OptimStep& step) {
+  if (count == 0) return;
+  const Work work{name, tensors, count};
+  switch (tensors[0].param.dtype) {
+    case Dtype::kFloat64: return update_typed<Rule<double>, double, double>(work, args, step);
+    case Dtype::kFloat16: return update_typed<Rule<float>, Half, float>(work, args, step);
+    case Dtype::kBFloat16: return update_typed<Rule<float>, BFloat16, float>(work, args, step);
+    default: return update_typed<Rule<float>, float, float>(work, args, step);
   }
-  update_typed<Rule<float>, float>(name, tensors, count, args);
 }
 
 }  // namespace
 
-void sgd_step(const OptimTensor* tensors, int64_t count, const SgdArgs& args) {
-  if (args.momentum == 0) return update_all<PlainSgd>("sgd_step", tensors, count, args);
-  update_all<MomentumSgd>("sgd_step", tensors, count, args);
+void sgd_step(const OptimTensor* tensors, int64_t count, const SgdArgs& args,
+              const OptimStep& step) {
+  if (args.momentum == 0) return update_all<PlainSgd>("sgd_step", tensors, count, args, step);
+  update_all<MomentumSgd>("sgd_step", tensors, count, args, step);
 }
 
-void adam_step(const OptimTensor* tensors, int64_t count, const AdamArgs& args) {
-  if (args.amsgrad) return update_all<Amsgrad>("adam_step", tensors, count, args);
-  update_all<PlainAdam>("adam_step", tensors, count, args);
+void adam_step(const OptimTensor* tensors, int64_t count, const AdamArgs& args,
+               const OptimStep& step) {
+  if (args.amsgrad) return update_all<Amsgrad>("adam_step", tensors, count, args, step);
+  update_all<PlainAdam>("adam_step", tensors, count, args, step);
 }
 
-void adamax_step(const OptimTensor* tensors, int64_t count, const AdamArgs& args) {
-  update_all<Adamax>("adamax_step", tensors, count, args);
+void adamax_step(const OptimTensor* tensors, int64_t count, const AdamArgs& args,
+                 const OptimStep& step) {
+  update_all<Adamax>("adamax_step", tensors, count, args, step);
 }
 
-void radam_step(const OptimTensor* tensors, int64_t count, const AdamArgs& args) {
-  update_all<Radam>("radam_step", tensors, count, args);
+void radam_step(const OptimTensor* tensors, int64_t count, const AdamArgs& args,
+                const OptimStep& step) {
+  update_all<Radam>("radam_step", tensors, count, args, step);
 }
 
-void nadam_step(const OptimTensor* tensors, int64_t count, const NadamArgs& args) {
-  advance_momenta(tensors, count, args);
-  update_all<Nadam>("nadam_step", tensors, count, args);
+void nadam_step(const OptimTensor* tensors, int64_t count, const NadamArgs& args,
+                const OptimStep& step) {
+  update_all<Nadam>("nadam_step", tensors, count, args, step);
 }
 
-void rmsprop_step(const OptimTensor* tensors, int64_t count, const RmspropArgs& args) {
+void rmsprop_step(const OptimTensor* tensors, int64_t count, const RmspropArgs& args,
+                  const OptimStep& step) {
   const char* const name = "rmsprop_step";
   if (args.centered && args.momentum != 0) {
-    return update_all<CenteredMomentumRmsprop>(name, tensors, count, args);
+    return update_all<CenteredMomentumRmsprop>(name, tensors, count, args, step);
   }
-  if (args.centered) return update_all<CenteredRmsprop>(name, tensors, count, args);
-  if (args.momentum != 0) return update_all<MomentumRmsprop>(name, tensors, count, args);
-  update_all<Rmsprop>(name, tensors, count, args);
+  if (args.centered) return update_all<CenteredRmsprop>(name, tensors, count, args, step);
+  if (args.momentum != 0) return update_all<MomentumRmsprop>(name, tensors, count, args, step);
+  update_all<Rmsprop>(name, tensors, count, args, step);
 }
 
-void adagrad_step(const OptimTensor* tensors, int64_t count, const AdagradArgs& args) {
-  update_all<Adagrad>("adagrad_step", tensors, count, args);
+void adagrad_step(const OptimTensor* tensors, int64_t count, const AdagradArgs& args,
+                  const OptimStep& step) {
+  update_all<Adagrad>("adagrad_step", tensors, count, args, step);
 }
 
-void adadelta_step(const OptimTensor* tensors, int64_t count, const AdadeltaArgs& args) {
-  update_all<Adadelta>("adadelta_step", tensors, count, args);
+void adadelta_step(const OptimTensor* tensors, int64_t count, const AdadeltaArgs& args,
+                   const OptimStep& step) {
+  update_all<Adadelta>("adadelta_step", tensors, count, args, step);
 }
 
-void asgd_step(const OptimTensor* tensors, int64_t count, const AsgdArgs& args) {
-  update_all<Asgd>("asgd_step", tensors, count, args);
-  advance_rates(tensors, count, args);
+void asgd_step(const OptimTensor* tensors, int64_t count, const AsgdArgs& args,
+               const OptimStep& step) {
+  update_all<Asgd>("asgd_step", tensors, count, args, step);
+}
+
+void lars_step(const OptimTensor* tensors, int64_t count, const LarsArgs& args,
+               const OptimStep& step) {
+  update_all<Lars>("lars_step", tensors, count, args, step);
+}
+
+void lamb_step(const OptimTensor* tensors, int64_t count, const LambArgs& args,
+               const OptimStep& step) {
+  update_all<Lamb>("lamb_step", tensors, count, args, step);
+}
+
+void novograd_step(const OptimTensor* tensors, int64_t count, const NovogradArgs& args,
+                   const OptimStep& step) {
+  update_all<Novograd>("novograd_step", tensors, count, args, step);
 }
 
 }  // namespace wick::cuda

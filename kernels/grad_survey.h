@@ -1,0 +1,35 @@
+#pragma once
+
+#include "wick/kernels/clip.h"
+
+namespace wick {
+
+/// Where a look at gradients puts what it finds, on their device; null where nobody wants it.
+struct GradSurvey {
+  const float* scale = nullptr;  // gradients are divided by it
+  bool unscale = false;          // in place too
+  double* partial = nullptr;     // two for each chunk (kGradNormChunk) of each gradient
+  double* norm = nullptr;        // root of the sum of the squares of all elements, divided
+  float* found_inf = nullptr;    // 1 if an element is not finite, else 0
+  float* any_inf = nullptr;      // 1 if an element is not finite, else as it was
+  int64_t* first = nullptr;      // number of the first chunk with such an element, else -1
+};
+
+/// Looks at all elements of `count` dense floating gradients of one device.
+WICK_KERNEL(grad_survey, (const View* grads, int64_t count, const GradSurvey& survey));
+
+/// What a gradient scaler keeps on its device, and how it changes.
+struct GradScaleUpdate {
+  float* scale;
+  int32_t* growth_tracker;
+  float* any_inf;  // becomes 0
+  int64_t* skips;  // steps skipped in a row
+  float growth, backoff, floor;
+  int32_t interval;
+};
+
+/// The scale after a step: times `backoff`, but not below `floor`, if any_inf is not 0; times
+/// `growth`, if that is finite, after each `interval` steps without.
+WICK_KERNEL(grad_scale_update, (Device device, const GradScaleUpdate& update));
+
+}  // namespace wick

@@ -1,0 +1,243 @@
+#include "wick/optim/grad_scaler.h"
+
+#include <cmath>
+
+#include "wick/core/autograd.h"
+#include "wick/optim/grad_survey.h"
+
+namespace wick::amp {
+
+using optim::Optimizer;
+using optim::StateDict;
+
+namespace {
+
+void check_scale(double scale) {
+  WICK_CHECK(std::isfinite(scale) && scale > 0, "grad_scaler: scale: got ", scale,
+             ", expected a finite value above 0");
+}
+
+void check_options(const GradScalerOptions& o) {
+  check_scale(o.init_scale);
+  WICK_CHECK(std::isfinite(o.growth_factor) && o.growth_factor > 1,
+             "grad_scaler: growth_factor: got ", o.growth_factor, ", expected more than 1");
+  WICK_CHECK(o.backoff_factor > 0 && o.backoff_factor < 1, "grad_scaler: backoff_factor: got ",
+             o.backoff_factor, ", expected a value between 0 and 1");
+  WICK_CHECK(o.growth_interval > 0 && o.growth_interval <= INT32_MAX,
+             "grad_scaler: growth_interval: got ", o.growth_interval, ", expected 1 or more");
+  WICK_CHECK(std::isfinite(o.min_scale) && o.min_scale >= 0, "grad_scaler: min_scale: got ",
+             o.min_scale, ", expected 0 or more");
+  WICK_CHECK(o.max_skips >= 0, "grad_scaler: max_skips: got ", o.max_skips, ", expected 0 or more");
+}
+
+}  // namespace
+
+GradScaler::GradScaler(const Options& options) : options_(options) { check_options(options); }
+
+void GradScaler::require_scale(const char* function) const {
+  WICK_CHECK(scale_.defined(), "grad_scaler: ", function,
+             " before any scale(): the loss that was differentiated was not scaled");
+}
+
+void GradScaler::start(Device device) {
+  const NoGrad no_grad;
+  scale_ = full({}, options_.init_scale, kFloat32, device);
+  growth_tracker_ = full({}, init_growth_tracker_, kInt32, device);
+  any_inf_ = zeros({}, kFloat32, device);
+  skips_ = zeros({}, kInt64, device);
+}
+
+Tensor GradScaler::scale(const Tensor& loss) {
+  if (!enabled()) return loss;
+  if (!scale_.defined()) start(loss.device());
+  WICK_CHECK(loss.device() == scale_.device(), "grad_scaler: scale: the loss is on ", loss.device(),
+             ", the scale on ", scale_.device(), ": use one scaler per device");
+  return loss.mul(scale_);
+}
+
+void GradScaler::look(Optimizer& optimizer, Seen& seen, bool unscale) {
+  for (int g = 0; g < optimizer.num_groups(); ++g) {
+    for (const Tensor& param : optimizer.params(g)) {
+      const Tensor grad = param.grad();
+      if (!grad.defined()) continue;
+      WICK_CHECK(!unscale || grad.dtype() != kFloat16,
+                 "grad_scaler: unscale_: gradients are float16, which division by the scale would "
+                 "let vanish: call step() alone");
+      WICK_CHECK(grad.device() == scale_.device(), "grad_scaler: a gradient is on ", grad.device(),
+                 ", the scale on ", scale_.device(), ": use one scaler per device");
+      seen.params.push_back(param);
+    }
+  }
+  WICK_CHECK(!seen.params.empty(), "grad_scaler: no parameter of the optimizer has a gradient");
+  GradSurvey more;
+  more.any_inf = any_inf_.data<float>();
+  const optim::SurveyResult result =
+      optim::survey_grads("grad_scaler", seen.params, scale_, unscale, more);
+  seen.found_inf = result.found_inf;
+  seen.norm = result.norm;
+  seen.first = result.first;
+}
+
+void GradScaler::unscale_(Optimizer& optimizer) {
+  if (!enabled()) return;
+  require_scale("unscale_()");
+  const Stage stage = seen_[&optimizer].stage;
+  WICK_CHECK(stage != Stage::kUnscaled,
+             "grad_scaler: unscale_() twice for an optimizer since the last update()");
+  WICK_CHECK(stage != Stage::kStepped,
+             "grad_scaler: unscale_() after step(): expected update() in between");
+  Seen seen;
+  look(optimizer, seen, /*unscale=*/true);
+  seen.stage = Stage::kUnscaled;
+  seen_[&optimizer] = std::move(seen);
+}
+
+Tensor GradScaler::step(Optimizer& optimizer, std::optional<double> max_norm) {
+  if (!enabled()) return optimizer.step({.max_norm = max_norm});
+  require_scale("step()");
+  Seen& seen = seen_[&optimizer];
+  WICK_CHECK(seen.stage != Stage::kStepped,
+             "grad_scaler: step() twice for an optimizer since the last update()");
+  optim::StepControl control;
+  control.max_norm = max_norm;
+  if (seen.stage == Stage::kReady) {
+    Seen looked;
+    look(optimizer, looked, /*unscale=*/false);
+    seen = std::move(looked);
+    control.grad_scale = scale_;
+    control.grad_norm = seen.norm;
+  }
+  control.found_inf = seen.found_inf;
+  seen.stage = Stage::kStepped;
+  return optimizer.step(control);
+}
+
+Tensor GradScaler::found_inf(const Optimizer& optimizer) const {
+  const auto found = seen_.find(&optimizer);
+  WICK_CHECK(found != seen_.end() && found->second.found_inf.defined(),
+             "grad_scaler: found_inf: neither step() nor unscale_() of this optimizer since the "
+             "last update()");
+  return found->second.found_inf;
+}
+
+void GradScaler::finish_iteration() {
+  last_.clear();
+  for (auto& [optimizer, seen] : seen_) {
+    if (seen.found_inf.defined()) last_.push_back(std::move(seen));
+  }
+  seen_.clear();
+  ++updates_;
+}
+
+void GradScaler::update() {
+  if (!enabled()) return;
+  require_scale("update()");
+  bool any = false;
+  for (const auto& [optimizer, seen] : seen_) any = any || seen.found_inf.defined();
+  WICK_CHECK(any, "grad_scaler: update(): no gradients were looked at since the last one");
+  const GradScaleUpdate change{scale_.data<float>(),
+                               growth_tracker_.data<int32_t>(),
+                               any_inf_.data<float>(),
+                               skips_.data<int64_t>(),
+                               static_cast<float>(options_.growth_factor),
+                               static_cast<float>(options_.backoff_factor),
+                               static_cast<float>(options_.min_scale),
+                               static_cast<int32_t>(options_.growth_interval)};
+  WICK_DISPATCH(scale_.device(), grad_scale_update(scale_.device(), change));
+  finish_iteration();
+  if (options_.max_skips == 0) return;
+  scale_.device().is_cpu() ? check_skips() : poll_skips();
+}
+
+void GradScaler::update(double new_scale) {
+  if (!enabled()) return;
+  require_scale("update()");
+  check_scale(new_scale);
+  const NoGrad no_grad;
+  scale_.fill_(new_scale);
+  any_inf_.fill_(0);
+  finish_iteration();
+}
+
+void GradScaler::poll_skips() {
+  if (pending_ && pending_->copied.query()) {
+    const int64_t skips = pending_->skips.item<int64_t>(), step = pending_->step;
+    pending_.reset();
+    if (skips > options_.max_skips) report_skips(skips, step);
+  }
+  if (pending_) return;
+  const NoGrad no_grad;
+  pending_ = Pending{skips_.to(kCpu, /*non_blocking=*/true), Event(scale_.device()), updates_};
+  pending_->copied.record();
+}
+
+void GradScaler::check_skips() {
+  if (!enabled() || !skips_.defined() || options_.max_skips == 0) return;
+  const int64_t skips = skips_.item<int64_t>();
+  if (skips > options_.max_skips) report_skips(skips, updates_);
+}
+
+std::string GradScaler::first_non_finite() const {
+  for (const Seen& seen : last_) {
+    int64_t chunk = seen.first.item<int64_t>();
+    if (chunk < 0) continue;
+    for (size_t i = 0; i < seen.params.size(); ++i) {
+      chunk -= (seen.params[i].numel() + kGradNormChunk - 1) / kGradNormChunk;
+      if (chunk >= 0) continue;
+      std::string name = concat("number ", i);
+      for (const auto& [known, tensor] : names_) {
+        if (tensor.is_same(seen.params[i])) name = known;
+      }
+      return concat("the gradient of parameter ", name, ", of shape ", seen.params[i].shape());
+    }
+  }
+  return "a gradient";
+}
+
+void GradScaler::report_skips(int64_t skips, int64_t step) const {
+  throw NonFiniteGradients(
+      concat("grad_scaler: ", skips, " steps in a row were skipped, up to step ", step, ": ",
+             first_non_finite(), ", is the first that is not finite; the scale is ", get_scale(),
+             ", and max_skips is ", options_.max_skips));
+}
+
+double GradScaler::get_scale() const {
+  if (!enabled()) return 1;
+  return scale_.defined() ? scale_.item() : options_.init_scale;
+}
+
+int64_t GradScaler::growth_tracker() const {
+  return growth_tracker_.defined() ? growth_tracker_.item<int64_t>() : init_growth_tracker_;
+}
+
+StateDict GradScaler::state_dict() const {
+  if (!enabled()) return {};
+  return {{"scale", scalar_tensor(get_scale(), kFloat64)},
+          {"growth_factor", scalar_tensor(options_.growth_factor, kFloat64)},
+          {"backoff_factor", scalar_tensor(options_.backoff_factor, kFloat64)},
+          {"growth_interval", scalar_tensor(options_.growth_interval, kInt64)},
+          {"_growth_tracker", scalar_tensor(growth_tracker(), kInt64)}};
+}
+
+void GradScaler::load_state_dict(const StateDict& state) {
+  if (!enabled()) return;
+  WICK_CHECK(!state.empty(),
+             "grad_scaler: load_state_dict: the state is empty: it is that of a disabled scaler");
+  const auto entry = [&](const char* name) {
+    const auto found = state.find(name);
+    WICK_CHECK(found != state.end(), "grad_scaler: load_state_dict: missing ", name);
+    return found->second;
+  };
+  Options loaded = options_;
+  loaded.init_scale = entry("scale").item();
+  loaded.growth_factor = entry("growth_factor").item();
+  loaded.backoff_factor = entry("backoff_factor").item();
+  loaded.growth_interval = entry("growth_interval").item<int64_t>();
+  const int64_t tracker = entry("_growth_tracker").item<int64_t>();
+  check_options(loaded);
+  options_ = loaded;
+  init_growth_tracker_ = tracker;
+  if (scale_.defined()) start(scale_.device());
+}
+
+}  // namespace wick::amp

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "wick/core/stream.h"
+#include "wick/optim/optimizer.h"
+
+namespace wick::amp {
+
+/// Too many steps in a row were skipped: the text names the step and the first gradient that was
+/// not finite.
+class NonFiniteGradients : public Error {
+ public:
+  using Error::Error;
+};
+
+struct GradScalerOptions {
+  double init_scale = 65536;
+  double growth_factor = 2;        // more than 1
+  double backoff_factor = 0.5;     // between 0 and 1
+  int64_t growth_interval = 2000;  // steps without infinities before the scale grows
+  bool enabled = true;             // if not, everything here does nothing
+  double min_scale = 0;            // the scale never backs off below it
+  int64_t max_skips = 0;           // more steps skipped in a row are an error; 0: any number
+};
+
+/// Keeps float16 gradients from vanishing (Micikevicius et al. 2017, arXiv 1710.03740), as
+/// PyTorch's torch.amp.GradScaler does: the loss is multiplied by a scale, the gradients are
+/// divided by it within the update, a step whose gradients are not all finite changes nothing, and
+/// the scale backs off after such a step and grows after many without. Scale and counts are on the
+/// device of the loss, and nothing here waits for it unless it says so.
+///
+///   amp::GradScaler scaler;
+///   scaler.scale(loss).backward();
+///   scaler.step(optimizer, /*max_norm=*/1.0);
+///   scaler.update();
+///
+/// Several losses and optimizers share one scaler, with one update() per iteration. What else a
+/// skipped step must not change goes by found_inf(): see optim::Rollback.
+class GradScaler {
+ public:
+  using Options = GradScalerOptions;
+  explicit GradScaler(const Options& options = {});
+
+  bool enabled() const { return options_.enabled; }
+  /// The loss times the scale. The first call decides the scaler's device.
+  Tensor scale(const Tensor& loss);
+  /// Divides the gradients of the optimizer's parameters by the scale, in place: for those who want
+  /// to see or change them before step(). Error if they are float16, if it was done since the last
+  /// update(), or after step().
+  void unscale_(optim::Optimizer& optimizer);
+  /// Takes a step of the optimizer, or none if a gradient was not finite. With `max_norm`,
+  /// gradients are clipped to it within the update; returns their norm then (float64, rank 0, on
+  /// the device), else an undefined tensor. Error if a step was taken since the last update(), or
+  /// if there are no gradients.
+  Tensor step(optim::Optimizer& optimizer, std::optional<double> max_norm = {});
+  /// Adjusts the scale, once per iteration and after all steps. Error if no gradients were looked
+  /// at since the last one. On a GPU, whether too many steps in a row were skipped is known some
+  /// calls later, as nobody waits: see check_skips().
+  void update();
+  /// Sets the scale instead.
+  void update(double new_scale);
+  /// Whether the gradients seen since the last update() were finite: float32, rank 0, on the
+  /// device, 0 if they were. Error if none were seen.
+  Tensor found_inf(const optim::Optimizer& optimizer) const;
+
+  /// Throws NonFiniteGradients if more than max_skips steps in a row were skipped. Waits for the
+  /// device.
+  void check_skips();
+  /// What to call parameters in errors.
+  void name_parameters(std::vector<std::pair<std::string, Tensor>> names) {
+    names_ = std::move(names);
+  }
+
+  /// Wait for the device. The scale of a disabled scaler is 1.
+  double get_scale() const;
+  int64_t growth_tracker() const;
+  /// Scale, factors, interval and the steps since the last change: empty if disabled.
+  optim::StateDict state_dict() const;
+  /// Error, and nothing changed, if something is missing, as in an empty state.
+  void load_state_dict(const optim::StateDict& state);
+
+ private:
+  enum class Stage { kReady, kUnscaled, kStepped };
+  // What is known of an optimizer since the last update().
+  struct Seen {
+    Stage stage = Stage::kReady;
+    std::vector<Tensor> params;  // those whose gradients were looked at
+    Tensor found_inf, norm, first;
+  };
+
+  void require_scale(const char* function) const;
+  void start(Device device);
+  void look(optim::Optimizer& optimizer, Seen& seen, bool unscale);
+  void finish_iteration();
+  void poll_skips();
+  [[noreturn]] void report_skips(int64_t skips, int64_t step) const;
+  std::string first_non_finite() const;
+
+  Options options_;
+  int64_t init_growth_tracker_ = 0;
+  Tensor scale_, growth_tracker_, any_inf_, skips_;  // undefined until the first scale()
+  std::unordered_map<const optim::Optimizer*, Seen> seen_;
+  std::vector<Seen> last_;  // those of the last iteration
+  int64_t updates_ = 0;
+  struct Pending {
+    Tensor skips;  // in host memory, once `copied`
+    Event copied;
+    int64_t step;
+  };
+  std::optional<Pending> pending_;
+  std::vector<std::pair<std::string, Tensor>> names_;
+};
+
+}  // namespace wick::amp
