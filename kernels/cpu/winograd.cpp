@@ -57,11 +57,11 @@ struct Tile {
 
 /// Transforms `size` x `size` elements of `image` from (y, x) on; elements outside are 0. Element
 /// `point` of the result goes to out + point * step.
-template <class Transform>
-WICK_INLINE void transform_tile(const Images<const float>& image, int64_t n, int64_t y, int64_t x,
-                                const float* zeros, float* out, int64_t step) {
+template <class Transform, class T>
+WICK_INLINE void transform_tile(const Images<const T>& image, int64_t n, int64_t y, int64_t x,
+                                const T* zeros, float* out, int64_t step) {
   constexpr int size = Transform::kFrom;
-  const float* from[size * size];
+  const T* from[size * size];
   for (int i = 0; i < size; ++i) {
     for (int j = 0; j < size; ++j) {
       const bool inside = y + i >= 0 && y + i < image.h && x + j >= 0 && x + j < image.w;
@@ -124,10 +124,11 @@ WICK_INLINE void multiply_panel(int64_t vectors, int64_t depth, const float* a, 
 /// The weights as the products want them: transformed, for each point panels of up to kPanel
 /// outputs, in a panel row by row of inputs. `swapped`: the layer backwards, its inputs and outputs
 /// exchanged and its kernels turned round.
+template <class T>
 class Weights {
  public:
   WICK_INLINE Weights(const View& weight, bool swapped, float* out)
-      : w_(weight.as<float>()),
+      : w_(weight.as<T>()),
         channels_(weight.shape[1]),
         swapped_(swapped),
         inputs_(weight.shape[swapped ? 0 : 1]),
@@ -151,7 +152,7 @@ class Weights {
  private:
   static constexpr int kTaps = kKernel * kKernel;
 
-  WICK_INLINE const float* kernel(int64_t k, int tap, int64_t c) const {
+  WICK_INLINE const T* kernel(int64_t k, int tap, int64_t c) const {
     return w_ + (k * kTaps + tap) * channels_ + c;
   }
   WICK_INLINE void store(int64_t input, int64_t output, int point, VecF v) const {
@@ -176,8 +177,8 @@ class Weights {
     float square[kTaps][kLanes][kLanes];
     for (int64_t k = 0; k < kLanes; ++k) {
       for (int tap = 0; tap < kTaps; ++tap) {
-        const float* from = kernel(output + k, tap, first);
-        for (int64_t c = 0; c < kLanes; ++c) square[tap][c][k] = from[c];
+        const T* from = kernel(output + k, tap, first);
+        for (int64_t c = 0; c < kLanes; ++c) square[tap][c][k] = static_cast<float>(from[c]);
       }
     }
     for (int64_t c = 0; c < kLanes; ++c) {
@@ -189,21 +190,30 @@ class Weights {
     }
   }
 
-  const float* w_;
+  const T* w_;
   int64_t channels_;
   bool swapped_;
   int64_t inputs_, outputs_;
   float* out_;
 };
 
+/// Elements of T for tiles to read outside of the image.
+template <class T>
+WICK_INLINE T* make_zeros(Workspace& workspace, int64_t count) {
+  T* const zeros = static_cast<T*>(workspace.allocate(static_cast<size_t>(count) * sizeof(T)));
+  for (int64_t c = 0; c < count; ++c) zeros[c] = T(0.0f);
+  return zeros;
+}
+
 /// y = x convolved with transformed weights.
+template <class T>
 class Convolution {
  public:
   WICK_INLINE Convolution(const View& x, const View& bias, const View& y, const int64_t* padding,
                           const float* weights, Workspace& workspace)
       : x_(x),
         y_(y),
-        bias_(bias.as<float>()),
+        bias_(bias.as<T>()),
         tiles_(y, padding),
         weights_(weights),
         in_row_(x_.c + kGap),
@@ -214,9 +224,8 @@ class Convolution {
     block_ = round_up(smaller(fitting, (tiles_.count + threads_ - 1) / threads_), kRows);
     threads_ = smaller(threads_, (tiles_.count + block_ - 1) / block_);
     scratch_floats_ = kPoints * block_ * (in_row_ + out_row_);
-    scratch_ = floats(workspace, threads_ * scratch_floats_ + x_.c);
-    zeros_ = scratch_ + threads_ * scratch_floats_;
-    for (int64_t c = 0; c < x_.c; ++c) zeros_[c] = 0;
+    scratch_ = floats(workspace, threads_ * scratch_floats_);
+    zeros_ = make_zeros<T>(workspace, x_.c);
   }
 
   WICK_INLINE void run() const {
@@ -263,7 +272,7 @@ class Convolution {
     for (int64_t t = 0; t < count; ++t) {
       const Tile tile(tiles_, first + t);
       const int64_t rows = smaller(kOut, y_.h - tile.y), columns = smaller(kOut, y_.w - tile.x);
-      float* to = y_.pixel(tile.image, tile.y, tile.x);
+      T* to = y_.pixel(tile.image, tile.y, tile.x);
       for (int64_t k = 0; k < y_.c; k += kLanes) {
         const VecF bias = bias_ != nullptr ? VecF::load(bias_ + k) : VecF(0);
         transform<ResultTransform>(
@@ -277,39 +286,40 @@ class Convolution {
     }
   }
 
-  Images<const float> x_;
-  Images<float> y_;
-  const float* bias_;
+  Images<const T> x_;
+  Images<T> y_;
+  const T* bias_;
   Tiles tiles_;
   const float* weights_;
   int64_t in_row_, out_row_;
   int64_t threads_, block_, scratch_floats_;
   float* scratch_;
-  float* zeros_;
+  T* zeros_;
 };
 
-}  // namespace
-
-void winograd_forward(const View& x, const View& weight, const View& bias, const View& y,
-                      const int64_t* padding, Workspace& workspace) {
+template <class T>
+void forward(const View& x, const View& weight, const View& bias, const View& y,
+             const int64_t* padding, Workspace& workspace) {
   float* weights = floats(workspace, kPoints * x.shape[1] * y.shape[1]);
-  Weights(weight, false, weights).transform();
-  Convolution(x, bias, y, padding, weights, workspace).run();
+  Weights<T>(weight, false, weights).transform();
+  Convolution<T>(x, bias, y, padding, weights, workspace).run();
 }
 
-void winograd_backward_data(const View& dy, const View& weight, const View& dx,
-                            const int64_t* padding, Workspace& workspace) {
+template <class T>
+void backward_data(const View& dy, const View& weight, const View& dx, const int64_t* padding,
+                   Workspace& workspace) {
   float* weights = floats(workspace, kPoints * dx.shape[1] * dy.shape[1]);
-  Weights(weight, true, weights).transform();
+  Weights<T>(weight, true, weights).transform();
   const int64_t turned[] = {kKernel - 1 - padding[0], kKernel - 1 - padding[1]};
-  Convolution(dy, View{}, dx, turned, weights, workspace).run();
+  Convolution<T>(dy, View{}, dx, turned, weights, workspace).run();
 }
 
 // dweight = Gᵀ (Σ over tiles of (A dy Aᵀ) ⊙ (Bᵀ x B)) G: the derivative of the forward formula. The
 // tiles are transformed by groups; each group's products are added up point by point.
-void winograd_backward_weights(const View& x_view, const View& dy_view, const View& dweight,
-                               const int64_t* padding, Workspace& workspace) {
-  const Images<const float> x(x_view), dy(dy_view);
+template <class T>
+void backward_weights(const View& x_view, const View& dy_view, const View& dweight,
+                      const int64_t* padding, Workspace& workspace) {
+  const Images<const T> x(x_view), dy(dy_view);
   const Tiles tiles(dy_view, padding);
   const int64_t x_row = x.c + kGap, dy_row = dy.c + kGap;
   const int64_t group =
@@ -317,9 +327,7 @@ void winograd_backward_weights(const View& x_view, const View& dy_view, const Vi
   float* const left = floats(workspace, kPoints * group * dy_row);
   float* const right = floats(workspace, kPoints * group * x_row);
   float* const sums = floats(workspace, kPoints * x.c * dy.c);
-  const int64_t channels = larger(x.c, dy.c);
-  float* const zeros = floats(workspace, channels);
-  for (int64_t c = 0; c < channels; ++c) zeros[c] = 0;
+  const T* const zeros = make_zeros<T>(workspace, larger(x.c, dy.c));
 
   for (int64_t first = 0; first < tiles.count; first += group) {
     const int64_t count = smaller(group, tiles.count - first);
@@ -351,16 +359,36 @@ void winograd_backward_weights(const View& x_view, const View& dy_view, const Vi
   parallel_for(dy.c, 4, [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k) {
       for (int64_t c = 0; c < x.c; c += kLanes) {
-        transform<KernelTransposed>(
+        winograd::transform<KernelTransposed>(
             [&](int i, int j) __attribute__((always_inline)) {
               return VecF::load(sums + ((i * kIn + j) * dy.c + k) * x.c + c);
             },
             [&](int r, int s, VecF v) __attribute__((always_inline)) {
-              v.store(dweight.as<float>() + ((k * kKernel + r) * kKernel + s) * x.c + c);
+              v.store(dweight.as<T>() + ((k * kKernel + r) * kKernel + s) * x.c + c);
             });
       }
     }
   });
+}
+
+}  // namespace
+
+void winograd_forward(const View& x, const View& weight, const View& bias, const View& y,
+                      const int64_t* padding, Workspace& workspace) {
+  if (x.dtype == kFloat32) return forward<float>(x, weight, bias, y, padding, workspace);
+  forward<BFloat16>(x, weight, bias, y, padding, workspace);
+}
+
+void winograd_backward_data(const View& dy, const View& weight, const View& dx,
+                            const int64_t* padding, Workspace& workspace) {
+  if (dy.dtype == kFloat32) return backward_data<float>(dy, weight, dx, padding, workspace);
+  backward_data<BFloat16>(dy, weight, dx, padding, workspace);
+}
+
+void winograd_backward_weights(const View& x, const View& dy, const View& dweight,
+                               const int64_t* padding, Workspace& workspace) {
+  if (x.dtype == kFloat32) return backward_weights<float>(x, dy, dweight, padding, workspace);
+  backward_weights<BFloat16>(x, dy, dweight, padding, workspace);
 }
 
 }  // namespace wick::WICK_ISA

@@ -26,10 +26,13 @@ DataType dnnl_type(Dtype dtype) {
   }
 }
 
+bool dnnl_has(dnnl::cpu_isa isa) {
+  const auto wanted = static_cast<unsigned>(isa);
+  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & wanted) == wanted;
+}
+
 bool dnnl_has_bfloat16() {
-  static const bool has = (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) &
-                           static_cast<unsigned>(dnnl::cpu_isa::avx512_core)) ==
-                          static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
+  static const bool has = dnnl_has(dnnl::cpu_isa::avx512_core);
   return has;
 }
 

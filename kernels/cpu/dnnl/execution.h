@@ -23,6 +23,8 @@ using DataType = dnnl::memory::data_type;
 
 dnnl::engine& dnnl_engine();
 DataType dnnl_type(Dtype dtype);
+/// Whether oneDNN uses the instruction set `isa` on this processor.
+bool dnnl_has(dnnl::cpu_isa isa);
 /// Whether oneDNN computes in bfloat16 on this processor (it needs AVX-512).
 bool dnnl_has_bfloat16();
 /// An attribute under which the caller provides the scratchpad.
