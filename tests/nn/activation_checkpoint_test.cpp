@@ -194,7 +194,7 @@ TEST_P(CheckpointOn, WorksWithGradOfInputsAndSecondDerivatives) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, CheckpointOn, ::testing::Values(kCpu, cuda_device(0)),
-                         [](const auto& info) { return info.param.is_cpu() ? "cpu" : "cuda"; });
+                         [](const auto& device) { return device.param.is_cpu() ? "cpu" : "cuda"; });
 
 Tensor leaf(const Shape& shape) {
   const Tensor x = rand(shape) + 0.5;
