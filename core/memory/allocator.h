@@ -100,6 +100,7 @@ class CachingAllocator {
   void empty_cache();
   /// The most bytes to hold from now on, at most the device's capacity.
   void set_memory_limit(size_t bytes);
+  size_t memory_limit() const;
   /// `callback` is run when memory is short, to free what can be had again (it may call this
   /// allocator), before cached memory is given back.
   void add_memory_short_callback(void (*callback)());

@@ -189,6 +189,11 @@ void CachingAllocator::set_memory_limit(size_t bytes) {
   impl_->limit = std::min(bytes, impl_->capacity);
 }
 
+size_t CachingAllocator::memory_limit() const {
+  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  return impl_->limit;
+}
+
 void CachingAllocator::add_memory_short_callback(void (*callback)()) {
   const std::lock_guard<std::mutex> lock(impl_->mutex);
   impl_->callbacks.push_back(callback);

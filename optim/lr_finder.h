@@ -1,0 +1,46 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "wick/nn/module.h"
+#include "wick/optim/optimizer.h"
+
+namespace wick::optim {
+
+struct LrFinderOptions {
+  double start_lr = 1e-7;
+  double end_lr = 10;
+  int64_t num_iter = 100;
+  bool exponential = true;  // rates grow by a factor per step, else by a summand
+  double smoothing = 0.05;  // weight of a step's loss in the running one; 0: none
+  double divergence = 5;    // stop once the running loss is this many times the best
+  int64_t skip_start = 10;  // steps at the start and end that the suggestion leaves out
+  int64_t skip_end = 5;
+};
+
+struct LrFinderPoint {
+  double lr = 0;
+  double loss = 0;      // of the step, before its update
+  double smoothed = 0;  // what is judged
+};
+
+struct LrFinderResult {
+  std::vector<LrFinderPoint> points;
+  bool diverged = false;
+  /// The rate at which the smoothed loss falls fastest from step to step; none if too few points
+  /// are left or it never falls.
+  std::optional<double> suggestion;
+};
+
+/// The learning rate range test (Smith 2015, arXiv 1506.01186, section 3.3): trains with rates from
+/// `start_lr` to `end_lr` until the loss diverges or is not finite. `step` takes one whole
+/// optimizer step, accumulation and mixed precision included, and returns its loss. Groups keep the
+/// ratio of their rates. Model, optimizer and random states are put back at the end, be it by an
+/// error, and gradients forgotten; what else `step` moves on (a loader) is the caller's. Error for
+/// options out of range.
+LrFinderResult find_lr(nn::Module& model, Optimizer& optimizer, const std::function<double()>& step,
+                       const LrFinderOptions& options = {});
+
+}  // namespace wick::optim

@@ -1,0 +1,43 @@
+#include "wick/optim/training_snapshot.h"
+
+#include <cstring>
+
+#include "wick/core/autograd.h"
+#include "wick/core/random.h"
+
+namespace wick::optim {
+
+TrainingSnapshot::TrainingSnapshot(nn::Module& model, Optimizer& optimizer)
+    : model_(model),
+      optimizer_(optimizer),
+      random_(random_states()),
+      training_(model.is_training()) {
+  for (const auto& [name, tensor] : model.state_dict()) weights_.push_back(copy(name, tensor));
+  for (const auto& [name, tensor] : optimizer.state_dict()) state_.push_back(copy(name, tensor));
+}
+
+TrainingSnapshot::HostCopy TrainingSnapshot::copy(const std::string& name, const Tensor& tensor) {
+  const Tensor host = tensor.detach().cpu().contiguous();
+  HostCopy copy{name, host.shape(), host.dtype(), {}};
+  copy.bytes.resize(static_cast<size_t>(host.numel() * size_of(host.dtype())));
+  if (!copy.bytes.empty()) std::memcpy(copy.bytes.data(), host.raw_data(), copy.bytes.size());
+  return copy;
+}
+
+Tensor TrainingSnapshot::view(const HostCopy& copy) {
+  return from_blob(const_cast<char*>(copy.bytes.data()), copy.shape, copy.dtype);
+}
+
+void TrainingSnapshot::restore() const {
+  model_.zero_grad();
+  TensorMap weights;
+  for (const HostCopy& saved : weights_) weights[saved.name] = view(saved);
+  model_.load_state_dict(weights);
+  StateDict state;
+  for (const HostCopy& saved : state_) state[saved.name] = view(saved);
+  optimizer_.load_state_dict(state);
+  set_random_states(random_);
+  model_.train(training_);
+}
+
+}  // namespace wick::optim
