@@ -131,6 +131,24 @@ class Usage(InFolder):
     def test_float16_is_refused(self):
         self.fails(2, "--amp fp16: its gradients need scaling", "train", *SMALL, "--amp", "fp16")
 
+    def test_sizes_and_budgets_are_checked(self):
+        for word in ["maybe", "budget", "budget=", "budget=12XB", "budget=-1", "budget=1.2.3MB"]:
+            with self.subTest(word=word):
+                self.fails(2, "--checkpoint-activations", "train", *SMALL,
+                           "--checkpoint-activations", word)
+        self.fails(1, "nothing to make again in backward", "train", "--run-dir",
+                   str(self.folder / "mlp"), *SMALL, "--checkpoint-activations", "on")
+        self.fails(1, "the budget is too small for this model and batch", "train", "--run-dir",
+                   str(self.folder / "small"), "--model", "resnet20", "--batch-size", "8",
+                   "--checkpoint-activations", "budget=10KB")
+
+    def test_tune_wants_to_know_what(self):
+        self.fails(2, "lr", "tune")
+        self.fails(2, "Did you mean batch?", "tune", "bach")
+        self.fails(2, "Did you mean --num-iter?", "tune", "lr", "--numiter", "3")
+        self.fails(2, "--memory", "tune", "batch", *SMALL, "--memory", "much",
+                   "--run-dir", str(self.folder / "run"))
+
     def test_threads_wait_as_the_user_says(self):
         found = {name: os.environ.pop(name) for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
                  if name in os.environ}
@@ -186,6 +204,49 @@ class Runs(InFolder):
         again = run("eval", "--run-dir", str(mixed), "--json")
         self.assertEqual(json.loads(again.stdout)["test_accuracy"],
                          lines(mixed)[-1]["test_accuracy"])
+
+    def test_activations_made_again_change_nothing_else(self):
+        def train(word):
+            run_dir = self.folder / word
+            done = run("train", "--run-dir", str(run_dir), "--model", "resnet20", "--threads", "1",
+                       "--batch-size", "16", "--max-steps", "3", "--eval-every", "0",
+                       "--checkpoint-activations", word)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return sha256(run_dir / "weights.safetensors"), lines(run_dir)[-1]["memory_bytes"]
+
+        plain, plain_bytes = train("off")
+        for word in ["on", "budget=19MB"]:
+            with self.subTest(word=word):
+                weights, held = train(word)
+                self.assertEqual(weights, plain)
+                self.assertLess(held, plain_bytes)
+
+    def test_tune_lr_suggests_a_rate_that_learns(self):
+        run_dir = self.folder / "tune"
+        done = run("tune", "lr", *SMALL[:4], "--threads", "1", "--num-iter", "40",
+                   "--run-dir", str(run_dir))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads((run_dir / "tune_lr.json").read_text())
+        self.assertIn(f"{found['suggestion']:.3g}", done.stdout)
+        self.assertGreater(found["suggestion"], 1e-6)
+        self.assertLess(found["suggestion"], 1)
+        rates = [point["lr"] for point in found["points"]]
+        self.assertAlmostEqual(rates[1] / rates[0], 10 ** (8 / 39), places=6)
+        self.assertTrue((run_dir / "tune_lr.svg").read_text().startswith("<svg"))
+
+    def test_tune_batch_keeps_to_its_memory(self):
+        run_dir = self.folder / "tune"
+        done = run("tune", "batch", *SMALL[:2], "--threads", "1", "--memory", "60MB", "--most",
+                   "4096", "--noise-batches", "4", "--seconds", "0", "--run-dir", str(run_dir))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads((run_dir / "tune_batch.json").read_text())
+        self.assertTrue(found["exact"])
+        self.assertGreater(found["largest"], 8)
+        self.assertLess(found["largest"], 4096)
+        for trial in found["trials"]:
+            self.assertEqual(trial["fits"], trial["batch"] <= found["largest"])
+            self.assertLessEqual(trial["peak_bytes"], 60_000_000)
+        self.assertIn("largest batch", done.stdout)
 
     def test_a_run_is_never_overwritten(self):
         self.train("run", "--max-steps", "1")

@@ -17,5 +17,6 @@ void add_train(CLI::App& app, Command& command);
 void add_eval(CLI::App& app, Command& command);
 void add_doctor(CLI::App& app, Command& command);
 void add_ops(CLI::App& app, Command& command);
+void add_tune(CLI::App& app, Command& command);
 
 }  // namespace wick::tool

@@ -1,7 +1,9 @@
 #include "wick/tools/wick/config.h"
 
 #include <algorithm>
+#include <charconv>
 #include <functional>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -53,6 +55,9 @@ constexpr auto kFields = std::tuple{
     config_field("weight_decay", &TrainConfig::weight_decay, "weight decay"),
     config_field("label_smoothing", &TrainConfig::label_smoothing,
                  "share of the target spread over all classes"),
+    config_field("checkpoint_activations", &TrainConfig::checkpoint_activations,
+                 "make activations again in backward: off, on or budget=SIZE, what a step may hold "
+                 "beside weights and gradients (600MB)"),
     config_field("amp", &TrainConfig::amp, "mixed precision: off, bf16 or fp16"),
     config_field("image_size", &TrainConfig::image_size, "pixels of a crop of imagefolder"),
     config_field("workers", &TrainConfig::workers,
@@ -238,6 +243,34 @@ nlohmann::ordered_json to_json(const TrainConfig& config) {
   return values;
 }
 
+int64_t parse_bytes(const std::string& flag, const std::string& text) {
+  static const std::map<std::string, double> kUnits{
+      {"", 1},         {"B", 1},    {"K", 1e3},      {"KB", 1e3},    {"KIB", 0x1p10},
+      {"M", 1e6},      {"MB", 1e6}, {"MIB", 0x1p20}, {"G", 1e9},     {"GB", 1e9},
+      {"GIB", 0x1p30}, {"T", 1e12}, {"TB", 1e12},    {"TIB", 0x1p40}};
+  const size_t end = std::min(text.size(), text.find_first_not_of("0123456789."));
+  std::string unit = text.substr(end);
+  for (char& c : unit) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+  const auto found = kUnits.find(unit);
+  double number = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + end, number);
+  const double bytes = found == kUnits.end() ? 0 : number * found->second;
+  if (parsed.ec != std::errc() || parsed.ptr != text.data() + end || !(bytes >= 1 && bytes <= 1e18))
+    throw UsageError(concat(flag, ": not a size: got \"", text.substr(0, kMaxShown),
+                            "\", expected one like 600MB or 1.5GiB"));
+  return static_cast<int64_t>(bytes);
+}
+
+std::optional<int64_t> activation_budget(const TrainConfig& config) {
+  constexpr const char* kFlag = "--checkpoint-activations";
+  constexpr std::string_view kPrefix = "budget=";
+  const std::string& word = config.checkpoint_activations;
+  if (word.starts_with(kPrefix)) return parse_bytes(kFlag, word.substr(kPrefix.size()));
+  if (word == "off" || word == "on") return {};
+  throw UsageError(concat(kFlag, ": unknown value: got \"", word.substr(0, kMaxShown),
+                          "\", expected off, on or budget=SIZE"));
+}
+
 void check_config(const TrainConfig& config) {
   std::vector<std::string> names;
   for (const nn::ModelEntry& entry : nn::models()) names.push_back(entry.name);
@@ -245,6 +278,7 @@ void check_config(const TrainConfig& config) {
   check_one_of("data", config.data, data::data_names());
   check_one_of("optimizer", config.optimizer, {"adamw", "adam", "sgd"});
   check_one_of("schedule", config.schedule, {"onecycle", "cosine", "constant"});
+  activation_budget(config);
   check_one_of("amp", config.amp, {"off", "bf16", "fp16"});
   if (config.amp == "fp16") {
     throw UsageError("--amp fp16: its gradients need scaling, which is not built: use --amp bf16");

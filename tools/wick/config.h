@@ -31,6 +31,7 @@ struct TrainConfig {
   std::string schedule = "onecycle";
   std::optional<double> weight_decay;
   double label_smoothing = 0;
+  std::string checkpoint_activations = "off";
   std::string amp = "off";
   int64_t image_size = 224;
   int64_t workers = 1;
@@ -47,6 +48,11 @@ void add_config_flags(CLI::App& app, TrainConfig& config);
 /// Sets the members that neither a flag nor the environment has set from a JSON file. An unknown
 /// key or a value of the wrong kind is a UsageError.
 void apply_config_file(const CLI::App& app, const std::string& path, TrainConfig& config);
+
+/// The bytes that "600MB", "1.5GiB" or "4096" says; a UsageError naming `flag` for anything else.
+int64_t parse_bytes(const std::string& flag, const std::string& text);
+/// The budget of --checkpoint-activations budget=SIZE in bytes; none for off and on.
+std::optional<int64_t> activation_budget(const TrainConfig& config);
 
 /// Checks values that need no data to be judged: names, ranges. Throws UsageError.
 void check_config(const TrainConfig& config);

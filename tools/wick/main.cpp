@@ -22,7 +22,7 @@ constexpr int kUsage = 2;
 std::string unknown_words(const CLI::App& app, const std::string& first) {
   std::vector<std::string> known;
   const CLI::App* called = &app;
-  for (const CLI::App* sub : app.get_subcommands()) called = sub;
+  while (!called->get_subcommands().empty()) called = called->get_subcommands().front();
   for (const CLI::Option* option : called->get_options()) {
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
   }
@@ -75,6 +75,7 @@ int run(int argc, char** argv) {
   wick::tool::add_eval(app, command);
   wick::tool::add_doctor(app, command);
   wick::tool::add_ops(app, command);
+  wick::tool::add_tune(app, command);
   try {
     app.allow_extras();
     for (CLI::App* sub : app.get_subcommands({})) sub->allow_extras();

@@ -13,7 +13,9 @@
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/join.h"
 #include "wick/core/ops/loss.h"
+#include "wick/core/ops/random.h"
 #include "wick/core/random.h"
+#include "wick/nn/activation_plan.h"
 
 namespace wick::tool {
 
@@ -106,9 +108,32 @@ Trainer::Trainer(const TrainConfig& config, RunFolder folder, bool json)
       progress_(json) {}
 
 void Trainer::begin() {
+  checkpoint_activations();
   folder_.claim(/*is_new=*/!config_.resume);
   if (config_.resume) resume();
   folder_.write_config(config_);
+}
+
+void Trainer::checkpoint_activations() {
+  const std::optional<int64_t> budget = activation_budget(config_);
+  if (config_.checkpoint_activations == "on") nn::checkpoint_every_child(*model_);
+  if (!budget) return;
+  const Shape& image = data_.image_shape();
+  Generator generator;
+  const Tensor noise =
+      randn({*config_.batch_size, image[0], image[1], image[2]}, kFloat32, device_, &generator);
+  const Tensor target = zeros({*config_.batch_size}, kInt64, device_);
+  const nn::ActivationFit fit = nn::fit_activations(*model_, device_, *budget, [&] {
+    Tensor loss;
+    {
+      const amp::Autocast autocast = make_autocast(config_, device_);
+      loss = cross_entropy((*model_)(noise), target);
+    }
+    loss.backward();
+  });
+  if (json_) return;
+  fmt::print("activations  {} of {} blocks are made again: a step holds {}, without {}\n",
+             fit.recomputed, fit.units, bytes_text(fit.peak), bytes_text(fit.plain_peak));
 }
 
 void Trainer::resume() {

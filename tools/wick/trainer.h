@@ -59,6 +59,8 @@ class Trainer {
     Tensor loss, correct;
   };
 
+  /// Does what --checkpoint-activations asks for.
+  void checkpoint_activations();
   void resume();
   void train_epoch(bool& interrupted);
   UnreadStep train_step(const data::Batch& batch);

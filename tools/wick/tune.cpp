@@ -1,0 +1,98 @@
+#include "wick/tools/wick/tune.h"
+
+#include "wick/core/base/parallel.h"
+#include "wick/core/ops/loss.h"
+#include "wick/core/ops/random.h"
+#include "wick/core/random.h"
+#include "wick/nn/activation_plan.h"
+
+namespace wick::tool {
+
+namespace {
+
+data::DataLoader make_loader(const TrainConfig& config, const data::TrainTest& data) {
+  const int64_t batch = std::min(*config.batch_size, data.train->size());
+  return data::DataLoader(data.train, {.batch_size = batch,
+                                       .shuffle = true,
+                                       .num_workers = static_cast<int>(config.workers),
+                                       .drop_last = true,
+                                       .seed = static_cast<uint64_t>(config.seed)});
+}
+
+std::shared_ptr<nn::Module> make_seeded_model(const TrainConfig& config,
+                                              const data::TrainTest& data, Device device) {
+  set_num_threads(static_cast<int>(*config.threads));
+  manual_seed(static_cast<uint64_t>(config.seed));
+  auto model = make_model(config, data);
+  model->to(device);
+  if (config.checkpoint_activations == "on") nn::checkpoint_every_child(*model);
+  return model;
+}
+
+}  // namespace
+
+Tuning::Tuning(const TrainConfig& config)
+    : config_(config),
+      device_(choose_device(config.device)),
+      data_(data::open_data(config.data, config.data_dir, config.image_size)),
+      model_(make_seeded_model(config, data_, device_)),
+      optimizer_(make_optimizer(config, *model_)),
+      loader_(make_loader(config, data_)) {}
+
+Tensor Tuning::loss(const Tensor& images, const Tensor& target) {
+  const amp::Autocast autocast = make_autocast(config_, device_);
+  return cross_entropy((*model_)(images), target, {.label_smoothing = config_.label_smoothing});
+}
+
+Tensor Tuning::next_loss() {
+  std::optional<data::Batch> batch = loader_.next();
+  if (!batch) batch = loader_.next();  // of the next epoch
+  const Tensor target = (*batch)[1].to(device_, /*non_blocking=*/true);
+  return loss((*batch)[0].to(device_, /*non_blocking=*/true), target);
+}
+
+double Tuning::step() {
+  optimizer_->zero_grad();
+  const Tensor value = next_loss();
+  value.backward();
+  optimizer_->step();
+  return value.item();
+}
+
+void Tuning::backward() { next_loss().backward(); }
+
+void Tuning::step_on_noise(int64_t batch) {
+  if (!noise_.defined() || noise_.size(0) != batch) {
+    noise_ = noise_target_ = Tensor();
+    const Shape& image = data_.image_shape();
+    noise_ = empty({batch, image[0], image[1], image[2]}, kFloat32, device_);
+    noise_.normal_();
+    noise_target_ = zeros({batch}, kInt64, device_);
+  }
+  optimizer_->zero_grad();
+  loss(noise_, noise_target_).backward();
+  optimizer_->step();
+}
+
+void Tuning::rewind() { loader_.seek(0, 0); }
+
+RunFolder tuning_folder(const TrainConfig& config) {
+  RunFolder folder = RunFolder::plan(config.run_dir);
+  folder.claim(/*is_new=*/true);
+  folder.write_config(config);
+  return folder;
+}
+
+void add_tune(CLI::App& app, Command& command) {
+  CLI::App* tune = app.add_subcommand(
+      "tune", "Finds a learning rate, or the largest and the fastest batch, by short trials");
+  tune->callback([&command] {
+    if (command) return;  // that of lr or batch
+    command = []() -> int { throw UsageError("tune: expected lr or batch. See wick tune --help"); };
+  });
+  add_tune_lr(*tune, command);
+  add_tune_batch(*tune, command);
+  for (CLI::App* sub : tune->get_subcommands({})) sub->allow_extras();
+}
+
+}  // namespace wick::tool

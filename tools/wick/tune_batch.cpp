@@ -1,0 +1,164 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "wick/core/file.h"
+#include "wick/core/memory/allocator.h"
+#include "wick/tools/wick/progress.h"
+#include "wick/tools/wick/tune.h"
+
+namespace wick::tool {
+
+namespace {
+
+struct Flags {
+  TrainConfig config;
+  optim::BatchFinderOptions finder{.seconds = 120};
+  std::string memory;
+  int64_t noise_batches = 20;
+  bool json = false;
+};
+
+// What tensors of `device` may take: on the CPU what the machine has left.
+int64_t available_memory(Device device) {
+  auto most = static_cast<int64_t>(allocator(device).memory_limit());
+  if (!device.is_cpu()) return most;
+  std::ifstream info("/proc/meminfo");
+  std::string name, unit;
+  int64_t kibibytes = 0;
+  while (info >> name >> kibibytes) {
+    std::getline(info, unit);
+    if (name == "MemAvailable:") most = std::min(most, kibibytes * 1024);
+  }
+  return most + (most > 0 ? memory_reserved(device) : 0);
+}
+
+optim::NoiseScale measure_noise(Tuning& tuning, int64_t batch, int64_t batches) {
+  const optim::TrainingSnapshot snapshot(tuning.model(), tuning.optimizer());
+  const optim::NoiseScale noise =
+      optim::gradient_noise_scale(tuning.model(), batch, batches, [&] { tuning.backward(); });
+  snapshot.restore();
+  tuning.rewind();
+  return noise;
+}
+
+nlohmann::ordered_json to_json(const optim::BatchFinderResult& found,
+                               const optim::NoiseScale* noise, int64_t memory) {
+  nlohmann::ordered_json values;
+  values["memory_bytes"] = memory;
+  values["largest"] = found.largest;
+  values["exact"] = found.exact;
+  values["fastest"] = found.fastest;
+  for (const optim::BatchTrial& t : found.trials) {
+    values["trials"].push_back({{"batch", t.batch},
+                                {"fits", t.fits},
+                                {"images_per_second", t.samples_per_second},
+                                {"peak_bytes", t.peak_bytes}});
+  }
+  if (noise != nullptr) {
+    values["gradient_noise_scale"] =
+        noise->batch ? nlohmann::ordered_json(*noise->batch) : nlohmann::ordered_json(nullptr);
+  }
+  return values;
+}
+
+void show_trials(const optim::BatchFinderResult& found, int64_t memory) {
+  double best = 0;
+  for (const optim::BatchTrial& t : found.trials) best = std::max(best, t.samples_per_second);
+  fmt::print("{:>8} {:>12} {:>12}\n", "batch", "images/s", "memory");
+  for (const optim::BatchTrial& t : found.trials) {
+    if (!t.fits) {
+      fmt::print("{:>8} {:>12} {:>12}\n", t.batch, "-", "does not fit");
+      continue;
+    }
+    const auto bar = static_cast<size_t>(40 * t.samples_per_second / best);
+    fmt::print("{:>8} {:>12.1f} {:>12} {}\n", t.batch, t.samples_per_second,
+               bytes_text(t.peak_bytes), std::string(bar, '#'));
+  }
+  fmt::print("\nlargest batch  {}{} within {}\n", found.exact ? "" : "at least ", found.largest,
+             bytes_text(memory));
+  fmt::print("fastest batch  {}\n", found.fastest);
+}
+
+void show_advice(const TrainConfig& config, const optim::BatchFinderResult& found,
+                 const optim::NoiseScale* noise) {
+  if (noise != nullptr) {
+    if (noise->batch) {
+      fmt::print("noise scale    {:.0f} at the initial weights; it grows as the loss falls\n",
+                 *noise->batch);
+    } else {
+      fmt::print("noise scale    lost in noise: measure with more --noise-batches\n");
+    }
+  }
+  fmt::print("\n{:>8} {:>14} {:>14}   rates to try, from {:.3g} at {}\n", "batch", "linear (SGD)",
+             "sqrt (Adam)", *config.lr, *config.batch_size);
+  std::vector<int64_t> batches{found.fastest, found.largest};
+  if (found.fastest == found.largest) batches.pop_back();
+  for (const int64_t batch : batches) {
+    if (batch == 0) continue;
+    fmt::print("{:>8} {:>14.3g} {:>14.3g}\n", batch,
+               optim::scale_lr_linear(*config.lr, *config.batch_size, batch),
+               optim::scale_lr_sqrt(*config.lr, *config.batch_size, batch));
+  }
+}
+
+int tune_batch(const Flags& flags) {
+  if (flags.config.checkpoint_activations.starts_with("budget")) {
+    throw UsageError("--checkpoint-activations: a budget is for one batch: use off or on here");
+  }
+  const RunFolder folder = tuning_folder(flags.config);
+  Tuning tuning(flags.config);
+  optim::BatchFinderOptions options = flags.finder;
+  options.memory = flags.memory.empty() ? available_memory(tuning.device())
+                                        : parse_bytes("--memory", flags.memory);
+  options.most = std::min(options.most, tuning.train_size());
+  options.start = std::min(options.start, options.most);
+  std::optional<optim::NoiseScale> noise;
+  if (flags.noise_batches > 0) {
+    noise = measure_noise(tuning, std::min(*flags.config.batch_size, tuning.train_size()),
+                          std::max<int64_t>(2, flags.noise_batches));
+  }
+  const optim::BatchFinderResult found = optim::find_batch_size(
+      tuning.model(), tuning.optimizer(), tuning.device(),
+      [&](int64_t batch) { tuning.step_on_noise(batch); }, options);
+  const auto values = to_json(found, noise ? &*noise : nullptr, options.memory);
+  write_file(folder.path() + "/tune_batch.json", values.dump(2) + "\n");
+  if (flags.json) {
+    fmt::print("{}\n", values.dump());
+    return 0;
+  }
+  show_trials(found, options.memory);
+  show_advice(flags.config, found, noise ? &*noise : nullptr);
+  fmt::print("\nfigures  {}/tune_batch.json\n", folder.path());
+  return 0;
+}
+
+}  // namespace
+
+void add_tune_batch(CLI::App& tune, Command& command) {
+  CLI::App* sub = tune.add_subcommand(
+      "batch", "Largest batch that trains, by doubling and bisection, and the fastest");
+  auto flags = std::make_shared<Flags>();
+  add_config_flags(*sub, flags->config);
+  optim::BatchFinderOptions& finder = flags->finder;
+  sub->add_option("--memory", flags->memory,
+                  "what tensors may take, as 512MB or 4GiB (default: what the device has left)");
+  sub->add_option("--most", finder.most, "largest batch tried, at most the data's size")
+      ->capture_default_str();
+  sub->add_option("--seconds", finder.seconds, "begin no trial after so many (0: no limit)")
+      ->capture_default_str();
+  sub->add_option("--noise-batches", flags->noise_batches,
+                  "batches that the gradient noise scale is measured from (0: do not)")
+      ->capture_default_str();
+  sub->add_flag("--json", flags->json, "print one JSON object");
+  sub->callback([flags, &command] {
+    command = [flags] {
+      check_config(flags->config);
+      flags->config = resolve(flags->config);
+      return tune_batch(*flags);
+    };
+  });
+}
+
+}  // namespace wick::tool

@@ -1,0 +1,94 @@
+#include <fmt/core.h>
+
+#include "wick/core/file.h"
+#include "wick/tools/wick/tune.h"
+
+namespace wick::tool {
+
+namespace {
+
+struct Flags {
+  TrainConfig config;
+  optim::LrFinderOptions finder;
+  bool json = false;
+};
+
+nlohmann::ordered_json to_json(const optim::LrFinderResult& found) {
+  nlohmann::ordered_json values;
+  values["suggestion"] = found.suggestion ? nlohmann::ordered_json(*found.suggestion)
+                                          : nlohmann::ordered_json(nullptr);
+  values["diverged"] = found.diverged;
+  for (const optim::LrFinderPoint& p : found.points) {
+    values["points"].push_back({{"lr", p.lr}, {"loss", p.loss}, {"smoothed", p.smoothed}});
+  }
+  return values;
+}
+
+void show(const optim::LrFinderResult& found, const Curve& curve) {
+  fmt::print("{:>12} {:>12} {:>12}\n", "rate", "loss", "smoothed");
+  const size_t every = std::max<size_t>(1, found.points.size() / 20);
+  for (size_t i = 0; i < found.points.size(); i += every) {
+    const optim::LrFinderPoint& p = found.points[i];
+    fmt::print("{:>12.3g} {:>12.4f} {:>12.4f}\n", p.lr, p.loss, p.smoothed);
+  }
+  fmt::print("\n{}\n", text_plot(curve));
+  fmt::print("{}\n", found.diverged ? "The loss diverged at the last rate."
+                                    : "The loss did not diverge up to the last rate.");
+  if (found.suggestion) {
+    fmt::print(
+        "Steepest descent at {0:.3g}: train with --lr {0:.3g} (constant), or with a one-cycle "
+        "schedule whose peak is up to ten times that.\n",
+        *found.suggestion);
+  } else {
+    fmt::print("No suggestion: the loss fell nowhere between the steps that are left out.\n");
+  }
+}
+
+int tune_lr(const Flags& flags) {
+  const RunFolder folder = tuning_folder(flags.config);
+  Tuning tuning(flags.config);
+  const optim::LrFinderResult found = optim::find_lr(
+      tuning.model(), tuning.optimizer(), [&] { return tuning.step(); }, flags.finder);
+  Curve curve;
+  for (const optim::LrFinderPoint& p : found.points) {
+    curve.x.push_back(p.lr);
+    curve.y.push_back(p.smoothed);
+  }
+  curve.x_name = "learning rate";
+  curve.y_name = "loss";
+  curve.mark = found.suggestion;
+  write_file(folder.path() + "/tune_lr.json", to_json(found).dump(2) + "\n");
+  write_file(folder.path() + "/tune_lr.svg", svg_plot(curve));
+  if (flags.json) {
+    fmt::print("{}\n", to_json(found).dump());
+  } else {
+    show(found, curve);
+    fmt::print("\nfigures  {0}/tune_lr.json\nplot     {0}/tune_lr.svg\n", folder.path());
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_tune_lr(CLI::App& tune, Command& command) {
+  CLI::App* sub = tune.add_subcommand(
+      "lr", "Learning rate range test: trains with rising rates until the loss diverges");
+  auto flags = std::make_shared<Flags>();
+  add_config_flags(*sub, flags->config);
+  optim::LrFinderOptions& finder = flags->finder;
+  sub->add_option("--start-lr", finder.start_lr, "first rate")->capture_default_str();
+  sub->add_option("--end-lr", finder.end_lr, "last rate")->capture_default_str();
+  sub->add_option("--num-iter", finder.num_iter, "steps")->capture_default_str();
+  sub->add_option("--smoothing", finder.smoothing, "weight of a step's loss in the running one")
+      ->capture_default_str();
+  sub->add_flag("--json", flags->json, "print one JSON object");
+  sub->callback([flags, &command] {
+    command = [flags] {
+      check_config(flags->config);
+      flags->config = resolve(flags->config);
+      return tune_lr(*flags);
+    };
+  });
+}
+
+}  // namespace wick::tool
