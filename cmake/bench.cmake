@@ -8,3 +8,6 @@ endif()
 
 # What bench/peers/compare.py runs beside PyTorch.
 wick_program(wick_peer ${PROJECT_SOURCE_DIR}/bench/peers/wick_peer.cpp)
+
+# Memory and time of activation checkpointing: bench_recompute resnet50
+wick_program(bench_recompute ${PROJECT_SOURCE_DIR}/bench/recompute_bench.cpp)
