@@ -6,7 +6,7 @@
 // Winograd's convolution F(4x4, 3x3) with stride 1 and padding 0 to 2, on channels-last images of
 // float32, or of bfloat16 but computed in float32: tiles of 6x6 elements are transformed, then
 // multiplied in the transformed space with 36 multiplications where 144 were, and transformed back
-// to 4x4 elements of the result. (In bfloat16 the transformed tiles would be 2 % wrong.)
+// to 4x4 elements of the result. (Products in bfloat16 would lose a digit.)
 // Lavin, Gray: Fast algorithms for convolutional neural networks (CVPR 2016).
 
 // x, dx: [N, C, H, W], weight, dweight: [K, C, 3, 3], y, dy: [N, K, P, Q]. C and K are multiples of
