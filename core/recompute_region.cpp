@@ -63,7 +63,10 @@ class RecomputeRegion final : public RefCounted, private SavedTensorHooks {
   }
 
   SavedTensorHooks* hooks() { return this; }
-  void end_first_run() { first_run_ended_ = true; }
+  void end_first_run() {
+    first_run_ended_ = true;
+    if (wanted_ == 0) let_go();
+  }
 
  private:
   // An input of the region, for the second run.
@@ -107,6 +110,7 @@ class RecomputeRegion final : public RefCounted, private SavedTensorHooks {
       Slot& slot = region_->slots_[slot_];
       slot.wanted = false;
       slot.tensor = Tensor();
+      if (--region_->wanted_ == 0 && region_->first_run_ended_) region_->let_go();
     }
     Tensor unpack() override { return region_->tensor(slot_); }
 
@@ -133,6 +137,7 @@ class RecomputeRegion final : public RefCounted, private SavedTensorHooks {
     slots_.push_back({TensorMeta(tensor), detail::current_op(), false, {}, 0});
     if (tensor.requires_grad() && tensor.is_leaf()) return {};
     slots_.back().wanted = true;
+    ++wanted_;
     return make_ref<SlotHandle>(this, slots_.size() - 1);
   }
 
@@ -193,6 +198,12 @@ class RecomputeRegion final : public RefCounted, private SavedTensorHooks {
     at_end_of_backward([self = Ref<RecomputeRegion>(this)] { self->forget(); });
   }
 
+  // There will be no other run.
+  void let_go() {
+    inputs_.clear();
+    function_ = nullptr;
+  }
+
   void forget() {
     for (Slot& slot : slots_) slot.tensor = Tensor();
   }
@@ -204,6 +215,7 @@ class RecomputeRegion final : public RefCounted, private SavedTensorHooks {
   std::vector<RandomKey> random_;
   amp::AutocastState autocast_ = amp::autocast_state();
   std::vector<Slot> slots_;
+  size_t wanted_ = 0;  // of them
   size_t collected_ = 0, last_wanted_ = 0;
   bool first_run_ended_ = false;
 };

@@ -177,6 +177,25 @@ TEST_P(CheckpointOn, LetsGoOfItsMemoryInBackward) {
   }
 }
 
+TEST_P(CheckpointOn, LetsGoOfInputsAsBackwardGoesOn) {
+  const Tensor x = randn({64, 256}).to(device());
+  x.set_requires_grad();
+  const int64_t activation = x.numel() * 4;
+  Tensor y = nn::checkpoint([](const Tensor& in) { return in.exp().sin().tanh(); }, x * 1.0);
+  int64_t held = 0;
+  y.register_hook([&](const Tensor&) {
+    held = memory_allocated(device());
+    return Tensor();
+  });
+  const int64_t before = memory_allocated(device());
+  for (int i = 0; i < 8; ++i) {
+    y = nn::checkpoint([](const Tensor& in) { return in.sin().tanh().sin(); }, y);
+  }
+  y = y.sum();
+  y.backward();
+  EXPECT_LE(held, before + 3 * activation);
+}
+
 TEST_P(CheckpointOn, WorksWithGradOfInputsAndSecondDerivatives) {
   const auto f = [](const Tensor& a, const Tensor& b) { return (a.exp() * b.sin()).tanh(); };
   const Tensor a = randn({5}).to(device()), b = randn({5}).to(device());
