@@ -233,9 +233,10 @@ class Convolution {
       float* in = scratch_ + thread * scratch_floats_;
       float* out = in + kPoints * block_ * in_row_;
       for (int64_t i = 0; i < kPoints * block_ * in_row_; ++i) in[i] = 0;
-      const int64_t blocks = (tiles_.count + block_ - 1) / block_;
-      for (int64_t b = blocks * thread / threads_; b < blocks * (thread + 1) / threads_; ++b) {
-        const int64_t first = b * block_, count = smaller(block_, tiles_.count - first);
+      // Shares of tiles, not of blocks: of those there may be few.
+      const int64_t end = tiles_.count * (thread + 1) / threads_;
+      for (int64_t first = tiles_.count * thread / threads_; first < end; first += block_) {
+        const int64_t count = smaller(block_, end - first);
         load(first, count, in);
         multiply(count, in, out);
         store(first, count, out);
