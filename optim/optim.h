@@ -2,12 +2,15 @@
 
 // Left out: grad_survey.h, which is for the library itself.
 
+#include "wick/optim/accumulate.h"
 #include "wick/optim/adam.h"
 #include "wick/optim/adam_variants.h"
 #include "wick/optim/adaptive.h"
 #include "wick/optim/asgd.h"
 #include "wick/optim/batch_finder.h"
 #include "wick/optim/clip.h"
+#include "wick/optim/device_schedule.h"
+#include "wick/optim/ema.h"
 #include "wick/optim/grad_scaler.h"
 #include "wick/optim/layerwise.h"
 #include "wick/optim/lr_finder.h"

@@ -27,6 +27,8 @@ WORKLOADS = {
     "resnet18_32_b128_bf16": (1, 128, "images/s"),
     "resnet18_224_b16_bf16": (1, 16, "images/s"),
     "mlp_b64": (200, 64, "images/s"),
+    "adamw_25m": (3, 24 * 2**20, "parameters/s"),
+    "adamw_25m_fused": (3, 24 * 2**20, "parameters/s"),
     "softmax": (5, 1, "/s"),
     "layer_norm": (5, 1, "/s"),
     "gelu": (5, 1, "/s"),

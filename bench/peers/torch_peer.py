@@ -51,6 +51,13 @@ def mlp_step(torch):
     return training_step(torch, model, x, target, torch.optim.AdamW(model.parameters(), lr=1e-3))
 
 
+def adamw_step(torch, **options):
+    parameters = [torch.randn(2**20, requires_grad=True) for _ in range(24)]
+    for parameter in parameters:
+        parameter.grad = torch.randn_like(parameter)
+    return torch.optim.AdamW(parameters, lr=1e-3, **options).step
+
+
 def row_op(torch, name):
     x = torch.randn(8192, 4096)
     target = torch.randint(0, 4096, (8192,))
@@ -85,6 +92,10 @@ def make(torch, workload):
         return resnet18_step(torch, 16, 224, mixed=True)
     if workload == "mlp_b64":
         return mlp_step(torch)
+    if workload == "adamw_25m":
+        return adamw_step(torch)
+    if workload == "adamw_25m_fused":
+        return adamw_step(torch, fused=True)
     return row_op(torch, workload)
 
 

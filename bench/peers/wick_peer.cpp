@@ -57,6 +57,16 @@ Iterate mlp_step() {
   return training_step(model, randn({64, 784}), randint(0, 10, {64}), optimizer);
 }
 
+Iterate adamw_step() {
+  std::vector<Tensor> parameters;
+  for (int i = 0; i < 24; ++i) {
+    parameters.push_back(randn({1 << 20}).set_requires_grad());
+    parameters.back().set_grad(randn({1 << 20}));
+  }
+  auto optimizer = std::make_shared<optim::AdamW>(parameters);
+  return [=] { optimizer->step(); };
+}
+
 Iterate row_op(std::string name) {
   const Tensor x = randn({8192, 4096});
   const Tensor target = randint(0, 4096, {8192});
@@ -93,6 +103,7 @@ Iterate make(const std::string& workload) {
   if (workload == "resnet18_32_b128_bf16") return resnet18_step(128, 32, true);
   if (workload == "resnet18_224_b16_bf16") return resnet18_step(16, 224, true);
   if (workload == "mlp_b64") return mlp_step();
+  if (workload.starts_with("adamw_25m")) return adamw_step();
   return row_op(workload);
 }
 

@@ -12,6 +12,7 @@
 #include "wick/core/file.h"
 #include "wick/data/catalog.h"
 #include "wick/nn/models/registry.h"
+#include "wick/tools/wick/setup.h"
 #include "wick/tools/wick/suggest.h"
 
 namespace wick::tool {
@@ -49,7 +50,9 @@ constexpr auto kFields = std::tuple{
     config_field("eval_every", &TrainConfig::eval_every,
                  "epochs between evaluations, of which one is at the end (0: none at all)"),
     config_field("batch_size", &TrainConfig::batch_size, "images per step"),
-    config_field("optimizer", &TrainConfig::optimizer, "adamw, adam or sgd"),
+    config_field("optimizer", &TrainConfig::optimizer,
+                 "adamw, adam, sgd, adamax, nadam, radam, rmsprop, adagrad, adadelta, asgd, lars, "
+                 "lamb or novograd"),
     config_field("lr", &TrainConfig::lr, "peak learning rate"),
     config_field("schedule", &TrainConfig::schedule, "onecycle, cosine or constant"),
     config_field("weight_decay", &TrainConfig::weight_decay, "weight decay"),
@@ -59,6 +62,11 @@ constexpr auto kFields = std::tuple{
                  "make activations again in backward: off, on or budget=SIZE, what a step may hold "
                  "beside weights and gradients (600MB)"),
     config_field("amp", &TrainConfig::amp, "mixed precision: off, bf16 or fp16"),
+    config_field("clip_norm", &TrainConfig::clip_norm, "norm that gradients are clipped to"),
+    config_field("accumulate", &TrainConfig::accumulate,
+                 "pieces that a step's images are taken in, to need as much less memory"),
+    config_field("ema", &TrainConfig::ema,
+                 "decay of averaged weights, such as 0.999, which are evaluated and saved"),
     config_field("image_size", &TrainConfig::image_size, "pixels of a crop of imagefolder"),
     config_field("workers", &TrainConfig::workers,
                  "threads that load data (0: none beside the main one)"),
@@ -276,13 +284,10 @@ void check_config(const TrainConfig& config) {
   for (const nn::ModelEntry& entry : nn::models()) names.push_back(entry.name);
   check_one_of("model", config.model, names);
   check_one_of("data", config.data, data::data_names());
-  check_one_of("optimizer", config.optimizer, {"adamw", "adam", "sgd"});
+  check_one_of("optimizer", config.optimizer, optimizer_names());
   check_one_of("schedule", config.schedule, {"onecycle", "cosine", "constant"});
   activation_budget(config);
   check_one_of("amp", config.amp, {"off", "bf16", "fp16"});
-  if (config.amp == "fp16") {
-    throw UsageError("--amp fp16: its gradients need scaling, which is not built: use --amp bf16");
-  }
   if (config.device != "auto") {
     try {
       parse_device(config.device);
@@ -300,6 +305,9 @@ void check_config(const TrainConfig& config) {
   check_range("lr", config.lr, 0, 1e6);
   check_range("weight_decay", config.weight_decay, 0, 1e6);
   check_range("label_smoothing", config.label_smoothing, 0, 1);
+  check_range("clip_norm", config.clip_norm, 0, 1e15);
+  check_range("accumulate", config.accumulate, 1, 1e6);
+  check_range("ema", config.ema, 0, 0.9999999);
   check_range("image_size", config.image_size, 8, 4096);
   check_range("workers", config.workers, 0, 256);
   check_range("threads", config.threads, 1, 1024);

@@ -33,6 +33,9 @@ struct TrainConfig {
   double label_smoothing = 0;
   std::string checkpoint_activations = "off";
   std::string amp = "off";
+  std::optional<double> clip_norm;
+  int64_t accumulate = 1;
+  std::optional<double> ema;
   int64_t image_size = 224;
   int64_t workers = 1;
   std::optional<int64_t> threads;

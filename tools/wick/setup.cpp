@@ -6,17 +6,6 @@
 
 namespace wick::tool {
 
-TrainConfig resolve(TrainConfig config) {
-  const nn::ModelEntry& entry = nn::find_model(config.model);
-  if (!config.batch_size) config.batch_size = entry.batch_size;
-  if (!config.epochs) config.epochs = config.data == "shapes10" || config.data == "mnist" ? 5 : 10;
-  const bool sgd = config.optimizer == "sgd";
-  if (!config.lr) config.lr = sgd ? 0.1 : entry.lr;
-  if (!config.weight_decay) config.weight_decay = sgd ? 5e-4 : entry.weight_decay;
-  if (!config.threads) config.threads = num_threads();
-  return config;
-}
-
 Device choose_device(const std::string& name, std::string* why) {
   if (name != "auto") {
     const Device device = parse_device(name);
@@ -42,27 +31,104 @@ amp::Autocast make_autocast(const TrainConfig& config, Device device) {
   return amp::Autocast(device, config.amp == "fp16" ? kFloat16 : kBFloat16, enabled);
 }
 
+namespace {
+
+using Params = std::vector<Tensor>;
+
+// What --optimizer may name, and what it is unless told otherwise.
+struct OptimizerEntry {
+  const char* name;
+  double lr, weight_decay;  // 0: the model's
+  bool cycles;              // whether schedules cycle its momentum or beta1
+  std::unique_ptr<optim::Optimizer> (*make)(const Params& params, double lr, double decay);
+};
+
+template <class O>
+std::unique_ptr<optim::Optimizer> plain(const Params& params, double lr, double decay) {
+  typename O::Options options;
+  options.lr = lr;
+  options.weight_decay = decay;
+  if constexpr (requires { options.decoupled_weight_decay; }) {
+    options.decoupled_weight_decay = !std::is_same_v<O, optim::SGD>;
+  }
+  if constexpr (std::is_same_v<O, optim::SGD>) options.momentum = 0.9;
+  return std::make_unique<O>(params, options);
+}
+
+template <class O>
+std::unique_ptr<optim::Optimizer> adapting(const Params& params, double lr, double decay) {
+  using Group = optim::ParamGroup<typename O::Options>;
+  Group all, rest;
+  all.options.lr = rest.options.lr = lr;
+  all.options.weight_decay = decay;
+  rest.options.weight_decay = 0;
+  if constexpr (std::is_same_v<O, optim::LARS>) rest.options.trust_coefficient = 0;
+  for (const Tensor& param : params) (param.rank() > 1 ? all : rest).params.push_back(param);
+  std::vector<Group> groups;
+  for (Group* group : {&all, &rest}) {
+    if (!group->params.empty()) groups.push_back(std::move(*group));
+  }
+  return std::make_unique<O>(std::move(groups));
+}
+
+constexpr OptimizerEntry kOptimizers[] = {
+    {"adamw", 0, 0, true, plain<optim::AdamW>},
+    {"adam", 0, 0, true, plain<optim::Adam>},
+    {"sgd", 0.1, 5e-4, true, plain<optim::SGD>},
+    {"adamax", 0, 0, true, plain<optim::Adamax>},
+    {"nadam", 0, 0, true, plain<optim::NAdam>},
+    {"radam", 0, 0, true, plain<optim::RAdam>},
+    {"rmsprop", 0, 0, false, plain<optim::RMSprop>},
+    {"adagrad", 0.01, 0, false, plain<optim::Adagrad>},
+    {"adadelta", 1, 0, false, plain<optim::Adadelta>},
+    {"asgd", 0.1, 5e-4, false, plain<optim::ASGD>},
+    {"lars", 1, 5e-4, true, adapting<optim::LARS>},
+    {"lamb", 0.01, 0, true, adapting<optim::LAMB>},
+    {"novograd", 0.01, 1e-3, true, plain<optim::NovoGrad>},
+};
+
+const OptimizerEntry& find_optimizer(const std::string& name) {
+  for (const OptimizerEntry& entry : kOptimizers) {
+    if (name == entry.name) return entry;
+  }
+  throw Error("optimizer: unknown name: got " + name);
+}
+
+}  // namespace
+
+TrainConfig resolve(TrainConfig config) {
+  const nn::ModelEntry& entry = nn::find_model(config.model);
+  if (!config.batch_size) config.batch_size = entry.batch_size;
+  if (!config.epochs) config.epochs = config.data == "shapes10" || config.data == "mnist" ? 5 : 10;
+  const OptimizerEntry& optimizer = find_optimizer(config.optimizer);
+  if (!config.lr) config.lr = optimizer.lr > 0 ? optimizer.lr : entry.lr;
+  if (!config.weight_decay) {
+    config.weight_decay = optimizer.weight_decay > 0 ? optimizer.weight_decay : entry.weight_decay;
+  }
+  if (!config.threads) config.threads = num_threads();
+  return config;
+}
+
+std::vector<std::string> optimizer_names() {
+  std::vector<std::string> names;
+  for (const OptimizerEntry& entry : kOptimizers) names.emplace_back(entry.name);
+  return names;
+}
+
 std::unique_ptr<optim::Optimizer> make_optimizer(const TrainConfig& config,
                                                  const nn::Module& model) {
-  const double lr = *config.lr, decay = *config.weight_decay;
-  const std::vector<Tensor> params = model.parameters();
-  if (config.optimizer == "sgd") {
-    return std::make_unique<optim::SGD>(
-        params, optim::SGDOptions{.lr = lr, .momentum = 0.9, .weight_decay = decay});
-  }
-  if (config.optimizer == "adam") {
-    return std::make_unique<optim::Adam>(params,
-                                         optim::AdamOptions{.lr = lr, .weight_decay = decay});
-  }
-  return std::make_unique<optim::AdamW>(params,
-                                        optim::AdamWOptions{.lr = lr, .weight_decay = decay});
+  return find_optimizer(config.optimizer)
+      .make(model.parameters(), *config.lr, *config.weight_decay);
 }
 
 std::unique_ptr<optim::Schedule> make_schedule(const TrainConfig& config, int64_t total_steps,
                                                optim::Optimizer& optimizer) {
   if (config.schedule == "onecycle") {
     return std::make_unique<optim::OneCycleLR>(
-        optimizer, optim::OneCycleOptions{.max_lr = *config.lr, .total_steps = total_steps});
+        optimizer,
+        optim::OneCycleOptions{.max_lr = *config.lr,
+                               .total_steps = total_steps,
+                               .cycle_momentum = find_optimizer(config.optimizer).cycles});
   }
   if (config.schedule == "cosine") {
     return std::make_unique<optim::CosineAnnealingLR>(optimizer, total_steps);

@@ -24,6 +24,10 @@ std::shared_ptr<nn::Module> make_model(const TrainConfig& config, const data::Tr
 /// The autocast that --amp asks for.
 amp::Autocast make_autocast(const TrainConfig& config, Device device);
 
+/// Names that --optimizer takes.
+std::vector<std::string> optimizer_names();
+
+/// LARS and LAMB take biases and what else has one axis in a group that they do not adapt.
 std::unique_ptr<optim::Optimizer> make_optimizer(const TrainConfig& config,
                                                  const nn::Module& model);
 

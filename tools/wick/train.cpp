@@ -25,8 +25,9 @@ struct TrainFlags {
 // What a resumed run must have in common with the run it goes on with.
 void check_same_run(const TrainConfig& now, const TrainConfig& before) {
   const auto a = to_json(now), b = to_json(before);
-  for (const char* key : {"model", "data", "batch_size", "optimizer", "schedule", "seed", "lr",
-                          "weight_decay", "label_smoothing", "amp", "image_size"}) {
+  for (const char* key :
+       {"model", "data", "batch_size", "optimizer", "schedule", "seed", "lr", "weight_decay",
+        "label_smoothing", "amp", "clip_norm", "accumulate", "ema", "image_size"}) {
     if (a[key] == b[key]) continue;
     throw UsageError(fmt::format("--resume: {} cannot change: got {}, the run has {}", key,
                                  a[key].dump(), b[key].dump()));

@@ -11,6 +11,7 @@
 #include "wick/core/base/parallel.h"
 #include "wick/core/memory/stats.h"
 #include "wick/core/ops/compare.h"
+#include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/join.h"
 #include "wick/core/ops/loss.h"
 #include "wick/core/ops/random.h"
@@ -51,6 +52,28 @@ const T& part(const std::map<std::string, T>& parts, const char* name) {
   WICK_CHECK(found != parts.end(), "checkpoint: it has no \"", name, "\"");
   return found->second;
 }
+
+// Where steps may be skipped, what the forward pass changes.
+std::vector<Tensor> running_statistics(const TrainConfig& config, const nn::Module& model) {
+  std::vector<Tensor> buffers;
+  if (config.amp != "fp16") return buffers;
+  for (const auto& [name, buffer] : model.named_buffers()) {
+    if (buffer.defined()) buffers.push_back(buffer);
+  }
+  return buffers;
+}
+
+std::unique_ptr<optim::Ema> make_ema(const TrainConfig& config, const nn::Module& model) {
+  if (!config.ema) return nullptr;
+  std::vector<Tensor> tensors = model.parameters();
+  for (const auto& [name, buffer] : model.named_buffers()) {
+    if (buffer.defined() && is_floating(buffer.dtype())) tensors.push_back(buffer);
+  }
+  return std::make_unique<optim::Ema>(std::move(tensors), *config.ema);
+}
+
+// Skips in a row that mean that no scale will help: it backs off from 2^16.
+constexpr int64_t kMaxSkips = 40;
 
 std::shared_ptr<nn::Module> seeded_model(const TrainConfig& config, const data::TrainTest& data,
                                          Device device) {
@@ -104,6 +127,9 @@ Trainer::Trainer(const TrainConfig& config, RunFolder folder, bool json)
       loader_(make_loader(config, data_)),
       total_steps_(steps_of_run(config, loader_.size())),
       schedule_(make_schedule(config, total_steps_, *optimizer_)),
+      scaler_({.enabled = config.amp == "fp16", .max_skips = kMaxSkips}),
+      rollback_(running_statistics(config, *model_)),
+      ema_(make_ema(config, *model_)),
       store_(folder_.checkpoints()),
       progress_(json) {}
 
@@ -111,6 +137,11 @@ void Trainer::begin() {
   checkpoint_activations();
   folder_.claim(/*is_new=*/!config_.resume);
   if (config_.resume) resume();
+  scaler_.name_parameters(model_->named_parameters());
+  if (schedule_ && scaler_.enabled()) {
+    counted_schedule_ =
+        std::make_unique<optim::DeviceSchedule>(*schedule_, *optimizer_, total_steps_);
+  }
   folder_.write_config(config_);
 }
 
@@ -150,6 +181,8 @@ void Trainer::resume() {
     model_->load_state_dict(part(checkpoint->parts, "weights"));
     optimizer_->load_state_dict(part(checkpoint->parts, "optimizer"));
     if (schedule_) schedule_->load_state_dict(part(checkpoint->parts, "schedule"));
+    if (scaler_.enabled()) scaler_.load_state_dict(part(checkpoint->parts, "scaler"));
+    if (ema_) ema_->load_state_dict(part(checkpoint->parts, "ema"));
     const TensorMap& position = part(checkpoint->parts, "position");
     const auto number = [&](const char* name) { return part(position, name).item<int64_t>(); };
     const int64_t epoch = number("epoch"), batch = number("batch");
@@ -166,11 +199,14 @@ void Trainer::resume() {
 }
 
 void Trainer::save_checkpoint() {
+  if (counted_schedule_) counted_schedule_->settle();
   Checkpoint checkpoint;
   checkpoint.step = step_;
   checkpoint.parts["weights"] = model_->state_dict();
   checkpoint.parts["optimizer"] = optimizer_->state_dict();
   if (schedule_) checkpoint.parts["schedule"] = schedule_->state_dict();
+  if (scaler_.enabled()) checkpoint.parts["scaler"] = scaler_.state_dict();
+  if (ema_) checkpoint.parts["ema"] = ema_->state_dict();
   const RandomKey random = default_generator(device_).get_state();
   checkpoint.parts["position"] = {
       {"epoch", scalar_tensor(loader_.epoch(), kInt64)},
@@ -180,27 +216,63 @@ void Trainer::save_checkpoint() {
   store_.save(checkpoint);
 }
 
-Trainer::UnreadStep Trainer::train_step(const data::Batch& batch) {
+std::pair<Tensor, Tensor> Trainer::backpropagate(const data::Batch& batch) {
+  const Tensor images = batch[0].to(device_, /*non_blocking=*/true);
   const Tensor target = batch[1].to(device_, /*non_blocking=*/true);
-  optimizer_->zero_grad();
-  Tensor logits, loss;
-  {
-    const amp::Autocast autocast = make_autocast(config_, device_);
-    logits = (*model_)(batch[0].to(device_, /*non_blocking=*/true));
-    loss = cross_entropy(logits, target, {.label_smoothing = config_.label_smoothing});
+  Tensor losses, corrects;
+  optim::accumulate(
+      batch.size(), config_.accumulate, [&](int64_t begin, int64_t end, double share) {
+        const bool whole = share == 1;
+        const Tensor own_target = whole ? target : target.slice(0, begin, end);
+        Tensor logits, loss;
+        {
+          const amp::Autocast autocast = make_autocast(config_, device_);
+          logits = (*model_)(whole ? images : images.slice(0, begin, end));
+          loss = cross_entropy(logits, own_target, {.label_smoothing = config_.label_smoothing});
+        }
+        if (!whole) loss = loss * share;
+        scaler_.scale(loss).backward();
+        const Tensor correct = count_correct(logits, own_target);
+        losses = losses.defined() ? losses + loss.detach() : loss.detach();
+        corrects = corrects.defined() ? corrects + correct : correct;
+      });
+  return {losses, corrects};
+}
+
+void Trainer::update() {
+  scaler_.step(*optimizer_, config_.clip_norm);
+  const Tensor found_inf = scaler_.enabled() ? scaler_.found_inf(*optimizer_) : Tensor();
+  if (scaler_.enabled()) rollback_.restore(found_inf);
+  if (ema_) ema_->update(found_inf);
+  if (counted_schedule_) counted_schedule_->step(found_inf);
+  scaler_.update();
+}
+
+void Trainer::next_rates() {
+  if (!schedule_) return;
+  if (!counted_schedule_) {
+    schedule_->step();
+  } else if (unread_.empty()) {  // it was waited for just now
+    counted_schedule_->settle();
   }
-  loss.backward();
-  optimizer_->step();
+}
+
+Trainer::UnreadStep Trainer::train_step(const data::Batch& batch) {
+  optimizer_->zero_grad();
+  if (scaler_.enabled()) rollback_.remember();
+  const double lr = optimizer_->lr();
+  const auto [loss, correct] = backpropagate(batch);
+  update();
   ++step_;
   epoch_images_ += batch.size();
   const std::chrono::duration<double> elapsed = Clock::now() - epoch_start_;
   return {step_,
           batch.size(),
-          optimizer_->lr(),
+          lr,
           static_cast<double>(epoch_images_) / elapsed.count(),
           (loader_.wait_seconds() - epoch_wait_) / elapsed.count(),
-          loss.detach(),
-          count_correct(logits, target)};
+          loss,
+          correct};
 }
 
 void Trainer::print_json(const nlohmann::ordered_json& values) const {
@@ -243,6 +315,7 @@ void Trainer::show(const UnreadStep& step, double loss) {
 
 void Trainer::report() {
   if (unread_.empty()) return;
+  scaler_.check_skips();
   std::vector<Tensor> each_loss, each_correct;
   for (const UnreadStep& step : unread_) {
     each_loss.push_back(step.loss);
@@ -252,8 +325,9 @@ void Trainer::report() {
   const auto corrects = stack(each_correct).to_vector<int64_t>();
   for (size_t i = 0; i < unread_.size(); ++i) {
     const UnreadStep& step = unread_[i];
-    WICK_CHECK(std::isfinite(losses[i]), "train: the loss became ", losses[i], " at step ",
-               step.step, ": lower --lr (it was ", *config_.lr, " at its peak)");
+    // With float16, infinities are the scaler's to judge.
+    WICK_CHECK(scaler_.enabled() || std::isfinite(losses[i]), "train: the loss became ", losses[i],
+               " at step ", step.step, ": lower --lr (it was ", *config_.lr, " at its peak)");
     read_images_ += step.images;
     read_correct_ += corrects[i];
     log_step(step, losses[i], corrects[i]);
@@ -273,7 +347,7 @@ void Trainer::train_epoch(bool& interrupted) {
     if (!batch) break;
     unread_.push_back(train_step(*batch));
     if (device_.is_cpu() || Clock::now() - last_read_ >= kReadEvery) report();
-    if (schedule_) schedule_->step();
+    next_rates();
     interrupted = stop_requested;
   }
   report();
@@ -281,6 +355,8 @@ void Trainer::train_epoch(bool& interrupted) {
 
 void Trainer::evaluate_model() {
   const amp::Autocast autocast = make_autocast(config_, device_);
+  std::optional<optim::Ema::Swap> averages;
+  if (ema_) averages.emplace(*ema_);
   last_ = evaluate(*model_, data_.test, *config_.batch_size, static_cast<int>(config_.workers),
                    device_, progress_);
 }
@@ -320,7 +396,11 @@ Outcome Trainer::run() {
     evaluate_and_log();
     save_checkpoint();
   }
-  save_safetensors(folder_.weights_file(), model_->state_dict());
+  {
+    std::optional<optim::Ema::Swap> averages;
+    if (ema_) averages.emplace(*ema_);
+    save_safetensors(folder_.weights_file(), model_->state_dict());
+  }
   if (!last_ && config_.eval_every > 0) evaluate_model();
   progress_.finish_line();
   nlohmann::ordered_json line;

@@ -64,6 +64,11 @@ class Trainer {
   void resume();
   void train_epoch(bool& interrupted);
   UnreadStep train_step(const data::Batch& batch);
+  /// Forward and backward of a batch, in pieces; their losses and right answers.
+  std::pair<Tensor, Tensor> backpropagate(const data::Batch& batch);
+  /// The step of the optimizer and of what follows it.
+  void update();
+  void next_rates();
   void evaluate_model();
   void evaluate_and_log();
   void save_checkpoint();
@@ -84,6 +89,10 @@ class Trainer {
   data::DataLoader loader_;
   int64_t total_steps_;
   std::unique_ptr<optim::Schedule> schedule_;
+  amp::GradScaler scaler_;
+  optim::Rollback rollback_;  // running statistics, where steps may be skipped
+  std::unique_ptr<optim::DeviceSchedule> counted_schedule_;  // the same
+  std::unique_ptr<optim::Ema> ema_;
   CheckpointStore store_;
   Progress progress_;
 

@@ -1,0 +1,84 @@
+#include "wick/kernels/blend.h"
+
+#include "wick/kernels/cuda/common/convert.h"
+#include "wick/kernels/cuda/common/tensor_batch.h"
+#include "wick/kernels/cuda/common/vector_access.h"
+
+namespace wick::cuda {
+
+namespace {
+
+using Batch = TensorBatch<2>;
+constexpr int64_t kChunk = 4096;  // elements of a block
+
+template <class T, class S, int kCount>
+__device__ void blend_pack(T* to, const S* from, double keep) {
+  const Pack<S, kCount> source = load_pack<kCount>(from);
+  Pack<T, kCount> result;
+  if (keep != 0) result = load_pack<kCount>(to);
+  for (int j = 0; j < kCount; ++j) {
+    const T value = convert<T>(source[j]);
+    result[j] =
+        keep == 0 ? value : static_cast<T>(keep) * result[j] + static_cast<T>(1 - keep) * value;
+  }
+  store_pack(to, result);
+}
+
+template <class T, class S>
+__global__ void __launch_bounds__(256)
+    blend_kernel(const __grid_constant__ Batch batch, double keep, BlendCondition condition) {
+  if (!condition.holds()) return;
+  constexpr int kSize = kPackSize<T>;
+  const Piece piece = find_piece(batch, blockIdx.x, kChunk);
+  T* const to = static_cast<T*>(batch.pointers[piece.tensor][0]);
+  const S* const from = static_cast<const S*>(batch.pointers[piece.tensor][1]);
+  const int64_t thread = threadIdx.x, threads = blockDim.x;
+  int64_t rest = piece.begin;  // where elements begin that are taken one by one
+  if ((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) % 16 == 0) {
+    rest = piece.end - (piece.end - piece.begin) % kSize;
+    for (int64_t i = piece.begin + thread * kSize; i < rest; i += threads * kSize) {
+      blend_pack<T, S, kSize>(to + i, from + i, keep);
+    }
+  }
+  for (int64_t i = rest + thread; i < piece.end; i += threads) {
+    blend_pack<T, S, 1>(to + i, from + i, keep);
+  }
+}
+
+template <class T>
+void blend_batch(Device device, Dtype from, const Batch& batch, int64_t chunks, double keep,
+                 const BlendCondition& condition) {
+  const auto run = [&]<class S>(Type<S>) {
+    launch("blend", device, grid_of_pieces(chunks), blend_kernel<T, S>, batch, keep, condition);
+  };
+  switch (from) {
+    case Dtype::kFloat64: return run(Type<double>{});
+    case Dtype::kFloat16: return run(Type<Half>{});
+    case Dtype::kBFloat16: return run(Type<BFloat16>{});
+    default: return run(Type<float>{});
+  }
+}
+
+}  // namespace
+
+void blend(const View* to, const View* from, int64_t count, double keep,
+           const BlendCondition& condition) {
+  for_each_batch<2>(
+      count, kChunk, [&](int64_t i) { return to[i].numel(); },
+      [&](int64_t i, void** pointers) {
+        pointers[0] = to[i].data;
+        pointers[1] = from[i].data;
+      },
+      [&](int64_t i) {
+        return to[i].dtype == to[i - 1].dtype && from[i].dtype == from[i - 1].dtype;
+      },
+      [&](const Batch& batch, int64_t chunks, int64_t first) {
+        const Device device = to[first].device;
+        if (to[first].dtype == Dtype::kFloat64) {
+          return blend_batch<double>(device, from[first].dtype, batch, chunks, keep, condition);
+        }
+        blend_batch<float>(device, from[first].dtype, batch, chunks, keep, condition);
+      });
+}
+
+}  // namespace wick::cuda

@@ -1,0 +1,48 @@
+#include "wick/optim/device_schedule.h"
+
+#include "wick/core/autograd.h"
+#include "wick/core/ops/compare.h"
+#include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/index.h"
+
+namespace wick::optim {
+
+DeviceSchedule::DeviceSchedule(Schedule& schedule, Optimizer& optimizer, int64_t steps)
+    : schedule_(schedule) {
+  const NoGrad no_grad;
+  const int groups = optimizer.num_groups();
+  std::vector<double> table;
+  for (int64_t step = 0; step <= steps; ++step) {
+    for (int g = 0; g < groups; ++g) {
+      std::optional<double> momentum = schedule.momentum_at(step);
+      if (!momentum) momentum = optimizer.hyperparameter(g, "momentum");
+      if (!momentum) momentum = optimizer.hyperparameter(g, "beta1");
+      table.push_back(schedule.lr_at(g, step, optimizer.base_lr(g)));
+      table.push_back(momentum.value_or(0));
+    }
+  }
+  const Device device = optimizer.params(0)[0].device();
+  table_ = tensor(table, Shape{steps + 1, groups, 2}).to(device);
+  taken_ = tensor({schedule.steps_taken()}).to(device);
+  for (int g = 0; g < groups; ++g) rates_.push_back(optimizer.device_rates(g));
+}
+
+void DeviceSchedule::step(const Tensor& found_inf) {
+  const NoGrad no_grad;
+  taken_.add_(found_inf.eq(0).to(kInt64));
+  taken_.clamp_({}, table_.size(0) - 1);
+  const Tensor row = table_.index_select(0, taken_);
+  for (size_t g = 0; g < rates_.size(); ++g) {
+    rates_[g].copy_(row[0][static_cast<int64_t>(g)]);
+  }
+}
+
+int64_t DeviceSchedule::settle() {
+  const int64_t taken = taken_.item<int64_t>();
+  StateDict state = schedule_.state_dict();
+  state["step"] = scalar_tensor(taken, kInt64);
+  schedule_.load_state_dict(state);
+  return taken;
+}
+
+}  // namespace wick::optim
