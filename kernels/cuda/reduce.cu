@@ -18,7 +18,9 @@ __global__ void join_pieces_kernel(Op op, Type<W>, ReduceJob job, RowSharing sha
         total = op(total, pieces[i]);
     }
     total = row_reduce(total, sharing.lanes, op, Op::template identity<W>());
-    if (turn.leads()) job.write(turn.row(), total);
+    if (turn.leads()) {
+      ReduceJob::store_result(job.y, job.y_dtype, job.y_offset(turn.row()), total, job.factor);
+    }
   }
 }
 

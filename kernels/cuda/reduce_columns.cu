@@ -31,13 +31,15 @@ __global__ void __launch_bounds__(kColumnThreads, 2)
     const int64_t kept = turn.outer() / job.splits, split = turn.outer() % job.splits;
     const int64_t column = turn.column() * kCount;
     const int64_t group = kept * g.inner_size + column;
+    int64_t y = 0;  // where the first column's result belongs
     W total[kCount];
     for (W& t : total) t = Op::template identity<W>();
     if (turn.valid()) {
       const T* x = static_cast<const T*>(job.x) + g.kept.x(kept) + column * g.inner_x;
+      y = g.kept.y(kept) + column * g.inner_y;
       Center<L> center[kCount];
       if constexpr (Op::kUsesCenter) {
-        for (int j = 0; j < kCount; ++j) center[j] = Center<L>(job.center[job.y_offset(group + j)]);
+        for (int j = 0; j < kCount; ++j) center[j] = Center<L>(job.center[y + j * g.inner_y]);
       }
       const int64_t end = split * each + each < rows ? split * each + each : rows;
       for (int64_t r = split * each + own_row; r < end; r += kUnrolled * step) {
@@ -57,7 +59,7 @@ __global__ void __launch_bounds__(kColumnThreads, 2)
     WICK_UNROLL
     for (int j = 0; j < kCount; ++j) {
       const W result = column_reduce(total[j], sharing.width, op);
-      if (turn.valid() && own_row == 0) job.put(group + j, split, result);
+      if (turn.valid() && own_row == 0) job.put(group + j, y + j * g.inner_y, split, result);
     }
   }
 }

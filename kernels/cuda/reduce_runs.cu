@@ -59,7 +59,9 @@ __global__ void __launch_bounds__(kRowThreads, 1)
       const GroupPacks<T> packs{job.g, static_cast<const T*>(job.x) + job.g.kept.x(group),
                                 job.packs};
       Center<L> center;
-      if constexpr (Op::kUsesCenter) center = Center<L>(job.center[job.y_offset(group)]);
+      if constexpr (Op::kUsesCenter) {
+        center = Center<L>(job.center[job.g.kept.y(group)]);
+      }
       const int64_t end = split * each + each < items ? split * each + each : items;
       const int64_t step = sharing.lanes;
       for (int64_t i = split * each + turn.lane(); i < end; i += kUnrolled * step) {
@@ -84,7 +86,7 @@ __global__ void __launch_bounds__(kRowThreads, 1)
       }
     }
     total = row_reduce(total, sharing.lanes, op, Op::template identity<W>());
-    if (turn.leads()) job.put(group, split, total);
+    if (turn.leads()) job.put(group, job.g.kept.y(group), split, total);
   }
 }
 

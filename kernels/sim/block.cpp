@@ -32,20 +32,20 @@ struct StackPool {
     return static_cast<char*>(memory);
   }
 };
-thread_local StackPool stack_pool;
+thread_local StackPool stack_pools[kIdentitySets * kIdentities];
+thread_local Identity identities[kIdentitySets * kIdentities] = {};
 
 /// The identity of thread `thread` in its block's set: another one in each kernel, so that two
 /// kernels' threads of one number are told apart.
-Identity identity_of(unsigned thread, uint64_t block, uint64_t kernel) {
-  static thread_local Identity identities[2 * kIdentities] = {};
+unsigned identity_of(unsigned thread, uint64_t block, uint64_t kernel) {
   unsigned x = thread ^ static_cast<unsigned>(kernel) * 0x9e3779b9u;
   x *= 0x85ebca6bu;
   x ^= x >> 13;
   x *= 0xc2b2ae35u;
   x ^= x >> 16;
-  Identity& identity = identities[x % kIdentities + (block & 1) * kIdentities];
-  if (identity == nullptr) identity = make_identity();
-  return identity;
+  const unsigned number = x % kIdentities + unsigned(block % kIdentitySets) * kIdentities;
+  if (identities[number] == nullptr) identities[number] = make_identity();
+  return number;
 }
 
 }  // namespace
@@ -61,6 +61,7 @@ std::string BlockRunner::run(const std::vector<uint64_t>& wanted) {
   const uint64_t blocks = uint64_t{kernel_.grid.x} * kernel_.grid.y * kernel_.grid.z;
   used_ = (kernel_.shared + kGap + 15) / 16 * 16;
   release(&launch_token_);
+  ignore();  // the scheduler's work, until watch()
   const Identity outside = current_identity();
   runner = this;
   const uint64_t count = wanted.empty() ? blocks : wanted.size();
@@ -72,9 +73,10 @@ std::string BlockRunner::run(const std::vector<uint64_t>& wanted) {
   }
   runner = nullptr;
   become(outside);
+  watch();
   acquire(&end_token_);
   drop_arenas();
-  for (const auto& fiber : fibers_) stack_pool.stacks.push_back(fiber->stack);
+  for (const auto& fiber : fibers_) stack_pools[fiber->identity].stacks.push_back(fiber->stack);
   return failure_;
 }
 
@@ -124,38 +126,49 @@ void BlockRunner::run_block(uint64_t index) {
       explain_deadlock();
       break;
     }
-    Thread& thread = threads_[size_t(t)];
-    if (thread.fiber == nullptr) {
-      thread.fiber = &idle_fiber();
-      thread.fiber->thread = t;
+    Fiber*& fiber = threads_[t].fiber;
+    if (fiber == nullptr) {
+      fiber = &idle_fiber(threads_[t].identity);
+      fiber->thread = t;
     }
-    resume(*thread.fiber);
+    Fiber& ran = *fiber;
+    resume(ran);
     become(outside);
+    attend_to(ran.thread);  // which may be another thread than it began with
   }
   if (!failure_.empty()) return;
-  idle_.clear();
-  for (const auto& fiber : fibers_) idle_.push_back(fiber.get());
 }
 
 void BlockRunner::start_threads() {
   std::vector<int> all;
   for (int t = 0; t < size_; ++t) {
-    threads_[size_t(t)] = Thread{};
-    threads_[size_t(t)].identity = identity_of(unsigned(t), block_, number_);
+    threads_[t] = Thread{};
+    threads_[t].identity = identity_of(unsigned(t), block_, number_);
     all.push_back(t);
   }
   ahead_ = int(random_.below(unsigned(size_)));
   ready_.clear();
-  next_ = 0;
+  next_ = ready_.data();
   make_ready(all);
+}
+
+/// What the thread, which no longer runs, wants.
+void BlockRunner::attend_to(int t) {
+  const Thread& thread = threads_[t];
+  switch (thread.state) {
+    case State::kAtBarrier: ++at_barrier_; break;
+    case State::kAtWarp: return release_warp_if_complete(t);
+    case State::kStopped: return set_failure(thread, thread.failure);
+    default: idle_[thread.identity].push_back(thread.fiber);
+  }
+  release_barrier_if_complete();
 }
 
 /// Puts threads that may go on (again) behind those that wait to, in the order that was asked for.
 void BlockRunner::make_ready(const std::vector<int>& threads) {
-  ready_.erase(ready_.begin(), ready_.begin() + std::ptrdiff_t(next_));
-  next_ = 0;
+  ready_.erase(ready_.begin(), ready_.begin() + (next_ - ready_.data()));
   for (const int t : threads) {
-    if (threads_[size_t(t)].state != State::kNew) threads_[size_t(t)].state = State::kReady;
+    if (threads_[t].state != State::kNew) threads_[t].state = State::kReady;
     ready_.push_back(t);
   }
   if (settings_.threads == ThreadOrder::kReverse) std::sort(ready_.rbegin(), ready_.rend());
@@ -168,19 +181,23 @@ void BlockRunner::make_ready(const std::vector<int>& threads) {
     const auto found = std::find(ready_.begin(), ready_.end(), ahead_);
     if (found != ready_.end()) std::rotate(ready_.begin(), found, found + 1);
   }
+  next_ = ready_.data();
+  ready_end_ = next_ + ready_.size();
 }
 
-int BlockRunner::next_ready() { return next_ < ready_.size() ? ready_[next_++] : -1; }
+int BlockRunner::next_ready() { return next_ != ready_end_ ? *next_++ : -1; }
 
-Fiber& BlockRunner::idle_fiber() {
+Fiber& BlockRunner::idle_fiber(unsigned identity) {
+  std::vector<Fiber*>& idle = idle_[identity];
   Fiber* fiber;
-  if (idle_.empty()) {
+  if (idle.empty()) {
     fiber = fibers_.emplace_back(std::make_unique<Fiber>()).get();
-    fiber->stack = stack_pool.take();
+    fiber->identity = identity;
+    fiber->stack = stack_pools[identity].take();
     show(fiber->stack, kStackBytes);  // a kernel that failed left its frames there
   } else {
-    fiber = idle_.back();
-    idle_.pop_back();
+    fiber = idle.back();
+    idle.pop_back();
   }
   fiber->context = context::make_fcontext(fiber->stack + kStackBytes, kStackBytes, &enter);
   return *fiber;
@@ -195,7 +212,7 @@ WICK_SIM_UNWATCHED void BlockRunner::resume(Fiber& fiber) {
   void* fake = nullptr;
   __sanitizer_start_switch_fiber(&fake, fiber.stack, kStackBytes);
 #endif
-  become(threads_[size_t(fiber.thread)].identity);
+  become(identities[fiber.identity]);
   const context::transfer_t back = context::jump_fcontext(fiber.context, this);
   fiber.context = back.fctx;
 #if WICK_SIM_ASAN
@@ -235,27 +252,17 @@ WICK_SIM_UNWATCHED void BlockRunner::fiber_main(Fiber& fiber) {
     acquire(&launch_token_);
     kernel_.thread();
     release(&end_token_);
-    thread_ended();
+    threads_[fiber.thread].state = State::kDone;
+    --alive_;
     // The next thread that has not begun, if it is its turn, on the same fiber.
-    if (next_ == ready_.size() || !failure_.empty()) break;
-    const int t = ready_[next_];
-    if (threads_[size_t(t)].state != State::kNew) break;
-    ++next_;
-    fiber.thread = t;
-    threads_[size_t(t)].fiber = &fiber;
-    set_here(t);
-    become(threads_[size_t(t)].identity);
+    if (at_barrier_ > 0 || next_ == ready_end_) return;
+    const Thread& next = threads_[*next_];
+    if (next.state != State::kNew || next.identity != fiber.identity) return;
+    threads_[fiber.thread].fiber = nullptr;
+    fiber.thread = *next_++;
+    threads_[fiber.thread].fiber = &fiber;
+    set_here(fiber.thread);
   }
-  idle_.push_back(&fiber);
-}
-
-void BlockRunner::thread_ended() {
-  const int t = running_->thread;
-  Thread& thread = threads_[size_t(t)];
-  thread.state = State::kDone;
-  thread.fiber = nullptr;
-  --alive_;
-  release_barrier_if_complete();
 }
 
 std::string run_kernel(const Kernel& kernel, const Settings& settings,

@@ -12,7 +12,9 @@
 
 // Each thread of a block runs on a fiber until it waits or ends. A fiber whose thread ended goes on
 // with the next thread that has not begun, so that a kernel in which nobody waits needs one fiber.
-// What includes this file is built without ThreadSanitizer: what that watches are the kernels.
+// What includes this file is built without ThreadSanitizer: what that watches are the kernels. Even
+// so a template of the standard library may be linked in the form that another file has built with
+// it; hence a simulated thread only notes what it wants, in plain arrays, and the scheduler acts.
 namespace wick::sim {
 
 namespace context = boost::context::detail;
@@ -22,23 +24,27 @@ constexpr size_t kSharedBytes = size_t{227} << 10;  // of one block, static and 
 constexpr size_t kStaticSharedBytes = size_t{48} << 10;
 constexpr size_t kGap = 64;  // unused bytes behind every variable in shared memory
 // ThreadSanitizer tells at most 256 threads apart. Threads of a block share these identities by a
-// hash of their number; two sets take turns, so that neighbouring blocks are told apart.
-constexpr unsigned kIdentities = 48;
+// hash of their number; two sets take turns, so that neighbouring blocks are told apart. A stack
+// serves one identity only: reusing it under another would look like a race.
+constexpr unsigned kIdentities = WICK_SIM_TSAN ? 48 : 1;
+constexpr unsigned kIdentitySets = WICK_SIM_TSAN ? 2 : 1;
 
-enum class State : uint8_t { kNew, kReady, kAtBarrier, kAtWarp, kDone };
+enum class State : uint8_t { kNew, kReady, kAtBarrier, kAtWarp, kStopped, kDone };
 
 struct Fiber {
   context::fcontext_t context = nullptr;
   char* stack = nullptr;
   int thread = -1;  // that runs or waits on it
+  unsigned identity = 0;
 };
 
 struct Thread {
   State state = State::kNew;
   Fiber* fiber = nullptr;
-  Identity identity = nullptr;
+  unsigned identity = 0;
   Site site{};
   // What it gives to and gets from its warp or block:
+  const char* failure = nullptr;  // why it stopped
   unsigned mask = 0;
   uint64_t bits = 0;
   int source = -1;  // a lane, or -1 for a vote
@@ -47,9 +53,9 @@ struct Thread {
 };
 
 struct SharedVariable {
-  const void* key;
-  size_t bytes, offset;
-  uint64_t block;  // that it was last made ready for
+  const void* key = nullptr;
+  size_t bytes = 0, offset = 0;
+  uint64_t block = 0;  // that it was last made ready for
 };
 
 class BlockRunner {
@@ -59,7 +65,8 @@ class BlockRunner {
     static thread_local uint64_t kernels = 0;
     number_ = settings.seed + ++kernels;
     size_ = int(kernel.block.x * kernel.block.y * kernel.block.z);
-    threads_.resize(size_t(size_));
+    threads_storage_ = std::make_unique<Thread[]>(size_t(size_));
+    threads_ = threads_storage_.get();
   }
 
   std::string run(const std::vector<uint64_t>& wanted);
@@ -69,9 +76,10 @@ class BlockRunner {
   void wait_at_warp(Site site, unsigned mask, uint64_t bits, int source);
   void* shared(const void* key, size_t bytes);
   void* dynamic_shared() { return arena_; }
-  void set_failure(Site site, const std::string& what);
-  [[noreturn]] void stop();
-  Thread& current() { return threads_[size_t(running_->thread)]; }
+  /// Ends the thread, and with it the kernel. Its stack is dropped as it is: nothing on it may own
+  /// anything.
+  [[noreturn]] void stop(Site site, const char* what);
+  Thread& current() { return threads_[running_->thread]; }
   int lane() const { return running_->thread % 32; }
 
  private:
@@ -87,12 +95,13 @@ class BlockRunner {
   int next_ready();
   void resume(Fiber& fiber);
   void yield();
-  void thread_ended();
+  void attend_to(int thread);
   void release_barrier_if_complete();
-  void release_warp_if_complete(unsigned warp, unsigned mask);
+  void release_warp_if_complete(int thread);
+  void set_failure(const Thread& thread, const std::string& what);
   void make_ready(const std::vector<int>& threads);
   void explain_deadlock();
-  Fiber& idle_fiber();
+  Fiber& idle_fiber(unsigned identity);
   WICK_SIM_UNWATCHED void fiber_main(Fiber& fiber);
   static void enter(context::transfer_t from);
   void set_here(int thread);
@@ -104,13 +113,14 @@ class BlockRunner {
   uint64_t number_ = 0;  // of this kernel among all
   int size_ = 0;
   uint64_t block_ = 0;
-  std::vector<Thread> threads_;
+  std::unique_ptr<Thread[]> threads_storage_;
+  Thread* threads_ = nullptr;
   std::vector<int> ready_;
-  size_t next_ = 0;  // into ready_
+  const int *next_ = nullptr, *ready_end_ = nullptr;  // into ready_
   int ahead_ = 0;
   int alive_ = 0, at_barrier_ = 0;
   std::vector<std::unique_ptr<Fiber>> fibers_;
-  std::vector<Fiber*> idle_;
+  std::vector<Fiber*> idle_[kIdentitySets * kIdentities];
   Fiber* running_ = nullptr;
   context::fcontext_t scheduler_ = nullptr;
   [[maybe_unused]] const void* scheduler_stack_ = nullptr;  // for AddressSanitizer
@@ -120,7 +130,10 @@ class BlockRunner {
   size_t arena_bytes_ = 0, next_arena_ = 0;
   char* arena_ = nullptr;  // this block's
   size_t used_ = 0;        // of the arena, by the dynamic part and the variables
-  std::vector<SharedVariable> variables_;
+  size_t named_ = 0;       // bytes of the variables
+  static constexpr int kMostVariables = 64;
+  SharedVariable variables_[kMostVariables];  // in shared memory
+  int variable_count_ = 0;
   char launch_token_ = 0, end_token_ = 0;
   // For barriers and warps of kTokenBlocks neighbouring blocks. Two each, which take turns: who has
   // reached the next barrier already is not ordered before who has yet to leave this one.

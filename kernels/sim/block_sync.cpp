@@ -12,10 +12,8 @@ void BlockRunner::wait_at_barrier(Site site, bool value) {
   thread.state = State::kAtBarrier;
   thread.site = site;
   thread.bits = value;
-  ++at_barrier_;
   char* const ordered = token(0, thread.barriers++);
   release(ordered);
-  release_barrier_if_complete();
   yield();
   acquire(ordered);
 }
@@ -25,13 +23,13 @@ void BlockRunner::release_barrier_if_complete() {
   std::vector<int> waiting;
   int count = 0;
   for (int t = 0; t < size_; ++t) {
-    if (threads_[size_t(t)].state != State::kAtBarrier) continue;
+    if (threads_[t].state != State::kAtBarrier) continue;
     waiting.push_back(t);
-    count += threads_[size_t(t)].bits != 0;
+    count += threads_[t].bits != 0;
   }
-  const Thread& first = threads_[size_t(waiting[0])];
+  const Thread& first = threads_[waiting[0]];
   for (const int t : waiting) {
-    Thread& thread = threads_[size_t(t)];
+    Thread& thread = threads_[t];
     thread.count = count;
     if (thread.site.line == first.site.line && !std::strcmp(thread.site.file, first.site.file)) {
       continue;
@@ -52,34 +50,31 @@ void BlockRunner::sync_warp(Site site, unsigned mask) {
 }
 
 void BlockRunner::wait_at_warp(Site site, unsigned mask, uint64_t bits, int source) {
-  const int t = running_->thread;
-  Thread& thread = threads_[size_t(t)];
-  if ((mask >> lane() & 1) == 0) {
-    set_failure(site, "the thread is not in its own warp mask");
-    stop();
-  }
+  Thread& thread = current();
+  if ((mask >> lane() & 1) == 0) stop(site, "the thread is not in its own warp mask");
   thread.state = State::kAtWarp;
   thread.site = site;
   thread.mask = mask;
   thread.bits = bits;
   thread.source = source;
-  release_warp_if_complete(unsigned(t) / 32, mask);
   yield();
 }
 
-void BlockRunner::release_warp_if_complete(unsigned warp, unsigned mask) {
+void BlockRunner::release_warp_if_complete(int thread_of_warp) {
+  const Thread& me = threads_[thread_of_warp];
+  const unsigned mask = me.mask;
+  const int first = thread_of_warp / 32 * 32;
   std::vector<int> lanes;
   for (int l = 0; l < 32; ++l) {
     if ((mask >> l & 1) == 0) continue;
-    const int t = int(warp) * 32 + l;
-    if (t >= size_ || threads_[size_t(t)].state == State::kDone) {
-      return set_failure(current().site, concat("lane ", l, " of the warp mask is absent"));
+    const int t = first + l;
+    if (t >= size_ || threads_[t].state == State::kDone) {
+      return set_failure(me, concat("lane ", l, " of the warp mask is absent"));
     }
     lanes.push_back(t);
   }
-  const Thread& me = current();
   for (const int t : lanes) {
-    const Thread& thread = threads_[size_t(t)];
+    const Thread& thread = threads_[t];
     const bool here_too = thread.state == State::kAtWarp && thread.mask == mask &&
                           thread.site.line == me.site.line &&
                           !std::strcmp(thread.site.file, me.site.file);
@@ -87,40 +82,37 @@ void BlockRunner::release_warp_if_complete(unsigned warp, unsigned mask) {
   }
   std::vector<uint64_t> results;
   for (const int t : lanes) {
-    const Thread& thread = threads_[size_t(t)];
+    const Thread& thread = threads_[t];
     if (thread.source < 0) {
       uint64_t votes = 0;
-      for (const int u : lanes) votes |= uint64_t{threads_[size_t(u)].bits != 0} << (u % 32);
+      for (const int u : lanes) votes |= uint64_t{threads_[u].bits != 0} << (u % 32);
       results.push_back(votes);
     } else if ((mask >> thread.source & 1) == 0) {
-      return set_failure(me.site,
-                         concat("lane ", thread.source, ", read from, is not in the mask"));
+      return set_failure(me, concat("lane ", thread.source, ", read from, is not in the mask"));
     } else {
-      results.push_back(threads_[size_t(warp) * 32 + size_t(thread.source)].bits);
+      results.push_back(threads_[first + thread.source].bits);
     }
   }
-  for (size_t i = 0; i < lanes.size(); ++i) threads_[size_t(lanes[i])].bits = results[i];
+  for (size_t i = 0; i < lanes.size(); ++i) threads_[lanes[i]].bits = results[i];
   make_ready(lanes);
 }
 
 void* BlockRunner::shared(const void* key, size_t bytes) {
-  const auto same = [&](const SharedVariable& v) { return v.key == key; };
-  auto found = std::find_if(variables_.begin(), variables_.end(), same);
-  if (found == variables_.end()) {
-    variables_.push_back({key, bytes, used_, ~uint64_t{0}});
-    found = variables_.end() - 1;
+  int i = 0;
+  while (i < variable_count_ && variables_[i].key != key) ++i;
+  SharedVariable& variable = variables_[i];
+  if (i == variable_count_) {
+    variable = {key, bytes, used_, ~uint64_t{0}};
+    ++variable_count_;
     used_ += (bytes + kGap + 15) / 16 * 16;
-    size_t named = 0;
-    for (const SharedVariable& v : variables_) named += v.bytes;
-    if (named > kStaticSharedBytes || used_ > kSharedBytes) {
-      failure_ = concat("too much shared memory: got ", named, " bytes, expected at most ",
-                        kStaticSharedBytes);
-      stop();
+    named_ += bytes;
+    if (named_ > kStaticSharedBytes || used_ > kSharedBytes || variable_count_ == kMostVariables) {
+      stop({}, "too much shared memory");
     }
   }
-  char* place = arena_ + found->offset;
-  if (found->block != block_) {
-    found->block = block_;
+  char* place = arena_ + variable.offset;
+  if (variable.block != block_) {
+    variable.block = block_;
     show(place, bytes);
     std::memset(place, 0xff, bytes);
   }
@@ -128,7 +120,7 @@ void* BlockRunner::shared(const void* key, size_t bytes) {
 }
 
 std::string BlockRunner::where(int thread) const {
-  const Thread& t = threads_[size_t(thread)];
+  const Thread& t = threads_[thread];
   std::string text = concat("thread ", to_string(unravel(uint64_t(thread), kernel_.block)));
   if (t.state == State::kAtBarrier)
     return concat(text, " waits at ", t.site.file, ":", t.site.line);
@@ -143,20 +135,25 @@ void BlockRunner::explain_deadlock() {
   int named = 0;
   Site last{"", -1};
   for (int t = 0; t < size_ && named < 4; ++t) {
-    const Thread& thread = threads_[size_t(t)];
+    const Thread& thread = threads_[t];
     if (thread.state == State::kDone || thread.site.line == last.line) continue;
     failure_ += concat(named++ == 0 ? ": " : ", ", where(t));
     last = thread.site;
   }
 }
 
-void BlockRunner::set_failure(Site site, const std::string& what) {
-  failure_ = concat(what, ": ", where(running_->thread), ", at ", site.file, ":", site.line);
+void BlockRunner::set_failure(const Thread& thread, const std::string& what) {
+  failure_ = concat(what, ": ", where(int(&thread - threads_)));
+  if (thread.site.file != nullptr) {
+    failure_ += concat(", at ", thread.site.file, ":", thread.site.line);
+  }
 }
 
-/// Ends the thread, and with it the kernel. Its stack is dropped as it is: nothing on it may own
-/// anything.
-void BlockRunner::stop() {
+void BlockRunner::stop(Site site, const char* what) {
+  Thread& thread = current();
+  thread.state = State::kStopped;
+  thread.site = site;
+  thread.failure = what;
   for (;;) yield();
 }
 
@@ -190,9 +187,6 @@ void fence() {
 void* shared_variable(const void* key, size_t bytes) { return runner->shared(key, bytes); }
 void* dynamic_shared() { return runner->dynamic_shared(); }
 
-void trap(Site site, const char* what) {
-  runner->set_failure(site, what);
-  runner->stop();
-}
+void trap(Site site, const char* what) { runner->stop(site, what); }
 
 }  // namespace wick::sim

@@ -66,10 +66,12 @@ void convolution(ConvDirection direction, const View& x, const View& weight, con
   check_image("weight", weight);
   check_image("y", y);
   sim::check_argument(kCall, "bias", bias);
-  const auto scratch = sim::take_scratch(kCall, workspace);
-  const auto run = [scratch, arguments = Arguments{direction, x, weight, bias, y, params}] {
-    sim::overwrite_scratch(scratch);
-    compute(arguments);
+  void* const scratch = sim::take_scratch(kCall, workspace);
+  const auto run = [scratch, a = Arguments{direction, x, weight, bias, y, params}] {
+    const View* const written[] = {&a.y, &a.x, &a.weight};  // by direction
+    const View& result = *written[static_cast<int>(a.direction)];
+    const sim::LibraryWork work({&a.x, &a.weight, &a.bias, &a.y}, result, scratch);
+    compute(a);
   };
   check(sim::enqueue(kCall, stream, run), kCall);
 }

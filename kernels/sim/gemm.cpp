@@ -41,9 +41,9 @@ void gemm(Device device, const Gemm& g, Workspace& workspace) {
   sim::check_argument(kCall, "b", b);
   sim::check_argument(kCall, "bias", bias);
   sim::check_argument(kCall, "y", y);
-  const auto scratch = sim::take_scratch(kCall, workspace);
+  void* const scratch = sim::take_scratch(kCall, workspace);
   const auto compute = [=] {
-    sim::overwrite_scratch(scratch);
+    const sim::LibraryWork work({&a, &b, &bias}, y, scratch);
     sim::HostWorkspace host;
     const View out = sim::computable(y, host, false);
     cpu::matmul(sim::computable(a, host, true), sim::computable(b, host, true),

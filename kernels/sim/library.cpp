@@ -6,6 +6,7 @@
 
 #include "wick/core/base/check.h"
 #include "wick/kernels/copy.h"
+#include "wick/kernels/sim/sanitizers.h"
 #include "wick/kernels/sim/simulator.h"
 
 namespace wick::sim {
@@ -17,6 +18,27 @@ constexpr size_t kScratch = 4096;
 // Whether the CPU's libraries lack `dtype`.
 bool is_missing(Dtype dtype) {
   return dtype == kFloat16 || (dtype == kBFloat16 && cpu_isa() != CpuIsa::kAvx512);
+}
+
+/// Calls note(address, bytes) for each run of elements of `x` from `axis` on.
+template <class Note>
+void for_runs(const View& x, char* data, int axis, int inner, Note note) {
+  if (axis == inner) ++axis;
+  const auto size = static_cast<size_t>(size_of(x.dtype));
+  if (axis >= x.rank()) {
+    const bool is_run = inner >= 0;
+    return note(data, is_run ? static_cast<size_t>(x.shape[inner]) * size : size);
+  }
+  for (int64_t i = 0; i < x.shape[axis]; ++i) {
+    for_runs(x, data + i * x.strides[axis] * int64_t(size), axis + 1, inner, note);
+  }
+}
+template <class Note>
+void for_runs(const View& x, Note note) {
+  if (!WICK_SIM_TSAN || !x.defined() || x.numel() == 0) return;
+  int inner = x.rank() - 1;
+  while (inner >= 0 && x.strides[inner] != 1) --inner;
+  for_runs(x, static_cast<char*>(x.data), 0, inner, note);
 }
 
 }  // namespace
@@ -50,14 +72,26 @@ void check_argument(const char* call, const char* what, const View& x) {
              what, " is not aligned to its elements");
 }
 
-std::vector<void*> take_scratch(const char* call, Workspace& workspace) {
+void* take_scratch(const char* call, Workspace& workspace) {
   void* const scratch = workspace.allocate(kScratch);
   WICK_CHECK(is_device_memory(scratch, kScratch), call, ": the workspace is not in device memory");
-  return {scratch};
+  return scratch;
 }
 
-void overwrite_scratch(const std::vector<void*>& scratch) {
-  for (void* block : scratch) std::memset(block, 0xff, kScratch);
+LibraryWork::LibraryWork(std::initializer_list<const View*> read, const View& written,
+                         void* scratch) {
+  note_write(scratch, kScratch);
+  for (const View* x : read) for_runs(*x, note_read);
+  for_runs(written, note_write);
+  ignore();
+  threads_ = num_threads();
+  if (WICK_SIM_TSAN) set_num_threads(1);  // others would not be ignored
+  std::memset(scratch, 0xff, kScratch);
+}
+
+LibraryWork::~LibraryWork() {
+  set_num_threads(threads_);
+  watch();
 }
 
 View on_host(const View& x) {

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <vector>
 
+#include "wick/core/base/threads.h"
 #include "wick/core/base/view.h"
 #include "wick/core/base/workspace.h"
 
@@ -29,10 +31,21 @@ class HostWorkspace final : public Workspace {
 /// elements. Undefined views pass.
 void check_argument(const char* call, const char* what, const View& x);
 
-/// Takes scratch from `workspace` as a library would; overwrite it when the work runs.
-std::vector<void*> take_scratch(const char* call, Workspace& workspace);
-/// Ruins what others keep in memory that the library may use.
-void overwrite_scratch(const std::vector<void*>& scratch);
+/// Takes scratch from `workspace` as a library would.
+void* take_scratch(const char* call, Workspace& workspace);
+
+/// Stands while queued work runs: ruins what others keep in its scratch, and tells ThreadSanitizer
+/// which device memory it reads and writes, but nothing of how the host computes it.
+class LibraryWork {
+ public:
+  LibraryWork(std::initializer_list<const View*> read, const View& written, void* scratch);
+  ~LibraryWork();
+  LibraryWork(const LibraryWork&) = delete;
+  LibraryWork& operator=(const LibraryWork&) = delete;
+
+ private:
+  int threads_;
+};
 
 /// Device memory as a view of the host, which shares its addresses.
 View on_host(const View& x);

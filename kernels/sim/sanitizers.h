@@ -35,6 +35,10 @@ void* __tsan_create_fiber(unsigned flags);
 void __tsan_switch_to_fiber(void* fiber, unsigned flags);
 void __tsan_acquire(void* address);
 void __tsan_release(void* address);
+void __tsan_read_range(void* address, unsigned long bytes);
+void __tsan_write_range(void* address, unsigned long bytes);
+void __tsan_ignore_thread_begin();
+void __tsan_ignore_thread_end();
 }
 #define WICK_SIM_UNWATCHED __attribute__((no_sanitize("thread"), noinline))
 #else
@@ -54,7 +58,16 @@ WICK_SIM_UNWATCHED inline void become(Identity identity) { __tsan_switch_to_fibe
 /// What was done before `release(x)` comes before what is done after `acquire(x)`.
 WICK_SIM_UNWATCHED inline void acquire(void* token) { __tsan_acquire(token); }
 WICK_SIM_UNWATCHED inline void release(void* token) { __tsan_release(token); }
+WICK_SIM_UNWATCHED inline void note_read(void* p, size_t bytes) { __tsan_read_range(p, bytes); }
+WICK_SIM_UNWATCHED inline void note_write(void* p, size_t bytes) { __tsan_write_range(p, bytes); }
+/// From `ignore` to `watch`, what this identity does with memory is nobody's race.
+WICK_SIM_UNWATCHED inline void ignore() { __tsan_ignore_thread_begin(); }
+WICK_SIM_UNWATCHED inline void watch() { __tsan_ignore_thread_end(); }
 #else
+inline void note_read(void*, size_t) {}
+inline void note_write(void*, size_t) {}
+inline void ignore() {}
+inline void watch() {}
 inline Identity current_identity() { return nullptr; }
 inline Identity make_identity() { return nullptr; }
 inline void become(Identity) {}

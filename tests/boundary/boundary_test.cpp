@@ -1,0 +1,212 @@
+// Tensors of more than 2^31 elements on the simulated GPU: the blocks at both ends of each kernel's
+// grid are run, and what they make of the last rows is compared with the same rows alone.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+#include <set>
+
+#include "wick/core/core.h"
+#include "wick/kernels/sim/simulator.h"
+#include "wick/tests/harness/op_case.h"
+
+namespace wick::testing {
+namespace {
+
+// Before anything asks for the device: the machine's memory is only taken where it is touched.
+const int kEnlarged = ::setenv("WICK_SIM_MEMORY", "131072", 1);
+
+const Device kGpu = cuda_device(0);
+constexpr int64_t kColumns = 1024;
+constexpr int64_t kRows = (int64_t{1} << 21) + 1;  // of kColumns: 2^31 + 1024 elements
+constexpr int64_t kProbed = 3;                     // rows at the end that are compared
+
+/// The first blocks, and the one that has the last of `items`, whatever a block takes at a time and
+/// however often a grid of the usual sizes goes round.
+void add_blocks_with_last(int64_t items, std::set<uint64_t>& blocks) {
+  for (const int64_t most : {132 * 2, 132 * 32, 1 << 20}) {
+    for (int64_t per_block = 1; per_block <= 8192; per_block *= 2) {
+      blocks.insert(static_cast<uint64_t>((items - 1) / per_block % most));
+    }
+  }
+}
+
+struct BlocksAtEnds {
+  explicit BlocksAtEnds(const Tensor& x) {
+    std::set<uint64_t> blocks = {0};
+    add_blocks_with_last(x.numel(), blocks);
+    add_blocks_with_last(x.size(0), blocks);
+    sim::set_blocks({blocks.begin(), blocks.end()});
+  }
+  ~BlocksAtEnds() { sim::set_blocks({}); }
+};
+
+using Function = std::function<Tensor(const Tensor&)>;
+struct Case {
+  const char* name;
+  Function run;  // rows of the result depend on the same rows of x only
+  Shape row = {kColumns};
+  Dtype dtype = kFloat16;
+  MemoryFormat format = kContiguous;
+};
+
+/// `rows` random rows.
+Tensor random_rows(const Case& c, int64_t rows) {
+  Shape shape = {rows};
+  for (const int64_t size : c.row) shape.push_back(size);
+  Generator generator(7);
+  if (c.dtype == kUint8) return randint(0, 255, shape, kUint8, kCpu, &generator).to(kGpu);
+  return randn(shape, kFloat32, kCpu, &generator).to(c.dtype).to(kGpu).contiguous(c.format);
+}
+
+Tensor last_rows(const Tensor& x) { return x.narrow(0, x.size(0) - kProbed, kProbed); }
+
+void expect_same_last_rows(const Tensor& whole, const Tensor& alone) {
+  const Tensor got = last_rows(whole).to(kCpu).to(kFloat64).contiguous();
+  const Tensor want = alone.to(kCpu).to(kFloat64).contiguous();
+  ASSERT_EQ(got.shape(), want.shape());
+  const std::vector<double> g = got.to_vector<double>(), w = want.to_vector<double>();
+  bool any = false;
+  for (const double value : w) any = any || (value != 0 && value == value);
+  ASSERT_TRUE(any) << "nothing to compare";
+  int64_t differing = 0;
+  // The last row must be there; another may belong to a block that was not run.
+  const size_t row = w.size() / kProbed;
+  for (size_t i = (kProbed - 1) * row; i < w.size(); ++i) differing += g[i] != w[i];
+  EXPECT_EQ(differing, 0) << "of " << row << " elements of the last row";
+}
+
+class Boundary : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Boundary, LastRowsAreAsAlone) {
+  const Case& c = GetParam();
+  int64_t row = 1;
+  for (const int64_t size : c.row) row *= size;
+  const int64_t rows = (int64_t{1} << 31) / row + 1;
+  ASSERT_GT(rows * row, int64_t{1} << 31);
+  const Tensor alone = random_rows(c, kProbed);
+  const Tensor expected = c.run(alone);
+  synchronize(kGpu);
+  empty_cache(kGpu);  // old contents could pass for results
+  {
+    Shape shape = alone.shape();
+    shape[0] = rows;
+    const Tensor x = empty(shape, c.dtype, kGpu, c.format);
+    last_rows(x).copy_(alone);
+    synchronize(kGpu);
+    const BlocksAtEnds blocks(x);
+    const Tensor y = c.run(x);
+    synchronize(kGpu);
+    sim::set_blocks({});
+    expect_same_last_rows(y, expected);
+  }
+  synchronize(kGpu);
+  empty_cache(kGpu);
+}
+
+/// The gradient of x, where dy = y's own values.
+Function gradient(Function function) {
+  return [function = std::move(function)](const Tensor& x) {
+    const Tensor input = x.detach().set_requires_grad(true);
+    const Tensor y = function(input);
+    return grad({y}, {input}, {y.detach()}).at(0);
+  };
+}
+
+Tensor of_columns(int64_t n, Dtype dtype = kFloat16) {
+  return (arange(n, kFloat32) / static_cast<double>(n) + 0.5).to(dtype).to(kGpu);
+}
+/// An index per row, the same in the last rows of every tensor.
+Tensor positions(const Tensor& x) {
+  Tensor index = zeros({x.size(0), 1}, kInt64, kGpu);
+  last_rows(index).copy_((arange(kProbed, kInt64) * 37 + 5).reshape({kProbed, 1}).to(kGpu));
+  return index;
+}
+
+const Shape kImage = {64, 32, 32};
+const std::vector<Case> kCases = {
+    {"relu", [](const Tensor& x) { return relu(x); }},
+    {"relu_gradient", gradient([](const Tensor& x) { return relu(x); })},
+    {"gelu", [](const Tensor& x) { return gelu(x); }},
+    {"add_to_itself", [](const Tensor& x) { return add(x, x); }},
+    {"add_broadcast", [](const Tensor& x) { return add(x, of_columns(kColumns)); }},
+    {"add_in_place", [](const Tensor& x) { return x.add_(1); }},
+    {"greater", [](const Tensor& x) { return gt(x, 0); }},
+    {"where", [](const Tensor& x) { return where(gt(x, 0), x, 2.0); }},
+    {"to_float32", [](const Tensor& x) { return x.to(kFloat32); }},
+    {"uint8_to_float16", [](const Tensor& x) { return x.to(kFloat16); }, {kColumns}, kUint8},
+    {"permuted_copy",
+     [](const Tensor& x) {
+       return x.permute({0, 2, 1}).contiguous();
+     },
+     {32, 32}},
+    {"strided_copy", [](const Tensor& x) { return x.narrow(1, 3, kColumns - 3).contiguous(); }},
+    {"channels_last", [](const Tensor& x) { return x.contiguous(kChannelsLast); }, kImage},
+    {"sum_of_rows", [](const Tensor& x) { return sum(x, {-1}); }},
+    {"sum_of_inner_columns", [](const Tensor& x) { return sum(x, {1}); }, {32, 32}},
+    {"amax_of_rows", [](const Tensor& x) { return amax(x, {-1}); }},
+    {"var_of_rows", [](const Tensor& x) { return var(x, {-1}); }},
+    {"argmax_of_rows", [](const Tensor& x) { return argmax(x, -1); }},
+    {"cumsum", [](const Tensor& x) { return cumsum(x, -1); }},
+    {"sort", [](const Tensor& x) { return sort(x, -1).values; }},
+    {"topk", [](const Tensor& x) { return topk(x, 5, -1).values; }},
+    {"softmax", [](const Tensor& x) { return softmax(x, -1); }},
+    {"softmax_gradient", gradient([](const Tensor& x) { return softmax(x, -1); })},
+    {"softmax_inner", [](const Tensor& x) { return softmax(x, 1); }, {32, 32}},
+    {"log_softmax_gradient", gradient([](const Tensor& x) { return log_softmax(x, -1); })},
+    {"layer_norm",
+     [](const Tensor& x) {
+       return layer_norm(x, {kColumns}, of_columns(kColumns), of_columns(kColumns));
+     }},
+    {"layer_norm_gradient", gradient([](const Tensor& x) { return layer_norm(x, {kColumns}); })},
+    {"rms_norm_gradient", gradient([](const Tensor& x) { return rms_norm(x, {kColumns}); })},
+    {"group_norm", [](const Tensor& x) { return group_norm(x, 4); }, kImage, kFloat16,
+     kChannelsLast},
+    {"group_norm_gradient", gradient([](const Tensor& x) { return group_norm(x, 4); }), kImage,
+     kFloat16, kChannelsLast},
+    {"gather", [](const Tensor& x) { return gather(x, 1, positions(x)); }},
+    {"gather_gradient", gradient([](const Tensor& x) { return gather(x, 1, positions(x)); })},
+    {"index_select",
+     [](const Tensor& x) { return index_select(x, 1, arange(7, kInt64).to(kGpu)); }},
+    {"embedding_of_last_rows",
+     [](const Tensor& x) {
+       return embedding(x, (arange(kProbed, kInt64) + (x.size(0) - kProbed)).to(kGpu));
+     }},
+    {"cat",
+     [](const Tensor& x) {
+       return cat({x, x}, 1);
+     }},
+    {"pad",
+     [](const Tensor& x) {
+       return pad(x, {1, 2}, 3);
+     }},
+    {"flip", [](const Tensor& x) { return flip(x, {1}); }},
+    {"max_pool2d", [](const Tensor& x) { return max_pool2d(x, {2}); }, kImage, kFloat16,
+     kChannelsLast},
+    {"max_pool2d_gradient", gradient([](const Tensor& x) { return max_pool2d(x, {2}); }), kImage,
+     kFloat16, kChannelsLast},
+    {"avg_pool2d", [](const Tensor& x) { return avg_pool2d(x, {2}); }, kImage, kFloat16,
+     kChannelsLast},
+    {"avg_pool2d_gradient", gradient([](const Tensor& x) { return avg_pool2d(x, {2}); }), kImage,
+     kFloat16, kChannelsLast},
+    {"interpolate",
+     [](const Tensor& x) {
+       return interpolate(x, {16, 16});
+     },
+     kImage, kFloat16, kChannelsLast},
+    {"interpolate_gradient", gradient([](const Tensor& x) {
+       return interpolate(x, {16, 16});
+     }),
+     kImage, kFloat16, kChannelsLast},
+    {"cross_entropy",
+     [](const Tensor& x) {
+       return cross_entropy(x, positions(x).reshape({x.size(0)}),
+                            {.reduction = LossReduction::kNone});
+     }},
+};
+
+INSTANTIATE_TEST_SUITE_P(Kernels, Boundary, ::testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace wick::testing
