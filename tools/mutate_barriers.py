@@ -54,7 +54,10 @@ def run_tests(path, environment):
                                 capture_output=True, timeout=300)
     except subprocess.TimeoutExpired:
         return True, "timeout"
-    return result.returncode != 0, (result.stdout + result.stderr).decode(errors="replace")
+    output = (result.stdout + result.stderr).decode(errors="replace")
+    if not re.search(r"\[  PASSED  \] [1-9]", output) and result.returncode == 0:
+        sys.exit(f"mutate_barriers: no test ran: {' '.join(command)}\n{output}")
+    return result.returncode != 0, output
 
 
 def tests_notice(path):

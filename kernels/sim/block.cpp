@@ -61,7 +61,6 @@ std::string BlockRunner::run(const std::vector<uint64_t>& wanted) {
   const uint64_t blocks = uint64_t{kernel_.grid.x} * kernel_.grid.y * kernel_.grid.z;
   used_ = (kernel_.shared + kGap + 15) / 16 * 16;
   release(&launch_token_);
-  ignore();  // the scheduler's work, until watch()
   const Identity outside = current_identity();
   runner = this;
   const uint64_t count = wanted.empty() ? blocks : wanted.size();
@@ -72,8 +71,15 @@ std::string BlockRunner::run(const std::vector<uint64_t>& wanted) {
     run_block(b);
   }
   runner = nullptr;
+  if (!failure_.empty()) {
+    // What ended in the middle comes before what is done after the kernel, too.
+    for (const Identity identity : identities) {
+      if (identity == nullptr) continue;
+      become(identity);
+      release(&end_token_);
+    }
+  }
   become(outside);
-  watch();
   acquire(&end_token_);
   drop_arenas();
   for (const auto& fiber : fibers_) stack_pools[fiber->identity].stacks.push_back(fiber->stack);

@@ -83,16 +83,12 @@ LibraryWork::LibraryWork(std::initializer_list<const View*> read, const View& wr
   note_write(scratch, kScratch);
   for (const View* x : read) for_runs(*x, note_read);
   for_runs(written, note_write);
-  ignore();
   threads_ = num_threads();
   if (WICK_SIM_TSAN) set_num_threads(1);  // others would not be ignored
   std::memset(scratch, 0xff, kScratch);
 }
 
-LibraryWork::~LibraryWork() {
-  set_num_threads(threads_);
-  watch();
-}
+LibraryWork::~LibraryWork() { set_num_threads(threads_); }
 
 View on_host(const View& x) {
   View host = x;

@@ -46,13 +46,16 @@ Settings settings_from_environment() {
   return s;
 }
 
-/// Runs `work`, and deletes it, as the stream, as far as ThreadSanitizer is concerned.
+/// Runs `work`, and deletes it, as the stream, as far as ThreadSanitizer is concerned: it watches
+/// what kernels do, and what other work says of itself by note_read and note_write.
 std::string run_as(SimulatedStream& stream, std::unique_ptr<SimulatedWork> work) {
   const Identity host = current_identity();
   become(stream.identity);
   acquire(work->token.get());
+  ignore();
   std::string failure = work->run();
   work.reset();
+  watch();
   release(&stream.end_token);
   become(host);
   return failure;

@@ -84,8 +84,6 @@ struct Machine {
 Machine& machine();
 /// The calling thread's device.
 int& current_device();
-/// Copies so that the sanitizers see it as the stream's own work.
-void copy_watched(void* to, const void* from, size_t bytes);
 /// Remembers a failed call's error for cudaGetLastError.
 cudaError_t report(cudaError_t error);
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -14,6 +15,12 @@ using wick::sim::report;
 namespace {
 
 constexpr size_t kDirtied = size_t{64} << 20;  // fresh memory holds NaN up to here
+
+void copy(void* to, const void* from, size_t bytes) {
+  wick::sim::note_read(from, bytes);
+  wick::sim::note_write(to, bytes);
+  std::memcpy(to, from, bytes);
+}
 
 /// The host waits until `position` pieces of work of `stream` are done.
 cudaError_t wait_for(Machine& m, SimulatedStream& stream, uint64_t position) {
@@ -184,12 +191,12 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
     std::shared_ptr<char[]> staged(new char[bytes]);
     std::memcpy(staged.get(), from, bytes);
     m.add(*s, {.name = "copy", .run = [=] {
-                 wick::sim::copy_watched(to, staged.get(), bytes);
+                 copy(to, staged.get(), bytes);
                  return std::string();
                }});
   } else {
     m.add(*s, {.name = "copy", .run = [=] {
-                 wick::sim::copy_watched(to, from, bytes);
+                 copy(to, from, bytes);
                  return std::string();
                }});
   }
@@ -204,6 +211,7 @@ cudaError_t cudaMemsetAsync(void* to, int byte, size_t bytes, cudaStream_t strea
   if (s == nullptr) return report(cudaErrorInvalidResourceHandle);
   if (m.find_memory(to, bytes) == nullptr) return report(cudaErrorInvalidValue);
   m.add(*s, {.name = "memset", .run = [=] {
+               wick::sim::note_write(to, bytes);
                std::memset(to, byte, bytes);
                return std::string();
              }});
@@ -329,7 +337,8 @@ void show_in_order(void* pointer, size_t bytes, cudaStream_t stream) {
   if (s == nullptr) return;
   m.add(*s, {.name = "show", .run = [=] {
                show(pointer, bytes);
-               std::memset(pointer, 0xff, bytes < kDirtied ? bytes : kDirtied);
+               note_write(pointer, std::min(bytes, kDirtied));
+               std::memset(pointer, 0xff, std::min(bytes, kDirtied));
                return std::string();
              }});
 }

@@ -58,13 +58,22 @@ WICK_SIM_UNWATCHED inline void become(Identity identity) { __tsan_switch_to_fibe
 /// What was done before `release(x)` comes before what is done after `acquire(x)`.
 WICK_SIM_UNWATCHED inline void acquire(void* token) { __tsan_acquire(token); }
 WICK_SIM_UNWATCHED inline void release(void* token) { __tsan_release(token); }
-WICK_SIM_UNWATCHED inline void note_read(void* p, size_t bytes) { __tsan_read_range(p, bytes); }
-WICK_SIM_UNWATCHED inline void note_write(void* p, size_t bytes) { __tsan_write_range(p, bytes); }
-/// From `ignore` to `watch`, what this identity does with memory is nobody's race.
+/// From `ignore` to `watch`, what this identity does with memory is nobody's race, ...
 WICK_SIM_UNWATCHED inline void ignore() { __tsan_ignore_thread_begin(); }
 WICK_SIM_UNWATCHED inline void watch() { __tsan_ignore_thread_end(); }
+/// ... but for what is said, in between, to be read or written.
+WICK_SIM_UNWATCHED inline void note_read(const void* p, size_t bytes) {
+  watch();
+  __tsan_read_range(const_cast<void*>(p), bytes);
+  ignore();
+}
+WICK_SIM_UNWATCHED inline void note_write(void* p, size_t bytes) {
+  watch();
+  __tsan_write_range(p, bytes);
+  ignore();
+}
 #else
-inline void note_read(void*, size_t) {}
+inline void note_read(const void*, size_t) {}
 inline void note_write(void*, size_t) {}
 inline void ignore() {}
 inline void watch() {}

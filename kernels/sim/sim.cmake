@@ -24,7 +24,6 @@ endforeach()
 # What ThreadSanitizer watches are the kernels, not how they are run.
 if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
   file(GLOB simulator CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/sim/*.cpp)
-  list(REMOVE_ITEM simulator ${PROJECT_SOURCE_DIR}/kernels/sim/copy.cpp)
   set_source_files_properties(${simulator} PROPERTIES
                               COMPILE_OPTIONS "-fno-sanitize=thread;-DWICK_SIM_TSAN=1")
 endif()
