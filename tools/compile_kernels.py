@@ -4,7 +4,7 @@ warning or on a kernel that spills registers and is not listed in tools/known_sp
 
   tools/compile_kernels.py [--arch 80,90] [--jobs 2] [FILE...]
 
-A line of the list is FILE, KERNEL (a part of its mangled name), and the reason, separated by blanks.
+A line of the list is FILE, KERNEL (a part of its mangled name) and the reason, between blanks.
 """
 import argparse
 import concurrent.futures

@@ -24,7 +24,7 @@ constexpr int64_t kProbed = 3;                     // rows at the end that are c
 /// The first blocks, and the one that has the last of `items`, whatever a block takes at a time and
 /// however often a grid of the usual sizes goes round.
 void add_blocks_with_last(int64_t items, std::set<uint64_t>& blocks) {
-  for (const int64_t most : {132 * 2, 132 * 32, 1 << 20}) {
+  for (const int64_t most : {int64_t{132 * 2}, int64_t{132 * 32}, int64_t{1 << 20}, items}) {
     for (int64_t per_block = 1; per_block <= 8192; per_block *= 2) {
       blocks.insert(static_cast<uint64_t>((items - 1) / per_block % most));
     }
