@@ -1,9 +1,11 @@
 #include "wick/tools/wick/config.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <functional>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 

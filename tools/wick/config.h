@@ -1,9 +1,14 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <stdexcept>
 #include <string>
+
+namespace CLI {
+class App;
+}
 
 namespace wick::tool {
 

@@ -1,6 +1,7 @@
 #include <dlfcn.h>
 #include <fmt/core.h>
 #include <sys/resource.h>
+#include <CLI/CLI.hpp>
 
 #include <cstdlib>
 #include <string>

@@ -1,4 +1,6 @@
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "wick/core/base/parallel.h"
 #include "wick/core/serialize.h"

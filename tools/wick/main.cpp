@@ -1,5 +1,6 @@
 // The command-line program: one subcommand per file.
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <csignal>
 #include <cstdio>

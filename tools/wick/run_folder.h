@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <fstream>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "wick/tools/wick/config.h"

@@ -1,6 +1,7 @@
 #include "wick/tools/wick/trainer.h"
 
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -1,4 +1,5 @@
 #include "wick/tools/wick/tune.h"
+#include <CLI/CLI.hpp>
 
 #include "wick/core/base/parallel.h"
 #include "wick/core/ops/loss.h"

@@ -1,4 +1,6 @@
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "wick/core/file.h"
 #include "wick/tools/wick/tune.h"
