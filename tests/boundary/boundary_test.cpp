@@ -14,12 +14,11 @@ namespace wick::testing {
 namespace {
 
 // Before anything asks for the device: the machine's memory is only taken where it is touched.
-const int kEnlarged = ::setenv("WICK_SIM_MEMORY", "131072", 1);
+[[maybe_unused]] const int kEnlarged = ::setenv("WICK_SIM_MEMORY", "131072", 1);
 
 const Device kGpu = cuda_device(0);
 constexpr int64_t kColumns = 1024;
-constexpr int64_t kRows = (int64_t{1} << 21) + 1;  // of kColumns: 2^31 + 1024 elements
-constexpr int64_t kProbed = 3;                     // rows at the end that are compared
+constexpr int64_t kProbed = 3;  // rows at the end that are compared
 
 /// The first blocks, and the one that has the last of `items`, whatever a block takes at a time and
 /// however often a grid of the usual sizes goes round.
