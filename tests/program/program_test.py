@@ -6,8 +6,10 @@ import hashlib
 import json
 import os
 import pathlib
+import random
 import resource
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -15,8 +17,30 @@ import time
 import unittest
 
 WICK = sys.argv.pop(1)
-# 20 steps per epoch, a second or so per run.
-SMALL = ["--model", "mlp", "--batch-size", "500", "--epochs", "3", "--threads", "1"]
+
+
+def write_images(folder):
+    """A tenth of a second of MNIST: noise, with a bright band whose height is the class."""
+    for name, count in [("train", 2000), ("t10k", 400)]:
+        noise = random.Random(count)
+        images = bytearray(struct.pack(">4I", 0x803, count, 28, 28))
+        labels = bytearray(struct.pack(">2I", 0x801, count))
+        for i in range(count):
+            image = bytearray(noise.getrandbits(8 * 784).to_bytes(784, "little"))
+            label = noise.randrange(10)
+            image[70 * label:70 * (label + 1)] = b"\xff" * 70
+            images += image
+            labels.append(label)
+        (folder / f"{name}-images-idx3-ubyte").write_bytes(images)
+        (folder / f"{name}-labels-idx1-ubyte").write_bytes(labels)
+
+
+data_folder = tempfile.TemporaryDirectory()
+write_images(pathlib.Path(data_folder.name))
+MNIST = ["--data", "mnist", "--data-dir", data_folder.name]
+MLP = ["--model", "mlp", *MNIST]
+SMALL = [*MLP, "--epochs", "3", "--threads", "1", "--batch-size", "100"]  # 20 steps per epoch
+LONGER = [*SMALL[:-1], "8"]  # 250, so that there is time to stop one
 
 
 def run(*words, **variables):
@@ -40,8 +64,8 @@ class InFolder(unittest.TestCase):
     def tearDown(self):
         self.temporary.cleanup()
 
-    def train(self, name, *words):
-        done = run("train", "--run-dir", str(self.folder / name), *SMALL, *words)
+    def train(self, name, *words, size=SMALL):
+        done = run("train", "--run-dir", str(self.folder / name), *size, *words)
         self.assertEqual(done.returncode, 0, done.stderr)
         return self.folder / name
 
@@ -136,7 +160,7 @@ class Usage(InFolder):
         self.fails(1, "nothing to make again in backward", "train", "--run-dir",
                    str(self.folder / "mlp"), *SMALL, "--checkpoint-activations", "on")
         self.fails(1, "the budget is too small for this model and batch", "train", "--run-dir",
-                   str(self.folder / "small"), "--model", "resnet20", "--batch-size", "8",
+                   str(self.folder / "small"), "--model", "resnet20", *MNIST, "--batch-size", "8",
                    "--checkpoint-activations", "budget=10KB")
 
     def test_tune_wants_to_know_what(self):
@@ -205,14 +229,15 @@ class Runs(InFolder):
     def test_activations_made_again_change_nothing_else(self):
         def train(word):
             run_dir = self.folder / word
-            done = run("train", "--run-dir", str(run_dir), "--model", "resnet20", "--threads", "1",
-                       "--batch-size", "16", "--max-steps", "3", "--eval-every", "0",
+            done = run("train", "--run-dir", str(run_dir), "--model", "resnet20", *MNIST,
+                       "--threads", "1", "--batch-size", "16", "--max-steps", "3",
+                       "--eval-every", "0",
                        "--checkpoint-activations", word)
             self.assertEqual(done.returncode, 0, done.stderr)
             return sha256(run_dir / "weights.safetensors"), lines(run_dir)[-1]["memory_bytes"]
 
         plain, plain_bytes = train("off")
-        for word in ["on", "budget=19MB"]:
+        for word in ["on", "budget=15MB"]:
             with self.subTest(word=word):
                 weights, held = train(word)
                 self.assertEqual(weights, plain)
@@ -220,7 +245,7 @@ class Runs(InFolder):
 
     def test_tune_lr_suggests_a_rate_that_learns(self):
         run_dir = self.folder / "tune"
-        done = run("tune", "lr", *SMALL[:4], "--threads", "1", "--num-iter", "40",
+        done = run("tune", "lr", *MLP, "--batch-size", "100", "--threads", "1", "--num-iter", "40",
                    "--run-dir", str(run_dir))
         self.assertEqual(done.returncode, 0, done.stderr)
         found = json.loads((run_dir / "tune_lr.json").read_text())
@@ -233,7 +258,7 @@ class Runs(InFolder):
 
     def test_tune_batch_keeps_to_its_memory(self):
         run_dir = self.folder / "tune"
-        done = run("tune", "batch", *SMALL[:2], "--threads", "1", "--memory", "60MB", "--most",
+        done = run("tune", "batch", *MLP, "--threads", "1", "--memory", "60MB", "--most",
                    "4096", "--noise-batches", "4", "--seconds", "0", "--run-dir", str(run_dir))
         self.assertEqual(done.returncode, 0, done.stderr)
         found = json.loads((run_dir / "tune_batch.json").read_text())
@@ -253,17 +278,17 @@ class Runs(InFolder):
 
     def stop_in_third_epoch(self, how, *words):
         folder = self.folder / how.name
-        process = subprocess.Popen([WICK, "train", "--run-dir", str(folder), *SMALL, *words],
+        process = subprocess.Popen([WICK, "train", "--run-dir", str(folder), *LONGER, *words],
                                    stdout=subprocess.DEVNULL)
         metrics = folder / "metrics.jsonl"
-        while not (metrics.exists() and '"step":41,' in metrics.read_text()):
+        while not (metrics.exists() and '"step":501,' in metrics.read_text()):
             self.assertIsNone(process.poll(), "ended before it could be stopped")
             time.sleep(0.002)
         process.send_signal(how)
         return folder, process.wait()
 
     def test_a_stopped_run_goes_on_to_the_same_bytes(self):
-        undisturbed = sha256(self.train("undisturbed") / "weights.safetensors")
+        undisturbed = sha256(self.train("undisturbed", size=LONGER) / "weights.safetensors")
         for how, code in [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)]:
             with self.subTest(how=how.name):
                 folder, exit_code = self.stop_in_third_epoch(how)
@@ -272,11 +297,11 @@ class Runs(InFolder):
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertEqual(sha256(folder / "weights.safetensors"), undisturbed)
                 numbers = [line["step"] for line in lines(folder) if "loss" in line]
-                self.assertEqual(numbers, list(range(1, 61)))
+                self.assertEqual(numbers, list(range(1, 751)))
 
     def test_a_scaled_averaged_run_goes_on_to_the_same_bytes(self):
         words = ("--amp", "fp16", "--ema", "0.9", "--clip-norm", "1", "--accumulate", "3")
-        whole = self.train("whole", *words)
+        whole = self.train("whole", *words, size=LONGER)
         losses = [line["loss"] for line in lines(whole) if "loss" in line]
         self.assertLess(losses[-1], losses[0] - 0.3)
         again = json.loads(run("eval", "--run-dir", str(whole), "--json").stdout)
