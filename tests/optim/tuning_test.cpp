@@ -67,7 +67,7 @@ TEST_P(TuningOn, RangeTestPutsEverythingBack) {
     for (int i = 0; i < steps; ++i) task.step();
     const std::string before = task.state();
     const optim::LrFinderResult found =
-        optim::find_lr(task.net, *task.optimizer, [&] { return task.step(); });
+        optim::find_lr(task.net, *task.optimizer, [&] { return task.step(); }, {.num_iter = 30});
     EXPECT_GT(found.points.size(), 20u);
     EXPECT_EQ(task.state(), before);
     EXPECT_FALSE(task.net.parameters()[0].grad().defined());
@@ -104,7 +104,7 @@ TEST_P(TuningOn, BatchFinderFindsTheLimitOfMemory) {
   empty_cache(GetParam());
   const int64_t held = memory_reserved(GetParam());
   const auto found = optim::find_batch_size(task.net, *task.optimizer, GetParam(), step,
-                                            {.memory = held + 21 * kSample + (1 << 20)});
+                                            {.memory = held + 22 * kSample - (1 << 20)});
   EXPECT_EQ(found.largest, 21);
   EXPECT_TRUE(found.exact);
   EXPECT_EQ(tried, (std::vector<int64_t>{2, 2, 4, 4, 8, 8, 16, 16, 32, 24, 20, 20, 22, 21, 21}));
