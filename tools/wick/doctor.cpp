@@ -27,7 +27,7 @@ void line(bool good, const std::string& what, const std::string& found,
 
 // The file a shared library is loaded from, or empty.
 std::string find_library(const char* name) {
-  void* handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+  void* handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
   if (handle == nullptr) return "";
   dlclose(handle);
   return name;
