@@ -1,6 +1,7 @@
 #include "wick/tools/wick/setup.h"
 
 #include "wick/core/base/parallel.h"
+#include "wick/core/random.h"
 #include "wick/core/stream.h"
 #include "wick/nn/models/registry.h"
 
@@ -24,6 +25,23 @@ Device choose_device(const std::string& name, std::string* why) {
 std::shared_ptr<nn::Module> make_model(const TrainConfig& config, const data::TrainTest& data) {
   const Shape& image = data.image_shape();
   return nn::find_model(config.model).make({image[0], image[1], image[2]}, data.num_classes());
+}
+
+std::shared_ptr<nn::Module> make_seeded_model(const TrainConfig& config,
+                                              const data::TrainTest& data, Device device) {
+  manual_seed(static_cast<uint64_t>(config.seed));
+  auto model = make_model(config, data);
+  model->to(device);
+  return model;
+}
+
+data::DataLoader make_train_loader(const TrainConfig& config, const data::TrainTest& data) {
+  const int64_t batch_size = *config.batch_size;
+  return data::DataLoader(data.train, {.batch_size = batch_size,
+                                       .shuffle = true,
+                                       .num_workers = static_cast<int>(config.workers),
+                                       .drop_last = data.train->size() >= batch_size,
+                                       .seed = static_cast<uint64_t>(config.seed)});
 }
 
 amp::Autocast make_autocast(const TrainConfig& config, Device device) {

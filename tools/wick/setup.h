@@ -5,6 +5,7 @@
 
 #include "wick/core/amp.h"
 #include "wick/data/catalog.h"
+#include "wick/data/loader.h"
 #include "wick/nn/module.h"
 #include "wick/optim/optim.h"
 #include "wick/tools/wick/config.h"
@@ -20,6 +21,15 @@ Device choose_device(const std::string& name, std::string* why = nullptr);
 
 /// The model that `config` names, for the images and classes of `data`.
 std::shared_ptr<nn::Module> make_model(const TrainConfig& config, const data::TrainTest& data);
+
+/// That model with weights that follow from the seed, as does everything drawn after it, on
+/// `device`.
+std::shared_ptr<nn::Module> make_seeded_model(const TrainConfig& config,
+                                              const data::TrainTest& data, Device device);
+
+/// The training data in batches, shuffled by the seed; an incomplete batch only if there is no
+/// other.
+data::DataLoader make_train_loader(const TrainConfig& config, const data::TrainTest& data);
 
 /// The autocast that --amp asks for.
 amp::Autocast make_autocast(const TrainConfig& config, Device device);

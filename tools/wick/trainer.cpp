@@ -32,15 +32,6 @@ Tensor count_correct(const Tensor& logits, const Tensor& target) {
   return (logits.detach().argmax(1) == target).sum();
 }
 
-data::DataLoader make_loader(const TrainConfig& config, const data::TrainTest& data) {
-  const int64_t batch_size = *config.batch_size;
-  return data::DataLoader(data.train, {.batch_size = batch_size,
-                                       .shuffle = true,
-                                       .num_workers = static_cast<int>(config.workers),
-                                       .drop_last = data.train->size() >= batch_size,
-                                       .seed = static_cast<uint64_t>(config.seed)});
-}
-
 int64_t steps_of_run(const TrainConfig& config, int64_t steps_per_epoch) {
   const int64_t all = *config.epochs * steps_per_epoch;
   return config.max_steps ? std::min(all, *config.max_steps) : all;
@@ -75,15 +66,6 @@ std::unique_ptr<optim::Ema> make_ema(const TrainConfig& config, const nn::Module
 
 // Skips in a row that mean that no scale will help: it backs off from 2^16.
 constexpr int64_t kMaxSkips = 40;
-
-std::shared_ptr<nn::Module> seeded_model(const TrainConfig& config, const data::TrainTest& data,
-                                         Device device) {
-  // The model's initial weights and everything drawn later follow from the seed.
-  manual_seed(static_cast<uint64_t>(config.seed));
-  auto model = make_model(config, data);
-  model->to(device);
-  return model;
-}
 
 }  // namespace
 
@@ -123,9 +105,9 @@ Trainer::Trainer(const TrainConfig& config, RunFolder folder, bool json)
       json_(json),
       device_(choose_device(config.device)),
       data_(data::open_data(config.data, config.data_dir, config.image_size)),
-      model_(seeded_model(config, data_, device_)),
+      model_(make_seeded_model(config, data_, device_)),
       optimizer_(make_optimizer(config, *model_)),
-      loader_(make_loader(config, data_)),
+      loader_(make_train_loader(config, data_)),
       total_steps_(steps_of_run(config, loader_.size())),
       schedule_(make_schedule(config, total_steps_, *optimizer_)),
       scaler_({.enabled = config.amp == "fp16", .max_skips = kMaxSkips}),

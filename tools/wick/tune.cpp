@@ -1,31 +1,20 @@
 #include "wick/tools/wick/tune.h"
+
 #include <CLI/CLI.hpp>
 
 #include "wick/core/base/parallel.h"
 #include "wick/core/ops/loss.h"
 #include "wick/core/ops/random.h"
-#include "wick/core/random.h"
 #include "wick/nn/activation_plan.h"
 
 namespace wick::tool {
 
 namespace {
 
-data::DataLoader make_loader(const TrainConfig& config, const data::TrainTest& data) {
-  const int64_t batch = std::min(*config.batch_size, data.train->size());
-  return data::DataLoader(data.train, {.batch_size = batch,
-                                       .shuffle = true,
-                                       .num_workers = static_cast<int>(config.workers),
-                                       .drop_last = true,
-                                       .seed = static_cast<uint64_t>(config.seed)});
-}
-
-std::shared_ptr<nn::Module> make_seeded_model(const TrainConfig& config,
-                                              const data::TrainTest& data, Device device) {
+std::shared_ptr<nn::Module> make_tuned_model(const TrainConfig& config, const data::TrainTest& data,
+                                             Device device) {
   set_num_threads(static_cast<int>(*config.threads));
-  manual_seed(static_cast<uint64_t>(config.seed));
-  auto model = make_model(config, data);
-  model->to(device);
+  auto model = make_seeded_model(config, data, device);
   if (config.checkpoint_activations == "on") nn::checkpoint_every_child(*model);
   return model;
 }
@@ -36,9 +25,9 @@ Tuning::Tuning(const TrainConfig& config)
     : config_(config),
       device_(choose_device(config.device)),
       data_(data::open_data(config.data, config.data_dir, config.image_size)),
-      model_(make_seeded_model(config, data_, device_)),
+      model_(make_tuned_model(config, data_, device_)),
       optimizer_(make_optimizer(config, *model_)),
-      loader_(make_loader(config, data_)) {}
+      loader_(make_train_loader(config, data_)) {}
 
 Tensor Tuning::loss(const Tensor& images, const Tensor& target) {
   const amp::Autocast autocast = make_autocast(config_, device_);
