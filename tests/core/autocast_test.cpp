@@ -8,6 +8,7 @@
 #include "wick/core/amp.h"
 #include "wick/core/autocast.h"
 #include "wick/core/core.h"
+#include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
 
 namespace wick::testing {
@@ -16,12 +17,6 @@ namespace {
 using amp::AutocastState;
 using Policy = wick::Autocast;
 using Guard = amp::Autocast;
-
-std::vector<Device> devices() {
-  std::vector<Device> all{kCpu};
-  if (cuda_is_available()) all.push_back(cuda_device());
-  return all;
-}
 
 // Between 0.25 and 0.75.
 Tensor values(const Shape& shape) { return rand(shape) * 0.5 + 0.25; }
@@ -404,7 +399,10 @@ TEST(Autocast, TellsWhatIsWrong) {
   state.cuda.dtype = kInt64;
   EXPECT_THROW(const Guard guard(state), Error);
   EXPECT_EQ(amp::autocast_state(), AutocastState());
-  if (!cuda_is_available()) GTEST_SKIP() << "no GPU, not even a simulated one";
+}
+
+TEST(Autocast, BansALossOfProbabilitiesOnAGpu) {
+  if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
   const Tensor p = ones({2}).cuda() * 0.5;
   const Guard guard(p.device());
   EXPECT_EQ(error_of([&] { binary_cross_entropy(p, p); }),

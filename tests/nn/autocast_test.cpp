@@ -5,15 +5,10 @@
 
 #include "wick/core/core.h"
 #include "wick/nn/nn.h"
+#include "wick/tests/harness/devices.h"
 
 namespace wick::testing {
 namespace {
-
-std::vector<Device> devices() {
-  std::vector<Device> all{kCpu};
-  if (cuda_is_available()) all.push_back(cuda_device());
-  return all;
-}
 
 // What gradients are multiplied by, so that float16 holds them.
 constexpr double kScale = 1024;

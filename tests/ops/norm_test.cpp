@@ -13,6 +13,7 @@
 #include "wick/core/ops/reduce.h"
 #include "wick/core/random.h"
 #include "wick/core/stream.h"
+#include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/op_case.h"
 
 namespace wick::testing {
@@ -228,11 +229,6 @@ TEST(BatchNorm, UpdatesTheRunningStatisticsInPlace) {
   const Tensor y = batch_norm(x, {}, {}, mean, var, {.training = false});
   EXPECT_EQ(mean.to_vector<float>(), (std::vector<float>{1, 15}));
   EXPECT_NEAR(y[0].to_vector<float>()[1], -5 / std::sqrt(350.5), 1e-6);
-}
-
-std::vector<Device> devices() {
-  if (cuda_is_available()) return {kCpu, cuda_device(0)};
-  return {kCpu};
 }
 
 TEST(BatchNorm, IsAccurateWhateverTheOffset) {

@@ -9,6 +9,7 @@
 #include "wick/core/stream.h"
 #include "wick/optim/device_schedule.h"
 #include "wick/optim/schedule_cycle.h"
+#include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/host_array.h"
 #include "wick/tests/optim/reference.h"
@@ -17,12 +18,6 @@ namespace wick::testing {
 namespace {
 
 using namespace optim;
-
-std::vector<Device> devices() {
-  std::vector<Device> all = {kCpu};
-  if (cuda_is_available()) all.push_back(cuda_device(0));
-  return all;
-}
 
 Tensor flag(double value, Device device) { return full({}, value, kFloat32, device); }
 

@@ -8,6 +8,7 @@
 #include "wick/core/base/philox.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/stream.h"
+#include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/host_array.h"
 #include "wick/tests/optim/reference.h"
@@ -18,12 +19,6 @@ namespace {
 using amp::GradScaler;
 using amp::GradScalerOptions;
 using namespace optim;
-
-std::vector<Device> devices() {
-  std::vector<Device> all = {kCpu};
-  if (cuda_is_available()) all.push_back(cuda_device(0));
-  return all;
-}
 
 Tensor parameter(const Shape& shape, uint64_t seed, Device device = kCpu) {
   return random_tensor(shape, seed).to(device).set_requires_grad();

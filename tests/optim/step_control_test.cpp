@@ -6,6 +6,7 @@
 #include "wick/core/autograd.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/stream.h"
+#include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/host_array.h"
 #include "wick/tests/optim/reference.h"
@@ -16,12 +17,6 @@ namespace wick::testing {
 namespace {
 
 using namespace optim;
-
-std::vector<Device> devices() {
-  std::vector<Device> all = {kCpu};
-  if (cuda_is_available()) all.push_back(cuda_device(0));
-  return all;
-}
 
 Tensor flag(double value, Device device) { return full({}, value, kFloat32, device); }
 
