@@ -8,6 +8,7 @@
 #include "wick/data/image_folder.h"
 #include "wick/data/image_io.h"
 #include "wick/data/image_set.h"
+#include "wick/data/image_source.h"
 #include "wick/data/loader.h"
 #include "wick/data/shapes10.h"
 #include "wick/data/transforms.h"

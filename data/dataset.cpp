@@ -33,21 +33,19 @@ void TensorDataset::read(int64_t index, PhiloxStream, std::span<void* const> out
 
 ImageDataset::ImageDataset(std::shared_ptr<const ImageSet> images, Transforms transforms,
                            std::optional<Normalize> normalize)
-    : images_(std::move(images)),
-      transforms_(std::move(transforms)),
-      normalize_(std::move(normalize)) {
-  set_fields({images_->height, images_->width}, images_->channels);
-}
+    : ImageDataset(image_source(std::move(images)), std::move(transforms), std::move(normalize)) {}
 
 ImageDataset::ImageDataset(ImageFolder files, Transforms transforms,
                            std::optional<Normalize> normalize)
-    : files_(std::move(files)),
+    : ImageDataset(image_source(std::move(files)), std::move(transforms), std::move(normalize)) {}
+
+ImageDataset::ImageDataset(std::shared_ptr<const ImageSource> images, Transforms transforms,
+                           std::optional<Normalize> normalize)
+    : images_(std::move(images)),
       transforms_(std::move(transforms)),
       normalize_(std::move(normalize)) {
-  set_fields({}, 3);
-}
-
-void ImageDataset::set_fields(ImageSize size, int64_t channels) {
+  ImageSize size = images_->image_size();
+  const int64_t channels = images_->channels();
   for (const auto& transform : transforms_) size = transform->output_size(size);
   WICK_CHECK(size.height > 0 && size.width > 0,
              "image dataset: images differ in size: expected a transform that crops them to one");
@@ -60,45 +58,43 @@ void ImageDataset::set_fields(ImageSize size, int64_t channels) {
              {{}, kInt64, MemoryFormat::kContiguous}};
 }
 
-int64_t ImageDataset::size() const {
-  return images_ ? images_->size() : static_cast<int64_t>(files_.files.size());
-}
-
-const std::vector<std::string>& ImageDataset::class_names() const {
-  return images_ ? images_->class_names : files_.class_names;
-}
-
-int64_t ImageDataset::load(int64_t index, Image& image) const {
-  const auto at = static_cast<size_t>(index);
-  if (!images_) {
-    read_image(files_.files[at].path, image);
-    return files_.files[at].label;
-  }
-  image.height = images_->height;
-  image.width = images_->width;
-  image.channels = images_->channels;
-  const uint8_t* pixels = images_->image(index);
-  image.pixels.assign(pixels, pixels + images_->bytes_per_image());
-  return images_->labels[at];
-}
-
-void ImageDataset::read(int64_t index, PhiloxStream random, std::span<void* const> out) const {
-  thread_local Image image;
-  const int64_t label = load(index, image);
+void ImageDataset::make(int64_t index, const StoredImage& stored, PhiloxStream random,
+                        Image& image) const {
   const Shape& shape = fields_[0].shape;
   try {
+    if (stored.channels > 0) {
+      image.height = stored.size.height;
+      image.width = stored.size.width;
+      image.channels = stored.channels;
+      image.pixels.assign(stored.bytes.begin(), stored.bytes.end());
+    } else {
+      decode_image(stored.bytes, images_->name(index), image);
+    }
     for (const auto& transform : transforms_) transform->apply(image, random);
     WICK_CHECK(image.channels == shape[0] && image.height == shape[1] && image.width == shape[2],
                "image dataset: wrong size: got ", image.height, " x ", image.width, ", expected ",
                shape[1], " x ", shape[2]);
   } catch (const Error& error) {
-    detail::fail(images_ ? concat("image ", index) : files_.files[static_cast<size_t>(index)].path,
-                 ": ", error.what());
+    const std::string name = images_->name(index), text = error.what();
+    if (text.starts_with(name)) throw;
+    detail::fail(name, ": ", text);
+  }
+}
+
+void ImageDataset::read(int64_t index, PhiloxStream random, std::span<void* const> out) const {
+  thread_local std::string buffer;
+  thread_local Image image;
+  const StoredImage stored = images_->read(index, buffer);
+  const int64_t label = images_->label(index);
+  std::span<const uint8_t> pixels = stored.bytes;
+  if (stored.channels == 0 || !transforms_.empty()) {
+    make(index, stored, random, image);
+    pixels = image.pixels;
   }
   if (normalize_) {
-    normalize_->apply(image, static_cast<float*>(out[0]));
+    normalize_->apply(pixels, static_cast<float*>(out[0]));
   } else {
-    std::memcpy(out[0], image.pixels.data(), image.pixels.size());
+    std::memcpy(out[0], pixels.data(), pixels.size());
   }
   std::memcpy(out[1], &label, sizeof label);
 }

@@ -11,6 +11,7 @@
 #include "wick/core/tensor.h"
 #include "wick/data/image_folder.h"
 #include "wick/data/image_set.h"
+#include "wick/data/image_source.h"
 #include "wick/data/transforms.h"
 
 namespace wick::data {
@@ -54,22 +55,23 @@ class TensorDataset final : public Dataset {
 /// float32 if there is a Normalize, else uint8. Field 1 is the label, int64 of rank 0.
 class ImageDataset final : public Dataset {
  public:
+  /// Images are decoded when they are read. The transforms must end in one size for all.
+  ImageDataset(std::shared_ptr<const ImageSource> images, Transforms transforms,
+               std::optional<Normalize> normalize);
   ImageDataset(std::shared_ptr<const ImageSet> images, Transforms transforms,
                std::optional<Normalize> normalize);
-  /// Files are decoded when they are read. The transforms must end in one size for all.
   ImageDataset(ImageFolder files, Transforms transforms, std::optional<Normalize> normalize);
 
-  int64_t size() const override;
+  int64_t size() const override { return images_->size(); }
   const std::vector<Field>& fields() const override { return fields_; }
   void read(int64_t index, PhiloxStream random, std::span<void* const> out) const override;
-  const std::vector<std::string>& class_names() const;
+  const std::vector<std::string>& class_names() const { return images_->class_names(); }
 
  private:
-  void set_fields(ImageSize size, int64_t channels);
-  int64_t load(int64_t index, Image& image) const;
+  /// Decodes and transforms a stored image.
+  void make(int64_t index, const StoredImage& stored, PhiloxStream random, Image& image) const;
 
-  std::shared_ptr<const ImageSet> images_;  // or else
-  ImageFolder files_;
+  std::shared_ptr<const ImageSource> images_;
   Transforms transforms_;
   std::optional<Normalize> normalize_;
   std::vector<Field> fields_;

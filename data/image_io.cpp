@@ -15,7 +15,6 @@ namespace wick::data {
 
 namespace {
 
-constexpr uint64_t kMostFileBytes = uint64_t{256} << 20;
 constexpr int kMostScans = 100;
 
 // What one byte of a file stands for at best: in a JPEG, Huffman codes spend a bit or more on each
@@ -145,7 +144,7 @@ void decode_image(std::span<const uint8_t> bytes, const std::string& name, Image
 }
 
 void read_image(const std::string& path, Image& image) {
-  const std::string bytes = read_file(path, kMostFileBytes);
+  const std::string bytes = read_file(path, kMostImageBytes);
   decode_image({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, path, image);
 }
 

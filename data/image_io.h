@@ -13,8 +13,33 @@ struct Image {
   std::vector<uint8_t> pixels;
 };
 
+/// Height and width in pixels; 0 where a transform of unlike images leaves it open.
+struct ImageSize {
+  int64_t height = 0, width = 0;
+  friend bool operator==(const ImageSize& a, const ImageSize& b) {
+    return a.height == b.height && a.width == b.width;
+  }
+};
+
+/// A part of an image, in pixels.
+struct Rect {
+  int64_t top = 0, left = 0;
+  ImageSize size;
+};
+
+/// Cutting and resizing in one: the part `source` of an image is resized to `size`, and the part
+/// `kept` of that is the result.
+struct Window {
+  Rect source;
+  ImageSize size;
+  Rect kept;
+};
+
 /// Images of more pixels are refused before memory is allocated for them.
 inline constexpr int64_t kMostPixels = int64_t{64} << 20;
+
+/// Image files of more bytes are not read.
+inline constexpr uint64_t kMostImageBytes = uint64_t{256} << 20;
 
 /// Decodes a JPEG or a PNG, told apart by the first bytes, into RGB. The memory of `image` is
 /// reused. Grey becomes RGB, CMYK is converted, transparency is dropped. Errors, which begin with

@@ -27,7 +27,38 @@ int64_t random_below(PhiloxStream& random, int64_t n) {
   return random.below(static_cast<uint32_t>(n));
 }
 
+// Halves round to even, as PyTorch's do.
+int64_t middle(int64_t room) {
+  return static_cast<int64_t>(std::nearbyint(static_cast<double>(room) / 2));
+}
+
+bool only_cuts(const Window& window) { return window.source.size == window.size; }
+
 }  // namespace
+
+std::optional<Window> leading_window(const Transforms& transforms, ImageSize input,
+                                     PhiloxStream& random, size_t& count) {
+  std::optional<Window> all;
+  for (count = 0; count < transforms.size(); ++count) {
+    PhiloxStream ahead = random;
+    std::optional<Window> next = transforms[count]->window(input, ahead);
+    if (!next || (all && !only_cuts(*all) && !only_cuts(*next))) break;
+    random = ahead;
+    input = next->kept.size;
+    if (!all) {
+      all = next;
+    } else if (only_cuts(*all)) {
+      next->source.top += all->source.top + all->kept.top;
+      next->source.left += all->source.left + all->kept.left;
+      all = next;
+    } else {
+      all->kept.top += next->source.top + next->kept.top;
+      all->kept.left += next->source.left + next->kept.left;
+      all->kept.size = next->kept.size;
+    }
+  }
+  return all;
+}
 
 void crop(const Image& source, int64_t top, int64_t left, ImageSize size, Image& out) {
   const int64_t channels = source.channels;
@@ -54,6 +85,14 @@ void crop(const Image& source, int64_t top, int64_t left, ImageSize size, Image&
 RandomCrop::RandomCrop(ImageSize size, int64_t padding) : size_(size), padding_(padding) {
   check_size("random crop", size);
   WICK_CHECK(padding >= 0, "random crop: wrong padding: got ", padding, ", expected 0 or more");
+}
+
+std::optional<Window> RandomCrop::window(ImageSize input, PhiloxStream& random) const {
+  const int64_t rows = input.height - size_.height, columns = input.width - size_.width;
+  if (padding_ > 0 || rows < 0 || columns < 0) return {};
+  const int64_t top = random_below(random, rows + 1);
+  const int64_t left = random_below(random, columns + 1);
+  return Window{{top, left, size_}, size_, {0, 0, size_}};
 }
 
 void RandomCrop::apply(Image& image, PhiloxStream& random) const {
@@ -97,11 +136,11 @@ RandomResizedCrop::RandomResizedCrop(ImageSize size, std::pair<double, double> s
              ", expected a range above 0");
 }
 
-void RandomResizedCrop::apply(Image& image, PhiloxStream& random) const {
+std::optional<Window> RandomResizedCrop::window(ImageSize input, PhiloxStream& random) const {
   const auto between = [&](double low, double high) {
     return low + (high - low) * static_cast<double>(random.uniform());
   };
-  const auto area = static_cast<double>(image.height * image.width);
+  const auto area = static_cast<double>(input.height * input.width);
   ImageSize window;
   int64_t top = 0, left = 0;
   bool found = false;
@@ -109,22 +148,27 @@ void RandomResizedCrop::apply(Image& image, PhiloxStream& random) const {
     const double target = area * between(scale_.first, scale_.second);
     const double ratio = std::exp(between(std::log(ratio_.first), std::log(ratio_.second)));
     window = {std::llround(std::sqrt(target / ratio)), std::llround(std::sqrt(target * ratio))};
-    found = window.height > 0 && window.height <= image.height && window.width > 0 &&
-            window.width <= image.width;
+    found = window.height > 0 && window.height <= input.height && window.width > 0 &&
+            window.width <= input.width;
   }
   if (found) {
-    top = random_below(random, image.height - window.height + 1);
-    left = random_below(random, image.width - window.width + 1);
+    top = random_below(random, input.height - window.height + 1);
+    left = random_below(random, input.width - window.width + 1);
   } else {  // the largest window in the middle with an allowed ratio
-    const auto height = static_cast<double>(image.height), width = static_cast<double>(image.width);
+    const auto height = static_cast<double>(input.height), width = static_cast<double>(input.width);
     const double ratio = std::clamp(width / height, ratio_.first, ratio_.second);
     const auto fit = [](double side) { return std::max<int64_t>(1, std::llround(side)); };
-    window = {std::min(image.height, fit(width / ratio)),
-              std::min(image.width, fit(height * ratio))};
-    top = (image.height - window.height) / 2;
-    left = (image.width - window.width) / 2;
+    window = {std::min(input.height, fit(width / ratio)),
+              std::min(input.width, fit(height * ratio))};
+    top = (input.height - window.height) / 2;
+    left = (input.width - window.width) / 2;
   }
-  resize(image, top, left, window, size_, spare_image());
+  return Window{{top, left, window}, size_, {0, 0, size_}};
+}
+
+void RandomResizedCrop::apply(Image& image, PhiloxStream& random) const {
+  const Window cut = *window({image.height, image.width}, random);
+  resize(image, cut.source.top, cut.source.left, cut.source.size, size_, spare_image());
   std::swap(image, spare_image());
 }
 
@@ -139,22 +183,30 @@ ImageSize Resize::output_size(ImageSize input) const {
   return {shorter_side_ * input.height / input.width, shorter_side_};
 }
 
-void Resize::apply(Image& image, PhiloxStream&) const {
-  const ImageSize from{image.height, image.width}, to = output_size(from);
-  if (from == to) return;
+std::optional<Window> Resize::window(ImageSize input, PhiloxStream&) const {
+  const ImageSize to = output_size(input);
   WICK_CHECK(to.height <= kMostPixels / to.width, "resize: result too large: got ", to.height,
              " x ", to.width, " pixels, expected at most ", kMostPixels, " in all");
+  return Window{{0, 0, input}, to, {0, 0, to}};
+}
+
+void Resize::apply(Image& image, PhiloxStream& random) const {
+  const ImageSize from{image.height, image.width}, to = window(from, random)->size;
+  if (from == to) return;
   resize(image, 0, 0, from, to, spare_image());
   std::swap(image, spare_image());
 }
 
 CenterCrop::CenterCrop(ImageSize size) : size_(size) { check_size("center crop", size); }
 
+std::optional<Window> CenterCrop::window(ImageSize input, PhiloxStream&) const {
+  if (input.height < size_.height || input.width < size_.width) return {};
+  return Window{{middle(input.height - size_.height), middle(input.width - size_.width), size_},
+                size_,
+                {0, 0, size_}};
+}
+
 void CenterCrop::apply(Image& image, PhiloxStream&) const {
-  // Halves round to even, as PyTorch's do.
-  const auto middle = [](int64_t room) {
-    return static_cast<int64_t>(std::nearbyint(static_cast<double>(room) / 2));
-  };
   crop(image, middle(image.height - size_.height), middle(image.width - size_.width), size_,
        spare_image());
   std::swap(image, spare_image());
@@ -178,8 +230,13 @@ void Normalize::apply(const Image& image, float* out) const {
   const auto channels = static_cast<size_t>(image.channels);
   WICK_CHECK(channels == mean_.size(), "normalize: wrong number of channels: got ", image.channels,
              ", expected ", mean_.size());
-  const uint8_t* pixel = image.pixels.data();
-  const uint8_t* const end = pixel + image.pixels.size();
+  apply(image.pixels, out);
+}
+
+void Normalize::apply(std::span<const uint8_t> pixels, float* out) const {
+  const size_t channels = mean_.size();
+  const uint8_t* pixel = pixels.data();
+  const uint8_t* const end = pixel + pixels.size();
   for (; pixel != end; pixel += channels, out += channels) {
     for (size_t c = 0; c < channels; ++c) out[c] = table_[pixel[c] * channels + c];
   }

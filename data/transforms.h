@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -9,14 +11,6 @@
 #include "wick/data/image_io.h"
 
 namespace wick::data {
-
-/// Height and width in pixels; 0 where a transform of unlike images leaves it open.
-struct ImageSize {
-  int64_t height = 0, width = 0;
-  friend bool operator==(const ImageSize& a, const ImageSize& b) {
-    return a.height == b.height && a.width == b.width;
-  }
-};
 
 /// Changes an image. What is random about it comes from the stream given, so that the result
 /// depends on the sample and the epoch alone. Several threads call one transform at once.
@@ -26,10 +20,20 @@ class Transform {
   virtual void apply(Image& image, PhiloxStream& random) const = 0;
   /// The size of the result for images of size `input`.
   virtual ImageSize output_size(ImageSize input) const = 0;
+  /// For a transform that cuts and resizes and does nothing else: the window of an image of size
+  /// `input` that is its result, drawn from `random` as `apply` draws it. With it a decoder need
+  /// not make what will be cut away. Nothing for other transforms, and where no window of the image
+  /// is the result.
+  virtual std::optional<Window> window(ImageSize, PhiloxStream&) const { return {}; }
 };
 
 /// Transforms, to be applied one after the other.
 using Transforms = std::vector<std::shared_ptr<const Transform>>;
+
+/// As many of the first transforms as are one window of an image of size `input`, as that window,
+/// drawn from `random`; `count` becomes their number. Nothing if there is none.
+std::optional<Window> leading_window(const Transforms& transforms, ImageSize input,
+                                     PhiloxStream& random, size_t& count);
 
 /// Cuts a window of `size` out of the image with `padding` black pixels put around it, anywhere
 /// with equal chance. Error if the window is larger.
@@ -38,6 +42,7 @@ class RandomCrop final : public Transform {
   explicit RandomCrop(ImageSize size, int64_t padding = 0);
   void apply(Image& image, PhiloxStream& random) const override;
   ImageSize output_size(ImageSize) const override { return size_; }
+  std::optional<Window> window(ImageSize input, PhiloxStream& random) const override;
 
  private:
   ImageSize size_;
@@ -64,6 +69,7 @@ class RandomResizedCrop final : public Transform {
                              std::pair<double, double> ratio = {3.0 / 4.0, 4.0 / 3.0});
   void apply(Image& image, PhiloxStream& random) const override;
   ImageSize output_size(ImageSize) const override { return size_; }
+  std::optional<Window> window(ImageSize input, PhiloxStream& random) const override;
 
  private:
   ImageSize size_;
@@ -76,6 +82,7 @@ class Resize final : public Transform {
   explicit Resize(int64_t shorter_side);
   void apply(Image& image, PhiloxStream& random) const override;
   ImageSize output_size(ImageSize input) const override;
+  std::optional<Window> window(ImageSize input, PhiloxStream&) const override;
 
  private:
   int64_t shorter_side_;
@@ -87,6 +94,7 @@ class CenterCrop final : public Transform {
   explicit CenterCrop(ImageSize size);
   void apply(Image& image, PhiloxStream& random) const override;
   ImageSize output_size(ImageSize) const override { return size_; }
+  std::optional<Window> window(ImageSize input, PhiloxStream& random) const override;
 
  private:
   ImageSize size_;
@@ -101,6 +109,15 @@ void crop(const Image& source, int64_t top, int64_t left, ImageSize size, Image&
 void resize(const Image& source, int64_t top, int64_t left, ImageSize window, ImageSize size,
             Image& out);
 
+/// A rectangle in pixels, whose edges may fall between them.
+struct Box {
+  double top = 0, left = 0, height = 0, width = 0;
+};
+
+/// The part `kept` of what `resize` makes of `box`. The box may reach beyond `source` as far as
+/// `kept` does not draw on what is there.
+void resize(const Image& source, const Box& box, ImageSize size, const Rect& kept, Image& out);
+
 /// Turns bytes into floats: (value / 255 - mean) / std, with one mean and one standard deviation
 /// (above 0) per channel.
 class Normalize {
@@ -110,6 +127,8 @@ class Normalize {
   const std::vector<float>& std() const { return std_; }
   /// Writes one float per byte of `image`, in the same order.
   void apply(const Image& image, float* out) const;
+  /// The same for bytes that are whole pixels.
+  void apply(std::span<const uint8_t> pixels, float* out) const;
 
  private:
   std::vector<float> mean_, std_;
