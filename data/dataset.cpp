@@ -5,6 +5,47 @@
 
 namespace wick::data {
 
+namespace {
+
+// Keeps the streams of samples apart from those that models draw from the same seed.
+constexpr uint64_t kSeedOfData = 0x6c6f61646572;  // "loader"
+// The sequences of places: no sample has such a number.
+constexpr uint64_t kPlaces = uint64_t{1} << 62;
+
+}  // namespace
+
+// A sample has 2^34 random words in one epoch.
+PhiloxStream BatchRead::random(int64_t i) const {
+  const auto& place = randomness_.first_place;
+  const uint64_t sequence =
+      place ? kPlaces + static_cast<uint64_t>(*place + i) : static_cast<uint64_t>(index(i));
+  return PhiloxStream(randomness_.seed ^ kSeedOfData, sequence,
+                      static_cast<uint64_t>(randomness_.epoch) << 32);
+}
+
+void Dataset::read_batch(const BatchRead& batch) const {
+  std::vector<void*> places(batch.num_fields());
+  for (int64_t i = 0; i < batch.size() && batch.begin(i); ++i) {
+    for (size_t f = 0; f < places.size(); ++f) places[f] = batch.place(f, i);
+    read(batch.index(i), batch.random(i), places);
+  }
+}
+
+std::vector<Tensor> Dataset::get(int64_t index, PhiloxStream random) const {
+  std::vector<Tensor> sample;
+  std::vector<void*> places;
+  for (const Field& field : fields()) {
+    Shape one = field.shape;
+    one.insert(0, 1);
+    sample.push_back(empty(one, field.dtype, kCpu, field.format).select(0, 0));
+    places.push_back(sample.back().raw_data());
+  }
+  read(index, random, places);
+  return sample;
+}
+
+std::optional<BytesDataset> Dataset::as_bytes() const { return {}; }
+
 TensorDataset::TensorDataset(std::vector<Tensor> tensors) : tensors_(std::move(tensors)) {
   WICK_CHECK(!tensors_.empty(), "tensor dataset: got no tensors, expected one or more");
   for (Tensor& tensor : tensors_) {
@@ -28,6 +69,21 @@ void TensorDataset::read(int64_t index, PhiloxStream, std::span<void* const> out
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const auto* rows = static_cast<const char*>(tensors_[i].raw_data());
     std::memcpy(out[i], rows + static_cast<size_t>(index) * row_bytes_[i], row_bytes_[i]);
+  }
+}
+
+void TensorDataset::read_batch(const BatchRead& batch) const {
+  for (size_t f = 0; f < tensors_.size(); ++f) {
+    const auto* rows = static_cast<const char*>(tensors_[f].raw_data());
+    const size_t bytes = row_bytes_[f];
+    for (int64_t i = 0; i < batch.size() && batch.begin(i); ++i) {
+      const char* row = rows + static_cast<size_t>(batch.index(i)) * bytes;
+      if (bytes == sizeof(int64_t)) {
+        std::memcpy(batch.place(f, i), row, sizeof(int64_t));
+      } else {
+        std::memcpy(batch.place(f, i), row, bytes);
+      }
+    }
   }
 }
 
@@ -97,6 +153,14 @@ void ImageDataset::read(int64_t index, PhiloxStream random, std::span<void* cons
     std::memcpy(out[0], pixels.data(), pixels.size());
   }
   std::memcpy(out[1], &label, sizeof label);
+}
+
+std::optional<BytesDataset> ImageDataset::as_bytes() const {
+  if (!normalize_) return {};
+  auto bytes = std::make_shared<ImageDataset>(*this);
+  bytes->normalize_.reset();
+  bytes->fields_[0].dtype = kUint8;
+  return BytesDataset{std::move(bytes), *normalize_};
 }
 
 Normalize normalize_by(const ImageSet& images) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "wick/core/base/check.h"
 
@@ -234,11 +235,20 @@ void Normalize::apply(const Image& image, float* out) const {
 }
 
 void Normalize::apply(std::span<const uint8_t> pixels, float* out) const {
-  const size_t channels = mean_.size();
-  const uint8_t* pixel = pixels.data();
-  const uint8_t* const end = pixel + pixels.size();
-  for (; pixel != end; pixel += channels, out += channels) {
-    for (size_t c = 0; c < channels; ++c) out[c] = table_[pixel[c] * channels + c];
+  const auto run = [&](auto channels) {
+    const uint8_t* const end = pixels.data() + pixels.size();
+    const float* const table = table_.data();
+    for (const uint8_t* p = pixels.data(); p != end; p += channels, out += channels) {
+      for (size_t c = 0; c < channels; ++c) out[c] = table[p[c] * channels + c];
+    }
+  };
+  // Counts known to the compiler let it unroll.
+  if (mean_.size() == 1) {
+    run(std::integral_constant<size_t, 1>());
+  } else if (mean_.size() == 3) {
+    run(std::integral_constant<size_t, 3>());
+  } else {
+    run(mean_.size());
   }
 }
 
