@@ -1,5 +1,8 @@
+#include <emmintrin.h>
+
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "wick/core/base/check.h"
@@ -13,10 +16,25 @@ namespace {
 // result is the same on every machine.
 constexpr int kWeightBits = 22;
 
-// One output pixel along an axis: the first input pixel it draws on, and their weights.
+// Two neighbouring weights as multiplications of 16 bits take them: weight = high 2^11 + low.
+constexpr int kLowBits = 11;
+struct WeightPair {
+  int32_t high = 0, low = 0;  // of the first in the lower half, of the second in the upper
+};
+
+int32_t packed(int32_t first, int32_t second) {
+  return static_cast<int32_t>(static_cast<uint32_t>(second) << 16 |
+                              (static_cast<uint32_t>(first) & 0xffff));
+}
+
+// For each output pixel along an axis, the input pixels it draws on.
 struct Taps {
-  int64_t first;
-  std::vector<int32_t> weights;
+  struct Output {
+    int64_t first, last;  // input pixels, the last not included
+    size_t begin, pairs;  // their weights; of an odd number, 0 follows the last
+  };
+  std::vector<Output> outputs;
+  std::vector<WeightPair> pairs;
 };
 
 // An axis: the input from `begin` on for `extent` becomes `output` pixels, of which `count` are
@@ -27,7 +45,7 @@ struct Axis {
 };
 
 // A triangle as wide as two input pixels, or as two output pixels where those are larger.
-std::vector<Taps> triangle_taps(const Axis& axis) {
+Taps triangle_taps(const Axis& axis) {
   // Counted from a whole pixel, so that weights are the same wherever that pixel is.
   const double base = std::floor(axis.begin), begin = axis.begin - base;
   const auto offset = static_cast<int64_t>(base);
@@ -36,32 +54,142 @@ std::vector<Taps> triangle_taps(const Axis& axis) {
       std::min(axis.pixels - offset, static_cast<int64_t>(std::ceil(begin + axis.extent)));
   const double scale = axis.extent / static_cast<double>(axis.output);
   const double support = std::max(scale, 1.0);
-  std::vector<Taps> all;
+  Taps taps;
+  taps.outputs.reserve(static_cast<size_t>(axis.count));
+  std::vector<double> triangle;
+  std::vector<int32_t> weights;
   for (int64_t i = axis.first; i < axis.first + axis.count; ++i) {
     const double center = begin + (static_cast<double>(i) + 0.5) * scale;
     const int64_t first = std::max(lowest, static_cast<int64_t>(center - support + 0.5));
     const int64_t last = std::min(highest, static_cast<int64_t>(center + support + 0.5));
     WICK_CHECK(first < last, "resize: outside the image: pixel ", i, " of ", axis.output);
-    std::vector<double> weights;
+    triangle.clear();
+    weights.clear();
     double total = 0;
     for (int64_t j = first; j < last; ++j) {
       const double distance = (static_cast<double>(j) - center + 0.5) * (1.0 / support);
-      weights.push_back(std::max(0.0, 1.0 - std::abs(distance)));
-      total += weights.back();
+      triangle.push_back(std::max(0.0, 1.0 - std::abs(distance)));
+      total += triangle.back();
     }
-    Taps taps{first + offset, {}};
-    for (const double weight : weights) {
+    for (const double weight : triangle) {
       const double scaled = weight / total * (1 << kWeightBits);
-      taps.weights.push_back(static_cast<int32_t>(scaled + 0.5));
+      weights.push_back(static_cast<int32_t>(scaled + 0.5));
     }
-    all.push_back(std::move(taps));
+    if (weights.size() % 2 != 0) weights.push_back(0);
+    taps.outputs.push_back({first + offset, last + offset, taps.pairs.size(), weights.size() / 2});
+    for (size_t j = 0; j < weights.size(); j += 2) {
+      constexpr int32_t kLow = (1 << kLowBits) - 1;
+      taps.pairs.push_back({packed(weights[j] >> kLowBits, weights[j + 1] >> kLowBits),
+                            packed(weights[j] & kLow, weights[j + 1] & kLow)});
+    }
   }
-  return all;
+  return taps;
 }
 
-constexpr int32_t kHalf = 1 << (kWeightBits - 1);
+// Four sums of products, to be weighed, in two parts.
+struct Sums {
+  __m128i high = _mm_setzero_si128(), low = _mm_setzero_si128();
+
+  // Adds the products of four pairs of numbers of 16 bits with the pair of weights.
+  void add(__m128i numbers, __m128i high_weights, __m128i low_weights) {
+    high = _mm_add_epi32(high, _mm_madd_epi16(numbers, high_weights));
+    low = _mm_add_epi32(low, _mm_madd_epi16(numbers, low_weights));
+  }
+  // The sums as bytes of 32 bits, rounded.
+  __m128i rounded() const {
+    const __m128i half = _mm_set1_epi32(1 << (kWeightBits - 1));
+    const __m128i sum = _mm_add_epi32(_mm_slli_epi32(high, kLowBits), low);
+    return _mm_srai_epi32(_mm_add_epi32(sum, half), kWeightBits);
+  }
+};
+
+// The same for one number.
+int32_t weighed(int32_t first, int32_t second, const WeightPair& pair) {
+  const auto sum = [&](int32_t weights) {
+    return first * static_cast<int16_t>(weights) + second * (weights >> 16);
+  };
+  return sum(pair.high) * (1 << kLowBits) + sum(pair.low);
+}
 uint8_t rounded(int32_t sum) {
-  return static_cast<uint8_t>(std::clamp(sum >> kWeightBits, 0, 255));
+  return static_cast<uint8_t>(std::clamp((sum + (1 << (kWeightBits - 1))) >> kWeightBits, 0, 255));
+}
+
+__m128i load_pixel(const uint8_t* from) {
+  int32_t word = 0;
+  std::memcpy(&word, from, sizeof word);
+  return _mm_cvtsi32_si128(word);
+}
+
+// One row of pixels of three channels, which begins with pixel `begin`. Reads 7 bytes past its end,
+// writes 1 past the result's.
+void narrow_rgb(const uint8_t* row, int64_t begin, const Taps& taps, uint8_t* to) {
+  const __m128i zero = _mm_setzero_si128();
+  for (const Taps::Output& output : taps.outputs) {
+    const uint8_t* from = row + 3 * (output.first - begin);
+    Sums sums;
+    for (size_t k = output.begin; k < output.begin + output.pairs; ++k, from += 6) {
+      const __m128i both = _mm_unpacklo_epi8(load_pixel(from), load_pixel(from + 3));
+      sums.add(_mm_unpacklo_epi8(both, zero), _mm_set1_epi32(taps.pairs[k].high),
+               _mm_set1_epi32(taps.pairs[k].low));
+    }
+    const __m128i halves = _mm_packs_epi32(sums.rounded(), zero);
+    const int32_t word = _mm_cvtsi128_si32(_mm_packus_epi16(halves, zero));
+    std::memcpy(to, &word, sizeof word);
+    to += 3;
+  }
+}
+
+// One row of pixels of any number of channels, which begins with pixel `begin`. Reads a pixel past
+// its end.
+void narrow_any(const uint8_t* row, int64_t begin, int64_t channels, const Taps& taps,
+                uint8_t* to) {
+  for (const Taps::Output& output : taps.outputs) {
+    for (int64_t c = 0; c < channels; ++c) {
+      const uint8_t* from = row + (output.first - begin) * channels + c;
+      int32_t sum = 0;
+      for (size_t k = output.begin; k < output.begin + output.pairs; ++k, from += 2 * channels) {
+        sum += weighed(from[0], from[channels], taps.pairs[k]);
+      }
+      *to++ = rounded(sum);
+    }
+  }
+}
+
+// One row of the result, of `bytes`, from the rows of `stride` bytes that begin at `from`.
+void combine_rows(const uint8_t* from, int64_t stride, const WeightPair* pairs, size_t count,
+                  int64_t rows, int64_t bytes, uint8_t* to) {
+  const __m128i zero = _mm_setzero_si128();
+  // The row that a last, odd one is paired with has weight 0, and may be missing.
+  const auto second_of = [&](size_t k) {
+    return std::min<int64_t>(static_cast<int64_t>(2 * k) + 1, rows - 1) * stride;
+  };
+  int64_t i = 0;
+  for (; i + 16 <= bytes; i += 16) {
+    Sums sums[4];
+    for (size_t k = 0; k < count; ++k) {
+      const auto load = [&](int64_t offset) {
+        return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + offset + i));
+      };
+      const __m128i a = load(static_cast<int64_t>(2 * k) * stride), b = load(second_of(k));
+      const __m128i lower = _mm_unpacklo_epi8(a, b), upper = _mm_unpackhi_epi8(a, b);
+      const __m128i high = _mm_set1_epi32(pairs[k].high), low = _mm_set1_epi32(pairs[k].low);
+      sums[0].add(_mm_unpacklo_epi8(lower, zero), high, low);
+      sums[1].add(_mm_unpackhi_epi8(lower, zero), high, low);
+      sums[2].add(_mm_unpacklo_epi8(upper, zero), high, low);
+      sums[3].add(_mm_unpackhi_epi8(upper, zero), high, low);
+    }
+    const __m128i halves = _mm_packs_epi32(sums[0].rounded(), sums[1].rounded());
+    const __m128i others = _mm_packs_epi32(sums[2].rounded(), sums[3].rounded());
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), _mm_packus_epi16(halves, others));
+  }
+  for (; i < bytes; ++i) {
+    int32_t sum = 0;
+    for (size_t k = 0; k < count; ++k) {
+      sum +=
+          weighed(from[static_cast<int64_t>(2 * k) * stride + i], from[second_of(k) + i], pairs[k]);
+    }
+    to[i] = rounded(sum);
+  }
 }
 
 }  // namespace
@@ -84,43 +212,34 @@ void resize(const Image& source, const Box& box, ImageSize size, const Rect& kep
   out.channels = channels;
   out.pixels.resize(static_cast<size_t>(out.height * line));
   if (out.pixels.empty()) return;
-  const std::vector<Taps> across =
+  const Taps across =
       triangle_taps({box.left, box.width, size.width, kept.left, kept.size.width, source.width});
-  const std::vector<Taps> down =
+  const Taps down =
       triangle_taps({box.top, box.height, size.height, kept.top, kept.size.height, source.height});
 
   // Across, for every row that is drawn on.
-  const int64_t top = down.front().first;
-  const int64_t bottom = down.back().first + static_cast<int64_t>(down.back().weights.size());
-  std::vector<uint8_t> narrow(static_cast<size_t>((bottom - top) * line));
+  const int64_t top = down.outputs.front().first, bottom = down.outputs.back().last;
+  const int64_t left = across.outputs.front().first, right = across.outputs.back().last;
+  thread_local std::vector<uint8_t> row, narrow;
+  row.resize(static_cast<size_t>((right - left + 1) * channels + 8));  // what is read past the end
+  narrow.resize(static_cast<size_t>((bottom - top) * line + 1));
   for (int64_t y = top; y < bottom; ++y) {
-    const uint8_t* row = source.pixels.data() + y * source.width * channels;
+    const uint8_t* from = source.pixels.data() + (y * source.width + left) * channels;
+    std::copy(from, from + (right - left) * channels, row.begin());
     uint8_t* to = narrow.data() + (y - top) * line;
-    for (const Taps& taps : across) {
-      for (int64_t c = 0; c < channels; ++c) {
-        const uint8_t* from = row + taps.first * channels + c;
-        int32_t sum = kHalf;
-        for (const int32_t weight : taps.weights) {
-          sum += weight * *from;
-          from += channels;
-        }
-        *to++ = rounded(sum);
-      }
+    if (channels == 3) {
+      narrow_rgb(row.data(), left, across, to);
+    } else {
+      narrow_any(row.data(), left, channels, across, to);
     }
   }
 
   // Down.
-  std::vector<int32_t> sums(static_cast<size_t>(line));
   for (int64_t y = 0; y < kept.size.height; ++y) {
-    const Taps& taps = down[static_cast<size_t>(y)];
-    std::fill(sums.begin(), sums.end(), kHalf);
-    const uint8_t* from = narrow.data() + (taps.first - top) * line;
-    for (const int32_t weight : taps.weights) {
-      for (size_t i = 0; i < sums.size(); ++i) sums[i] += weight * from[i];
-      from += line;
-    }
-    uint8_t* to = out.pixels.data() + y * line;
-    for (size_t i = 0; i < sums.size(); ++i) to[i] = rounded(sums[i]);
+    const Taps::Output& output = down.outputs[static_cast<size_t>(y)];
+    combine_rows(narrow.data() + (output.first - top) * line, line,
+                 down.pairs.data() + output.begin, output.pairs, bottom - output.first, line,
+                 out.pixels.data() + y * line);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "wick/core/base/philox.h"
+#include "wick/core/ops/join.h"
 #include "wick/data/image_io.h"
 
 namespace wick::data {
@@ -35,10 +36,23 @@ using Transforms = std::vector<std::shared_ptr<const Transform>>;
 std::optional<Window> leading_window(const Transforms& transforms, ImageSize input,
                                      PhiloxStream& random, size_t& count);
 
-/// Cuts a window of `size` out of the image with `padding` black pixels put around it, anywhere
-/// with equal chance. Error if the window is larger.
+/// What stands where a window reaches outside of its image.
+struct Border {
+  PadMode mode = PadMode::kConstant;
+  uint8_t fill = 0;  // of every channel, for kConstant
+};
+
+struct RandomCropOptions {
+  int64_t padding = 0;         // pixels put around the image first
+  bool pad_if_needed = false;  // more of them where the image is still smaller than the window
+  Border border = {};
+};
+
+/// Cuts a window of `size` out of the image with padding put around it, anywhere with equal chance.
+/// Error if the window is larger.
 class RandomCrop final : public Transform {
  public:
+  RandomCrop(ImageSize size, const RandomCropOptions& options);
   explicit RandomCrop(ImageSize size, int64_t padding = 0);
   void apply(Image& image, PhiloxStream& random) const override;
   ImageSize output_size(ImageSize) const override { return size_; }
@@ -46,13 +60,24 @@ class RandomCrop final : public Transform {
 
  private:
   ImageSize size_;
-  int64_t padding_;
+  RandomCropOptions options_;
 };
 
 /// Swaps left and right with chance `p`.
 class RandomHorizontalFlip final : public Transform {
  public:
   explicit RandomHorizontalFlip(double p = 0.5);
+  void apply(Image& image, PhiloxStream& random) const override;
+  ImageSize output_size(ImageSize input) const override { return input; }
+
+ private:
+  double p_;
+};
+
+/// Swaps top and bottom with chance `p`.
+class RandomVerticalFlip final : public Transform {
+ public:
+  explicit RandomVerticalFlip(double p = 0.5);
   void apply(Image& image, PhiloxStream& random) const override;
   ImageSize output_size(ImageSize input) const override { return input; }
 
@@ -76,16 +101,21 @@ class RandomResizedCrop final : public Transform {
   std::pair<double, double> scale_, ratio_;
 };
 
-/// Resizes so that the shorter side has `shorter_side` pixels, with antialiasing.
+/// Resizes with antialiasing: so that the shorter side has `shorter_side` pixels, and the longer at
+/// most `max_size` where that is given, even if the shorter gets fewer; or to `size`, whatever the
+/// ratio of the sides.
 class Resize final : public Transform {
  public:
-  explicit Resize(int64_t shorter_side);
+  explicit Resize(int64_t shorter_side, std::optional<int64_t> max_size = {});
+  explicit Resize(ImageSize size);
   void apply(Image& image, PhiloxStream& random) const override;
   ImageSize output_size(ImageSize input) const override;
   std::optional<Window> window(ImageSize input, PhiloxStream&) const override;
 
  private:
-  int64_t shorter_side_;
+  ImageSize size_;  // 0 x 0: by the shorter side
+  int64_t shorter_side_ = 0;
+  std::optional<int64_t> max_size_;
 };
 
 /// Cuts a window of `size` out of the middle. Where the image is smaller, black is put around it.
@@ -100,9 +130,13 @@ class CenterCrop final : public Transform {
   ImageSize size_;
 };
 
-/// The window of `source` whose upper left pixel is (`top`, `left`), black where it reaches
-/// outside.
-void crop(const Image& source, int64_t top, int64_t left, ImageSize size, Image& out);
+/// The window of `source` whose upper left pixel is (`top`, `left`), `border` where it reaches
+/// outside. `out` is not `source`.
+void crop(const Image& source, int64_t top, int64_t left, ImageSize size, Image& out,
+          const Border& border = {});
+
+void flip_horizontally(Image& image);
+void flip_vertically(Image& image);
 
 /// The window of `source` at (`top`, `left`) of size `window`, which lies inside, resized to `size`
 /// by bilinear interpolation, antialiased where it shrinks: Pillow's BILINEAR, to the bit.
@@ -123,6 +157,8 @@ void resize(const Image& source, const Box& box, ImageSize size, const Rect& kep
 class Normalize {
  public:
   Normalize(std::vector<float> mean, std::vector<float> std);
+  /// What torchvision's ToTensor computes: value / 255.
+  static Normalize to_unit(int64_t channels);
   const std::vector<float>& mean() const { return mean_; }
   const std::vector<float>& std() const { return std_; }
   /// Writes one float per byte of `image`, in the same order.

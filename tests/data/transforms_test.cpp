@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -62,6 +63,38 @@ TEST(Transforms, RandomCropReachesEveryPlace) {
       {"too small", "got 2 x 3", "at least 3 x 2"});
 }
 
+TEST(Transforms, CropContinuesImagesByTheirBorder) {
+  Image out;
+  crop(numbered(2, 3), -1, -2, {3, 6}, out, {.mode = PadMode::kReplicate});
+  EXPECT_EQ(out.pixels, (Bytes{1, 1, 1, 2, 3, 3, 1, 1, 1, 2, 3, 3, 11, 11, 11, 12, 13, 13}));
+  crop(numbered(2, 3), -1, -2, {3, 6}, out, {.mode = PadMode::kReflect});
+  EXPECT_EQ(out.pixels, (Bytes{13, 12, 11, 12, 13, 12, 3, 2, 1, 2, 3, 2, 13, 12, 11, 12, 13, 12}));
+  crop(numbered(1, 2), 0, -5, {2, 12}, out, {.mode = PadMode::kReflect});  // there and back again
+  EXPECT_EQ(text(out.pixels), text({2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1,    //
+                                    2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1}));
+  crop(numbered(1, 1, 2), -1, 0, {2, 2}, out, {.fill = 7});
+  EXPECT_EQ(out.pixels, (Bytes{7, 7, 7, 7, 1, 101, 7, 7}));
+}
+
+TEST(Transforms, RandomCropPadsWhereItMust) {
+  std::set<std::string> seen;
+  const RandomCrop transform({1, 4}, {.pad_if_needed = true, .border = {.fill = 9}});
+  for (uint64_t seed = 0; seed < 200; ++seed)
+    seen.insert(text(apply(transform, numbered(1, 2), seed)));
+  EXPECT_EQ(seen,
+            (std::set<std::string>{text({9, 9, 1, 2}), text({9, 1, 2, 9}), text({1, 2, 9, 9})}));
+  EXPECT_EQ(
+      apply(RandomCrop({3, 3}, {.pad_if_needed = true, .border = {.mode = PadMode::kReplicate}}),
+            numbered(1, 1), 0),
+      Bytes(9, 1));
+}
+
+TEST(Transforms, VerticalFlipSwapsRows) {
+  EXPECT_EQ(apply(RandomVerticalFlip(1), numbered(3, 2), 0), (Bytes{21, 22, 11, 12, 1, 2}));
+  EXPECT_EQ(apply(RandomHorizontalFlip(1), numbered(2, 2, 3), 0),
+            (Bytes{2, 102, 202, 1, 101, 201, 12, 112, 212, 11, 111, 211}));
+}
+
 TEST(Transforms, FlipSwapsSidesHalfTheTime) {
   const Image image = numbered(2, 3, 2);
   const Bytes flipped = {3, 103, 2, 102, 1, 101, 13, 113, 12, 112, 11, 111};
@@ -101,6 +134,83 @@ TEST(Transforms, ResizeIsPillowsToTheBit) {
   resize(image, 0, 0, {5, 7}, {5, 7}, out);
   EXPECT_EQ(out.pixels, image.pixels);
   expect_error([&] { resize(image, 3, 0, {3, 7}, {2, 2}, out); }, {"outside the image"});
+}
+
+// Pillow's algorithm, a pixel at a time.
+Bytes resized_slowly(const Image& image, ImageSize size) {
+  const auto along = [](const std::vector<int>& line, int64_t length) {
+    const double scale = static_cast<double>(line.size()) / static_cast<double>(length);
+    const double support = std::max(scale, 1.0);
+    std::vector<int> result;
+    for (int64_t i = 0; i < length; ++i) {
+      const double center = (static_cast<double>(i) + 0.5) * scale;
+      const auto first = static_cast<size_t>(std::max(0.0, center - support + 0.5));
+      const auto last = std::min(line.size(), static_cast<size_t>(center + support + 0.5));
+      std::vector<double> weights;
+      double total = 0;
+      for (size_t j = first; j < last; ++j) {
+        const double far = (static_cast<double>(j) - center + 0.5) * (1.0 / support);
+        weights.push_back(std::max(0.0, 1 - std::abs(far)));
+        total += weights.back();
+      }
+      int64_t sum = 1 << 21;
+      for (size_t j = first; j < last; ++j) {
+        sum += line[j] * static_cast<int64_t>(weights[j - first] / total * (1 << 22) + 0.5);
+      }
+      result.push_back(static_cast<int>(std::clamp<int64_t>(sum >> 22, 0, 255)));
+    }
+    return result;
+  };
+  const int64_t channels = image.channels;
+  Bytes result(static_cast<size_t>(size.height * size.width * channels));
+  for (int64_t c = 0; c < channels; ++c) {
+    std::vector<std::vector<int>> rows;
+    for (int64_t y = 0; y < image.height; ++y) {
+      std::vector<int> line;
+      for (int64_t x = 0; x < image.width; ++x) {
+        line.push_back(image.pixels[static_cast<size_t>((y * image.width + x) * channels + c)]);
+      }
+      rows.push_back(along(line, size.width));
+    }
+    for (size_t x = 0; x < static_cast<size_t>(size.width); ++x) {
+      std::vector<int> line;
+      for (const std::vector<int>& row : rows) line.push_back(row[x]);
+      const std::vector<int> column = along(line, size.height);
+      for (size_t y = 0; y < column.size(); ++y) {
+        const size_t pixel = y * static_cast<size_t>(size.width) + x;
+        result[pixel * static_cast<size_t>(channels) + static_cast<size_t>(c)] =
+            static_cast<uint8_t>(column[y]);
+      }
+    }
+  }
+  return result;
+}
+
+TEST(Transforms, ResizeComputesSeveralPixelsAtOnce) {
+  PhiloxStream random(5, 0);
+  for (int64_t channels = 1; channels <= 4; ++channels) {
+    for (int trial = 0; trial < 12; ++trial) {
+      Image image{random.between(1, 40), random.between(1, 40), channels, {}};
+      for (int64_t i = 0; i < image.height * image.width * channels; ++i) {
+        image.pixels.push_back(static_cast<uint8_t>(random.below(4) == 0 ? 255 : random.next()));
+      }
+      const ImageSize size{random.between(1, 40), random.between(1, 40)};
+      Image out;
+      resize(image, 0, 0, {image.height, image.width}, size, out);
+      ASSERT_EQ(out.pixels, resized_slowly(image, size))
+          << image.height << " x " << image.width << " x " << channels << " to " << size.height
+          << " x " << size.width;
+    }
+  }
+}
+
+TEST(Transforms, ResizeToASizeOrWithinAMost) {
+  EXPECT_EQ(Resize(ImageSize{3, 9}).output_size({375, 500}), (ImageSize{3, 9}));
+  EXPECT_EQ(Resize(ImageSize{3, 9}).output_size({}), (ImageSize{3, 9}));
+  EXPECT_EQ(apply(Resize(ImageSize{1, 4}), numbered(2, 2), 0).size(), 4u);
+  EXPECT_EQ(Resize(256, 300).output_size({375, 500}), (ImageSize{225, 300}));
+  EXPECT_EQ(Resize(256, 400).output_size({375, 500}), (ImageSize{256, 341}));
+  EXPECT_EQ(Resize(10, 20).output_size({1000, 1}), (ImageSize{20, 1}));
 }
 
 TEST(Transforms, ResizeKeepsTheRatioOfTheSides) {
@@ -143,6 +253,10 @@ TEST(Transforms, NormalizeMapsBytesPerChannel) {
   EXPECT_FLOAT_EQ(out[2], 2.0f);
   EXPECT_FLOAT_EQ(out[3], 0.1f);
   expect_error([&] { normalize.apply(numbered(1, 1), out); }, {"channels", "got 1", "expected 2"});
+  Normalize::to_unit(3).apply(Image{1, 1, 3, {0, 51, 255}}, out);
+  EXPECT_FLOAT_EQ(out[0], 0.0f);
+  EXPECT_FLOAT_EQ(out[1], 0.2f);
+  EXPECT_FLOAT_EQ(out[2], 1.0f);
 }
 
 TEST(Transforms, NormalizeByASetGivesMeanZeroAndVarianceOne) {
@@ -163,7 +277,10 @@ TEST(Transforms, WrongArgumentsAreErrors) {
   expect_error([] { RandomHorizontalFlip(1.5); }, {"chance", "1.5"});
   expect_error([] { RandomResizedCrop({4, 4}, {0.5, 0.1}); }, {"scale"});
   expect_error([] { RandomResizedCrop({4, 4}, {0.1, 0.5}, {0.0, 1.0}); }, {"ratio"});
+  expect_error([] { RandomVerticalFlip(-1); }, {"vertical flip", "chance", "-1"});
   expect_error([] { Resize(0); }, {"resize", "0 x 0"});
+  expect_error([] { Resize(ImageSize{4, 0}); }, {"resize", "4 x 0"});
+  expect_error([] { Resize(256, 256); }, {"resize", "max_size", "got 256"});
   expect_error([] { CenterCrop({1, -1}); }, {"center crop"});
   expect_error([] { Normalize({0.5f}, {0.0f}); }, {"standard deviation", "got 0"});
   expect_error([] { Normalize({0.5f}, {}); }, {"1 means and 0"});
