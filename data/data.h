@@ -1,12 +1,14 @@
 #pragma once
 
 // Not here, being the readers' own: files.h.
+#include "wick/data/augment.h"
 #include "wick/data/catalog.h"
 #include "wick/data/cifar.h"
 #include "wick/data/dataset.h"
 #include "wick/data/idx.h"
 #include "wick/data/image_folder.h"
 #include "wick/data/image_io.h"
+#include "wick/data/image_ops.h"
 #include "wick/data/image_set.h"
 #include "wick/data/image_source.h"
 #include "wick/data/loader.h"
