@@ -88,7 +88,8 @@ class Usage(InFolder):
                             ("--workers", "-1"), ("--optimizer", "newton"), ("--epochs", "010"),
                             ("--epochs", "0x10"), ("--seed", "18446744073709551615"),
                             ("--lr", ""), ("--run-dir", ""), ("--data-dir", ""),
-                            ("--config", "")]:
+                            ("--config", ""), ("--augment", "randaugmnt"), ("--mixup", "-1"),
+                            ("--cutmix", "1e9"), ("--random-erasing", "1.5")]:
             with self.subTest(flag=flag, value=value):
                 self.fails(2, flag, "train", "--print-config", flag, value)
         self.fails(1, "OMP_NUM_THREADS", "train", "--print-config", OMP_NUM_THREADS="100000")
@@ -308,6 +309,21 @@ class Runs(InFolder):
         self.assertEqual(again["test_accuracy"], lines(whole)[-1]["test_accuracy"])
         folder, _ = self.stop_in_third_epoch(signal.SIGINT, *words)
         done = run("train", "--run-dir", str(folder), "--resume")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(sha256(folder / "weights.safetensors"),
+                         sha256(whole / "weights.safetensors"))
+
+    def test_an_augmented_run_goes_on_to_the_same_bytes(self):
+        words = ("--augment", "randaugment", "--random-erasing", "0.3", "--mixup", "0.2",
+                 "--cutmix", "1")
+        whole = self.train("whole", *words, size=LONGER)
+        losses = [line["loss"] for line in lines(whole) if "loss" in line]
+        self.assertLess(sum(losses[-20:]) / 20, losses[0] - 0.1)
+        folder, _ = self.stop_in_third_epoch(signal.SIGINT, *words)
+        changed = run("train", "--run-dir", str(folder), "--resume", "--cutmix", "0.5")
+        self.assertEqual(changed.returncode, 2)
+        self.assertIn("cutmix cannot change", changed.stderr)
+        done = run("train", "--run-dir", str(folder), "--resume", "--workers", "3")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(sha256(folder / "weights.safetensors"),
                          sha256(whole / "weights.safetensors"))

@@ -44,6 +44,17 @@ constexpr auto kFields = std::tuple{
                  "shapes10, mnist, fashion-mnist, cifar10, cifar100 or imagefolder"),
     config_field("data_dir", &TrainConfig::data_dir,
                  "folder that holds the data's files, or its parent"),
+    config_field("augment", &TrainConfig::augment,
+                 "random changes of training images: none, basic (crop, flip), color or "
+                 "randaugment (both: beside basic)"),
+    config_field("random_erasing", &TrainConfig::random_erasing,
+                 "chance that a rectangle of a training image is erased"),
+    config_field("mixup", &TrainConfig::mixup,
+                 "mix training images and labels with shares of Beta(A, A), such as 0.2 (0: off)"),
+    config_field(
+        "cutmix", &TrainConfig::cutmix,
+        "paste rectangles of other training images, of shares of Beta(A, A), such as 1 (0: "
+        "off)"),
     config_field("device", &TrainConfig::device, "auto, cpu, cuda or cuda:N"),
     config_field("epochs", &TrainConfig::epochs, "passes over the training data"),
     config_field("max_steps", &TrainConfig::max_steps,
@@ -286,6 +297,7 @@ void check_config(const TrainConfig& config) {
   for (const nn::ModelEntry& entry : nn::models()) names.push_back(entry.name);
   check_one_of("model", config.model, names);
   check_one_of("data", config.data, data::data_names());
+  check_one_of("augment", config.augment, data::augmentation_names());
   check_one_of("optimizer", config.optimizer, optimizer_names());
   check_one_of("schedule", config.schedule, {"onecycle", "cosine", "constant"});
   activation_budget(config);
@@ -306,6 +318,9 @@ void check_config(const TrainConfig& config) {
   check_range("batch_size", config.batch_size, 1, 1e6);
   check_range("lr", config.lr, 0, 1e6);
   check_range("weight_decay", config.weight_decay, 0, 1e6);
+  check_range("random_erasing", config.random_erasing, 0, 1);
+  if (config.mixup != 0) check_range("mixup", config.mixup, 1e-4, 1e3);
+  if (config.cutmix != 0) check_range("cutmix", config.cutmix, 1e-4, 1e3);
   check_range("label_smoothing", config.label_smoothing, 0, 1);
   check_range("clip_norm", config.clip_norm, 0, 1e15);
   check_range("accumulate", config.accumulate, 1, 1e6);

@@ -25,6 +25,10 @@ struct TrainConfig {
   std::string model = "resnet20";
   std::string data = "shapes10";
   std::string data_dir;
+  std::string augment = "basic";
+  double random_erasing = 0;
+  double mixup = 0;
+  double cutmix = 0;
   std::string device = "auto";
   std::optional<int64_t> epochs;
   std::optional<int64_t> max_steps;

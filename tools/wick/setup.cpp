@@ -22,6 +22,11 @@ Device choose_device(const std::string& name, std::string* why) {
   return kCpu;
 }
 
+data::TrainTest open_train_data(const TrainConfig& config) {
+  return data::open_data(config.data, config.data_dir, config.image_size,
+                         {.policy = config.augment, .erasing = config.random_erasing});
+}
+
 std::shared_ptr<nn::Module> make_model(const TrainConfig& config, const data::TrainTest& data) {
   const Shape& image = data.image_shape();
   return nn::find_model(config.model).make({image[0], image[1], image[2]}, data.num_classes());

@@ -19,6 +19,9 @@ TrainConfig resolve(TrainConfig config);
 /// (`why` then says in one sentence why not a GPU), never a simulated one.
 Device choose_device(const std::string& name, std::string* why = nullptr);
 
+/// The data that `config` names, augmented as it says.
+data::TrainTest open_train_data(const TrainConfig& config);
+
 /// The model that `config` names, for the images and classes of `data`.
 std::shared_ptr<nn::Module> make_model(const TrainConfig& config, const data::TrainTest& data);
 

@@ -28,8 +28,9 @@ struct TrainFlags {
 void check_same_run(const TrainConfig& now, const TrainConfig& before) {
   const auto a = to_json(now), b = to_json(before);
   for (const char* key :
-       {"model", "data", "batch_size", "optimizer", "schedule", "seed", "lr", "weight_decay",
-        "label_smoothing", "amp", "clip_norm", "accumulate", "ema", "image_size"}) {
+       {"model", "data", "augment", "random_erasing", "mixup", "cutmix", "batch_size", "optimizer",
+        "schedule", "seed", "lr", "weight_decay", "label_smoothing", "amp", "clip_norm",
+        "accumulate", "ema", "image_size"}) {
     if (a[key] == b[key]) continue;
     throw UsageError(fmt::format("--resume: {} cannot change: got {}, the run has {}", key,
                                  a[key].dump(), b[key].dump()));

@@ -28,8 +28,10 @@ std::atomic<bool> stop_requested{false};
 // How long the host goes on without waiting for a GPU to tell losses.
 constexpr std::chrono::milliseconds kReadEvery{200};
 
+// How often the likeliest class is the target, of targets that are probabilities the likeliest.
 Tensor count_correct(const Tensor& logits, const Tensor& target) {
-  return (logits.detach().argmax(1) == target).sum();
+  const Tensor label = is_floating(target.dtype()) ? target.argmax(1) : target;
+  return (logits.detach().argmax(1) == label).sum();
 }
 
 int64_t steps_of_run(const TrainConfig& config, int64_t steps_per_epoch) {
@@ -104,10 +106,13 @@ Trainer::Trainer(const TrainConfig& config, RunFolder folder, bool json)
       folder_(std::move(folder)),
       json_(json),
       device_(choose_device(config.device)),
-      data_(data::open_data(config.data, config.data_dir, config.image_size)),
+      data_(open_train_data(config)),
       model_(make_seeded_model(config, data_, device_)),
       optimizer_(make_optimizer(config, *model_)),
       loader_(make_train_loader(config, data_)),
+      mix_(data_.num_classes(), {.mixup = config.mixup,
+                                 .cutmix = config.cutmix,
+                                 .seed = static_cast<uint64_t>(config.seed)}),
       total_steps_(steps_of_run(config, loader_.size())),
       schedule_(make_schedule(config, total_steps_, *optimizer_)),
       scaler_({.enabled = config.amp == "fp16", .max_skips = kMaxSkips}),
@@ -200,8 +205,13 @@ void Trainer::save_checkpoint() {
 }
 
 std::pair<Tensor, Tensor> Trainer::backpropagate(const data::Batch& batch) {
-  const Tensor images = batch[0].to(device_, /*non_blocking=*/true);
-  const Tensor target = batch[1].to(device_, /*non_blocking=*/true);
+  Tensor images = batch[0].to(device_, /*non_blocking=*/true);
+  Tensor target = batch[1].to(device_, /*non_blocking=*/true);
+  if (mix_.enabled()) {
+    const auto mixed = mix_.mix(images, target, loader_.epoch(), loader_.batch() - 1);
+    images = mixed.images;
+    target = mixed.targets;
+  }
   Tensor losses, corrects;
   optim::accumulate(
       batch.size(), config_.accumulate, [&](int64_t begin, int64_t end, double share) {

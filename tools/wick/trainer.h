@@ -6,6 +6,7 @@
 #include <string>
 
 #include "wick/core/checkpoint.h"
+#include "wick/data/batch_mix.h"
 #include "wick/data/catalog.h"
 #include "wick/data/loader.h"
 #include "wick/tools/wick/progress.h"
@@ -87,6 +88,7 @@ class Trainer {
   std::shared_ptr<nn::Module> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   data::DataLoader loader_;
+  data::BatchMix mix_;
   int64_t total_steps_;
   std::unique_ptr<optim::Schedule> schedule_;
   amp::GradScaler scaler_;

@@ -24,7 +24,7 @@ std::shared_ptr<nn::Module> make_tuned_model(const TrainConfig& config, const da
 Tuning::Tuning(const TrainConfig& config)
     : config_(config),
       device_(choose_device(config.device)),
-      data_(data::open_data(config.data, config.data_dir, config.image_size)),
+      data_(open_train_data(config)),
       model_(make_tuned_model(config, data_, device_)),
       optimizer_(make_optimizer(config, *model_)),
       loader_(make_train_loader(config, data_)) {}
