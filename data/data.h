@@ -3,6 +3,7 @@
 // Not here, being the readers' own: files.h.
 #include "wick/data/augment.h"
 #include "wick/data/batch_mix.h"
+#include "wick/data/batch_transform.h"
 #include "wick/data/catalog.h"
 #include "wick/data/cifar.h"
 #include "wick/data/dataset.h"
