@@ -4,9 +4,10 @@ find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(ZLIB REQUIRED)
 find_package(PNG REQUIRED)
+find_package(JPEG REQUIRED)  # libjpeg-turbo: decoding in parts is its addition
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 
-# Neither oneDNN's own CMake file (it wants the OpenCL headers) nor Debian's libjpeg-turbo (it has
-# none) will do here.
+# oneDNN's own CMake file will not do here: it wants the OpenCL headers.
 function(wick_find_library target header library package)
   if(TARGET ${target})
     return()
@@ -25,4 +26,3 @@ function(wick_find_library target header library package)
 endfunction()
 
 wick_find_library(wick_deps::dnnl dnnl.hpp dnnl libdnnl-dev)
-wick_find_library(wick_deps::turbojpeg turbojpeg.h turbojpeg libturbojpeg0-dev)

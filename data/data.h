@@ -1,6 +1,6 @@
 #pragma once
 
-// Not here, being the readers' own: files.h.
+// Not here, being the readers' own: files.h, jpeg.h.
 #include "wick/data/augment.h"
 #include "wick/data/batch_mix.h"
 #include "wick/data/batch_transform.h"

@@ -117,6 +117,7 @@ ImageDataset::ImageDataset(std::shared_ptr<const ImageSource> images, Transforms
 void ImageDataset::make(int64_t index, const StoredImage& stored, PhiloxStream random,
                         Image& image) const {
   const Shape& shape = fields_[0].shape;
+  size_t done = 0;  // transforms
   try {
     if (stored.channels > 0) {
       image.height = stored.size.height;
@@ -124,9 +125,12 @@ void ImageDataset::make(int64_t index, const StoredImage& stored, PhiloxStream r
       image.channels = stored.channels;
       image.pixels.assign(stored.bytes.begin(), stored.bytes.end());
     } else {
-      decode_image(stored.bytes, images_->name(index), image);
+      const std::string name = images_->name(index);
+      ImageDecoder decoder(stored.bytes, name);
+      const auto window = leading_window(transforms_, decoder.size(), random, done);
+      window ? decoder.decode(*window, image) : decoder.decode(image);
     }
-    for (const auto& transform : transforms_) transform->apply(image, random);
+    for (size_t i = done; i < transforms_.size(); ++i) transforms_[i]->apply(image, random);
     WICK_CHECK(image.channels == shape[0] && image.height == shape[1] && image.width == shape[2],
                "image dataset: wrong size: got ", image.height, " x ", image.width, ", expected ",
                shape[1], " x ", shape[2]);

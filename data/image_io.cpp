@@ -1,146 +1,189 @@
 #include "wick/data/image_io.h"
 
 #include <png.h>
-#include <turbojpeg.h>
 
 #include <algorithm>
-#include <cstring>
-#include <memory>
-#include <string_view>
+#include <cmath>
+#include <optional>
+#include <utility>
 
 #include "wick/core/base/check.h"
 #include "wick/core/file.h"
+#include "wick/data/jpeg.h"
+#include "wick/data/transforms.h"
 
 namespace wick::data {
 
 namespace {
-
-constexpr int kMostScans = 100;
 
 // What one byte of a file stands for at best: in a JPEG, Huffman codes spend a bit or more on each
 // 8x8 block; in a PNG, deflate reaches 1032 to 1 over rows of 8 pixels a byte.
 constexpr int64_t kMostJpegPixelsPerByte = 8 * 64;
 constexpr int64_t kMostPngPixelsPerByte = 8 * 1032;
 
-void check_size(const std::string& name, int64_t height, int64_t width, size_t bytes,
-                int64_t most_per_byte) {
-  WICK_CHECK(height <= kMostPixels / width, name, ": image too large: got ", height, " x ", width,
-             " pixels, expected at most ", kMostPixels, " in all");
-  WICK_CHECK(height * width / most_per_byte <= static_cast<int64_t>(bytes), name,
-             ": damaged image: its header promises ", height, " x ", width,
+void check_size(const std::string& name, ImageSize size, size_t bytes, int64_t most_per_byte) {
+  WICK_CHECK(size.height > 0 && size.width > 0, name, ": damaged image: it has no size");
+  WICK_CHECK(size.height <= kMostPixels / size.width, name, ": image too large: got ", size.height,
+             " x ", size.width, " pixels, expected at most ", kMostPixels, " in all");
+  WICK_CHECK(size.height * size.width / most_per_byte <= static_cast<int64_t>(bytes), name,
+             ": damaged image: its header promises ", size.height, " x ", size.width,
              " pixels, expected fewer in a file of ", bytes, " bytes");
 }
 
-// Makes `image` an RGB image of that size, and returns its number of pixels.
-size_t allocate(Image& image, int64_t height, int64_t width) {
-  image.height = height;
-  image.width = width;
-  image.channels = 3;
-  image.pixels.resize(static_cast<size_t>(height * width * 3));
-  return static_cast<size_t>(height * width);
-}
+// Libpng, from memory. A warning of its is no reason to stop; an error is.
+class PngDecoder {
+ public:
+  PngDecoder(std::span<const uint8_t> bytes, const std::string& name) : name_(name) {
+    png_.version = PNG_IMAGE_VERSION;
+    if (png_image_begin_read_from_memory(&png_, bytes.data(), bytes.size()) == 0) fail();
+  }
+  ~PngDecoder() { png_image_free(&png_); }
+  PngDecoder(const PngDecoder&) = delete;
+  PngDecoder& operator=(const PngDecoder&) = delete;
 
-// The scans of a JPEG, counted without decoding: each costs the decoder a pass over all blocks.
-int count_scans(std::span<const uint8_t> jpeg) {
-  int scans = 0;
-  size_t i = 2;  // past the start-of-image marker
-  while (i + 3 < jpeg.size()) {
-    const uint8_t marker = jpeg[i + 1];
-    const bool in_scan_data = jpeg[i] != 0xff || marker == 0x00 || marker == 0xff;
-    const bool stands_alone = marker >= 0xd0 && marker <= 0xd8;
-    if (in_scan_data) {
-      ++i;
-    } else if (stands_alone) {
-      i += 2;
-    } else if (marker == 0xd9) {
-      break;
-    } else {
-      scans += marker == 0xda;
-      i += 2 + (size_t{jpeg[i + 2]} << 8 | jpeg[i + 3]);
+  ImageSize size() const { return {int64_t{png_.height}, int64_t{png_.width}}; }
+
+  void decode(Image& image) {
+    image.height = png_.height;
+    image.width = png_.width;
+    image.channels = 3;
+    const size_t pixels = size_t{png_.height} * png_.width;
+    image.pixels.resize(pixels * 3);
+    const bool transparent = (png_.format & PNG_FORMAT_FLAG_ALPHA) != 0;
+    std::vector<uint8_t> rgba(transparent ? pixels * 4 : 0);
+    png_.format = transparent ? PNG_FORMAT_RGBA : PNG_FORMAT_RGB;
+    uint8_t* out = transparent ? rgba.data() : image.pixels.data();
+    if (png_image_finish_read(&png_, nullptr, out, 0, nullptr) == 0) fail();
+    for (size_t p = 0; 4 * p < rgba.size(); ++p) {
+      std::copy_n(&rgba[4 * p], 3, &image.pixels[3 * p]);
     }
   }
-  return scans;
-}
 
-struct TurboCloser {
-  void operator()(void* handle) const { tjDestroy(handle); }
+ private:
+  [[noreturn]] void fail() const { detail::fail(name_, ": damaged PNG: ", png_.message); }
+
+  png_image png_{};
+  const std::string& name_;
 };
 
-// CMYK as photographs have it: Adobe stores ink inverted, 255 for none.
-void inverted_cmyk_to_rgb(const std::vector<uint8_t>& cmyk, std::vector<uint8_t>& rgb) {
-  for (size_t p = 0; 4 * p < cmyk.size(); ++p) {
-    for (size_t c = 0; c < 3; ++c) {
-      rgb[3 * p + c] = static_cast<uint8_t>((cmyk[4 * p + c] * cmyk[4 * p + 3] + 127) / 255);
-    }
-  }
+// The pixels that `count` of `output` pixels, from `first` on, are made of when `extent` pixels
+// from `begin` on are resized to `output`: the first and one past the last, of `pixels`.
+std::pair<int64_t, int64_t> drawn_on(double begin, double extent, int64_t output, int64_t first,
+                                     int64_t count, int64_t pixels) {
+  const double scale = extent / static_cast<double>(output), support = std::max(scale, 1.0) + 1;
+  const double low = begin + static_cast<double>(first) * scale - support;
+  const double high = begin + static_cast<double>(first + count) * scale + support;
+  return {std::max<int64_t>(0, static_cast<int64_t>(std::floor(std::max(low, begin)))),
+          std::min(pixels, static_cast<int64_t>(std::ceil(std::min(high, begin + extent))))};
 }
 
-void decode_jpeg(std::span<const uint8_t> bytes, const std::string& name, Image& image) {
-  // One decoder per image: one that met a damaged image may fail on the next.
-  const std::unique_ptr<void, TurboCloser> decoder(tjInitDecompress());
-  WICK_CHECK(decoder != nullptr, name, ": the JPEG decoder could not start");
-  tjhandle tj = decoder.get();
-  const auto size = static_cast<unsigned long>(bytes.size());
-  int width = 0, height = 0, subsampling = 0, colorspace = 0;
-  WICK_CHECK(
-      tjDecompressHeader3(tj, bytes.data(), size, &width, &height, &subsampling, &colorspace) == 0,
-      name, ": damaged JPEG: ", tjGetErrorStr2(tj));
-  WICK_CHECK(width > 0 && height > 0, name, ": damaged JPEG: it has no image size");
-  check_size(name, height, width, bytes.size(), kMostJpegPixelsPerByte);
-  const int scans = count_scans(bytes);
-  WICK_CHECK(scans <= kMostScans, name, ": too many JPEG scans: got ", scans, ", expected at most ",
-             kMostScans);
-  const size_t pixels = allocate(image, height, width);
-  const bool inks = colorspace == TJCS_CMYK || colorspace == TJCS_YCCK;
-  std::vector<uint8_t> cmyk(inks ? pixels * 4 : 0);
-  const int status = tjDecompress2(tj, bytes.data(), size, inks ? cmyk.data() : image.pixels.data(),
-                                   width, 0, height, inks ? TJPF_CMYK : TJPF_RGB, 0);
-  if (status != 0) {
-    // Some cameras leave bytes between segments: harmless, and the pixels are whole.
-    const std::string_view text = tjGetErrorStr2(tj);
-    const bool harmless = tjGetErrorCode(tj) == TJERR_WARNING &&
-                          text.find("extraneous bytes before marker") != std::string_view::npos;
-    WICK_CHECK(harmless, name, ": damaged JPEG: ", text);
+// The largest reduction of a JPEG that leaves the window no smaller than what it is resized to.
+int reduction_for(const Window& window) {
+  int reduction = 1;
+  while (reduction < 8 && window.source.size.height >= 2 * reduction * window.size.height &&
+         window.source.size.width >= 2 * reduction * window.size.width) {
+    reduction *= 2;
   }
-  if (inks) inverted_cmyk_to_rgb(cmyk, image.pixels);
+  return reduction;
 }
 
-struct PngImage : png_image {
-  PngImage() : png_image() { version = PNG_IMAGE_VERSION; }
-  ~PngImage() { png_image_free(this); }
-  PngImage(const PngImage&) = delete;
-  PngImage& operator=(const PngImage&) = delete;
-};
+Image& scratch_image() {
+  thread_local Image scratch;
+  return scratch;
+}
 
-void decode_png(std::span<const uint8_t> bytes, const std::string& name, Image& image) {
-  PngImage png;
-  WICK_CHECK(png_image_begin_read_from_memory(&png, bytes.data(), bytes.size()) != 0, name,
-             ": damaged PNG: ", png.message);
-  check_size(name, png.height, png.width, bytes.size(), kMostPngPixelsPerByte);
-  const size_t pixels = allocate(image, png.height, png.width);
-  const bool transparent = (png.format & PNG_FORMAT_FLAG_ALPHA) != 0;
-  std::vector<uint8_t> rgba(transparent ? pixels * 4 : 0);
-  png.format = transparent ? PNG_FORMAT_RGBA : PNG_FORMAT_RGB;
-  WICK_CHECK(png_image_finish_read(&png, nullptr, transparent ? rgba.data() : image.pixels.data(),
-                                   0, nullptr) != 0,
-             name, ": damaged PNG: ", png.message);
-  for (size_t p = 0; 4 * p < rgba.size(); ++p) {
-    std::copy_n(&rgba[4 * p], 3, &image.pixels[3 * p]);
+// Cuts and resizes what was decoded of an image to the `window` of it: `source` is the part `made`
+// of the image reduced to 1 / `reduction`.
+void finish(const Window& window, int reduction, const Rect& made, const Image& source,
+            Image& image) {
+  if (window.source.size == window.size && reduction == 1) {
+    crop(source, window.source.top + window.kept.top - made.top,
+         window.source.left + window.kept.left - made.left, window.kept.size, image);
+    return;
   }
+  const auto reduced = [&](int64_t length) { return static_cast<double>(length) / reduction; };
+  const Box box{reduced(window.source.top) - static_cast<double>(made.top),
+                reduced(window.source.left) - static_cast<double>(made.left),
+                reduced(window.source.size.height), reduced(window.source.size.width)};
+  resize(source, box, window.size, window.kept, image);
+}
+
+void check_window(const Window& window, ImageSize size) {
+  const auto inside = [](const Rect& part, ImageSize whole) {
+    return part.top >= 0 && part.left >= 0 && part.size.height > 0 && part.size.width > 0 &&
+           part.size.height <= whole.height && part.top <= whole.height - part.size.height &&
+           part.size.width <= whole.width && part.left <= whole.width - part.size.width;
+  };
+  WICK_CHECK(inside(window.source, size) && inside(window.kept, window.size),
+             "image decoder: window outside the image of ", size.height, " x ", size.width);
 }
 
 }  // namespace
 
-void decode_image(std::span<const uint8_t> bytes, const std::string& name, Image& image) {
+struct ImageDecoder::State {
+  std::optional<JpegDecoder> jpeg;  // or else
+  std::optional<PngDecoder> png;
+};
+
+ImageDecoder::ImageDecoder(std::span<const uint8_t> bytes, const std::string& name)
+    : state_(std::make_unique<State>()) {
   constexpr uint8_t kJpeg[] = {0xff, 0xd8, 0xff};
   constexpr uint8_t kPng[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
   const auto starts_with = [&](std::span<const uint8_t> magic) {
     return bytes.size() >= magic.size() && std::equal(magic.begin(), magic.end(), bytes.begin());
   };
-  if (starts_with(kJpeg)) return decode_jpeg(bytes, name, image);
-  if (starts_with(kPng)) return decode_png(bytes, name, image);
-  detail::fail(name, ": not an image that can be read: got ", bytes.size(),
-               " bytes, expected a JPEG or a PNG");
+  if (starts_with(kJpeg)) {
+    state_->jpeg.emplace(bytes, name);
+  } else if (starts_with(kPng)) {
+    state_->png.emplace(bytes, name);
+  } else {
+    detail::fail(name, ": not an image that can be read: got ", bytes.size(),
+                 " bytes, expected a JPEG or a PNG");
+  }
+  check_size(name, size(), bytes.size(),
+             state_->jpeg ? kMostJpegPixelsPerByte : kMostPngPixelsPerByte);
+}
+
+ImageDecoder::~ImageDecoder() = default;
+
+ImageSize ImageDecoder::size() const {
+  return state_->jpeg ? state_->jpeg->size() : state_->png->size();
+}
+
+void ImageDecoder::decode(Image& image) {
+  if (state_->jpeg) {
+    state_->jpeg->decode(1, {0, 0, size()}, image);
+  } else {
+    state_->png->decode(image);
+  }
+}
+
+void ImageDecoder::decode(const Window& window, Image& image) {
+  check_window(window, size());
+  const bool all =
+      window.source.size == size() && window.size == size() && window.kept.size == size();
+  if (all) return decode(image);
+  Image& scratch = scratch_image();
+  if (state_->png) {
+    state_->png->decode(scratch);
+    return finish(window, 1, {0, 0, size()}, scratch, image);
+  }
+  const int reduction = reduction_for(window);
+  const ImageSize whole = state_->jpeg->size(reduction);
+  const auto reduced = [&](int64_t length) { return static_cast<double>(length) / reduction; };
+  const auto [top, bottom] =
+      drawn_on(reduced(window.source.top), reduced(window.source.size.height), window.size.height,
+               window.kept.top, window.kept.size.height, whole.height);
+  const auto [left, right] =
+      drawn_on(reduced(window.source.left), reduced(window.source.size.width), window.size.width,
+               window.kept.left, window.kept.size.width, whole.width);
+  const Rect part{top, left, {bottom - top, right - left}};
+  const Rect made = state_->jpeg->decode(reduction, part, scratch);
+  finish(window, reduction, made, scratch, image);
+}
+
+void decode_image(std::span<const uint8_t> bytes, const std::string& name, Image& image) {
+  ImageDecoder(bytes, name).decode(image);
 }
 
 void read_image(const std::string& path, Image& image) {

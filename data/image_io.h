@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,10 +42,33 @@ inline constexpr int64_t kMostPixels = int64_t{64} << 20;
 /// Image files of more bytes are not read.
 inline constexpr uint64_t kMostImageBytes = uint64_t{256} << 20;
 
-/// Decodes a JPEG or a PNG, told apart by the first bytes, into RGB. The memory of `image` is
-/// reused. Grey becomes RGB, CMYK is converted, transparency is dropped. Errors, which begin with
-/// `name`: another format, damaged or cut-off data, more than kMostPixels, more pixels than so few
-/// bytes can hold, a progressive JPEG of more than 100 scans.
+/// A JPEG or a PNG, told apart by the first bytes, whose header has been read and checked. Errors
+/// begin with `name`: another format, damaged or cut-off data, more than kMostPixels, more pixels
+/// than so few bytes can hold, a progressive JPEG of more than 100 scans (of fewer where the image
+/// is large). Both arguments must live as long.
+class ImageDecoder {
+ public:
+  ImageDecoder(std::span<const uint8_t> bytes, const std::string& name);
+  ~ImageDecoder();
+  ImageDecoder(const ImageDecoder&) = delete;
+  ImageDecoder& operator=(const ImageDecoder&) = delete;
+
+  ImageSize size() const;
+  /// Decodes into RGB. The memory of `image` is reused. Grey becomes RGB, CMYK is converted,
+  /// transparency is dropped. Only one decoding per decoder.
+  void decode(Image& image);
+  /// The same, cut and resized to `window`: what decoding and resizing the whole gives, except that
+  /// a JPEG that shrinks to a half, a quarter or an eighth or less is decoded at that size and
+  /// resized from there. What is not needed is not decoded where the format allows, so that damage
+  /// there goes unseen.
+  void decode(const Window& window, Image& image);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Decodes all of a JPEG or PNG, as ImageDecoder does.
 void decode_image(std::span<const uint8_t> bytes, const std::string& name, Image& image);
 
 /// Reads and decodes the JPEG or PNG file `path` (of at most 256 MB).

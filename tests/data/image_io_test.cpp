@@ -2,10 +2,9 @@
 
 #include <gtest/gtest.h>
 #include <png.h>
-#include <turbojpeg.h>
 
 #include "wick/data/image_folder.h"
-#include "wick/tests/data/data_testing.h"
+#include "wick/tests/data/jpeg_testing.h"
 
 namespace wick::data {
 namespace {
@@ -25,24 +24,7 @@ Bytes picture() {
   return rgb;
 }
 
-Bytes jpeg(int flags = 0, int format = TJPF_RGB, int sampling = TJSAMP_444) {
-  const tjhandle encoder = tjInitCompress();
-  unsigned char* out = nullptr;
-  unsigned long size = 0;
-  Bytes pixels = picture();
-  if (format == TJPF_CMYK) {
-    pixels.clear();
-    for (int i = 0; i < kHeight * kWidth; ++i) pixels = pixels + Bytes{200, 100, 0, 128};
-  }
-  EXPECT_EQ(tjCompress2(encoder, pixels.data(), kWidth, 0, kHeight, format, &out, &size, sampling,
-                        95, flags),
-            0)
-      << tjGetErrorStr2(encoder);
-  Bytes bytes(out, out + size);
-  tjFree(out);
-  tjDestroy(encoder);
-  return bytes;
-}
+Bytes jpeg(const JpegForm& form = {}) { return jpeg_of(picture(), kHeight, kWidth, form); }
 
 Bytes png(uint32_t format, const Bytes& pixels) {
   png_image image{};
@@ -94,7 +76,7 @@ TEST(ImageIo, PngAlphaIsDroppedAndGreyIsSpread) {
 
 TEST(ImageIo, JpegComesBackNearly) {
   const Bytes want = picture();
-  for (const Bytes& bytes : {jpeg(), jpeg(TJFLAG_PROGRESSIVE)}) {
+  for (const Bytes& bytes : {jpeg(), jpeg({.progressive = true})}) {
     const Image image = decode(bytes);
     ASSERT_EQ(image.pixels.size(), want.size());
     for (size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(image.pixels[i], want[i], 12) << i;
@@ -102,10 +84,13 @@ TEST(ImageIo, JpegComesBackNearly) {
 }
 
 TEST(ImageIo, GreyAndCmykJpegBecomeRgb) {
-  const Image grey = decode(jpeg(0, TJPF_RGB, TJSAMP_GRAY));
+  const Image grey = decode(jpeg({.stored = JCS_GRAYSCALE}));
   ASSERT_EQ(grey.pixels.size(), picture().size());
   EXPECT_EQ(grey.pixels[0], grey.pixels[1]);
-  const Image inks = decode(jpeg(0, TJPF_CMYK));
+  Bytes ink;
+  for (int i = 0; i < kHeight * kWidth; ++i) ink = ink + Bytes{200, 100, 0, 128};
+  const Image inks =
+      decode(jpeg_of(ink, kHeight, kWidth, {.pixels = JCS_CMYK, .stored = JCS_YCCK}));
   EXPECT_NEAR(inks.pixels[0], 100, 3);
   EXPECT_NEAR(inks.pixels[1], 50, 3);
   EXPECT_NEAR(inks.pixels[2], 0, 3);
@@ -135,20 +120,6 @@ TEST(ImageIo, BytesBetweenJpegSegmentsDoNoHarm) {
   EXPECT_EQ(decode(bytes).pixels, want);
 }
 
-// The size that a JPEG's frame header promises, set to `height` x `width`.
-Bytes resized_jpeg(uint32_t height, uint32_t width) {
-  Bytes bytes = jpeg();
-  for (size_t i = 0; i + 8 < bytes.size(); ++i) {
-    if (bytes[i] == 0xff && bytes[i + 1] == 0xc0) {
-      bytes[i + 5] = static_cast<uint8_t>(height >> 8), bytes[i + 6] = static_cast<uint8_t>(height);
-      bytes[i + 7] = static_cast<uint8_t>(width >> 8), bytes[i + 8] = static_cast<uint8_t>(width);
-      return bytes;
-    }
-  }
-  ADD_FAILURE() << "no frame header";
-  return bytes;
-}
-
 Bytes resized_png(uint32_t height, uint32_t width) {
   Bytes bytes = png(PNG_FORMAT_RGB, picture());
   const auto put = [&](size_t at, uint32_t value) {
@@ -161,15 +132,15 @@ Bytes resized_png(uint32_t height, uint32_t width) {
 }
 
 TEST(ImageIo, SizesThatAreTooLargeOrCannotBeAreErrors) {
-  expect_error_of(resized_jpeg(64000, 65408), {"too large", "64000 x 65408", "67108864"});
-  expect_error_of(resized_jpeg(8000, 8000), {"promises 8000 x 8000"});
+  expect_error_of(with_jpeg_size(jpeg(), 64000, 65408), {"too large", "64000 x 65408", "67108864"});
+  expect_error_of(with_jpeg_size(jpeg(), 8000, 8000), {"promises 8000 x 8000"});
   expect_error_of(resized_png(100000, 100000), {"too large", "100000 x 100000"});
   expect_error_of(resized_png(8000, 8000), {"promises 8000 x 8000"});
   expect_error_of(resized_png(0, 4), {"damaged PNG"});
 }
 
 TEST(ImageIo, ManyProgressiveScansAreAnError) {
-  Bytes bytes = jpeg(TJFLAG_PROGRESSIVE);
+  Bytes bytes = jpeg({.progressive = true});
   size_t last_scan = 0;
   for (size_t i = 0; i + 1 < bytes.size(); ++i) {
     if (bytes[i] == 0xff && bytes[i + 1] == 0xda) last_scan = i;
