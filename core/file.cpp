@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -103,6 +104,19 @@ void InputFile::read_at(uint64_t offset, void* destination, size_t bytes) const 
   }
 }
 
+MappedFile::MappedFile(const std::string& path) : path_(path) {
+  const InputFile file(path);
+  size_ = file.size();
+  if (size_ == 0) return;
+  void* mapped = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.descriptor_, 0);
+  if (mapped == MAP_FAILED) fail_with_errno("map", path);
+  data_ = static_cast<const uint8_t*>(mapped);
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) munmap(const_cast<uint8_t*>(data_), size_);
+}
+
 AtomicFile::AtomicFile(const std::string& path) : path_(resolve_target(path)) {
   static std::atomic<uint64_t> count{0};
   temporary_ = concat(path_, ".tmp-", getpid(), "-", count.fetch_add(1));
@@ -123,6 +137,19 @@ void AtomicFile::write(const void* data, size_t bytes) {
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) fail_with_errno("write", path_);
     from += put;
+    bytes -= static_cast<size_t>(put);
+  }
+}
+
+void AtomicFile::write_at(uint64_t offset, const void* data, size_t bytes) {
+  const NoFileSizeSignal guard;
+  const char* from = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t put = pwrite(descriptor_, from, bytes, static_cast<off_t>(offset));
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) fail_with_errno("write", path_);
+    from += put;
+    offset += static_cast<uint64_t>(put);
     bytes -= static_cast<size_t>(put);
   }
 }

@@ -22,8 +22,28 @@ class InputFile {
   void read_at(uint64_t offset, void* destination, size_t bytes) const;
 
  private:
+  friend class MappedFile;
   std::string path_;
   int descriptor_;
+  uint64_t size_ = 0;
+};
+
+/// A regular file in memory, read when it is looked at. It must not shrink meanwhile: that would
+/// end the process.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::string& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  const uint8_t* data() const { return data_; }
+  uint64_t size() const { return size_; }
+
+ private:
+  std::string path_;
+  const uint8_t* data_ = nullptr;
   uint64_t size_ = 0;
 };
 
@@ -39,6 +59,8 @@ class AtomicFile {
 
   void write(const void* data, size_t bytes);
   void write(std::string_view text) { write(text.data(), text.size()); }
+  /// Writes over what was written at `offset`.
+  void write_at(uint64_t offset, const void* data, size_t bytes);
   void commit();
 
  private:

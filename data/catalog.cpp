@@ -5,6 +5,7 @@
 #include "wick/data/augment.h"
 #include "wick/data/cifar.h"
 #include "wick/data/idx.h"
+#include "wick/data/packed.h"
 #include "wick/data/shapes10.h"
 
 namespace wick::data {
@@ -37,44 +38,47 @@ void add_augmentation(const Augmentation& augmentation, const Normalize& normali
       RandomErasingOptions{.p = augmentation.erasing, .value = std::move(mean)}));
 }
 
-TrainTest in_memory(ImageSet (*read)(const std::string& data_dir, Split split),
-                    const std::string& data_dir, int64_t padding, bool flip,
-                    const Augmentation& augmentation) {
+LabelledImages in_memory(ImageSet (*read)(const std::string& data_dir, Split split),
+                         const std::string& data_dir, int64_t padding, bool flip) {
   const auto train = std::make_shared<const ImageSet>(read(data_dir, Split::kTrain));
   const auto test = std::make_shared<const ImageSet>(read(data_dir, Split::kTest));
   WICK_CHECK(train->height == test->height && train->width == test->width, data_dir,
              ": test images are of another size: got ", test->height, " x ", test->width,
              ", expected ", train->height, " x ", train->width, " as to train on");
   const Normalize normalize = normalize_by(*train);
-  Transforms transforms;
-  if (augmentation.policy != "none") {
-    transforms.push_back(
-        std::make_shared<RandomCrop>(ImageSize{train->height, train->width}, padding));
-    if (flip) transforms.push_back(std::make_shared<RandomHorizontalFlip>());
-  }
-  add_augmentation(augmentation, normalize, transforms);
-  return {std::make_shared<ImageDataset>(train, std::move(transforms), normalize),
-          std::make_shared<ImageDataset>(test, Transforms(), normalize), train->class_names};
+  return {image_source(train),
+          image_source(test),
+          {.padding = padding, .flip = flip, .mean = normalize.mean(), .std = normalize.std()}};
 }
 
-TrainTest image_folder(const std::string& data_dir, int64_t image_size,
-                       const Augmentation& augmentation) {
-  const ImageSize size{image_size, image_size};
-  const Transforms test_transforms = {std::make_shared<Resize>(image_size * 8 / 7),
-                                      std::make_shared<CenterCrop>(size)};
-  Transforms train_transforms = test_transforms;
-  if (augmentation.policy != "none") {
-    train_transforms = {std::make_shared<RandomResizedCrop>(size),
-                        std::make_shared<RandomHorizontalFlip>()};
-  }
+LabelledImages image_folder(const std::string& data_dir) {
   const Normalize normalize = normalize_photographs();
-  add_augmentation(augmentation, normalize, train_transforms);
-  ImageFolder train = list_image_folder(data_dir, Split::kTrain);
-  ImageFolder test = list_image_folder(data_dir, Split::kTest);
-  std::vector<std::string> class_names = train.class_names;
-  return {std::make_shared<ImageDataset>(std::move(train), train_transforms, normalize),
-          std::make_shared<ImageDataset>(std::move(test), test_transforms, normalize),
-          std::move(class_names)};
+  return {image_source(list_image_folder(data_dir, Split::kTrain)),
+          image_source(list_image_folder(data_dir, Split::kTest)),
+          {.photographs = true, .flip = true, .mean = normalize.mean(), .std = normalize.std()}};
+}
+
+Transforms test_transforms(const LabelledImages& images, ImageSize size) {
+  if (!images.preparation.photographs) return {};
+  return {std::make_shared<Resize>(size.height * 8 / 7), std::make_shared<CenterCrop>(size)};
+}
+
+Transforms train_transforms(const LabelledImages& images, ImageSize size,
+                            const Augmentation& augmentation, const Normalize& normalize) {
+  Transforms transforms;
+  if (augmentation.policy == "none") {
+    transforms = test_transforms(images, size);
+  } else if (images.preparation.photographs) {
+    transforms.push_back(std::make_shared<RandomResizedCrop>(size));
+  } else {
+    transforms.push_back(
+        std::make_shared<RandomCrop>(images.train->image_size(), images.preparation.padding));
+  }
+  if (augmentation.policy != "none" && images.preparation.flip) {
+    transforms.push_back(std::make_shared<RandomHorizontalFlip>());
+  }
+  add_augmentation(augmentation, normalize, transforms);
+  return transforms;
 }
 
 ImageSet read_shapes10(const std::string&, Split split) { return shapes10(split); }
@@ -82,8 +86,8 @@ ImageSet read_shapes10(const std::string&, Split split) { return shapes10(split)
 }  // namespace
 
 const std::vector<std::string>& data_names() {
-  static const std::vector<std::string> names = {"shapes10", "mnist",    "fashion-mnist",
-                                                 "cifar10",  "cifar100", "imagefolder"};
+  static const std::vector<std::string> names = {
+      "shapes10", "mnist", "fashion-mnist", "cifar10", "cifar100", "imagefolder", "packed"};
   return names;
 }
 
@@ -92,16 +96,29 @@ const std::vector<std::string>& augmentation_names() {
   return names;
 }
 
+LabelledImages open_images(const std::string& name, const std::string& data_dir) {
+  if (name == "shapes10") return in_memory(read_shapes10, data_dir, 4, true);
+  if (name == "mnist") return in_memory(read_mnist, data_dir, 2, false);
+  if (name == "fashion-mnist") return in_memory(read_fashion_mnist, data_dir, 2, true);
+  if (name == "cifar10") return in_memory(read_cifar10, data_dir, 4, true);
+  if (name == "cifar100") return in_memory(read_cifar100, data_dir, 4, true);
+  if (name == "imagefolder") return image_folder(data_dir);
+  if (name == "packed") {
+    WICK_CHECK(!data_dir.empty(), "packed: needs a file (--data-dir), made by wick data pack");
+    return PackedFile::open(data_dir)->images();
+  }
+  detail::fail("data: unknown data set: got ", name, ", expected one of ", listed(data_names()));
+}
+
 TrainTest open_data(const std::string& name, const std::string& data_dir, int64_t image_size,
                     const Augmentation& augmentation) {
-  if (name == "shapes10") return in_memory(read_shapes10, data_dir, 4, true, augmentation);
-  if (name == "mnist") return in_memory(read_mnist, data_dir, 2, false, augmentation);
-  if (name == "fashion-mnist")
-    return in_memory(read_fashion_mnist, data_dir, 2, true, augmentation);
-  if (name == "cifar10") return in_memory(read_cifar10, data_dir, 4, true, augmentation);
-  if (name == "cifar100") return in_memory(read_cifar100, data_dir, 4, true, augmentation);
-  if (name == "imagefolder") return image_folder(data_dir, image_size, augmentation);
-  detail::fail("data: unknown data set: got ", name, ", expected one of ", listed(data_names()));
+  const LabelledImages images = open_images(name, data_dir);
+  const ImageSize size{image_size, image_size};
+  const Normalize normalize(images.preparation.mean, images.preparation.std);
+  return {std::make_shared<ImageDataset>(
+              images.train, train_transforms(images, size, augmentation, normalize), normalize),
+          std::make_shared<ImageDataset>(images.test, test_transforms(images, size), normalize),
+          images.train->class_names()};
 }
 
 }  // namespace wick::data

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "wick/data/dataset.h"
+#include "wick/data/image_source.h"
 
 namespace wick::data {
 
@@ -29,12 +30,34 @@ struct Augmentation {
 /// The policies of Augmentation.
 const std::vector<std::string>& augmentation_names();
 
+/// How the images of a set are usually prepared for training.
+struct Preparation {
+  /// Photographs of unlike sizes are cut and resized to one size; others, all of one size, are put
+  /// within `padding` black pixels and cut to their own.
+  bool photographs = false;
+  int64_t padding = 0;
+  /// Whether an image swapped left and right is still one of its class.
+  bool flip = false;
+  /// Of each channel, with values from 0 to 1.
+  std::vector<float> mean, std;
+};
+
+/// A data set's images as they are stored, and how to prepare them.
+struct LabelledImages {
+  std::shared_ptr<const ImageSource> train, test;
+  Preparation preparation;
+};
+
 /// The names that `open_data` knows: shapes10, mnist, fashion-mnist, cifar10, cifar100,
-/// imagefolder.
+/// imagefolder, packed.
 const std::vector<std::string>& data_names();
 
-/// Opens the data set `name`. `data_dir` is the folder that holds its files, or that folder's
-/// parent; shapes10 needs none. An image folder's images are cut to `image_size` pixels square.
+/// Opens the images of the data set `name`. `data_dir` is the folder that holds its files, or that
+/// folder's parent (for packed, the file); shapes10 needs none.
+LabelledImages open_images(const std::string& name, const std::string& data_dir);
+
+/// Opens the data set `name`, as open_images does. Photographs are cut to `image_size` pixels
+/// square.
 TrainTest open_data(const std::string& name, const std::string& data_dir, int64_t image_size = 224,
                     const Augmentation& augmentation = {});
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Not here, being the readers' own: files.h, jpeg.h.
+// Not here, being the readers' own: files.h, jpeg.h, packed_format.h.
 #include "wick/data/augment.h"
 #include "wick/data/batch_mix.h"
 #include "wick/data/batch_transform.h"
@@ -14,5 +14,7 @@
 #include "wick/data/image_set.h"
 #include "wick/data/image_source.h"
 #include "wick/data/loader.h"
+#include "wick/data/packed.h"
+#include "wick/data/sha256.h"
 #include "wick/data/shapes10.h"
 #include "wick/data/transforms.h"
