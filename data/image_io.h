@@ -59,7 +59,8 @@ class ImageDecoder {
   void decode(Image& image);
   /// The same, cut and resized to `window`: what decoding and resizing the whole gives, except that
   /// a JPEG that shrinks to a half, a quarter or an eighth or less is decoded at that size and
-  /// resized from there. What is not needed is not decoded where the format allows, so that damage
+  /// resized from there, which is sharper: on the average by 2.5 of 255 at most in the tests, at
+  /// single pixels by 70. What is not needed is not decoded where the format allows, so that damage
   /// there goes unseen.
   void decode(const Window& window, Image& image);
 

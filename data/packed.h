@@ -49,7 +49,7 @@ struct PackOptions {
   /// Of JPEGs made here, 1 to 100.
   int quality = 90;
   /// Called after each image, with how many are done.
-  std::function<void(int64_t)> progress;
+  std::function<void(int64_t)> progress = {};
 };
 
 /// Writes `images` as the packed file `path`, in one step: if it fails nothing is left behind.

@@ -15,6 +15,7 @@ struct JpegForm {
   J_COLOR_SPACE stored = JCS_YCbCr;
   int across = 1, down = 1;  // columns and rows of pixels to one of colour
   bool progressive = false;
+  bool many_scans = false;  // a scan for each frequency of each channel
   int restart_rows = 0;
 };
 
@@ -38,6 +39,13 @@ inline Bytes jpeg_of(const Bytes& pixels, int height, int width, const JpegForm&
   jpeg.comp_info[0].v_samp_factor = form.down;
   jpeg.restart_in_rows = form.restart_rows;
   if (form.progressive) jpeg_simple_progression(&jpeg);
+  std::vector<jpeg_scan_info> scans;
+  if (form.many_scans) {
+    scans.push_back({3, {0, 1, 2, 0}, 0, 0, 0, 0});
+    for (int i = 0; i < 3 * 63; ++i) scans.push_back({1, {i % 3}, 1 + i / 3, 1 + i / 3, 0, 0});
+    jpeg.scan_info = scans.data();
+    jpeg.num_scans = static_cast<int>(scans.size());
+  }
   jpeg_start_compress(&jpeg, TRUE);
   Bytes row(static_cast<size_t>(width * jpeg.input_components));
   for (size_t y = 0; y < static_cast<size_t>(height); ++y) {

@@ -1,0 +1,309 @@
+#include "wick/data/packed.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+
+#include "wick/core/file.h"
+#include "wick/data/loader.h"
+#include "wick/data/packed_format.h"
+#include "wick/tests/data/jpeg_testing.h"
+
+namespace wick::data {
+namespace {
+
+using Form = PackOptions::Form;
+using packed::Entry;
+using packed::Header;
+
+// Images of 2 x 3 pixels, each byte other than the one before.
+std::shared_ptr<ImageSet> small_set(uint8_t count, int64_t channels) {
+  auto set = std::make_shared<ImageSet>();
+  set->height = 2, set->width = 3, set->channels = channels;
+  for (int64_t i = 0; i < count * set->bytes_per_image(); ++i) {
+    set->pixels.push_back(static_cast<uint8_t>(7 * i));
+  }
+  for (uint8_t i = 0; i < count; ++i) set->labels.push_back(i % 3);
+  set->class_names = {"ant", "bee", "cow"};
+  return set;
+}
+
+LabelledImages small_images() {
+  return {image_source(small_set(5, 1)),
+          image_source(small_set(2, 1)),
+          {.padding = 1, .flip = true, .mean = {0.25f}, .std = {0.5f}}};
+}
+
+Bytes contents(const std::string& path) {
+  const std::string text = read_file(path, 1 << 20);
+  return Bytes(text.begin(), text.end());
+}
+
+// Expects the images of `source` to be those of `want`.
+void expect_same(const ImageSource& source, const ImageSource& want) {
+  ASSERT_EQ(source.size(), want.size());
+  std::string buffer, other;
+  for (int64_t i = 0; i < want.size(); ++i) {
+    const StoredImage a = source.read(i, buffer), b = want.read(i, other);
+    EXPECT_EQ(Bytes(a.bytes.begin(), a.bytes.end()), Bytes(b.bytes.begin(), b.bytes.end()));
+    EXPECT_EQ(a.size, b.size);
+    EXPECT_EQ(a.channels, b.channels);
+    EXPECT_EQ(source.label(i), want.label(i));
+  }
+  EXPECT_EQ(source.class_names(), want.class_names());
+}
+
+TEST(Packed, RawImagesComeBackWithoutACopy) {
+  const TemporaryFolder folder;
+  const LabelledImages images = small_images();
+  pack_images(images, folder.path("p"));
+  const auto file = PackedFile::open(folder.path("p"));
+  file->check_content();
+  const LabelledImages got = file->images();
+  expect_same(*got.train, *images.train);
+  expect_same(*got.test, *images.test);
+  EXPECT_EQ(got.train->image_size(), (ImageSize{2, 3}));
+  EXPECT_EQ(got.preparation.padding, 1);
+  EXPECT_TRUE(got.preparation.flip);
+  EXPECT_FALSE(got.preparation.photographs);
+  EXPECT_EQ(got.preparation.mean, std::vector<float>{0.25f});
+  EXPECT_EQ(got.preparation.std, std::vector<float>{0.5f});
+  std::string buffer;
+  const uint8_t* first = got.train->read(0, buffer).bytes.data();
+  EXPECT_EQ(got.train->read(1, buffer).bytes.data(), first + 6);
+  EXPECT_TRUE(buffer.empty());
+  EXPECT_EQ(got.test->name(1), folder.path("p") + ": image 6");
+}
+
+TEST(Packed, TrainsOnTheSameBatches) {
+  const TemporaryFolder folder;
+  const auto word = [](uint8_t value) { return Bytes{0, 0, 0, value}; };
+  for (const char* stem : {"train", "t10k"}) {
+    Bytes pixels = Bytes{0, 0, 8, 3} + word(20) + word(5) + word(4),
+          labels{0, 0, 8, 1, 0, 0, 0, 20};
+    for (uint8_t i = 0; i < 200; ++i) pixels = pixels + Bytes{i, static_cast<uint8_t>(3 * i)};
+    for (uint8_t i = 0; i < 20; ++i) labels.push_back(i % 10);
+    folder.write(concat(stem, "-images-idx3-ubyte"), pixels);
+    folder.write(concat(stem, "-labels-idx1-ubyte"), labels);
+  }
+  pack_images(open_images("fashion-mnist", folder.path()), folder.path("p"));
+  const TrainTest a = open_data("fashion-mnist", folder.path());
+  const TrainTest b = open_data("packed", folder.path("p"));
+  EXPECT_EQ(a.class_names, b.class_names);
+  for (const auto& [x, y] : {std::pair{a.train, b.train}, std::pair{a.test, b.test}}) {
+    DataLoader one(x, {.batch_size = 20, .shuffle = true}),
+        two(y, {.batch_size = 20, .shuffle = true});
+    const Batch left = *one.next(), right = *two.next();
+    ASSERT_EQ(left[0].shape(), right[0].shape());
+    EXPECT_EQ(std::memcmp(left[0].raw_data(), right[0].raw_data(), 1600), 0);
+    EXPECT_EQ(std::memcmp(left[1].raw_data(), right[1].raw_data(), 160), 0);
+  }
+}
+
+// A folder with JPEGs of 30 x 40 pixels and of 50 x 20.
+class PackedFolder : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    Bytes pixels;
+    for (int i = 0; i < 1200; ++i) pixels = pixels + Bytes{100, static_cast<uint8_t>(i / 40), 50};
+    folder_.write("train/a/1.jpg", jpeg_of(pixels, 30, 40));
+    folder_.write("train/b/1.jpg", jpeg_of(first(pixels, 3000), 50, 20));
+    folder_.write("test/b/1.jpg", jpeg_of(pixels, 30, 40));
+  }
+  LabelledImages pack(const PackOptions& options) {
+    pack_images(open_images("imagefolder", folder_.path()), folder_.path("p"), options);
+    const auto file = PackedFile::open(folder_.path("p"));
+    file->check_content();
+    return file->images();
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(PackedFolder, FilesAreKeptAsTheyAre) {
+  for (const Form form : {Form::kAsTheyAre, Form::kJpeg}) {
+    const LabelledImages got = pack({.form = form});
+    expect_same(*got.train, *open_images("imagefolder", folder_.path()).train);
+    EXPECT_EQ(got.train->image_size(), ImageSize{});
+    EXPECT_TRUE(got.preparation.photographs);
+  }
+  EXPECT_EQ(open_data("packed", folder_.path("p"), 16).image_shape(), (Shape{3, 16, 16}));
+}
+
+TEST_F(PackedFolder, CanBeDecoded) {
+  const LabelledImages got = pack({.form = Form::kRaw});
+  std::string buffer;
+  const StoredImage stored = got.train->read(1, buffer);
+  EXPECT_EQ(stored.size, (ImageSize{50, 20}));
+  EXPECT_EQ(stored.channels, 3);
+  Image want;
+  read_image(folder_.path("train/b/1.jpg"), want);
+  EXPECT_EQ(Bytes(stored.bytes.begin(), stored.bytes.end()), want.pixels);
+}
+
+TEST_F(PackedFolder, OnlyLargeImagesAreMadeSmaller) {
+  for (const Form form : {Form::kRaw, Form::kJpeg}) {
+    const LabelledImages got = pack({.form = form, .shorter_side = 24});
+    std::string buffer;
+    Image image;
+    for (const auto& [index, size] :
+         {std::pair{0, ImageSize{24, 32}}, std::pair{1, ImageSize{50, 20}}}) {
+      const StoredImage stored = got.train->read(index, buffer);
+      if (form == Form::kRaw) {
+        EXPECT_EQ(stored.size, size);
+      } else {
+        decode_image(stored.bytes, "image", image);
+        EXPECT_EQ((ImageSize{image.height, image.width}), size);
+      }
+    }
+  }
+}
+
+TEST_F(PackedFolder, DamagedImagesAreErrorsThatNameTheFile) {
+  const std::string bad = folder_.write("train/b/2.jpg", {0xff, 0xd8, 0xff, 0xd9});
+  expect_error([&] { pack({}); }, {bad, "damaged JPEG"});
+  EXPECT_FALSE(std::filesystem::exists(folder_.path("p")));
+}
+
+TEST(PackedErrors, GreyImagesAreNotPackedAsJpegs) {
+  const TemporaryFolder folder;
+  expect_error([&] { pack_images(small_images(), folder.path("p"), {.form = Form::kJpeg}); },
+               {"grey"});
+}
+
+// Writes the small file changed by `change`, and expects the error that opening it gives.
+class PackedDamage : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    pack_images(small_images(), folder_.path("p"));
+    bytes_ = contents(folder_.path("p"));
+    std::memcpy(&header_, bytes_.data(), sizeof header_);
+  }
+  void expect(const Bytes& bytes, const std::vector<std::string>& parts) const {
+    const std::string path = folder_.write("bad", bytes);
+    expect_error([&] { PackedFile::open(path); }, {path});
+    expect_error([&] { PackedFile::open(path); }, parts);
+  }
+  template <class Change>
+  void expect_header(const Change& change, const std::vector<std::string>& parts) const {
+    Header header = header_;
+    change(header);
+    Bytes bytes = bytes_;
+    std::memcpy(bytes.data(), &header, sizeof header);
+    expect(bytes, parts);
+  }
+  template <class Change>
+  void expect_entry(size_t i, const Change& change, const std::vector<std::string>& parts) const {
+    Bytes bytes = bytes_;
+    uint8_t* at = bytes.data() + header_.index_offset + i * sizeof(Entry);
+    Entry entry;
+    std::memcpy(&entry, at, sizeof entry);
+    change(entry);
+    std::memcpy(at, &entry, sizeof entry);
+    expect(bytes, parts);
+  }
+  TemporaryFolder folder_;
+  Bytes bytes_;
+  Header header_;
+};
+
+TEST_F(PackedDamage, EveryCutIsAnError) {
+  for (size_t count = 0; count < bytes_.size(); count += 1 + count / 8) {
+    expect(first(bytes_, count), {count < sizeof(Header) ? "not a packed file" : "cut off"});
+  }
+  expect(bytes_ + Bytes{0}, {"too long"});
+}
+
+TEST_F(PackedDamage, WrongHeadersAreErrors) {
+  expect_header([](Header& h) { h.magic[0] = 'w'; }, {"WICKPACK"});
+  expect_header([](Header& h) { h.version = 2; }, {"another version", "got 2"});
+  for (const uint64_t count : {uint64_t{0}, uint64_t{1} << 58, UINT64_MAX, UINT64_MAX - 1}) {
+    expect_header([&](Header& h) { h.train = count; }, {"damaged"});
+  }
+  for (const uint64_t count : {uint64_t{3}, uint64_t{1} << 59, UINT64_MAX}) {
+    expect_header([&](Header& h) { h.test = count; }, {"damaged"});
+    expect_header([&](Header& h) { h.classes = count + 1; }, {"class"});
+  }
+  for (const uint64_t offset : {uint64_t{0}, uint64_t{191}, header_.index_offset + 1, UINT64_MAX}) {
+    expect_header([&](Header& h) { h.index_offset = offset; }, {"damaged"});
+  }
+  expect_header([](Header& h) { h.classes = 2; }, {"after the last class name"});
+  expect_header([](Header& h) { h.form = 2; }, {"unknown values"});
+  expect_header([](Header& h) { h.channels = 2; }, {"unknown values"});
+  expect_header([](Header& h) { h.channels = 3; }, {"mean or standard deviation"});
+  expect_header([](Header& h) { h.photographs = 2; }, {"unknown values"});
+  expect_header([](Header& h) { h.padding = 1u << 31; }, {"unknown values"});
+  expect_header([](Header& h) { h.std[0] = 0; }, {"standard deviation"});
+  expect_header([](Header& h) { h.mean[0] = NAN; }, {"mean"});
+}
+
+TEST_F(PackedDamage, WrongIndicesAreErrors) {
+  for (const uint64_t offset : {uint64_t{0}, uint64_t{193}, uint64_t{1} << 62, UINT64_MAX}) {
+    expect_entry(0, [&](Entry& e) { e.offset = offset; }, {"image 0", "out of place"});
+  }
+  for (const uint64_t length : {uint64_t{0}, uint64_t{1} << 40, UINT64_MAX, UINT64_MAX - 191}) {
+    expect_entry(2, [&](Entry& e) { e.length = length; }, {"image 2", "out of place"});
+  }
+  expect_entry(2, [](Entry& e) { e.length = 5; }, {"image 2", "wrong length", "got 5"});
+  expect_entry(3, [](Entry& e) { e.label = 3; }, {"image 3", "label", "less than 3"});
+  expect_entry(3, [](Entry& e) { e.height = 0; }, {"image 3", "wrong size"});
+  expect_entry(3, [](Entry& e) { e.height = e.width = 0x10000; }, {"image 3", "wrong size"});
+  expect_entry(3, [](Entry& e) { e.height = e.width = UINT32_MAX; }, {"image 3", "wrong size"});
+  expect_entry(3, [](Entry& e) { e.zero = 1; }, {"image 3"});
+  expect_entry(6, [](Entry& e) { e.height = 3, e.width = 2; }, {"differ in size"});
+}
+
+TEST_F(PackedDamage, WrongNamesAreErrors) {
+  Bytes bytes = bytes_;
+  const size_t names = header_.index_offset + 7 * sizeof(Entry);
+  ASSERT_EQ(bytes[names], 3);
+  for (const uint8_t length : {2, 4, 200}) {
+    bytes[names] = length;
+    expect(bytes, {"class"});
+  }
+  bytes = bytes_;
+  bytes[names + 3] = 0xff;
+  expect(bytes, {"class 0", "cut off"});
+}
+
+TEST_F(PackedDamage, ChangedContentIsFoundWhenAskedFor) {
+  PackedFile::open(folder_.path("p"))->check_content();
+  for (const size_t at : {sizeof(Header), sizeof(Header) + 41, bytes_.size() - 1, size_t{64}}) {
+    Bytes bytes = bytes_;
+    bytes[at] ^= at == 64 ? 2 : 1;  // there: padding of 3 pixels, not 1
+    const std::string path = folder_.write("bad", bytes);
+    const auto file = PackedFile::open(path);
+    expect_error([&] { file->check_content(); }, {path, "SHA-256", file->content_hash()});
+  }
+}
+
+TEST(PackedErrors, AFullDiskLeavesNothingBehind) {
+  const TemporaryFolder folder;
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  for (const rlim_t most : {0, 100, 200, 220, 300, 440}) {
+    const rlimit limit{most, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    expect_error([&] { pack_images(small_images(), folder.path("p")); }, {folder.path("p")});
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  }
+}
+
+TEST(Sha256, IsThatOfTheStandard) {
+  Sha256 sha;
+  sha.update("a", 1);
+  sha.update("bc", 2);
+  EXPECT_EQ(to_hex(sha.digest()),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  const TemporaryFolder folder;
+  EXPECT_EQ(sha256_of_file(folder.write("empty", {})),
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(sha256_of_file(folder.write("abc", {'a', 'b', 'c'})),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+}  // namespace
+}  // namespace wick::data
