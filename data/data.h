@@ -1,6 +1,7 @@
 #pragma once
 
-// Not here, being the readers' own: files.h, jpeg.h, packed_format.h.
+// Not here, being the readers' own: files.h, jpeg.h, packed_format.h; the loader's:
+// loader_reader.h, loader_tuner.h, loader_workers.h, streams.h.
 #include "wick/data/augment.h"
 #include "wick/data/batch_mix.h"
 #include "wick/data/batch_transform.h"
@@ -13,8 +14,12 @@
 #include "wick/data/image_ops.h"
 #include "wick/data/image_set.h"
 #include "wick/data/image_source.h"
+#include "wick/data/iterable.h"
 #include "wick/data/loader.h"
 #include "wick/data/packed.h"
+#include "wick/data/prefetcher.h"
+#include "wick/data/sampler.h"
 #include "wick/data/sha256.h"
 #include "wick/data/shapes10.h"
 #include "wick/data/transforms.h"
+#include "wick/data/worker_info.h"

@@ -3,24 +3,15 @@
 #include <cmath>
 #include <cstring>
 
+#include "wick/data/streams.h"
+
 namespace wick::data {
 
-namespace {
-
-// Keeps the streams of samples apart from those that models draw from the same seed.
-constexpr uint64_t kSeedOfData = 0x6c6f61646572;  // "loader"
-// The sequences of places: no sample has such a number.
-constexpr uint64_t kPlaces = uint64_t{1} << 62;
-
-}  // namespace
-
-// A sample has 2^34 random words in one epoch.
 PhiloxStream BatchRead::random(int64_t i) const {
   const auto& place = randomness_.first_place;
-  const uint64_t sequence =
-      place ? kPlaces + static_cast<uint64_t>(*place + i) : static_cast<uint64_t>(index(i));
-  return PhiloxStream(randomness_.seed ^ kSeedOfData, sequence,
-                      static_cast<uint64_t>(randomness_.epoch) << 32);
+  const uint64_t number = place ? kStreamsOfPlaces + static_cast<uint64_t>(*place + i)
+                                : static_cast<uint64_t>(index(i));
+  return data_stream(randomness_.seed, randomness_.epoch, number);
 }
 
 void Dataset::read_batch(const BatchRead& batch) const {

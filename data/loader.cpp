@@ -1,247 +1,239 @@
 #include "wick/data/loader.h"
 
-#include <atomic>
+#include <algorithm>
 #include <chrono>
-#include <condition_variable>
-#include <exception>
-#include <mutex>
-#include <numeric>
+#include <cmath>
+#include <limits>
 #include <thread>
 
-#include "wick/core/base/parallel.h"
+#include "wick/core/base/check.h"
+#include "wick/core/base/philox.h"
+#include "wick/core/random.h"
+#include "wick/data/loader_reader.h"
+#include "wick/data/loader_tuner.h"
+#include "wick/data/loader_workers.h"
 
 namespace wick::data {
 
 namespace {
 
-// Keeps the streams of samples apart from those that models draw from the same seed.
-constexpr uint64_t kSeedOfData = 0x6c6f61646572;  // "loader"
-// The order of an epoch uses the sequence that no sample has.
-constexpr uint64_t kOrderSequence = ~uint64_t{0};
+using Clock = std::chrono::steady_clock;
 
-// The random words of one sample (or of the order) in one epoch: 2^34 of them.
-PhiloxStream stream_of(uint64_t seed, int64_t epoch, uint64_t sequence) {
-  return PhiloxStream(seed ^ kSeedOfData, sequence, static_cast<uint64_t>(epoch) << 32);
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-using Order = std::vector<int64_t>;
+void check_workers(const DataLoaderOptions& o) {
+  constexpr int kMost = 1024;
+  WICK_CHECK((o.num_workers >= 0 && o.num_workers <= kMost) || o.num_workers == kAuto,
+             "data loader: wrong num_workers: got ", o.num_workers, ", expected 0 to ", kMost,
+             " or kAuto");
+  WICK_CHECK(o.timeout >= 0 && std::isfinite(o.timeout), "data loader: wrong timeout: got ",
+             o.timeout, ", expected 0 or more seconds");
+  WICK_CHECK(!o.prefetch_factor || (*o.prefetch_factor > 0 && *o.prefetch_factor <= kMost),
+             "data loader: wrong prefetch_factor: got ", *o.prefetch_factor, ", expected 1 to ",
+             kMost);
+  if (o.num_workers != 0) return;
+  WICK_CHECK(!o.prefetch_factor, "data loader: prefetch_factor needs workers: got ",
+             *o.prefetch_factor, " and num_workers = 0");
+  WICK_CHECK(!o.persistent_workers.value_or(false),
+             "data loader: persistent_workers needs workers: got num_workers = 0");
+  WICK_CHECK(o.timeout == 0, "data loader: timeout needs workers: got ", o.timeout,
+             " s and num_workers = 0");
+}
 
-Order shuffled(int64_t n, uint64_t seed, int64_t epoch) {
-  Order order(static_cast<size_t>(n));
-  std::iota(order.begin(), order.end(), int64_t{0});
-  PhiloxStream random = stream_of(seed, epoch, kOrderSequence);
-  for (size_t i = order.size(); i > 1; --i) {
-    const uint64_t word = uint64_t{random.next()} << 32;
-    std::swap(order[i - 1], order[(word | random.next()) % i]);
+void check_sampling(const DataLoaderOptions& o) {
+  WICK_CHECK(o.batch_size.value_or(1) > 0, "data loader: wrong batch_size: got ", *o.batch_size,
+             ", expected 1 or more");
+  WICK_CHECK(o.batch_size || !o.drop_last,
+             "data loader: got drop_last without a batch_size: single samples have no last batch");
+  WICK_CHECK(!o.sampler || !o.shuffle,
+             "data loader: got sampler and shuffle: the sampler decides on the order");
+  WICK_CHECK(!o.batch_sampler || (o.batch_size == 1 && !o.shuffle && !o.sampler && !o.drop_last),
+             "data loader: got batch_sampler and batch_size, shuffle, sampler or drop_last: the "
+             "batch sampler decides on all of these");
+  WICK_CHECK(o.generator == nullptr || o.seed == 0,
+             "data loader: got generator and seed: the seed is drawn from the generator");
+}
+
+DataLoaderOptions resolve(DataLoaderOptions options) {
+  check_workers(options);
+  check_sampling(options);
+  if (options.generator != nullptr) {
+    const RandomKey key = options.generator->next();
+    const Uint32x4 words = philox4x32(key.seed, 0, key.offset);
+    options.seed = uint64_t{words.x} << 32 | words.y;
+    options.generator = nullptr;
   }
-  return order;
+  return options;
+}
+
+// For work that does not only compute, somewhat more than there are cores.
+int most_workers(const DataLoaderOptions& options) {
+  constexpr int kMost = 64;
+  if (options.num_workers != kAuto) return options.num_workers;
+  return std::clamp(2 * static_cast<int>(std::thread::hardware_concurrency()), 2, kMost);
+}
+
+std::unique_ptr<loading::WorkerTuner> make_tuner(const DataLoaderOptions& options) {
+  if (options.num_workers != kAuto) return nullptr;
+  return std::make_unique<loading::WorkerTuner>(most_workers(options));
+}
+
+template <class D>
+std::function<std::shared_ptr<loading::Reader>()> reader_maker(std::shared_ptr<const D> dataset,
+                                                               const DataLoaderOptions& options) {
+  using Made =
+      std::conditional_t<std::is_same_v<D, Dataset>, loading::MapReader, loading::IterableReader>;
+  WICK_CHECK(dataset != nullptr, "data loader: got no data set");
+  return
+      [dataset = std::move(dataset), options] { return std::make_shared<Made>(dataset, options); };
+}
+
+DataLoaderOptions resolve_for_iterable(const DataLoaderOptions& options) {
+  WICK_CHECK(!options.shuffle && !options.sampler && !options.batch_sampler, "data loader: got ",
+             options.shuffle   ? "shuffle"
+             : options.sampler ? "sampler"
+                               : "batch_sampler",
+             " for an iterable data set: it decides on the order itself");
+  return resolve(options);
 }
 
 }  // namespace
 
-// Makes any batch of any epoch. Used by several threads at once.
-class DataLoader::Reader {
- public:
-  Reader(std::shared_ptr<const Dataset> dataset, const DataLoaderOptions& options)
-      : dataset_(std::move(dataset)), options_(options) {
-    const int64_t n = dataset_->size(), b = options_.batch_size;
-    batches_ = options_.drop_last ? n / b : n / b + (n % b != 0);
-  }
-
-  int64_t batches() const { return batches_; }
-
-  /// Gives up, with whatever is there, once `stop` is set.
-  Batch read(int64_t epoch, int64_t index, const std::atomic<bool>& stop) const {
-    const std::shared_ptr<const Order> order = order_of(epoch);
-    const int64_t first = index * options_.batch_size;
-    const int64_t count = std::min(options_.batch_size, dataset_->size() - first);
-    Batch batch;
-    std::vector<char*> starts;
-    std::vector<int64_t> bytes;
-    for (const Field& field : dataset_->fields()) {
-      Shape shape = field.shape;
-      shape.insert(0, count);
-      batch.fields.push_back(empty(shape, field.dtype, kCpu, field.format));
-      starts.push_back(static_cast<char*>(batch.fields.back().raw_data()));
-      bytes.push_back(field.shape.numel() * size_of(field.dtype));
-    }
-    std::vector<void*> places(starts.size());
-    for (int64_t i = 0; i < count && !stop.load(std::memory_order_relaxed); ++i) {
-      const int64_t sample = order ? (*order)[static_cast<size_t>(first + i)] : first + i;
-      for (size_t f = 0; f < places.size(); ++f) places[f] = starts[f] + i * bytes[f];
-      dataset_->read(sample, stream_of(options_.seed, epoch, static_cast<uint64_t>(sample)),
-                     places);
-    }
-    return batch;
-  }
-
- private:
-  // The samples of an epoch in their order; null for their own. The last two are kept, since
-  // workers read ahead into the next epoch.
-  std::shared_ptr<const Order> order_of(int64_t epoch) const {
-    if (!options_.shuffle) return nullptr;
-    const std::lock_guard lock(mutex_);
-    Kept& kept = kept_[epoch & 1];
-    if (kept.epoch != epoch || !kept.order) {
-      kept.order = std::make_shared<const Order>(shuffled(dataset_->size(), options_.seed, epoch));
-      kept.epoch = epoch;
-    }
-    return kept.order;
-  }
-
-  struct Kept {
-    int64_t epoch = -1;
-    std::shared_ptr<const Order> order;
-  };
-
-  std::shared_ptr<const Dataset> dataset_;
-  DataLoaderOptions options_;
-  int64_t batches_;
-  mutable std::mutex mutex_;
-  mutable Kept kept_[2];
-};
-
-// Threads that fill a ring of batches. Batches are numbered through all epochs.
-class DataLoader::Workers {
- public:
-  Workers(std::shared_ptr<const Reader> reader, const DataLoaderOptions& options, int64_t first)
-      : reader_(std::move(reader)),
-        ring_(static_cast<size_t>(options.num_workers) *
-              static_cast<size_t>(options.prefetch_factor)),
-        wanted_(first),
-        started_(first) {
-    try {
-      for (int i = 0; i < options.num_workers; ++i) threads_.emplace_back([this] { work(); });
-    } catch (...) {
-      join();
-      throw;
-    }
-  }
-  ~Workers() { join(); }
-  Workers(const Workers&) = delete;
-  Workers& operator=(const Workers&) = delete;
-
-  /// Waits for the next batch in turn. Throws what reading it threw.
-  Batch take() {
-    Slot result;
-    {
-      std::unique_lock lock(mutex_);
-      Slot& slot = slot_of(wanted_);
-      filled_.wait(lock, [&] { return slot.full; });
-      result = std::move(slot);
-      slot = Slot();
-      ++wanted_;
-    }
-    freed_.notify_one();
-    if (result.error) std::rethrow_exception(std::move(result.error));
-    return std::move(result.batch);
-  }
-
- private:
-  struct Slot {
-    bool full = false;
-    Batch batch;
-    std::exception_ptr error;
-  };
-
-  Slot& slot_of(int64_t number) { return ring_[static_cast<size_t>(number) % ring_.size()]; }
-
-  void work() {
-    set_num_threads(1);
-    while (true) {
-      int64_t number = 0;
-      {
-        std::unique_lock lock(mutex_);
-        freed_.wait(
-            lock, [&] { return stop_ || started_ < wanted_ + static_cast<int64_t>(ring_.size()); });
-        if (stop_) return;
-        number = started_++;
-      }
-      Slot result;
-      result.full = true;
-      try {
-        result.batch =
-            reader_->read(number / reader_->batches(), number % reader_->batches(), stop_);
-      } catch (...) {
-        result.error = std::current_exception();
-      }
-      {
-        const std::lock_guard lock(mutex_);
-        slot_of(number) = std::move(result);
-      }
-      filled_.notify_one();
-    }
-  }
-
-  void join() {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    freed_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-  }
-
-  std::shared_ptr<const Reader> reader_;
-  std::mutex mutex_;
-  std::condition_variable filled_, freed_;
-  std::vector<Slot> ring_;
-  int64_t wanted_;   // the batch that is next to be taken
-  int64_t started_;  // the batch that is next to be read
-  std::atomic<bool> stop_{false};
-  std::vector<std::thread> threads_;
-};
-
 DataLoader::DataLoader(std::shared_ptr<const Dataset> dataset, const DataLoaderOptions& options)
-    : options_(options) {
-  WICK_CHECK(dataset != nullptr, "data loader: got no data set");
-  WICK_CHECK(options.batch_size > 0, "data loader: wrong batch_size: got ", options.batch_size,
-             ", expected 1 or more");
-  WICK_CHECK(options.num_workers >= 0 && options.num_workers <= 1024,
-             "data loader: wrong num_workers: got ", options.num_workers, ", expected 0 to 1024");
-  WICK_CHECK(options.prefetch_factor > 0 && options.prefetch_factor <= 1024,
-             "data loader: wrong prefetch_factor: got ", options.prefetch_factor,
-             ", expected 1 to 1024");
-  reader_ = std::make_shared<const Reader>(std::move(dataset), options);
-}
+    : options_(resolve(options)),
+      make_reader_(reader_maker(std::move(dataset), options_)),
+      reader_(make_reader_()),
+      tuner_(make_tuner(options_)) {}
+
+DataLoader::DataLoader(std::shared_ptr<const IterableDataset> dataset,
+                       const DataLoaderOptions& options)
+    : options_(resolve_for_iterable(options)),
+      make_reader_(reader_maker(std::move(dataset), options_)),
+      reader_(make_reader_()),
+      tuner_(make_tuner(options_)) {}
 
 DataLoader::~DataLoader() = default;
 DataLoader::DataLoader(DataLoader&&) noexcept = default;
 
-int64_t DataLoader::size() const { return reader_->batches(); }
-int64_t DataLoader::epoch() const { return epoch_; }
-int64_t DataLoader::batch() const { return batch_; }
-double DataLoader::wait_seconds() const { return wait_seconds_; }
+int64_t DataLoader::size() const { return reader_->size(); }
+
+int DataLoader::num_workers() const { return tuner_ ? tuner_->workers() : options_.num_workers; }
+
+bool DataLoader::ready() const {
+  const std::optional<int64_t> tasks = reader_->tasks();
+  return (tasks && task_ >= *tasks) || (workers_ && workers_->ready());
+}
+
+loading::Result DataLoader::take() {
+  if (options_.num_workers == 0) {
+    static const std::atomic<bool> never{false};
+    loading::Status status("", never);
+    return reader_->read(epoch_, task_, status);
+  }
+  if (!workers_) {
+    const bool persistent = options_.persistent_workers.value_or(true);
+    const bool past_the_epoch = persistent && reader_->tasks();
+    workers_ = std::make_unique<loading::Workers>(
+        reader_,
+        loading::Workers::Options{.count = num_workers(),
+                                  .most = most_workers(options_),
+                                  .prefetch = options_.prefetch_factor.value_or(2),
+                                  .in_order = options_.in_order || !reader_->tasks(),
+                                  .first = reader_->number(epoch_, task_),
+                                  .end = past_the_epoch ? std::numeric_limits<int64_t>::max()
+                                                        : reader_->number(epoch_ + 1, 0),
+                                  .seed = options_.seed,
+                                  .init = options_.worker_init_fn});
+  }
+  return workers_->take(options_.timeout);
+}
 
 std::optional<Batch> DataLoader::next() {
-  if (batch_ >= size()) {
-    ++epoch_;
-    batch_ = 0;
-    return std::nullopt;
-  }
-  struct Stopwatch {
-    double& seconds;
-    std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
-    ~Stopwatch() {
-      seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const auto start = Clock::now();
+  const std::optional<int64_t> tasks = reader_->tasks();
+  while (true) {
+    if (tasks && task_ >= *tasks) break;
+    const auto asked = Clock::now();
+    struct Waited {
+      double& seconds;
+      Clock::time_point since;
+      ~Waited() { seconds += seconds_since(since); }
+    };
+    loading::Result result = [&] {
+      const Waited waited{wait_seconds_, asked};
+      return take();
+    }();
+    ++task_;
+    read_seconds_ += result.seconds;
+    skipped_ += result.skipped;
+    if (result.skipped > 0) last_skipped_ = std::move(result.last_skipped);
+    if (result.ended && !result.error) {
+      if (++ended_shards_ == reader_->shards()) break;
+      continue;
     }
-  } stopwatch{wait_seconds_};
-  const int64_t epoch = epoch_, batch = batch_++;
-  if (options_.num_workers == 0) return reader_->read(epoch, batch, false);
-  if (!workers_) {
-    workers_ = std::make_unique<Workers>(reader_, options_, epoch * size() + batch);
+    ended_shards_ = 0;
+    ++batch_;
+    if (tuner_ && last_given_) {
+      const double other = std::chrono::duration<double>(start - *last_given_).count();
+      const int before = tuner_->workers();
+      const int now = tuner_->note(result.seconds, seconds_since(start), other);
+      if (now != before && workers_) workers_->set_count(now);
+    }
+    last_given_ = Clock::now();
+    if (result.error) std::rethrow_exception(std::move(result.error));
+    if (!result.missing) return std::move(result.batch);
   }
-  return workers_->take();
+  end_epoch();
+  return std::nullopt;
+}
+
+void DataLoader::end_epoch() {
+  ++epoch_;
+  batch_ = task_ = 0;
+  ended_shards_ = 0;
+  last_given_.reset();
+  if (!workers_) return;
+  if (!options_.persistent_workers.value_or(true)) {
+    workers_.reset();
+  } else if (!reader_->tasks()) {
+    workers_->jump(reader_->number(epoch_, 0), reader_->number(epoch_ + 1, 0));
+  }
 }
 
 void DataLoader::seek(int64_t epoch, int64_t batch) {
   WICK_CHECK(epoch >= 0, "data loader: seek: wrong epoch: got ", epoch, ", expected 0 or more");
-  WICK_CHECK(batch >= 0 && batch <= size(), "data loader: seek: wrong batch: got ", batch,
-             ", expected 0 to ", size());
+  const std::optional<int64_t> tasks = reader_->tasks();
+  WICK_CHECK(batch >= 0 && (!tasks || batch <= *tasks), "data loader: seek: wrong batch: got ",
+             batch, ", expected 0 to ", tasks.value_or(0));
   if (epoch == epoch_ && batch == batch_) return;
   workers_.reset();  // what they read ahead is of no use there
+  reader_ = make_reader_();
   epoch_ = epoch;
-  batch_ = batch;
+  batch_ = task_ = 0;
+  ended_shards_ = 0;
+  last_given_.reset();
+  if (tasks) {
+    batch_ = task_ = batch;
+  } else {
+    skip_to(batch);
+  }
+}
+
+void DataLoader::skip_to(int64_t batch) {
+  static const std::atomic<bool> never{false};
+  loading::Status status("", never);
+  while (batch_ < batch) {
+    const loading::Result result = reader_->read(epoch_, task_++, status);
+    if (result.ended && !result.error) {
+      WICK_CHECK(++ended_shards_ < reader_->shards(), "data loader: seek: wrong batch: got ", batch,
+                 ", expected 0 to ", batch_);
+    } else {
+      ended_shards_ = 0;
+      ++batch_;
+    }
+  }
 }
 
 }  // namespace wick::data

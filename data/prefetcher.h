@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <optional>
+
+#include "wick/core/stream.h"
+#include "wick/data/loader.h"
+
+namespace wick::data {
+
+struct PrefetcherOptions {
+  int64_t depth = 2;  // batches on their way to the device or waiting there
+  /// What the device does to each batch that has arrived: convert, crop, flip, normalise. Runs on
+  /// the prefetcher's stream.
+  std::function<Batch(Batch)> prepare = {};
+};
+
+/// Copies the next batches of a loader to a GPU on a stream of its own, while the GPU works on
+/// the last ones; with `pin_memory` the host does not wait for it either. A batch is ordered before
+/// what its taker then runs on the current stream by an event, and its memory is used again only
+/// after that. On the CPU it copies nothing.
+class Prefetcher {
+ public:
+  Prefetcher(DataLoader loader, Device device, PrefetcherOptions options = {});
+  Prefetcher(Prefetcher&&) noexcept = default;
+
+  /// As DataLoader's; fields are on the device.
+  std::optional<Batch> next();
+  /// The same as DataLoader's, of the batch that `next` will give: the loader itself is further on.
+  void seek(int64_t epoch, int64_t batch);
+  int64_t epoch() const { return epoch_; }
+  int64_t batch() const { return batch_; }
+  int64_t size() const { return loader_.size(); }
+  /// Batches fetched ahead.
+  int64_t held() const { return static_cast<int64_t>(ahead_.size()); }
+  const DataLoader& loader() const { return loader_; }
+
+ private:
+  // A batch (none at the end of an epoch) and the loader's position behind it, or the error in
+  // place of it.
+  struct Fetched {
+    std::optional<Batch> batch;
+    std::optional<Event> arrived;
+    std::exception_ptr error;
+    int64_t next_epoch = 0, next_batch = 0;
+  };
+  Fetched fetch();
+  void fetch_ahead();
+
+  DataLoader loader_;
+  Device device_;
+  PrefetcherOptions options_;
+  Stream stream_;
+  std::deque<Fetched> ahead_;
+  int64_t epoch_, batch_;
+};
+
+/// As `prepare`: turns field 0, uint8 images [N, C, H, W], into float32 as `normalize` does on the
+/// CPU. For one prefetcher.
+std::function<Batch(Batch)> normalize_on_device(const Normalize& normalize);
+
+}  // namespace wick::data
