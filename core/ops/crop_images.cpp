@@ -45,8 +45,10 @@ Tensor crop_images(const Tensor& images, const Tensor& placements, const Tensor&
              "crop_images: wrong coefficients: got shape ", coefficients.shape(), " of ",
              to_string(coefficients.dtype()), ", expected float32 ", factors);
   WICK_CHECK(is_floating(dtype), "crop_images: needs a floating dtype: got ", to_string(dtype));
-  return apply(CropImages{image_pair("crop_images", "size", size, 0), dtype}, images, placements,
-               coefficients);
+  const Shape pair = image_pair("crop_images", "size", size, 0);
+  WICK_CHECK(pair[1] * images.size(1) <= INT32_MAX, "crop_images: rows are too long: got ", pair[1],
+             " pixels of ", images.size(1), " channels, expected at most ", INT32_MAX, " in all");
+  return apply(CropImages{pair, dtype}, images, placements, coefficients);
 }
 
 }  // namespace wick

@@ -194,6 +194,14 @@ const std::vector<Case> kCases = {
        return interpolate(x, {16, 16});
      },
      kImage, kFloat16, MemoryFormat::kChannelsLast},
+    {"crop_images",
+     [](const Tensor& x) {
+       const Tensor places = zeros({x.size(0), kCropImagesNumbers}, kInt32);
+       places.add_(1);  // from pixel (1, 1) on, flipped
+       const Tensor factors = full({3, x.size(1)}, 0.25, kFloat32, kGpu);
+       return crop_images(x, places.to(kGpu), factors, {31, 31}, kFloat16);
+     },
+     kImage, kUint8, MemoryFormat::kChannelsLast},
     {"interpolate_gradient", gradient([](const Tensor& x) {
        return interpolate(x, {16, 16});
      }),
