@@ -29,11 +29,12 @@ double linspace(double low, double high, int count, int i) {
 
 }  // namespace
 
-ColorJitter::ColorJitter(const ColorJitterOptions& options) {
+std::array<JitterRange, 4> jitter_ranges(const ColorJitterOptions& options) {
+  std::array<JitterRange, 4> ranges{};
   const FactorRange given[] = {options.brightness, options.contrast, options.saturation,
                                options.hue};
   const char* const names[] = {"brightness", "contrast", "saturation", "hue"};
-  for (size_t i = 0; i < ranges_.size(); ++i) {
+  for (size_t i = 0; i < ranges.size(); ++i) {
     const bool is_hue = i == 3;
     const double center = is_hue ? 0 : 1, least = is_hue ? -0.5 : 0, most = is_hue ? 0.5 : 1e6;
     double low = given[i].low, high = given[i].high;
@@ -46,19 +47,30 @@ ColorJitter::ColorJitter(const ColorJitterOptions& options) {
     }
     WICK_CHECK(low >= least && low <= high && high <= most, "color jitter: wrong ", names[i],
                ": got ", low, " to ", high, ", expected a range within ", least, " to ", most);
-    ranges_[i] = {low, high, low != center || high != center};
+    ranges[i] = {low, high, low != center || high != center};
   }
+  return ranges;
 }
 
-void ColorJitter::apply(Image& image, PhiloxStream& random) const {
+std::array<size_t, 4> draw_order(PhiloxStream& random) {
   std::array<size_t, 4> order = {0, 1, 2, 3};
   for (size_t i = order.size() - 1; i > 0; --i) {
     std::swap(order[i], order[random.below(static_cast<uint32_t>(i + 1))]);
   }
+  return order;
+}
+
+std::array<double, 4> draw_factors(const std::array<JitterRange, 4>& ranges, PhiloxStream& random) {
   std::array<double, 4> factors{};
   for (size_t i = 0; i < factors.size(); ++i) {
-    if (ranges_[i].changes) factors[i] = uniform(random, ranges_[i].low, ranges_[i].high);
+    if (ranges[i].changes) factors[i] = uniform(random, ranges[i].low, ranges[i].high);
   }
+  return factors;
+}
+
+void ColorJitter::apply(Image& image, PhiloxStream& random) const {
+  const std::array<size_t, 4> order = draw_order(random);
+  const std::array<double, 4> factors = draw_factors(ranges_, random);
   constexpr void (*kAdjust[])(Image&, double) = {adjust_brightness, adjust_contrast,
                                                  adjust_saturation, adjust_hue};
   for (const size_t i : order) {

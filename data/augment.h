@@ -25,20 +25,29 @@ struct ColorJitterOptions {
   FactorRange hue = 0;                                       // turns of the colour wheel, to 0.5
 };
 
+/// The range of each factor (brightness, contrast, saturation, hue), and whether it holds one that
+/// changes anything. Error for ranges that cannot be.
+struct JitterRange {
+  double low, high;
+  bool changes;
+};
+std::array<JitterRange, 4> jitter_ranges(const ColorJitterOptions& options);
+
+/// Four things in random order.
+std::array<size_t, 4> draw_order(PhiloxStream& random);
+/// A factor of each range that changes something, else 0.
+std::array<double, 4> draw_factors(const std::array<JitterRange, 4>& ranges, PhiloxStream& random);
+
 /// Changes brightness, contrast, saturation and hue by random factors, in random order. Ranges of
 /// the one factor that changes nothing are left out.
 class ColorJitter final : public Transform {
  public:
-  explicit ColorJitter(const ColorJitterOptions& options);
+  explicit ColorJitter(const ColorJitterOptions& options) : ranges_(jitter_ranges(options)) {}
   void apply(Image& image, PhiloxStream& random) const override;
   ImageSize output_size(ImageSize input) const override { return input; }
 
  private:
-  struct Range {
-    double low, high;
-    bool changes;  // whether it holds a factor that does something
-  };
-  std::array<Range, 4> ranges_;
+  std::array<JitterRange, 4> ranges_;
 };
 
 /// Takes the colour out with chance `p`; the image keeps its number of channels.

@@ -3,6 +3,7 @@
 // Not here, being the readers' own: files.h, jpeg.h, packed_format.h; the loader's:
 // loader_reader.h, loader_tuner.h, loader_workers.h, streams.h.
 #include "wick/data/augment.h"
+#include "wick/data/batch_color_jitter.h"
 #include "wick/data/batch_mix.h"
 #include "wick/data/batch_transform.h"
 #include "wick/data/catalog.h"
