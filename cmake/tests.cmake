@@ -98,6 +98,8 @@ add_test(NAME style COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/che
 if(TARGET wick_cli)
   add_test(NAME program COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/program/program_test.py
                                 $<TARGET_FILE:wick_cli>)
+  add_test(NAME program_data COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/program/data_test.py
+                                     $<TARGET_FILE:wick_cli>)
 endif()
 
 if(WICK_INSTALL)

@@ -4,6 +4,7 @@
 
 #include "wick/data/augment.h"
 #include "wick/data/cifar.h"
+#include "wick/data/fetch.h"
 #include "wick/data/idx.h"
 #include "wick/data/packed.h"
 #include "wick/data/shapes10.h"
@@ -96,7 +97,8 @@ const std::vector<std::string>& augmentation_names() {
   return names;
 }
 
-LabelledImages open_images(const std::string& name, const std::string& data_dir) {
+LabelledImages open_images(const std::string& name, const std::string& where) {
+  const std::string data_dir = where.empty() ? fetched_folder(name) : where;
   if (name == "shapes10") return in_memory(read_shapes10, data_dir, 4, true);
   if (name == "mnist") return in_memory(read_mnist, data_dir, 2, false);
   if (name == "fashion-mnist") return in_memory(read_fashion_mnist, data_dir, 2, true);

@@ -53,7 +53,8 @@ struct LabelledImages {
 const std::vector<std::string>& data_names();
 
 /// Opens the images of the data set `name`. `data_dir` is the folder that holds its files, or that
-/// folder's parent (for packed, the file); shapes10 needs none.
+/// folder's parent (for packed, the file); shapes10 needs none, and what `fetch` has downloaded is
+/// found without.
 LabelledImages open_images(const std::string& name, const std::string& data_dir);
 
 /// Opens the data set `name`, as open_images does. Photographs are cut to `image_size` pixels

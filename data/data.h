@@ -1,14 +1,16 @@
 #pragma once
 
-// Not here, being the readers' own: files.h, jpeg.h, packed_format.h; the loader's:
-// loader_reader.h, loader_tuner.h, loader_workers.h, streams.h.
+// Not here, being the readers' own: download.h, files.h, jpeg.h, packed_format.h, tar.h; the
+// loader's: loader_reader.h, loader_tuner.h, loader_workers.h, streams.h.
 #include "wick/data/augment.h"
 #include "wick/data/batch_color_jitter.h"
 #include "wick/data/batch_mix.h"
 #include "wick/data/batch_transform.h"
 #include "wick/data/catalog.h"
+#include "wick/data/check_images.h"
 #include "wick/data/cifar.h"
 #include "wick/data/dataset.h"
+#include "wick/data/fetch.h"
 #include "wick/data/idx.h"
 #include "wick/data/image_folder.h"
 #include "wick/data/image_io.h"

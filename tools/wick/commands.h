@@ -21,5 +21,6 @@ void add_eval(CLI::App& app, Command& command);
 void add_doctor(CLI::App& app, Command& command);
 void add_ops(CLI::App& app, Command& command);
 void add_tune(CLI::App& app, Command& command);
+void add_data(CLI::App& app, Command& command);
 
 }  // namespace wick::tool

@@ -13,6 +13,7 @@
 #include "wick/core/base/device.h"
 #include "wick/core/file.h"
 #include "wick/data/catalog.h"
+#include "wick/data/fetch.h"
 #include "wick/nn/models/registry.h"
 #include "wick/tools/wick/setup.h"
 #include "wick/tools/wick/suggest.h"
@@ -41,9 +42,11 @@ constexpr auto kFields = std::tuple{
     config_field("model", &TrainConfig::model,
                  "mlp, lenet, resnet20, resnet18, resnet34, resnet50 or vit"),
     config_field("data", &TrainConfig::data,
-                 "shapes10, mnist, fashion-mnist, cifar10, cifar100 or imagefolder"),
-    config_field("data_dir", &TrainConfig::data_dir,
-                 "folder that holds the data's files, or its parent"),
+                 "shapes10, mnist, fashion-mnist, cifar10, cifar100, imagefolder or packed"),
+    config_field(
+        "data_dir", &TrainConfig::data_dir,
+        "folder that holds the data's files, or its parent (of packed: the file); not needed after "
+        "wick data fetch"),
     config_field("augment", &TrainConfig::augment,
                  "random changes of training images: none, basic (crop, flip), color or "
                  "randaugment (both: beside basic)"),
@@ -332,9 +335,13 @@ void check_config(const TrainConfig& config) {
   if (config.resume && config.run_dir.empty()) {
     throw UsageError("--resume: needs --run-dir, the folder of the run to go on with");
   }
-  if (config.data != "shapes10" && config.data_dir.empty()) {
+  if (config.data != "shapes10" && config.data_dir.empty() &&
+      data::fetched_folder(config.data).empty()) {
+    const std::vector<std::string>& known = data::fetch_names();
+    const bool known_place = std::find(known.begin(), known.end(), config.data) != known.end();
     throw UsageError(
-        concat("--data ", config.data, ": needs --data-dir, the folder that holds its files"));
+        concat("--data ", config.data, ": needs --data-dir, the folder that holds its files",
+               known_place ? concat(", or first: wick data fetch ", config.data) : ""));
   }
 }
 

@@ -77,6 +77,7 @@ int run(int argc, char** argv) {
   wick::tool::add_doctor(app, command);
   wick::tool::add_ops(app, command);
   wick::tool::add_tune(app, command);
+  wick::tool::add_data(app, command);
   try {
     app.allow_extras();
     for (CLI::App* sub : app.get_subcommands({})) sub->allow_extras();

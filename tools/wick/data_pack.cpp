@@ -1,0 +1,82 @@
+#include <fmt/core.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+
+#include "wick/data/packed.h"
+#include "wick/tools/wick/config.h"
+#include "wick/tools/wick/data.h"
+
+namespace wick::tool {
+
+namespace {
+
+struct PackFlags {
+  std::string data, data_dir, out;
+  bool raw = false, jpeg = false, json = false;
+  int64_t size = 0;
+  int quality = 90;
+};
+
+int pack(const PackFlags& flags) {
+  using Form = data::PackOptions::Form;
+  if (flags.raw && flags.jpeg) throw UsageError("data pack: --raw and --jpeg: expected one");
+  const data::LabelledImages images = data::open_images(flags.data, flags.data_dir);
+  const int64_t all = images.train->size() + images.test->size();
+  {
+    CountLine line(flags.json);
+    data::pack_images(images, flags.out,
+                      {.form = flags.raw    ? Form::kRaw
+                               : flags.jpeg ? Form::kJpeg
+                                            : Form::kAsTheyAre,
+                       .shorter_side = flags.size,
+                       .quality = flags.quality,
+                       .progress = [&](int64_t done) { line.show("packed", done, all); }});
+  }
+  const std::string hash = data::PackedFile::open(flags.out)->content_hash();
+  const auto bytes = static_cast<int64_t>(std::filesystem::file_size(flags.out));
+  if (flags.json) {
+    nlohmann::ordered_json line;
+    line["file"] = flags.out;
+    line["bytes"] = bytes;
+    line["train"] = images.train->size();
+    line["test"] = images.test->size();
+    line["classes"] = images.train->class_names().size();
+    line["sha256"] = hash;
+    fmt::print("{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    return 0;
+  }
+  fmt::print("{}: {} bytes, {} images to train on and {} to test with, {} classes\n", flags.out,
+             bytes, images.train->size(), images.test->size(), images.train->class_names().size());
+  fmt::print("content SHA-256 {}\n", hash);
+  fmt::print("train on it with: wick train --data packed --data-dir {}\n", flags.out);
+  return 0;
+}
+
+}  // namespace
+
+void add_data_pack(CLI::App& data, Command& command) {
+  CLI::App* sub = data.add_subcommand(
+      "pack", "Writes a data set as one file that is read at the speed of memory");
+  auto flags = std::make_shared<PackFlags>();
+  sub->add_option("--data", flags->data, "the data set, as in wick train")->required();
+  sub->add_option("--data-dir", flags->data_dir, "folder that holds its files, or its parent");
+  sub->add_option("--out", flags->out, "the file to write")->required();
+  sub->add_flag("--raw", flags->raw, "store pixels");
+  sub->add_flag("--jpeg", flags->jpeg, "store JPEGs");
+  sub->add_option("--size", flags->size,
+                  "resize images whose shorter side has more pixels than this (0: none)")
+      ->check(CLI::Range(0, 65536))
+      ->capture_default_str();
+  sub->add_option("--quality", flags->quality, "quality of JPEGs made here")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  sub->add_flag("--json", flags->json, "print one JSON object");
+  sub->footer(
+      "Without --raw and --jpeg a folder's files are stored as they are, other sets as pixels.\n"
+      "Example: wick data pack --data imagefolder --data-dir photos --out photos.pack --size 256");
+  sub->callback([flags, &command] { command = [flags] { return pack(*flags); }; });
+}
+
+}  // namespace wick::tool
