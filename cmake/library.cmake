@@ -13,6 +13,9 @@ file(GLOB_RECURSE sources CONFIGURE_DEPENDS
 list(FILTER sources EXCLUDE REGEX "/core/cuda/|/dist/nccl")
 file(GLOB kernel_sources CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/kernels/*.cpp ${PROJECT_SOURCE_DIR}/kernels/cpu/dnnl/*.cpp)
+# The same bytes from every compiler, and vectors: no multiply-add is fused, no exception flag read.
+set_source_files_properties(${PROJECT_SOURCE_DIR}/data/image_ops_color.cpp PROPERTIES
+  COMPILE_OPTIONS "-ffp-contract=off;-fno-trapping-math")
 add_library(wick_archive STATIC ${sources} ${kernel_sources})
 set_target_properties(wick_archive PROPERTIES OUTPUT_NAME wick EXPORT_NAME archive
                       POSITION_INDEPENDENT_CODE ON)

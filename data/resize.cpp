@@ -1,4 +1,4 @@
-#include <emmintrin.h>
+#include <immintrin.h>
 
 #include <algorithm>
 #include <cmath>
@@ -91,15 +91,30 @@ struct Sums {
   __m128i high = _mm_setzero_si128(), low = _mm_setzero_si128();
 
   // Adds the products of four pairs of numbers of 16 bits with the pair of weights.
-  void add(__m128i numbers, __m128i high_weights, __m128i low_weights) {
-    high = _mm_add_epi32(high, _mm_madd_epi16(numbers, high_weights));
-    low = _mm_add_epi32(low, _mm_madd_epi16(numbers, low_weights));
+  void add(__m128i numbers, const WeightPair& pair) {
+    high = _mm_add_epi32(high, _mm_madd_epi16(numbers, _mm_set1_epi32(pair.high)));
+    low = _mm_add_epi32(low, _mm_madd_epi16(numbers, _mm_set1_epi32(pair.low)));
   }
   // The sums as bytes of 32 bits, rounded.
   __m128i rounded() const {
     const __m128i half = _mm_set1_epi32(1 << (kWeightBits - 1));
     const __m128i sum = _mm_add_epi32(_mm_slli_epi32(high, kLowBits), low);
     return _mm_srai_epi32(_mm_add_epi32(sum, half), kWeightBits);
+  }
+};
+
+// Eight of them.
+struct WideSums {
+  __m256i high = _mm256_setzero_si256(), low = _mm256_setzero_si256();
+
+  void add(__m256i numbers, __m256i high_weights, __m256i low_weights) {
+    high = _mm256_add_epi32(high, _mm256_madd_epi16(numbers, high_weights));
+    low = _mm256_add_epi32(low, _mm256_madd_epi16(numbers, low_weights));
+  }
+  __m256i rounded() const {
+    const __m256i half = _mm256_set1_epi32(1 << (kWeightBits - 1));
+    const __m256i sum = _mm256_add_epi32(_mm256_slli_epi32(high, kLowBits), low);
+    return _mm256_srai_epi32(_mm256_add_epi32(sum, half), kWeightBits);
   }
 };
 
@@ -114,23 +129,19 @@ uint8_t rounded(int32_t sum) {
   return static_cast<uint8_t>(std::clamp((sum + (1 << (kWeightBits - 1))) >> kWeightBits, 0, 255));
 }
 
-__m128i load_pixel(const uint8_t* from) {
-  int32_t word = 0;
-  std::memcpy(&word, from, sizeof word);
-  return _mm_cvtsi32_si128(word);
-}
-
-// One row of pixels of three channels, which begins with pixel `begin`. Reads 7 bytes past its end,
+// One row of pixels of three channels, which begins with pixel `begin`. Reads 8 bytes past its end,
 // writes 1 past the result's.
 void narrow_rgb(const uint8_t* row, int64_t begin, const Taps& taps, uint8_t* to) {
+  // Of two pixels r r, g g, b b and 0 0, in numbers of 16 bits.
+  const __m128i by_channel =
+      _mm_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1);
   const __m128i zero = _mm_setzero_si128();
   for (const Taps::Output& output : taps.outputs) {
     const uint8_t* from = row + 3 * (output.first - begin);
     Sums sums;
     for (size_t k = output.begin; k < output.begin + output.pairs; ++k, from += 6) {
-      const __m128i both = _mm_unpacklo_epi8(load_pixel(from), load_pixel(from + 3));
-      sums.add(_mm_unpacklo_epi8(both, zero), _mm_set1_epi32(taps.pairs[k].high),
-               _mm_set1_epi32(taps.pairs[k].low));
+      const __m128i two = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+      sums.add(_mm_shuffle_epi8(two, by_channel), taps.pairs[k]);
     }
     const __m128i halves = _mm_packs_epi32(sums.rounded(), zero);
     const int32_t word = _mm_cvtsi128_si32(_mm_packus_epi16(halves, zero));
@@ -158,29 +169,31 @@ void narrow_any(const uint8_t* row, int64_t begin, int64_t channels, const Taps&
 // One row of the result, of `bytes`, from the rows of `stride` bytes that begin at `from`.
 void combine_rows(const uint8_t* from, int64_t stride, const WeightPair* pairs, size_t count,
                   int64_t rows, int64_t bytes, uint8_t* to) {
-  const __m128i zero = _mm_setzero_si128();
+  const __m256i zero = _mm256_setzero_si256();
   // The row that a last, odd one is paired with has weight 0, and may be missing.
   const auto second_of = [&](size_t k) {
     return std::min<int64_t>(static_cast<int64_t>(2 * k) + 1, rows - 1) * stride;
   };
   int64_t i = 0;
-  for (; i + 16 <= bytes; i += 16) {
-    Sums sums[4];
+  for (; i + 32 <= bytes; i += 32) {
+    WideSums sums[4];
     for (size_t k = 0; k < count; ++k) {
       const auto load = [&](int64_t offset) {
-        return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + offset + i));
+        return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + offset + i));
       };
-      const __m128i a = load(static_cast<int64_t>(2 * k) * stride), b = load(second_of(k));
-      const __m128i lower = _mm_unpacklo_epi8(a, b), upper = _mm_unpackhi_epi8(a, b);
-      const __m128i high = _mm_set1_epi32(pairs[k].high), low = _mm_set1_epi32(pairs[k].low);
-      sums[0].add(_mm_unpacklo_epi8(lower, zero), high, low);
-      sums[1].add(_mm_unpackhi_epi8(lower, zero), high, low);
-      sums[2].add(_mm_unpacklo_epi8(upper, zero), high, low);
-      sums[3].add(_mm_unpackhi_epi8(upper, zero), high, low);
+      // Each half of the registers is shuffled by itself here, and put back so below.
+      const __m256i a = load(static_cast<int64_t>(2 * k) * stride), b = load(second_of(k));
+      const __m256i lower = _mm256_unpacklo_epi8(a, b), upper = _mm256_unpackhi_epi8(a, b);
+      const __m256i high = _mm256_set1_epi32(pairs[k].high);
+      const __m256i low = _mm256_set1_epi32(pairs[k].low);
+      sums[0].add(_mm256_unpacklo_epi8(lower, zero), high, low);
+      sums[1].add(_mm256_unpackhi_epi8(lower, zero), high, low);
+      sums[2].add(_mm256_unpacklo_epi8(upper, zero), high, low);
+      sums[3].add(_mm256_unpackhi_epi8(upper, zero), high, low);
     }
-    const __m128i halves = _mm_packs_epi32(sums[0].rounded(), sums[1].rounded());
-    const __m128i others = _mm_packs_epi32(sums[2].rounded(), sums[3].rounded());
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), _mm_packus_epi16(halves, others));
+    const __m256i halves = _mm256_packs_epi32(sums[0].rounded(), sums[1].rounded());
+    const __m256i others = _mm256_packs_epi32(sums[2].rounded(), sums[3].rounded());
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), _mm256_packus_epi16(halves, others));
   }
   for (; i < bytes; ++i) {
     int32_t sum = 0;
