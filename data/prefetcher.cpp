@@ -1,9 +1,6 @@
 #include "wick/data/prefetcher.h"
 
-#include <memory>
-
 #include "wick/core/base/check.h"
-#include "wick/core/ops/elementwise.h"
 
 namespace wick::data {
 
@@ -20,6 +17,7 @@ Prefetcher::Prefetcher(DataLoader loader, Device device, PrefetcherOptions optio
 
 Prefetcher::Fetched Prefetcher::fetch() {
   Fetched fetched;
+  const int64_t epoch = loader_.epoch();
   std::optional<Batch> host = loader_.next();
   fetched.next_epoch = loader_.epoch();
   fetched.next_batch = loader_.batch();
@@ -29,7 +27,7 @@ Prefetcher::Fetched Prefetcher::fetch() {
   for (const Tensor& field : host->fields) {
     batch.fields.push_back(field.to(device_, /*non_blocking=*/true));
   }
-  if (options_.prepare) batch = options_.prepare(std::move(batch));
+  if (options_.prepare) batch = options_.prepare(std::move(batch), epoch, loader_.batch() - 1);
   if (device_.is_cuda()) {
     fetched.arrived.emplace(device_);
     fetched.arrived->record(stream_);
@@ -74,27 +72,6 @@ void Prefetcher::seek(int64_t epoch, int64_t batch) {
   loader_.seek(epoch, batch);
   epoch_ = epoch;
   batch_ = batch;
-}
-
-std::function<Batch(Batch)> normalize_on_device(const Normalize& normalize) {
-  // Made once, where they are first used: on the prefetcher's stream.
-  struct Constants {
-    Tensor mean, std;
-  };
-  return [normalize, constants = std::make_shared<Constants>()](Batch batch) {
-    const Tensor& images = batch.fields[0];
-    const auto channels = static_cast<int64_t>(normalize.mean().size());
-    WICK_CHECK(images.rank() == 4 && images.size(1) == channels && images.dtype() == kUint8,
-               "normalize: got images of ", to_string(images.dtype()), " and shape ",
-               images.shape(), ", expected uint8 and [N, ", channels, ", H, W]");
-    if (!constants->mean.defined()) {
-      const Shape shape{1, channels, 1, 1};
-      constants->mean = tensor(normalize.mean(), shape, images.device());
-      constants->std = tensor(normalize.std(), shape, images.device());
-    }
-    batch.fields[0] = images.to(kFloat32).div(255).sub(constants->mean).div(constants->std);
-    return batch;
-  };
 }
 
 }  // namespace wick::data

@@ -13,9 +13,9 @@ namespace wick::data {
 
 struct PrefetcherOptions {
   int64_t depth = 2;  // batches on their way to the device or waiting there
-  /// What the device does to each batch that has arrived: convert, crop, flip, normalise. Runs on
-  /// the prefetcher's stream.
-  std::function<Batch(Batch)> prepare = {};
+  /// What the device does to each batch that has arrived, of an epoch and of a number in it:
+  /// convert, crop, flip, normalise (wick/data/batch_transform.h). Runs on the prefetcher's stream.
+  std::function<Batch(Batch, int64_t epoch, int64_t batch)> prepare = {};
 };
 
 /// Copies the next batches of a loader to a GPU on a stream of its own, while the GPU works on
@@ -34,6 +34,8 @@ class Prefetcher {
   int64_t epoch() const { return epoch_; }
   int64_t batch() const { return batch_; }
   int64_t size() const { return loader_.size(); }
+  /// Seconds that the host waited for the loader.
+  double wait_seconds() const { return loader_.wait_seconds(); }
   /// Batches fetched ahead.
   int64_t held() const { return static_cast<int64_t>(ahead_.size()); }
   const DataLoader& loader() const { return loader_; }
@@ -57,9 +59,5 @@ class Prefetcher {
   std::deque<Fetched> ahead_;
   int64_t epoch_, batch_;
 };
-
-/// As `prepare`: turns field 0, uint8 images [N, C, H, W], into float32 as `normalize` does on the
-/// CPU. For one prefetcher.
-std::function<Batch(Batch)> normalize_on_device(const Normalize& normalize);
 
 }  // namespace wick::data

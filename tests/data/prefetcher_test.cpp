@@ -6,6 +6,7 @@
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/random.h"
 #include "wick/core/stream.h"
+#include "wick/data/batch_transform.h"
 #include "wick/tests/data/loader_testing.h"
 #include "wick/tests/harness/devices.h"
 
@@ -110,9 +111,15 @@ TEST(Prefetcher, LetsTheDeviceNormalise) {
   ASSERT_TRUE(raw);
   EXPECT_FALSE(raw->dataset->as_bytes());
   EXPECT_EQ(raw->dataset->fields()[0].dtype, kUint8);
+  const BatchTransform transform(raw->normalize, {.random = false});
+  const auto normalize = [&](Batch batch, int64_t epoch, int64_t number) {
+    EXPECT_EQ(epoch, 0);
+    EXPECT_TRUE(number == 0 || number == 1);
+    batch.fields[0] = transform.apply(batch[0], epoch, number);
+    return batch;
+  };
   for (const Device device : testing::devices()) {
-    Prefetcher prefetcher(DataLoader(raw->dataset, options_of(1)), device,
-                          {.prepare = normalize_on_device(raw->normalize)});
+    Prefetcher prefetcher(DataLoader(raw->dataset, options_of(1)), device, {.prepare = normalize});
     DataLoader plain(floats, options_of(0));
     for (int i = 0; i < 2; ++i) {
       const Batch batch = *prefetcher.next();

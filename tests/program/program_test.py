@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 import unittest
+import zlib
 
 WICK = sys.argv.pop(1)
 
@@ -35,6 +36,18 @@ def write_images(folder):
         (folder / f"{name}-labels-idx1-ubyte").write_bytes(labels)
 
 
+def png(size):
+    """A grey image, `size` pixels square."""
+    def chunk(kind, data):
+        body = kind + data
+        return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
+
+    rows = (b"\0" + b"\x7f" * size) * size
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">2I5B", size, size, 8, 0, 0, 0, 0))
+            + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+PNG = png(32)
 data_folder = tempfile.TemporaryDirectory()
 write_images(pathlib.Path(data_folder.name))
 MNIST = ["--data", "mnist", "--data-dir", data_folder.name]
@@ -85,7 +98,8 @@ class Usage(InFolder):
     def test_values_are_checked(self):
         for flag, value in [("--batch-size", "-1"), ("--epochs", "0"), ("--epochs", "many"),
                             ("--lr", "-1"), ("--label-smoothing", "2"), ("--device", "tpu"),
-                            ("--workers", "-1"), ("--optimizer", "newton"), ("--epochs", "010"),
+                            ("--workers", "-1"), ("--workers", "many"), ("--data-timeout", "-1"),
+                            ("--on-bad-sample", "hide"), ("--optimizer", "newton"), ("--epochs", "010"),
                             ("--epochs", "0x10"), ("--seed", "18446744073709551615"),
                             ("--lr", ""), ("--run-dir", ""), ("--data-dir", ""),
                             ("--config", ""), ("--augment", "randaugmnt"), ("--mixup", "-1"),
@@ -168,6 +182,7 @@ class Usage(InFolder):
         self.fails(2, "lr", "tune")
         self.fails(2, "Did you mean batch?", "tune", "bach")
         self.fails(2, "Did you mean --num-iter?", "tune", "lr", "--numiter", "3")
+        self.fails(2, "--seconds", "tune", "loader", *MLP, "--seconds", "0")
         self.fails(2, "--memory", "tune", "batch", *SMALL, "--memory", "much",
                    "--run-dir", str(self.folder / "run"))
 
@@ -270,6 +285,38 @@ class Runs(InFolder):
             self.assertEqual(trial["fits"], trial["batch"] <= found["largest"])
             self.assertLessEqual(trial["peak_bytes"], 60_000_000)
         self.assertIn("largest batch", done.stdout)
+
+    def test_tune_loader_sweeps_and_suggests(self):
+        run_dir = self.folder / "tune"
+        done = run("tune", "loader", *MLP, "--threads", "1", "--batch-size", "16", "--seconds",
+                   "0.01", "--most-workers", "2", "--run-dir", str(run_dir))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads((run_dir / "tune_loader.json").read_text())
+        tried = [(trial["workers"], trial["prefetch_factor"]) for trial in found["trials"]]
+        self.assertEqual(tried, [(0, 2), (1, 2), (1, 4), (2, 2), (2, 4)])
+        best = max(trial["training_images_per_second"] for trial in found["trials"])
+        self.assertGreater(found["suggestion"]["training_images_per_second"], 0.97 * best)
+        self.assertIn(f"--workers {found['suggestion']['workers']}", done.stdout)
+        self.assertTrue((run_dir / "tune_loader.svg").read_text().startswith("<svg"))
+
+    def test_images_that_cannot_be_read_fail_or_are_skipped(self):
+        images = self.folder / "images"
+        for split in ["train", "test"]:
+            for name in ["a", "b"]:
+                (images / split / name).mkdir(parents=True)
+                for i in range(4):
+                    (images / split / name / f"{i}.png").write_bytes(PNG)
+        (images / "train" / "b" / "2.png").write_bytes(PNG[:60])
+        words = ["train", "--model", "lenet", "--data", "imagefolder", "--data-dir", str(images),
+                 "--image-size", "28", "--epochs", "2", "--batch-size", "8", "--threads", "1"]
+        done = run(*words, "--run-dir", str(self.folder / "fails"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("b/2.png", done.stderr)
+        self.assertIn("worker 0, batch 0 of epoch 0", done.stderr)
+        done = run(*words, "--run-dir", str(self.folder / "skips"), "--on-bad-sample", "skip")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("left out 2 times an image that cannot be read", done.stdout)
+        self.assertEqual([x["epoch"] for x in lines(self.folder / "skips") if "loss" in x], [1, 2])
 
     def test_a_run_is_never_overwritten(self):
         self.train("run", "--max-steps", "1")

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <tuple>
 
 #include "wick/core/base/check.h"
@@ -85,7 +86,12 @@ constexpr auto kFields = std::tuple{
                  "decay of averaged weights, such as 0.999, which are evaluated and saved"),
     config_field("image_size", &TrainConfig::image_size, "pixels of a crop of imagefolder"),
     config_field("workers", &TrainConfig::workers,
-                 "threads that load data (0: none beside the main one)"),
+                 "threads that load data (0: none beside the main one), or auto: as many as are "
+                 "measured to be needed"),
+    config_field("data_timeout", &TrainConfig::data_timeout,
+                 "seconds to wait for a batch before giving up (0: for ever)"),
+    config_field("on_bad_sample", &TrainConfig::on_bad_sample,
+                 "what becomes of images that cannot be read: fail, or skip and count them"),
     config_field("threads", &TrainConfig::threads, "threads that compute"),
     config_field("seed", &TrainConfig::seed, "what all random numbers follow from"),
     config_field("run_dir", &TrainConfig::run_dir, "folder for all that the run writes"),
@@ -122,6 +128,14 @@ void read_value(const json& value, int64_t& out) {
   if (!fits) throw UsageError("expected a whole number");
   out = value.get<int64_t>();
 }
+void read_value(const json& value, WorkerCount& out) {
+  if (value == "auto") {
+    out = {};
+  } else {
+    out.number.emplace();
+    read_value(value, *out.number);
+  }
+}
 template <class T>
 void read_value(const json& value, std::optional<T>& out) {
   if (value.is_null()) {
@@ -136,6 +150,10 @@ void read_value(const json& value, std::optional<T>& out) {
 template <class T>
 nlohmann::ordered_json write_value(const T& value) {
   return value;
+}
+nlohmann::ordered_json write_value(const WorkerCount& value) {
+  if (!value.number) return "auto";
+  return *value.number;
 }
 template <class T>
 nlohmann::ordered_json write_value(const std::optional<T>& value) {
@@ -202,11 +220,16 @@ void read_config(const std::string& path, TrainConfig& config,
 template <class T>
 std::string check_word(const std::string& word) {
   if (word.empty()) return "the value is empty";
-  if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, std::optional<int64_t>>) {
+  constexpr bool kCount = std::is_same_v<T, WorkerCount>;
+  if constexpr (kCount || std::is_same_v<T, int64_t> || std::is_same_v<T, std::optional<int64_t>>) {
+    if (kCount && word == "auto") return "";
     const std::string digits = word.substr(word[0] == '-' ? 1 : 0);
     const bool plain = !digits.empty() && (digits.size() == 1 || digits[0] != '0') &&
                        digits.find_first_not_of("0123456789") == std::string::npos;
-    if (!plain) return "expected a whole number, got " + word.substr(0, kMaxShown);
+    if (!plain) {
+      return concat("expected a whole number", kCount ? " or auto" : "", ", got ",
+                    word.substr(0, kMaxShown));
+    }
   }
   return "";
 }
@@ -234,6 +257,20 @@ void check_range(const char* key, const std::optional<T>& value, double low, dou
 
 }  // namespace
 
+std::istream& operator>>(std::istream& in, WorkerCount& count) {
+  std::string word;
+  in >> word;
+  if (word == "auto") {
+    count = {};
+  } else {
+    std::istringstream(word) >> count.number.emplace();
+  }
+  return in;
+}
+std::ostream& operator<<(std::ostream& out, const WorkerCount& count) {
+  return count.number ? out << *count.number : out << "auto";
+}
+
 void add_config_flags(CLI::App& app, TrainConfig& config) {
   for_each_config_field([&](const auto& f) {
     auto& member = config.*f.member;
@@ -245,6 +282,7 @@ void add_config_flags(CLI::App& app, TrainConfig& config) {
       option = app.add_option(flag_name(f.key), member, f.help);
       option->check([](const std::string& word) { return check_word<T>(word); });
       if constexpr (!requires { member.has_value(); }) option->capture_default_str();
+      if constexpr (std::is_same_v<T, WorkerCount>) option->type_name("INT|auto");
     }
     option->envname(variable_name(f.key));
   });
@@ -329,7 +367,9 @@ void check_config(const TrainConfig& config) {
   check_range("accumulate", config.accumulate, 1, 1e6);
   check_range("ema", config.ema, 0, 0.9999999);
   check_range("image_size", config.image_size, 8, 4096);
-  check_range("workers", config.workers, 0, 256);
+  check_range("workers", config.workers.number, 0, 256);
+  check_range("data_timeout", config.data_timeout, 0, 1e9);
+  check_one_of("on_bad_sample", config.on_bad_sample, {"fail", "skip"});
   check_range("threads", config.threads, 1, 1024);
   check_range("seed", config.seed, 0, 9e18);
   if (config.resume && config.run_dir.empty()) {

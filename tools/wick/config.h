@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <stdexcept>
@@ -17,6 +18,13 @@ class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+
+/// What --workers takes: a number, or "auto".
+struct WorkerCount {
+  std::optional<int64_t> number;  // none: auto
+};
+std::istream& operator>>(std::istream& in, WorkerCount& count);
+std::ostream& operator<<(std::ostream& out, const WorkerCount& count);
 
 /// What `wick train` can be told. Every member is a flag (--batch-size), a key of the configuration
 /// file ("batch_size") and an environment variable (WICK_BATCH_SIZE); a flag outweighs a variable,
@@ -46,7 +54,9 @@ struct TrainConfig {
   int64_t accumulate = 1;
   std::optional<double> ema;
   int64_t image_size = 224;
-  int64_t workers = 1;
+  WorkerCount workers;
+  double data_timeout = 120;
+  std::string on_bad_sample = "fail";
   std::optional<int64_t> threads;
   int64_t seed = 0;
   std::string run_dir;

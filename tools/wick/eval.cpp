@@ -34,8 +34,8 @@ int eval(const EvalFlags& flags) {
   model->to(device);
   Progress progress(flags.json);
   const amp::Autocast autocast = make_autocast(config, device);
-  const Evaluation result = evaluate(*model, data.test, *config.batch_size,
-                                     static_cast<int>(config.workers), device, progress);
+  const Evaluation result =
+      evaluate(*model, data.test, loader_options(config, device), device, progress);
   progress.finish_line();
   if (flags.json) {
     nlohmann::ordered_json line;

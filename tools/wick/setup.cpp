@@ -3,6 +3,7 @@
 #include "wick/core/base/parallel.h"
 #include "wick/core/random.h"
 #include "wick/core/stream.h"
+#include "wick/data/batch_transform.h"
 #include "wick/nn/models/registry.h"
 
 namespace wick::tool {
@@ -40,13 +41,39 @@ std::shared_ptr<nn::Module> make_seeded_model(const TrainConfig& config,
   return model;
 }
 
-data::DataLoader make_train_loader(const TrainConfig& config, const data::TrainTest& data) {
-  const int64_t batch_size = *config.batch_size;
-  return data::DataLoader(data.train, {.batch_size = batch_size,
-                                       .shuffle = true,
-                                       .num_workers = static_cast<int>(config.workers),
-                                       .drop_last = data.train->size() >= batch_size,
-                                       .seed = static_cast<uint64_t>(config.seed)});
+data::DataLoaderOptions loader_options(const TrainConfig& config, Device device) {
+  data::DataLoaderOptions options;
+  options.batch_size = *config.batch_size;
+  options.num_workers = static_cast<int>(config.workers.number.value_or(data::kAuto));
+  if (options.num_workers != 0) options.timeout = config.data_timeout;
+  options.pin_memory = device.is_cuda();
+  if (config.on_bad_sample == "skip") options.on_error = data::OnError::kSkip;
+  return options;
+}
+
+data::Prefetcher load_ahead(std::shared_ptr<const data::Dataset> dataset,
+                            const data::DataLoaderOptions& options, Device device) {
+  data::PrefetcherOptions ahead;
+  if (device.is_cuda()) {
+    if (std::optional<data::BytesDataset> bytes = dataset->as_bytes()) {
+      dataset = bytes->dataset;
+      ahead.prepare = [normalize = data::BatchTransform(bytes->normalize, {.random = false})](
+                          data::Batch batch, int64_t epoch, int64_t number) {
+        batch.fields[0] = normalize.apply(batch[0], epoch, number);
+        return batch;
+      };
+    }
+  }
+  return data::Prefetcher(data::DataLoader(std::move(dataset), options), device, std::move(ahead));
+}
+
+data::DataLoaderOptions train_loader_options(const TrainConfig& config, const data::TrainTest& data,
+                                             Device device) {
+  data::DataLoaderOptions options = loader_options(config, device);
+  options.shuffle = true;
+  options.drop_last = data.train->size() >= *options.batch_size;
+  options.seed = static_cast<uint64_t>(config.seed);
+  return options;
 }
 
 amp::Autocast make_autocast(const TrainConfig& config, Device device) {

@@ -5,7 +5,7 @@
 
 #include "wick/core/amp.h"
 #include "wick/data/catalog.h"
-#include "wick/data/loader.h"
+#include "wick/data/prefetcher.h"
 #include "wick/nn/module.h"
 #include "wick/optim/optim.h"
 #include "wick/tools/wick/config.h"
@@ -30,9 +30,17 @@ std::shared_ptr<nn::Module> make_model(const TrainConfig& config, const data::Tr
 std::shared_ptr<nn::Module> make_seeded_model(const TrainConfig& config,
                                               const data::TrainTest& data, Device device);
 
-/// The training data in batches, shuffled by the seed; an incomplete batch only if there is no
-/// other.
-data::DataLoader make_train_loader(const TrainConfig& config, const data::TrainTest& data);
+/// What --workers, --data-timeout and --on-bad-sample ask for.
+data::DataLoaderOptions loader_options(const TrainConfig& config, Device device);
+
+/// The batches of `dataset` on `device`: on a GPU copied ahead, as bytes where they can be
+/// normalised there.
+data::Prefetcher load_ahead(std::shared_ptr<const data::Dataset> dataset,
+                            const data::DataLoaderOptions& options, Device device);
+
+/// The same for training: shuffled by the seed; an incomplete batch only if there is no other.
+data::DataLoaderOptions train_loader_options(const TrainConfig& config, const data::TrainTest& data,
+                                             Device device);
 
 /// The autocast that --amp asks for.
 amp::Autocast make_autocast(const TrainConfig& config, Device device);

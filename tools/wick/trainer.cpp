@@ -80,24 +80,23 @@ void stop_on_signals() {
 }
 
 Evaluation evaluate(nn::Module& model, const std::shared_ptr<const data::Dataset>& dataset,
-                    int64_t batch_size, int workers, Device device, Progress& progress) {
+                    const data::DataLoaderOptions& options, Device device, Progress& progress) {
   const InferenceMode inference;
   const bool was_training = model.is_training();
   model.eval();
-  data::DataLoader loader(dataset, {.batch_size = batch_size, .num_workers = workers});
+  data::Prefetcher loader = load_ahead(dataset, options, device);
   // Sums stay on the device, which is waited for once.
   const Tensor loss = zeros({}, kFloat64, device), correct = zeros({}, kInt64, device);
   int64_t done = 0;
-  for (const data::Batch& batch : loader) {
-    const Tensor target = batch[1].to(device, /*non_blocking=*/true);
-    const Tensor logits = model(batch[0].to(device, /*non_blocking=*/true));
-    loss.add_(cross_entropy(logits, target).to(kFloat64), batch.size());
+  while (const std::optional<data::Batch> batch = loader.next()) {
+    const Tensor logits = model((*batch)[0]), target = (*batch)[1];
+    loss.add_(cross_entropy(logits, target).to(kFloat64), batch->size());
     correct.add_(count_correct(logits, target));
-    done += batch.size();
+    done += batch->size();
     progress.show_evaluation(done, dataset->size());
   }
   model.train(was_training);
-  const auto n = static_cast<double>(dataset->size());
+  const auto n = static_cast<double>(done);
   return {loss.item() / n, correct.item() / n};
 }
 
@@ -109,7 +108,7 @@ Trainer::Trainer(const TrainConfig& config, RunFolder folder, bool json)
       data_(open_train_data(config)),
       model_(make_seeded_model(config, data_, device_)),
       optimizer_(make_optimizer(config, *model_)),
-      loader_(make_train_loader(config, data_)),
+      loader_(load_ahead(data_.train, train_loader_options(config, data_, device_), device_)),
       mix_(data_.num_classes(), {.mixup = config.mixup,
                                  .cutmix = config.cutmix,
                                  .seed = static_cast<uint64_t>(config.seed)}),
@@ -205,8 +204,7 @@ void Trainer::save_checkpoint() {
 }
 
 std::pair<Tensor, Tensor> Trainer::backpropagate(const data::Batch& batch) {
-  Tensor images = batch[0].to(device_, /*non_blocking=*/true);
-  Tensor target = batch[1].to(device_, /*non_blocking=*/true);
+  Tensor images = batch[0], target = batch[1];
   if (mix_.enabled()) {
     const auto mixed = mix_.mix(images, target, loader_.epoch(), loader_.batch() - 1);
     images = mixed.images;
@@ -350,8 +348,7 @@ void Trainer::evaluate_model() {
   const amp::Autocast autocast = make_autocast(config_, device_);
   std::optional<optim::Ema::Swap> averages;
   if (ema_) averages.emplace(*ema_);
-  last_ = evaluate(*model_, data_.test, *config_.batch_size, static_cast<int>(config_.workers),
-                   device_, progress_);
+  last_ = evaluate(*model_, data_.test, loader_options(config_, device_), device_, progress_);
 }
 
 void Trainer::evaluate_and_log() {
@@ -404,6 +401,13 @@ Outcome Trainer::run() {
     line["test_accuracy"] = last_->accuracy;
   }
   line["run_dir"] = folder_.path();
+  if (const int64_t skipped = loader_.loader().skipped(); skipped > 0) {
+    line["skipped_images"] = skipped;
+    if (!json_) {
+      fmt::print("left out {} times an image that cannot be read, the last: {}\n", skipped,
+                 loader_.loader().last_skipped());
+    }
+  }
   print_json(line);
   return Outcome::kComplete;
 }

@@ -8,7 +8,6 @@
 #include "wick/core/checkpoint.h"
 #include "wick/data/batch_mix.h"
 #include "wick/data/catalog.h"
-#include "wick/data/loader.h"
 #include "wick/tools/wick/progress.h"
 #include "wick/tools/wick/run_folder.h"
 #include "wick/tools/wick/setup.h"
@@ -21,9 +20,9 @@ struct Evaluation {
   double accuracy = 0;  // 0 to 1
 };
 
-/// Runs `model` in evaluation mode over all of `dataset`.
+/// Runs `model` in evaluation mode over all of `dataset`, loaded as `options` say.
 Evaluation evaluate(nn::Module& model, const std::shared_ptr<const data::Dataset>& dataset,
-                    int64_t batch_size, int workers, Device device, Progress& progress);
+                    const data::DataLoaderOptions& options, Device device, Progress& progress);
 
 /// How a run ended.
 enum class Outcome { kComplete, kInterrupted };
@@ -87,7 +86,7 @@ class Trainer {
   data::TrainTest data_;
   std::shared_ptr<nn::Module> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
-  data::DataLoader loader_;
+  data::Prefetcher loader_;
   data::BatchMix mix_;
   int64_t total_steps_;
   std::unique_ptr<optim::Schedule> schedule_;

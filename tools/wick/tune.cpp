@@ -27,7 +27,7 @@ Tuning::Tuning(const TrainConfig& config)
       data_(open_train_data(config)),
       model_(make_tuned_model(config, data_, device_)),
       optimizer_(make_optimizer(config, *model_)),
-      loader_(make_train_loader(config, data_)) {}
+      loader_(load_ahead(data_.train, train_loader_options(config, data_, device_), device_)) {}
 
 Tensor Tuning::loss(const Tensor& images, const Tensor& target) {
   const amp::Autocast autocast = make_autocast(config_, device_);
@@ -37,8 +37,7 @@ Tensor Tuning::loss(const Tensor& images, const Tensor& target) {
 Tensor Tuning::next_loss() {
   std::optional<data::Batch> batch = loader_.next();
   if (!batch) batch = loader_.next();  // of the next epoch
-  const Tensor target = (*batch)[1].to(device_, /*non_blocking=*/true);
-  return loss((*batch)[0].to(device_, /*non_blocking=*/true), target);
+  return loss((*batch)[0], (*batch)[1]);
 }
 
 double Tuning::step() {
@@ -47,6 +46,12 @@ double Tuning::step() {
   value.backward();
   optimizer_->step();
   return value.item();
+}
+
+void Tuning::step_on(const data::Batch& batch) {
+  optimizer_->zero_grad();
+  loss(batch[0], batch[1]).backward();
+  optimizer_->step();
 }
 
 void Tuning::backward() { next_loss().backward(); }
@@ -59,9 +64,7 @@ void Tuning::step_on_noise(int64_t batch) {
     noise_.normal_();
     noise_target_ = zeros({batch}, kInt64, device_);
   }
-  optimizer_->zero_grad();
-  loss(noise_, noise_target_).backward();
-  optimizer_->step();
+  step_on({{noise_, noise_target_}});
 }
 
 void Tuning::rewind() { loader_.seek(0, 0); }
@@ -74,14 +77,18 @@ RunFolder tuning_folder(const TrainConfig& config) {
 }
 
 void add_tune(CLI::App& app, Command& command) {
-  CLI::App* tune = app.add_subcommand(
-      "tune", "Finds a learning rate, or the largest and the fastest batch, by short trials");
+  CLI::App* tune = app.add_subcommand("tune",
+                                      "Finds a learning rate, the largest and the fastest batch, "
+                                      "or how to load data, by short trials");
   tune->callback([&command] {
-    if (command) return;  // that of lr or batch
-    command = []() -> int { throw UsageError("tune: expected lr or batch. See wick tune --help"); };
+    if (command) return;  // that of lr, batch or loader
+    command = []() -> int {
+      throw UsageError("tune: expected lr, batch or loader. See wick tune --help");
+    };
   });
   add_tune_lr(*tune, command);
   add_tune_batch(*tune, command);
+  add_tune_loader(*tune, command);
   for (CLI::App* sub : tune->get_subcommands({})) sub->allow_extras();
 }
 

@@ -4,7 +4,6 @@
 #include <memory>
 #include <string>
 
-#include "wick/data/loader.h"
 #include "wick/tools/wick/commands.h"
 #include "wick/tools/wick/config.h"
 #include "wick/tools/wick/run_folder.h"
@@ -21,6 +20,8 @@ class Tuning {
 
   /// One optimizer step on the next batch of the data, epoch after epoch; returns its loss.
   double step();
+  /// One optimizer step on a batch on the device.
+  void step_on(const data::Batch& batch);
   /// One optimizer step on `batch` images of noise that stay on the device.
   void step_on_noise(int64_t batch);
   /// Forward and backward of the next batch.
@@ -30,6 +31,7 @@ class Tuning {
   optim::Optimizer& optimizer() { return *optimizer_; }
   Device device() const { return device_; }
   int64_t train_size() const { return data_.train->size(); }
+  const data::TrainTest& data() const { return data_; }
 
   /// Moves the data back to its first batch.
   void rewind();
@@ -43,7 +45,7 @@ class Tuning {
   data::TrainTest data_;
   std::shared_ptr<nn::Module> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
-  data::DataLoader loader_;
+  data::Prefetcher loader_;
   Tensor noise_, noise_target_;
 };
 
@@ -64,5 +66,6 @@ RunFolder tuning_folder(const TrainConfig& config);
 
 void add_tune_lr(CLI::App& tune, Command& command);
 void add_tune_batch(CLI::App& tune, Command& command);
+void add_tune_loader(CLI::App& tune, Command& command);
 
 }  // namespace wick::tool
