@@ -98,8 +98,9 @@ class Usage(InFolder):
     def test_values_are_checked(self):
         for flag, value in [("--batch-size", "-1"), ("--epochs", "0"), ("--epochs", "many"),
                             ("--lr", "-1"), ("--label-smoothing", "2"), ("--device", "tpu"),
-                            ("--workers", "-1"), ("--workers", "many"), ("--data-timeout", "-1"),
-                            ("--on-bad-sample", "hide"), ("--optimizer", "newton"), ("--epochs", "010"),
+                            ("--workers", "-1"), ("--workers", "many"),
+                            ("--data-timeout", "-1"), ("--on-bad-sample", "hide"),
+                            ("--optimizer", "newton"), ("--epochs", "010"),
                             ("--epochs", "0x10"), ("--seed", "18446744073709551615"),
                             ("--lr", ""), ("--run-dir", ""), ("--data-dir", ""),
                             ("--config", ""), ("--augment", "randaugmnt"), ("--mixup", "-1"),
