@@ -11,3 +11,6 @@ wick_program(wick_peer ${PROJECT_SOURCE_DIR}/bench/peers/wick_peer.cpp)
 
 # Memory and time of activation checkpointing: bench_recompute resnet50
 wick_program(bench_recompute ${PROJECT_SOURCE_DIR}/bench/recompute_bench.cpp)
+
+# Images per second of the loader, and what it costs a training step: bench_loader mnist
+wick_program(bench_loader ${PROJECT_SOURCE_DIR}/bench/loader_bench.cpp)
