@@ -22,10 +22,6 @@ std::string listed(const std::vector<std::string>& names) {
 // What --augment adds behind the crop and the flip.
 void add_augmentation(const Augmentation& augmentation, const Normalize& normalize,
                       Transforms& transforms) {
-  const std::vector<std::string>& known = augmentation_names();
-  WICK_CHECK(std::find(known.begin(), known.end(), augmentation.policy) != known.end(),
-             "augmentation: unknown policy: got ", augmentation.policy, ", expected one of ",
-             listed(known));
   if (augmentation.policy == "color") {
     transforms.push_back(std::make_shared<ColorJitter>(
         ColorJitterOptions{.brightness = 0.4, .contrast = 0.4, .saturation = 0.4, .hue = 0.1}));
@@ -114,6 +110,10 @@ LabelledImages open_images(const std::string& name, const std::string& where) {
 
 TrainTest open_data(const std::string& name, const std::string& data_dir, int64_t image_size,
                     const Augmentation& augmentation) {
+  const std::vector<std::string>& known = augmentation_names();
+  WICK_CHECK(std::find(known.begin(), known.end(), augmentation.policy) != known.end(),
+             "augmentation: unknown policy: got ", augmentation.policy, ", expected one of ",
+             listed(known));
   const LabelledImages images = open_images(name, data_dir);
   const ImageSize size{image_size, image_size};
   const Normalize normalize(images.preparation.mean, images.preparation.std);

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <png.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "wick/data/catalog.h"
 #include "wick/data/loader.h"
 #include "wick/data/shapes10.h"
@@ -137,6 +140,36 @@ TEST(Catalog, AugmentsOnlyWhatIsTrainedOn) {
   EXPECT_FALSE(epochs_agree(augmented.train));
   EXPECT_TRUE(epochs_agree(augmented.test));
   EXPECT_TRUE(epochs_agree(plain.train));
+}
+
+TEST(Catalog, PoliciesOfAugmentationDiffer) {
+  const TemporaryFolder folder;
+  for (const char* name : {"train/a/1.png", "train/a/2.png", "test/a/1.png"}) {
+    folder.write(name, png(9, 9, {250, 30, 60}));
+  }
+  // The red of both images, in two epochs.
+  const auto reds = [&](const Augmentation& augmentation) {
+    DataLoader loader(open_data("imagefolder", folder.path(), 8, augmentation).train,
+                      {.batch_size = 2});
+    std::vector<float> values;
+    for (int64_t epoch = 0; epoch < 2; ++epoch) {
+      loader.seek(epoch, 0);
+      const Tensor red = (*loader.next())[0].narrow(1, 0, 1).contiguous();
+      values.insert(values.end(), red.data<float>(), red.data<float>() + red.numel());
+    }
+    return values;
+  };
+  const std::vector<float> plain = reds({.policy = "none"});
+  EXPECT_EQ(reds({}), plain);  // one colour stays it wherever it is cut
+  EXPECT_NE(reds({.policy = "color"}), plain);
+  EXPECT_NE(reds({.policy = "randaugment"}), plain);
+  const std::vector<float> erased = reds({.policy = "none", .erasing = 1});
+  const auto means =
+      std::count_if(erased.begin(), erased.end(), [](float red) { return std::abs(red) < 0.01f; });
+  EXPECT_GT(means, 0);
+  EXPECT_LT(means, static_cast<int64_t>(erased.size()) / 2);
+  expect_error([&] { open_data("imagefolder", folder.path(), 8, {.policy = "auto"}); },
+               {"augmentation", "got auto", "randaugment"});
 }
 
 TEST(Catalog, UnknownNamesAreErrors) {
