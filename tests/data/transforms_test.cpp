@@ -89,10 +89,20 @@ TEST(Transforms, RandomCropPadsWhereItMust) {
       Bytes(9, 1));
 }
 
-TEST(Transforms, VerticalFlipSwapsRows) {
+TEST(Transforms, FlipsSwapRowsOrColumns) {
   EXPECT_EQ(apply(RandomVerticalFlip(1), numbered(3, 2), 0), (Bytes{21, 22, 11, 12, 1, 2}));
   EXPECT_EQ(apply(RandomHorizontalFlip(1), numbered(2, 2, 3), 0),
             (Bytes{2, 102, 202, 1, 101, 201, 12, 112, 212, 11, 111, 211}));
+  for (int64_t width = 1; width < 20; ++width) {
+    for (int64_t channels = 1; channels <= 4; ++channels) {
+      const Image image = numbered(3, width, channels);
+      const Bytes flipped = apply(RandomHorizontalFlip(1), image, 0);
+      for (int64_t i = 0; i < 3 * width * channels; ++i) {
+        const int64_t x = i / channels % width, other = i + (width - 1 - 2 * x) * channels;
+        ASSERT_EQ(flipped[static_cast<size_t>(i)], image.pixels[static_cast<size_t>(other)]);
+      }
+    }
+  }
 }
 
 TEST(Transforms, FlipSwapsSidesHalfTheTime) {
