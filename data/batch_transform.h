@@ -28,7 +28,8 @@ class BatchTransform {
   /// memory of the CPU. Error if the window is larger than the images with their padding.
   Tensor placements(int64_t count, ImageSize input, int64_t epoch, int64_t batch) const;
 
-  /// images: uint8 [N, C, H, W]. Returns [N, C, size], channels-last, on their device.
+  /// images: uint8 [N, C, H, W]. Returns [N, C, size], channels-last, on their device. What a
+  /// Prefetcher's `prepare` may do.
   Tensor apply(const Tensor& images, int64_t epoch, int64_t batch) const;
 
  private:

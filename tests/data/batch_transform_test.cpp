@@ -8,6 +8,7 @@
 
 #include "wick/core/ops/crop_images.h"
 #include "wick/data/image_ops.h"
+#include "wick/data/prefetcher.h"
 #include "wick/tests/data/data_testing.h"
 #include "wick/tests/harness/devices.h"
 
@@ -100,6 +101,32 @@ TEST(BatchTransform, ChancesAndPlacesAreEven) {
   for (size_t i = 0; i < 6; ++i) {
     EXPECT_NEAR(tops[i], kCount / 6.0, 5 * std::sqrt(kCount / 6.0));
     EXPECT_NEAR(lefts[i], kCount / 6.0, 5 * std::sqrt(kCount / 6.0));
+  }
+}
+
+TEST(BatchTransform, PreparesBatchesThatArePrefetched) {
+  const BatchTransform transform(kNormalize, kOptions);
+  auto set = std::make_shared<ImageSet>();
+  set->height = 9, set->width = 7, set->channels = 3;
+  const Tensor pixels = random_images(10, 9, 7);
+  set->pixels.assign(pixels.data<uint8_t>(), pixels.data<uint8_t>() + pixels.numel());
+  set->labels.resize(10);
+  set->class_names = {"a"};
+  const auto dataset = std::make_shared<ImageDataset>(set, Transforms(), std::nullopt);
+  const DataLoaderOptions options{.batch_size = 4, .shuffle = true, .seed = 1};
+  for (const Device device : wick::testing::devices()) {
+    DataLoader loader(dataset, options);
+    const auto prepare = [&](Batch batch, int64_t epoch, int64_t number) {
+      batch.fields[0] = transform.apply(batch[0], epoch, number);
+      return batch;
+    };
+    Prefetcher ahead(DataLoader(dataset, options), device, {.prepare = prepare});
+    loader.seek(1, 1);
+    ahead.seek(1, 1);
+    for (const int64_t number : {1, 2}) {
+      const Tensor expected = transform.apply((*loader.next())[0], 1, number);
+      EXPECT_EQ((*ahead.next())[0].cpu().to_vector<float>(), expected.to_vector<float>());
+    }
   }
 }
 
