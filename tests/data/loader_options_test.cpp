@@ -57,9 +57,11 @@ TEST(DataLoaderOptions, ASamplerDecides) {
   }
   std::sort(seen.begin(), seen.end());
   EXPECT_EQ(seen, (std::vector<int64_t>{3, 5, 8}));
-  DataLoader beyond = loader_of(4, {.sampler = std::make_shared<SequentialSampler>(5)});
+  DataLoader beyond =
+      loader_of(4, {.sampler = std::make_shared<SequentialSampler>(5), .num_workers = 1});
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(beyond.next());
-  expect_error([&] { beyond.next(); }, {"batch 4 of epoch 0", "no such sample: got 4", "0 to 3"});
+  expect_error([&] { beyond.next(); },
+               {"worker 0, batch 4 of epoch 0: sampler: no such sample: got 4", "0 to 3"});
 }
 
 // Batches of 1, 2, 3 samples.

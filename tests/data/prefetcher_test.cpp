@@ -60,6 +60,32 @@ TEST(Prefetcher, OrdersCopiesAndUsesByEventsAlone) {
   }
 }
 
+// A batch that was dropped while a stream has yet to use it is not overwritten by the next ones,
+// which another stream waits for.
+TEST(Prefetcher, MemoryOfABatchWaitsForItsUser) {
+  for (const Device device : testing::devices()) {
+    DataLoader plain = loader_of(33, options_of(0));
+    const auto expected = (*plain.next())[0].sum({0}).to_vector<float>();
+    Prefetcher prefetcher(loader_of(33, options_of(0)), device);
+    const Stream late = stream_from_pool(device), soon = stream_from_pool(device);
+    Tensor sum;
+    {
+      const StreamGuard guard(late);
+      sum = (*prefetcher.next())[0].sum({0});
+    }
+    {
+      const StreamGuard guard(soon);
+      for (int i = 0; i < 5; ++i) {
+        const Batch batch = *prefetcher.next();
+        synchronize(soon);
+      }
+    }
+    const StreamGuard guard(late);
+    const auto got = sum.to_vector<float>();
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-5);
+  }
+}
+
 TEST(Prefetcher, GoesOnFromThePositionThatItTells) {
   for (const Device device : testing::devices()) {
     DataLoader plain = loader_of(33, options_of(0));
