@@ -14,3 +14,6 @@ wick_program(bench_recompute ${PROJECT_SOURCE_DIR}/bench/recompute_bench.cpp)
 
 # Images per second of the loader, and what it costs a training step: bench_loader mnist
 wick_program(bench_loader ${PROJECT_SOURCE_DIR}/bench/loader_bench.cpp)
+
+# What bench/peers/images.py runs beside torchvision: bench_images train FOLDER 1
+wick_program(bench_images ${PROJECT_SOURCE_DIR}/bench/images_bench.cpp)

@@ -1,7 +1,5 @@
 #include "wick/data/image_io.h"
 
-#include <png.h>
-
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -10,6 +8,7 @@
 #include "wick/core/base/check.h"
 #include "wick/core/file.h"
 #include "wick/data/jpeg.h"
+#include "wick/data/png_decoder.h"
 #include "wick/data/transforms.h"
 
 namespace wick::data {
@@ -29,42 +28,6 @@ void check_size(const std::string& name, ImageSize size, size_t bytes, int64_t m
              ": damaged image: its header promises ", size.height, " x ", size.width,
              " pixels, expected fewer in a file of ", bytes, " bytes");
 }
-
-// Libpng, from memory. A warning of its is no reason to stop; an error is.
-class PngDecoder {
- public:
-  PngDecoder(std::span<const uint8_t> bytes, const std::string& name) : name_(name) {
-    png_.version = PNG_IMAGE_VERSION;
-    if (png_image_begin_read_from_memory(&png_, bytes.data(), bytes.size()) == 0) fail();
-  }
-  ~PngDecoder() { png_image_free(&png_); }
-  PngDecoder(const PngDecoder&) = delete;
-  PngDecoder& operator=(const PngDecoder&) = delete;
-
-  ImageSize size() const { return {int64_t{png_.height}, int64_t{png_.width}}; }
-
-  void decode(Image& image) {
-    image.height = png_.height;
-    image.width = png_.width;
-    image.channels = 3;
-    const size_t pixels = size_t{png_.height} * png_.width;
-    image.pixels.resize(pixels * 3);
-    const bool transparent = (png_.format & PNG_FORMAT_FLAG_ALPHA) != 0;
-    std::vector<uint8_t> rgba(transparent ? pixels * 4 : 0);
-    png_.format = transparent ? PNG_FORMAT_RGBA : PNG_FORMAT_RGB;
-    uint8_t* out = transparent ? rgba.data() : image.pixels.data();
-    if (png_image_finish_read(&png_, nullptr, out, 0, nullptr) == 0) fail();
-    for (size_t p = 0; 4 * p < rgba.size(); ++p) {
-      std::copy_n(&rgba[4 * p], 3, &image.pixels[3 * p]);
-    }
-  }
-
- private:
-  [[noreturn]] void fail() const { detail::fail(name_, ": damaged PNG: ", png_.message); }
-
-  png_image png_{};
-  const std::string& name_;
-};
 
 // The pixels that `count` of `output` pixels, from `first` on, are made of when `extent` pixels
 // from `begin` on are resized to `output`: the first and one past the last, of `pixels`.
