@@ -9,6 +9,11 @@ endif()
 # What bench/peers/compare.py runs beside PyTorch.
 wick_program(wick_peer ${PROJECT_SOURCE_DIR}/bench/peers/wick_peer.cpp)
 
+# How kernels use memory, counted on the simulated GPU: kernel_counts softmax
+if(WICK_SIM_COUNT)
+  wick_program(kernel_counts ${PROJECT_SOURCE_DIR}/bench/kernel_counts.cpp)
+endif()
+
 # Memory and time of activation checkpointing: bench_recompute resnet50
 wick_program(bench_recompute ${PROJECT_SOURCE_DIR}/bench/recompute_bench.cpp)
 

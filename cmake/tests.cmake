@@ -7,7 +7,7 @@ find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(WICK_TEST_ROOT ${PROJECT_SOURCE_DIR}/tests)
 
 # Tests are compiled with less optimisation than what they test: two thirds of the time to build.
-set(WICK_TEST_FLAGS $<$<CONFIG:Release>:-O1>)
+set(WICK_TEST_FLAGS $<$<CONFIG:Release>:-O1> ${WICK_QUICK_BUILD})
 
 file(GLOB harness_sources CONFIGURE_DEPENDS ${WICK_TEST_ROOT}/harness/*.cpp)
 list(FILTER harness_sources EXCLUDE REGEX "_test\\.cpp$")
@@ -36,6 +36,10 @@ if(NOT WICK_GPU STREQUAL "sim")
   list(FILTER test_files EXCLUDE REGEX "^(sim|boundary)/")
 elseif(CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
   list(FILTER test_files EXCLUDE REGEX "^boundary/")  # about indices, not about order
+endif()
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  set_source_files_properties(${WICK_TEST_ROOT}/sim/count_test.cpp PROPERTIES
+                              COMPILE_OPTIONS "${WICK_SIM_COUNT_OPTIONS}")
 endif()
 set(folders)
 foreach(file ${test_files})

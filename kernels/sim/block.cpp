@@ -68,7 +68,7 @@ std::string BlockRunner::run(const std::vector<uint64_t>& wanted) {
     const uint64_t b = wanted.empty() ? i : wanted[i];
     if (b >= blocks) continue;
     take_arena();
-    run_block(b);
+    run_block(b, /*is_first=*/i == 0);
   }
   runner = nullptr;
   if (!failure_.empty()) {
@@ -117,7 +117,7 @@ void BlockRunner::prepare_arena(uint64_t index) {
   hide(arena_ + kernel_.shared, kSharedBytes - kernel_.shared);
 }
 
-void BlockRunner::run_block(uint64_t index) {
+void BlockRunner::run_block(uint64_t index, bool is_first) {
   prepare_arena(index);
   here.grid_size = kernel_.grid;
   here.block_size = kernel_.block;
@@ -142,7 +142,9 @@ void BlockRunner::run_block(uint64_t index) {
     become(outside);
     attend_to(ran.thread);  // which may be another thread than it began with
   }
-  if (!failure_.empty()) return;
+  if (AccessLog* log = access_log()) {
+    log->close(kernel_.name, is_first, arena_, kSharedBytes);
+  }
 }
 
 void BlockRunner::start_threads() {

@@ -7,6 +7,7 @@
 
 #include "wick/core/base/philox.h"
 #include "wick/kernels/sim/block.h"
+#include "wick/kernels/sim/count.h"
 #include "wick/kernels/sim/device_code.h"
 #include "wick/kernels/sim/sanitizers.h"
 
@@ -81,13 +82,19 @@ class BlockRunner {
   [[noreturn]] void stop(Site site, const char* what);
   Thread& current() { return threads_[running_->thread]; }
   int lane() const { return running_->thread % 32; }
+  /// Notes what the running thread does with memory other than its own stack.
+  void note_access(AccessLog& log, const void* site, const void* address, size_t bytes) const {
+    if (running_ == nullptr) return;
+    const auto on_stack = static_cast<size_t>(static_cast<const char*>(address) - running_->stack);
+    if (on_stack >= kStackBytes) log.note(running_->thread, site, address, bytes);
+  }
 
  private:
   /// Orders what the threads of one barrier (group 0) or warp (group 1 + warp) did before it.
   char* token(unsigned group, unsigned turn) {
     return tokens_ + (block_ % kTokenBlocks) * kTokens + group * 2 + turn % 2;
   }
-  void run_block(uint64_t index);
+  void run_block(uint64_t index, bool is_first);
   void take_arena();
   void drop_arenas();
   void prepare_arena(uint64_t index);

@@ -16,9 +16,21 @@ set_target_properties(wick_sim PROPERTIES POSITION_INDEPENDENT_CODE ON)
 wick_options(wick_sim)
 target_compile_definitions(wick_sim PRIVATE WICK_HAS_CUDA=1 WICK_SIM=1)
 target_include_directories(wick_sim SYSTEM PRIVATE ${WICK_BOOST_INCLUDE})
+# What calls back at every load and store, for kernels/sim/count.h. A vector would be one access.
+option(WICK_SIM_COUNT "Let the simulated GPU count what kernels do with memory" OFF)
+set(WICK_SIM_COUNT_OPTIONS -fsanitize-coverage=func,trace-loads,trace-stores
+    -fno-vectorize -fno-slp-vectorize)
+set(kernel_options -xc++)
+if(WICK_SIM_COUNT)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    message(FATAL_ERROR "WICK_SIM_COUNT needs clang: use the preset count.")
+  endif()
+  list(APPEND kernel_options ${WICK_SIM_COUNT_OPTIONS})
+endif()
 foreach(source ${sim_sources})
   if(source MATCHES "\\.cu$")
-    set_source_files_properties(${source} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-xc++")
+    set_source_files_properties(${source} PROPERTIES
+                                LANGUAGE CXX COMPILE_OPTIONS "${kernel_options}")
   endif()
 endforeach()
 # What ThreadSanitizer watches are the kernels, not how they are run.
