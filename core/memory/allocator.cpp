@@ -82,6 +82,7 @@ memory::Block* CachingAllocator::Impl::allocate(size_t bytes, Stream stream,
   }
   block->state = BlockState::kLive;
   block->requested = bytes;
+  block->op = detail::current_op();
   source->show(block->pointer, bytes, stream);
   add(&PoolStats::allocation, block->small, 1);
   add(&PoolStats::allocated_bytes, block->small, block->size);
@@ -89,6 +90,7 @@ memory::Block* CachingAllocator::Impl::allocate(size_t bytes, Stream stream,
   add(&PoolStats::active_bytes, block->small, block->size);
   add(&PoolStats::requested_bytes, block->small, bytes);
   if (block->size >= config.max_split_size) memory::increase(stats.oversize_allocation, 1);
+  note(MemoryAction::kAllocate, block->pointer, bytes, stream);
   return block;
 }
 
@@ -165,6 +167,7 @@ void CachingAllocator::Impl::deallocate(Block* block) {
   subtract(&PoolStats::allocated_bytes, block->small, block->size);
   subtract(&PoolStats::requested_bytes, block->small, block->requested);
   if (block->size >= config.max_split_size) memory::decrease(stats.oversize_allocation, 1);
+  note(MemoryAction::kFree, block->pointer, block->requested, block->heap->stream);
   if (block->users.empty()) return reclaim(block);
   block->state = BlockState::kPending;
   if (routes.empty()) {
@@ -179,6 +182,7 @@ void CachingAllocator::Impl::reclaim(Block* block) {
   subtract(&PoolStats::active, block->small, 1);
   subtract(&PoolStats::active_bytes, block->small, block->size);
   source->hide(block->pointer, block->size, block->heap->stream);
+  note(MemoryAction::kFreeCompleted, block->pointer, block->requested, block->heap->stream);
   block->state = BlockState::kFree;
   if (block->size <= config.quick_size) {
     Block*& head = block->heap->quick[block->size / config.granule];

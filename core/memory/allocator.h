@@ -107,7 +107,10 @@ class CachingAllocator {
 
   MemoryStats stats() const;
   void reset_peak_stats();
-  std::vector<SegmentInfo> snapshot() const;
+  /// Every segment in address order and, in `history`, the events kept up to the same moment.
+  std::vector<SegmentInfo> snapshot(std::vector<MemoryEvent>* history = nullptr) const;
+  /// Keeps the latest `max_entries` events from now on; see record_memory_history.
+  void record_history(size_t max_entries);
   Device device() const;
   size_t capacity() const;
 

@@ -59,6 +59,13 @@ struct CachingAllocator::Impl {
   void collect_garbage();
   [[noreturn]] void out_of_memory(size_t bytes);
 
+  // history.cpp
+  void note(MemoryAction action, const void* pointer, size_t size, Stream stream) {
+    if (max_events > 0) keep_event(action, pointer, size, stream);
+  }
+  std::vector<MemoryEvent> events_in_order() const;
+  void keep_event(MemoryAction action, const void* pointer, size_t size, Stream stream);
+
   // streams.cpp: blocks that other streams still use, and private pools.
   void record_events(Block* block);
   void process_events(bool wait);
@@ -97,6 +104,9 @@ struct CachingAllocator::Impl {
   std::vector<PoolId> released_pools;
   PoolId next_pool = 1;
   std::vector<void (*)()> callbacks;
+  std::vector<MemoryEvent> events;  // once full, a ring that begins at next_event
+  size_t max_events = 0;
+  size_t next_event = 0;
 };
 
 }  // namespace wick

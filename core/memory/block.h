@@ -49,6 +49,7 @@ struct Block {
   bool small = false;      // belongs to the small pool
   bool quick = false;      // waits in a quick list: free, but not merged nor in a free set
   BlockState state = BlockState::kFree;
+  const char* op = "";        // what asked for it
   std::vector<Stream> users;  // other streams that work with it
 
   bool is_split() const { return previous != nullptr || next != nullptr; }

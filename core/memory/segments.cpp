@@ -56,6 +56,7 @@ Block* CachingAllocator::Impl::add_segment(Heap& heap, size_t segment, size_t si
   ++heap.segments;
   source->hide(block->pointer, segment, heap.stream);
   ++stats.num_device_alloc;
+  note(MemoryAction::kSegmentAllocate, block->pointer, segment, heap.stream);
   add(&PoolStats::segment, block->small, 1);
   add(&PoolStats::reserved_bytes, block->small, segment);
   if (segment >= config.max_split_size) memory::increase(stats.oversize_segment, 1);
@@ -71,6 +72,7 @@ void CachingAllocator::Impl::release_segment(Block* block) {
   --heap.segments;
   source->show(block->pointer, block->size, heap.stream);
   ++stats.num_device_free;
+  note(MemoryAction::kSegmentFree, block->pointer, block->size, heap.stream);
   subtract(&PoolStats::segment, block->small, 1);
   subtract(&PoolStats::reserved_bytes, block->small, block->size);
   if (block->size >= config.max_split_size) memory::decrease(stats.oversize_segment, 1);
@@ -141,6 +143,7 @@ void CachingAllocator::Impl::run_callbacks(std::unique_lock<std::mutex>& lock) {
 
 void CachingAllocator::Impl::out_of_memory(size_t bytes) {
   ++stats.num_ooms;
+  note(MemoryAction::kOutOfMemory, nullptr, bytes, {device, nullptr});
   size_t largest = 0;
   for (const auto& heap : heaps) {
     flush_quick(*heap);

@@ -71,8 +71,9 @@ void CachingAllocator::reset_peak_stats() {
   reset_peak(stats.oversize_segment);
 }
 
-std::vector<SegmentInfo> CachingAllocator::snapshot() const {
+std::vector<SegmentInfo> CachingAllocator::snapshot(std::vector<MemoryEvent>* history) const {
   const std::lock_guard<std::mutex> lock(impl_->mutex);
+  if (history != nullptr) *history = impl_->events_in_order();
   std::vector<SegmentInfo> result;
   for (const auto& entry : impl_->segments) {
     const memory::Block* block = entry.second;
@@ -83,8 +84,8 @@ std::vector<SegmentInfo> CachingAllocator::snapshot() const {
     segment.small = block->small;
     for (; block != nullptr; block = block->next) {
       const size_t requested = block->state == BlockState::kFree ? 0 : block->requested;
-      segment.blocks.push_back(
-          {reinterpret_cast<uintptr_t>(block->pointer), block->size, requested, block->state});
+      segment.blocks.push_back({reinterpret_cast<uintptr_t>(block->pointer), block->size, requested,
+                                block->state, block->op});
       segment.size += block->size;
     }
   }

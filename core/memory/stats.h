@@ -58,6 +58,7 @@ struct BlockInfo {
   size_t size = 0;
   size_t requested = 0;  // bytes asked for, if not free
   BlockState state = BlockState::kFree;
+  const char* op = "";  // operation that asked for it; none outside operations
 };
 
 /// A piece of memory had from the device or the operating system, and how it is cut up.
@@ -68,6 +69,25 @@ struct SegmentInfo {
   uint64_t pool = 0;  // 0, or the private pool it belongs to
   bool small = false;
   std::vector<BlockInfo> blocks;  // in address order, without gaps
+};
+
+enum class MemoryAction : uint8_t {
+  kAllocate,
+  kFree,           // by its holder; another stream may still use it
+  kFreeCompleted,  // ready for reuse
+  kSegmentAllocate,
+  kSegmentFree,
+  kOutOfMemory,  // the size is what could not be had
+};
+
+/// Something that an allocator did.
+struct MemoryEvent {
+  MemoryAction action = MemoryAction::kAllocate;
+  uintptr_t address = 0;
+  size_t size = 0;  // of a block, as asked for
+  Stream stream;
+  int64_t time_us = 0;  // since 1970
+  const char* op = "";
 };
 
 /// "1.50 GiB", "512 B"
@@ -89,6 +109,15 @@ MemoryStats memory_stats(Device device);
 std::string memory_summary(Device device);
 /// Every segment of `device`, in address order.
 std::vector<SegmentInfo> memory_snapshot(Device device);
+/// From now on keeps the latest `max_entries` events of `device`; 0 (the state at the start) keeps
+/// none, and drops those there are. Costs a clock's reading per event and 48 bytes per entry.
+void record_memory_history(Device device, size_t max_entries = size_t{1} << 16);
+/// The events kept, the oldest first.
+std::vector<MemoryEvent> memory_history(Device device);
+/// Writes the snapshot and the history of `device` as the pickle that PyTorch's viewer of memory
+/// (pytorch.org/memory_viz) and `python -m torch.cuda._memory_viz` read. Where they show a call
+/// stack, the operation stands. Error if the file cannot be written.
+void save_memory_snapshot(Device device, const std::string& path);
 /// Gives unused cached memory of `device` back, for other programs; live tensors keep theirs.
 void empty_cache(Device device);
 /// Lets this process hold at most `fraction` (0 to 1) of the memory of `device`.
