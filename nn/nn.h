@@ -8,6 +8,7 @@
 #include "wick/nn/conv.h"
 #include "wick/nn/init.h"
 #include "wick/nn/linear.h"
+#include "wick/nn/lint.h"
 #include "wick/nn/loss.h"
 #include "wick/nn/models/registry.h"
 #include "wick/nn/models/resnet.h"

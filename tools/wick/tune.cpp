@@ -34,10 +34,15 @@ Tensor Tuning::loss(const Tensor& images, const Tensor& target) {
   return cross_entropy((*model_)(images), target, {.label_smoothing = config_.label_smoothing});
 }
 
-Tensor Tuning::next_loss() {
+data::Batch Tuning::next_batch() {
   std::optional<data::Batch> batch = loader_.next();
   if (!batch) batch = loader_.next();  // of the next epoch
-  return loss((*batch)[0], (*batch)[1]);
+  return std::move(*batch);
+}
+
+Tensor Tuning::next_loss() {
+  const data::Batch batch = next_batch();
+  return loss(batch[0], batch[1]);
 }
 
 double Tuning::step() {

@@ -20,6 +20,8 @@ class Tuning {
 
   /// One optimizer step on the next batch of the data, epoch after epoch; returns its loss.
   double step();
+  /// The next batch of the data, on the device.
+  data::Batch next_batch();
   /// One optimizer step on a batch on the device.
   void step_on(const data::Batch& batch);
   /// One optimizer step on `batch` images of noise that stay on the device.

@@ -1,0 +1,233 @@
+#include "wick/nn/lint.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <unordered_set>
+
+#include "wick/core/core.h"
+#include "wick/core/memory/allocator.h"
+#include "wick/nn/conv.h"
+#include "wick/nn/linear.h"
+
+namespace wick::nn {
+
+namespace {
+
+// A layer's bias, and where the layer is.
+struct LayerBias {
+  std::string path;
+  Tensor* bias = nullptr;
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+std::string percent(double share) {
+  return concat(static_cast<int64_t>(std::lround(100 * share)), " %");
+}
+
+class Linter {
+ public:
+  Linter(Module& model, Device device, const Tensor& input,
+         const std::function<void(const Tensor&)>& step, const LintOptions& options)
+      : model_(model), device_(device), input_(input), step_(step), options_(options) {}
+
+  std::vector<Lint> run() {
+    seconds_of(input_);  // what only the first steps do
+    check_biases();
+    check_synchronization();
+    check_copy();
+    check_input();
+    check_batch();
+    check_debugging();
+    return std::move(found_);
+  }
+
+ private:
+  double seconds_of(const Tensor& input) const {
+    synchronize(device_);
+    const auto begin = std::chrono::steady_clock::now();
+    step_(input);
+    synchronize(device_);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+
+  /// The share of `step`'s time that it takes longer than with `better` done (and undone).
+  template <class Change>
+  double cost_beside(const Change& change) const {
+    std::vector<double> before, after;
+    for (int round = 0; round < options_.rounds; ++round) {
+      before.push_back(seconds_of(input_));
+      change();
+      after.push_back(seconds_of(input_));
+      change();
+    }
+    return std::max(0.0, 1 - median(after) / median(before));
+  }
+
+  /// Biases of layers whose result goes to batch normalisation.
+  std::vector<LayerBias> biases_before_norm() {
+    std::vector<LayerBias> biases;  // in the order of the model
+    model_.apply([&](const std::string& path, Module& module) {
+      Tensor* bias = nullptr;
+      if (auto* conv = dynamic_cast<Conv2d*>(&module)) bias = &conv->bias;
+      if (auto* conv = dynamic_cast<Conv1d*>(&module)) bias = &conv->bias;
+      if (auto* linear = dynamic_cast<Linear*>(&module)) bias = &linear->bias;
+      if (bias == nullptr || !bias->defined() || !bias->requires_grad()) return;
+      biases.push_back({path, bias});
+    });
+    if (biases.empty()) return biases;
+    const Tensor y = model_(input_.to(device_));
+    std::unordered_set<const Node*> seen, before_norm;  // inputs of what feeds a norm
+    std::vector<Ref<Node>> todo = {gradient_edge(y).node};
+    while (!todo.empty()) {
+      const Ref<Node> node = todo.back();
+      todo.pop_back();
+      if (node.get() == nullptr || !seen.insert(node.get()).second) continue;
+      for (const Edge& edge : node->next()) todo.push_back(edge.node);
+      if (node->name().rfind("batch_norm", 0) != 0 || node->next().empty()) continue;
+      const Node* layer = node->next()[0].node.get();
+      if (layer == nullptr) continue;
+      for (const Edge& edge : layer->next()) before_norm.insert(edge.node.get());
+    }
+    std::erase_if(biases, [&](const LayerBias& layer) {
+      return !before_norm.contains(gradient_edge(*layer.bias).node.get());
+    });
+    return biases;
+  }
+
+  void check_biases() {
+    const std::vector<LayerBias> biases = biases_before_norm();
+    if (biases.empty()) return;
+    std::vector<Tensor> removed(biases.size());
+    const double cost = cost_beside([&] {
+      for (size_t i = 0; i < biases.size(); ++i) std::swap(*biases[i].bias, removed[i]);
+    });
+    const std::string& first = biases.front().path;
+    std::string where = first.empty() ? "the layer" : first;
+    if (biases.size() > 1) where += concat(" and ", biases.size() - 1, " more");
+    add("bias-before-norm",
+        where + ": batch normalisation takes the bias away again; make the layer with bias = false",
+        cost);
+  }
+
+  void check_synchronization() {
+    if (device_.is_cpu()) return;
+    const Tensor on_device = input_.to(device_);
+    const int64_t before = synchronization_count();
+    step_(on_device);
+    const int64_t waits = synchronization_count() - before;
+    if (waits == 0) return;
+    add("synchronization",
+        concat("a step waits for the device ", waits, waits == 1 ? " time" : " times",
+               ": read losses on the device and fetch them now and then"));
+  }
+
+  void check_copy() {
+    if (device_.is_cpu() || !input_.device().is_cpu() || input_.is_pinned()) return;
+    const Tensor pinned = input_.pin_memory();
+    const auto seconds_of_copy = [&](const Tensor& from) {
+      std::vector<double> seconds;
+      for (int round = 0; round < options_.rounds; ++round) {
+        const auto begin = std::chrono::steady_clock::now();
+        const Tensor copy = from.to(device_, /*non_blocking=*/true);
+        synchronize(device_);
+        seconds.push_back(
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+      }
+      return median(seconds);
+    };
+    const double saved = seconds_of_copy(input_) - seconds_of_copy(pinned);
+    add("pageable-copy", "the input is copied from pageable memory: load it into pinned memory",
+        std::max(0.0, saved / seconds_of(input_)));
+  }
+
+  void check_input() {
+    if (!is_floating(input_.dtype()) || input_.rank() < 2 || input_.numel() == 0) return;
+    const Tensor channels =
+        input_.detach().to(kFloat32).transpose(0, 1).contiguous().flatten(1);  // [C, N...]
+    const auto mean = channels.mean({1}).to_vector<float>();
+    const auto square = (channels * channels).mean({1}).to_vector<float>();
+    for (size_t c = 0; c < mean.size(); ++c) {
+      const double std = std::sqrt(std::max(0.0, double{square[c]} - double{mean[c]} * mean[c]));
+      if (std::fabs(mean[c]) <= 1 && std >= 0.2 && std <= 5) continue;
+      if (input_.rank() == 2 && std == 0) continue;  // a column that is constant in this batch
+      add("unnormalized-input",
+          concat("channel ", c, " of the input has mean ", mean[c], " and standard deviation ", std,
+                 ": normalise it to about 0 and 1"));
+      return;
+    }
+  }
+
+  void check_batch() {
+    const int64_t batch = input_.size(0);
+    const int64_t most = options_.most_batch > 0 ? options_.most_batch : 8 * batch;
+    const auto samples_per_second = [&](const Tensor& input) {
+      std::vector<double> seconds;
+      seconds_of(input);
+      for (int round = 0; round < options_.rounds; ++round) seconds.push_back(seconds_of(input));
+      return static_cast<double>(input.size(0)) / median(seconds);
+    };
+    const double own = samples_per_second(input_);
+    double best = own;
+    int64_t best_batch = batch;
+    Tensor larger = input_;
+    try {
+      for (int64_t size = 2 * batch; size <= most; size *= 2) {
+        larger = cat({larger, larger});
+        const double rate = samples_per_second(larger);
+        if (rate < 1.05 * best) break;
+        best = rate;
+        best_batch = size;
+      }
+    } catch (const OutOfMemory&) {
+      empty_cache(device_);
+    }
+    if (own > 0.8 * best) return;
+    add("small-batch",
+        concat("a batch of ", best_batch, " trains ", percent(best / own - 1),
+               " more samples per second than one of ", batch,
+               "; the learning rate has to follow (wick tune batch, wick tune lr)"),
+        1 - own / best);
+  }
+
+  void check_debugging() {
+    if (AllocatorConfig::kDefaultRedzone > 0) {
+      add("debugging", "AddressSanitizer is built in: build with the preset release");
+    }
+#ifndef __OPTIMIZE__
+    add("debugging", "the library is built without optimisation: use the preset release");
+#endif
+    if (!memory_history(device_).empty()) {
+      add("debugging", "the allocator records its history: record_memory_history(device, 0)");
+    }
+  }
+
+  void add(const char* rule, const std::string& message, double cost = 0) {
+    found_.push_back({rule, message, cost});
+  }
+
+  Module& model_;
+  const Device device_;
+  const Tensor& input_;
+  const std::function<void(const Tensor&)>& step_;
+  const LintOptions& options_;
+  std::vector<Lint> found_;
+};
+
+}  // namespace
+
+std::vector<Lint> lint_training(Module& model, Device device, const Tensor& input,
+                                const std::function<void(const Tensor& input)>& step,
+                                const LintOptions& options) {
+  WICK_CHECK(input.defined() && input.rank() > 0 && input.size(0) > 0,
+             "lint_training: wrong input: expected a batch of one sample or more");
+  WICK_CHECK(options.rounds > 0, "lint_training: wrong rounds: got ", options.rounds,
+             ", expected 1 or more");
+  return Linter(model, device, input, step, options).run();
+}
+
+}  // namespace wick::nn

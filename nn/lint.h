@@ -1,0 +1,42 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "wick/core/tensor.h"
+#include "wick/nn/module.h"
+
+// Looks for habits that cost a training run time or accuracy for nothing, and measures here what
+// they cost.
+namespace wick::nn {
+
+/// A habit that was found.
+struct Lint {
+  std::string rule;     // such as "bias-before-norm"
+  std::string message;  // what was seen, and what to do about it
+  double cost = 0;      // share of a step's time that it takes, measured; 0 where time is not what
+                        // it costs
+};
+
+struct LintOptions {
+  int rounds = 5;          // steps of each kind that a figure is the median of
+  int64_t most_batch = 0;  // largest batch to try; 0: eight times the input's
+};
+
+/// Looks at `model` and at `step`, a whole training step on images or rows like `input` ([N, ...],
+/// as the loader gives it, on the host), for any N. Rules:
+///   bias-before-norm   a convolution or linear layer adds a bias that batch normalisation takes
+///                      away again
+///   synchronization    the step makes the host wait for the device
+///   pageable-copy      the input goes to a GPU from memory that is not pinned
+///   unnormalized-input channels of the input (axis 1) are far from mean 0 and deviation 1
+///   small-batch        steps on larger batches train noticeably more samples per second
+///   debugging          checks of a debugging build, or records of memory, slow every step
+/// Runs the step some forty times: weights, statistics and random states change as they do in
+/// training.
+std::vector<Lint> lint_training(Module& model, Device device, const Tensor& input,
+                                const std::function<void(const Tensor& input)>& step,
+                                const LintOptions& options = {});
+
+}  // namespace wick::nn

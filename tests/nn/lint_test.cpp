@@ -1,0 +1,127 @@
+#include "wick/nn/lint.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <map>
+#include <thread>
+
+#include "wick/core/core.h"
+#include "wick/nn/nn.h"
+#include "wick/tests/harness/devices.h"
+#include "wick/tests/harness/expect_error.h"
+
+namespace wick::testing {
+namespace {
+
+using Found = std::map<std::string, nn::Lint>;
+
+// What is found in training steps of `net` on `input`; `extra` is done in each of them.
+template <class Extra>
+Found lint(nn::Module& net, const Tensor& input, Device device, const Extra& extra) {
+  net.to(device);
+  Found found;
+  const auto step = [&](const Tensor& x) {
+    net.zero_grad();
+    net(x.to(device)).sum().backward();
+    extra(x);
+  };
+  for (const nn::Lint& lint : nn::lint_training(net, device, input, step, {.rounds = 2})) {
+    found[lint.rule] = lint;
+  }
+  found.erase("debugging");
+  found.erase("small-batch");
+  return found;
+}
+Found lint(nn::Module& net, const Tensor& input, Device device = kCpu) {
+  return lint(net, input, device, [](const Tensor&) {});
+}
+
+TEST(Lint, FindsBiasesThatBatchNormTakesAway) {
+  for (const Device device : devices()) {
+    nn::Sequential net(nn::Conv2d(3, 4, 3), nn::BatchNorm2d(4), nn::ReLU(), nn::Conv2d(4, 2, 1),
+                       nn::Conv2d(2, 4, 1, {.bias = false}), nn::BatchNorm2d(4), nn::Flatten(),
+                       nn::Linear(144, 5), nn::BatchNorm1d(5), nn::Linear(5, 2));
+    const Tensor x = randn({4, 3, 8, 8});
+    const Tensor bias = dynamic_cast<nn::Conv2d&>(*net.children()[0].second).bias;
+    const Found found = lint(net, device.is_cpu() ? x : x.pin_memory(), device);
+    ASSERT_EQ(found.size(), 1u);
+    const nn::Lint& lint = found.at("bias-before-norm");
+    EXPECT_NE(lint.message.find("0 and 1 more"), std::string::npos) << lint.message;
+    EXPECT_GE(lint.cost, 0);
+    EXPECT_LT(lint.cost, 1);
+    // The biases are back.
+    EXPECT_TRUE(dynamic_cast<nn::Conv2d&>(*net.children()[0].second).bias.is_same(bias));
+  }
+}
+
+TEST(Lint, SaysNothingOfGoodHabits) {
+  nn::Sequential net(nn::Linear(6, 8), nn::LayerNorm({8}), nn::ReLU(), nn::Linear(8, 2));
+  EXPECT_TRUE(lint(net, randn({16, 6})).empty());
+}
+
+TEST(Lint, FindsInputFarFromNormal) {
+  nn::Sequential net(nn::Flatten(), nn::Linear(75, 2));
+  Tensor x = randn({16, 3, 5, 5});
+  EXPECT_TRUE(lint(net, x).empty());
+  x.select(1, 1).mul_(60).add_(120);  // as bytes are
+  const Found found = lint(net, x);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_NE(found.at("unnormalized-input").message.find("channel 1"), std::string::npos);
+}
+
+TEST(Lint, FindsWaitsAndPageableCopies) {
+  if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
+  nn::Sequential net(nn::Linear(6, 2));
+  const Tensor x = randn({16, 6});
+  const Found pageable = lint(net, x, cuda_device(0));
+  ASSERT_EQ(pageable.size(), 1u);
+  EXPECT_GE(pageable.at("pageable-copy").cost, 0);
+  const auto read = [&](const Tensor&) { net.parameters()[0].sum().item(); };
+  const Found waiting = lint(net, x.pin_memory(), cuda_device(0), read);
+  ASSERT_EQ(waiting.size(), 1u);
+  EXPECT_NE(waiting.at("synchronization").message.find("1 time:"), std::string::npos);
+}
+
+TEST(Lint, FindsABatchFarBelowTheFastest) {
+  nn::Sequential net(nn::Linear(4, 2));
+  const auto step =
+      [&](const Tensor& x) {  // a sample costs almost nothing, a step 20 ms
+        net(x).sum().backward();
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      };
+  std::string batch;
+  for (const nn::Lint& lint : nn::lint_training(net, kCpu, randn({4, 4}), step, {.rounds = 3})) {
+    if (lint.rule != "small-batch") continue;
+    batch = lint.message;
+    EXPECT_GT(lint.cost, 0.2);
+  }
+  EXPECT_NE(batch.find("a batch of "), std::string::npos);
+  EXPECT_NE(batch.find("than one of 4;"), std::string::npos) << batch;
+}
+
+TEST(Lint, FindsRecordsOfMemory) {
+  nn::Sequential net(nn::Linear(4, 2));
+  record_memory_history(kCpu, 100);
+  bool found = false;
+  const auto step = [&](const Tensor& x) { net(x).sum().backward(); };
+  for (const nn::Lint& lint : nn::lint_training(net, kCpu, randn({4, 4}), step, {.rounds = 1})) {
+    found |= lint.message.find("history") != std::string::npos;
+  }
+  record_memory_history(kCpu, 0);
+  EXPECT_TRUE(found);
+}
+
+TEST(Lint, RefusesAnEmptyBatch) {
+  nn::Sequential net(nn::Linear(4, 2));
+  const auto step = [](const Tensor&) {};
+  EXPECT_NE(error_of([&] { nn::lint_training(net, kCpu, Tensor(), step); }).find("wrong input"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              nn::lint_training(net, kCpu, empty({0, 4}), step);
+            }).find("wrong input"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace wick::testing
