@@ -6,7 +6,9 @@ import hashlib
 import json
 import os
 import pathlib
+import pickle
 import random
+import re
 import resource
 import signal
 import struct
@@ -318,6 +320,47 @@ class Runs(InFolder):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("left out 2 times an image that cannot be read", done.stdout)
         self.assertEqual([x["epoch"] for x in lines(self.folder / "skips") if "loss" in x], [1, 2])
+
+    def test_memory_is_shown_over_time(self):
+        folder = self.train("run", "--max-steps", "2", "--memory-history")
+        found = pickle.loads((folder / "memory.pickle").read_bytes())
+        segments, events = found["segments"], found["device_traces"][0]
+        for segment in segments:
+            blocks = segment["blocks"]
+            self.assertEqual(sum(block["size"] for block in blocks), segment["total_size"])
+            self.assertEqual(blocks[0]["address"], segment["address"])
+        # Undone one by one, the events lead back to what was there before them.
+        live = {block["address"]: block["requested_size"] for segment in segments
+                for block in segment["blocks"] if block["state"] == "active_allocated"}
+        for event in reversed(events):
+            if event["action"] == "alloc":
+                self.assertEqual(live.pop(event["addr"]), event["size"])
+            elif event["action"] == "free_completed":
+                self.assertNotIn(event["addr"], live)
+                live[event["addr"]] = event["size"]
+        self.assertIn("linear", {event["frames"][0]["name"] for event in events})
+
+    def test_out_of_memory_tells_what_would_fit(self):
+        words = ["train", "--model", "resnet20", *MNIST, "--threads", "1", "--epochs", "1",
+                 "--max-steps", "1", "--eval-every", "0"]
+        done = run(*words, "--batch-size", "256", "--run-dir", str(self.folder / "all"),
+                   WICK_CPU_ALLOC="memory_limit_mb:150")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--checkpoint-activations on would need", done.stderr)
+        advice = re.search(r"--batch-size (\d+), or --accumulate (\d+)", done.stderr)
+        self.assertIsNotNone(advice, done.stderr)
+        for part, flags in [("few", ["--batch-size", advice[1]]),
+                            ("parts", ["--batch-size", "256", "--accumulate", advice[2]])]:
+            done = run(*words, *flags, "--run-dir", str(self.folder / part),
+                       WICK_CPU_ALLOC="memory_limit_mb:150")
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_lint_tells_what_costs_time(self):
+        found = run("train", "--lint", "--json", *MLP, "--batch-size", "2", "--threads", "1")
+        self.assertEqual(found.returncode, 0, found.stderr)
+        lints = {lint["rule"]: lint for lint in json.loads(found.stdout)}
+        self.assertGreater(lints["small-batch"]["cost"], 0)
+        self.assertIn("than one of 2;", lints["small-batch"]["message"])
 
     def test_a_run_is_never_overwritten(self):
         self.train("run", "--max-steps", "1")

@@ -62,6 +62,7 @@ struct TrainConfig {
   std::string run_dir;
   bool resume = false;
   bool benchmark = false;
+  bool memory_history = false;
 };
 
 /// Gives `app` a flag for every member of `config`. Call apply_config_file after parsing.

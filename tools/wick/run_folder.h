@@ -28,6 +28,7 @@ class RunFolder {
   std::string metrics_file() const { return path_ + "/metrics.jsonl"; }
   std::string weights_file() const { return path_ + "/weights.safetensors"; }
   std::string conv_plan_file() const { return path_ + "/conv_plans.txt"; }
+  std::string memory_file() const { return path_ + "/memory.pickle"; }
   std::string checkpoints() const { return path_ + "/checkpoints"; }
 
   void write_config(const TrainConfig& config) const;

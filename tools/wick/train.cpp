@@ -6,9 +6,12 @@
 
 #include "wick/core/base/parallel.h"
 #include "wick/core/conv_plan.h"
+#include "wick/core/memory/stats.h"
 #include "wick/tools/wick/commands.h"
 #include "wick/tools/wick/config.h"
 #include "wick/tools/wick/hardware.h"
+#include "wick/tools/wick/lint.h"
+#include "wick/tools/wick/memory_hint.h"
 #include "wick/tools/wick/trainer.h"
 
 namespace wick::tool {
@@ -22,6 +25,7 @@ struct TrainFlags {
   std::string config_file;
   bool print_config = false;
   bool json = false;
+  bool lint = false;
 };
 
 // What a resumed run must have in common with the run it goes on with.
@@ -56,6 +60,25 @@ void print_header(const TrainConfig& config, Trainer& trainer) {
       config.schedule, *config.lr, config.amp == "off" ? "float32" : config.amp, *config.threads);
 }
 
+// Runs to the end, or until memory does: the error then says what would help.
+Outcome run_and_explain(const TrainConfig& config, Trainer& trainer) {
+  const Device device = trainer.device();
+  const auto save_history = [&] {
+    if (config.memory_history) save_memory_snapshot(device, trainer.folder().memory_file());
+  };
+  if (config.memory_history) record_memory_history(device);
+  try {
+    const Outcome outcome = trainer.run();
+    save_history();
+    return outcome;
+  } catch (const OutOfMemory& error) {
+    save_history();
+    const Shape& image = trainer.data().image_shape();
+    throw OutOfMemory(error.what() + memory_hint(config, trainer.model(), image, device),
+                      error.requested_bytes());
+  }
+}
+
 int train(const TrainConfig& config, bool json) {
   RunFolder folder =
       config.resume ? RunFolder::open(config.run_dir) : RunFolder::plan(config.run_dir);
@@ -74,7 +97,7 @@ int train(const TrainConfig& config, bool json) {
     }
   }
   stop_on_signals();
-  const Outcome outcome = trainer.run();
+  const Outcome outcome = run_and_explain(config, trainer);
   if (config.benchmark) conv_plans_save(plan);
   if (outcome == Outcome::kInterrupted) {
     if (!json) {
@@ -102,6 +125,8 @@ void add_train(CLI::App& app, Command& command) {
   sub->add_option("--config", flags->config_file, "JSON file with values of the flags above")
       ->check([](const std::string& word) { return word.empty() ? "the value is empty" : ""; });
   sub->add_flag("--print-config", flags->print_config, "print the configuration in force and end");
+  sub->add_flag("--lint", flags->lint,
+                "look for habits that cost time, say what each costs here, and end");
   sub->add_flag("--json", flags->json, "print JSON lines instead of text");
   sub->footer(
       "Every flag is also a key of the file (batch_size) and a variable (WICK_BATCH_SIZE).\n"
@@ -123,7 +148,7 @@ void add_train(CLI::App& app, Command& command) {
         fmt::print("{}\n", to_json(resolved).dump(2));
         return 0;
       }
-      return train(resolved, flags->json);
+      return flags->lint ? lint(resolved, flags->json) : train(resolved, flags->json);
     };
   });
 }

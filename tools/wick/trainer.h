@@ -42,6 +42,7 @@ class Trainer {
 
   nn::Module& model() { return *model_; }
   const data::TrainTest& data() const { return data_; }
+  Device device() const { return device_; }
   const RunFolder& folder() const { return folder_; }
   int64_t steps_per_epoch() const { return loader_.size(); }
   /// Steps of the whole run.

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include "wick/nn/module.h"
+#include "wick/tools/wick/config.h"
+
+namespace wick::tool {
+
+/// What would help a run whose step ran out of memory: pieces of a batch that would fit, and what
+/// making activations again would save. Measured by passes of `model` over a few images of shape
+/// `image`, [C, H, W]; empty if not even these fit. The model's statistics are those of noise
+/// afterwards.
+std::string memory_hint(const TrainConfig& config, nn::Module& model, const Shape& image,
+                        Device device);
+
+}  // namespace wick::tool
