@@ -125,6 +125,53 @@ T atomic_update(T* address, Function next) {
 #define __threadfence() ::wick::sim::fence()
 #define __trap() ::wick::sim::trap(WICK_SIM_SITE, "the kernel trapped")
 
+#ifdef WICK_SIM_COUNT
+namespace wick::sim {
+
+// What a GPU moves as one piece of up to 16 bytes, the host's compiler would move as several: not
+// through a register that it cannot see into.
+using Piece16 = unsigned char __attribute__((vector_size(16), may_alias));
+using Piece8 [[gnu::may_alias]] = uint64_t;
+using Piece4 [[gnu::may_alias]] = uint32_t;
+
+template <class Piece, class P>
+inline void move_pieces(P* to, const P* from) {
+  for (size_t i = 0; i < sizeof(P) / sizeof(Piece); ++i) {
+    Piece piece = reinterpret_cast<const Piece*>(from)[i];
+    if constexpr (sizeof(Piece) == 16) {
+      asm("" : "+x"(piece));
+    } else {
+      asm("" : "+r"(piece));
+    }
+    reinterpret_cast<Piece*>(to)[i] = piece;
+  }
+}
+template <class P>
+inline void move_whole(P* to, const P* from) {
+  if constexpr (sizeof(P) % 16 == 0) {
+    move_pieces<Piece16>(to, from);
+  } else if constexpr (sizeof(P) % 8 == 0) {
+    move_pieces<Piece8>(to, from);
+  } else if constexpr (sizeof(P) % 4 == 0) {
+    move_pieces<Piece4>(to, from);
+  } else {
+    *to = *from;
+  }
+}
+template <class P>
+inline P load_whole(const P* from) {
+  P value;
+  move_whole(&value, from);
+  return value;
+}
+template <class P>
+inline void store_whole(P* to, const P& value) {
+  move_whole(to, &value);
+}
+
+}  // namespace wick::sim
+#endif
+
 #define WICK_SHARED(type, name, count) \
   static char name##_key;              \
   auto& name = ::wick::sim::shared_array<type, count>(&name##_key)

@@ -19,11 +19,19 @@ inline constexpr int kPackSize = static_cast<int>(16 / sizeof(T));
 
 template <int kCount, class T>
 __device__ Pack<T, kCount> load_pack(const T* p) {
+#ifdef WICK_SIM_COUNT
+  return sim::load_whole(reinterpret_cast<const Pack<T, kCount>*>(p));
+#else
   return *reinterpret_cast<const Pack<T, kCount>*>(p);
+#endif
 }
 template <int kCount, class T>
 __device__ void store_pack(T* p, const Pack<T, kCount>& values) {
+#ifdef WICK_SIM_COUNT
+  sim::store_whole(reinterpret_cast<Pack<T, kCount>*>(p), values);
+#else
   *reinterpret_cast<Pack<T, kCount>*>(p) = values;
+#endif
 }
 
 /// Whether packs of `count` elements may be used from `p` on.
