@@ -85,11 +85,10 @@ TEST(Lint, FindsWaitsAndPageableCopies) {
 
 TEST(Lint, FindsABatchFarBelowTheFastest) {
   nn::Sequential net(nn::Linear(4, 2));
-  const auto step =
-      [&](const Tensor& x) {  // a sample costs almost nothing, a step 20 ms
-        net(x).sum().backward();
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      };
+  const auto step = [&](const Tensor& x) {  // a sample costs almost nothing, a step 20 ms
+    net(x).sum().backward();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  };
   std::string batch;
   for (const nn::Lint& lint : nn::lint_training(net, kCpu, randn({4, 4}), step, {.rounds = 3})) {
     if (lint.rule != "small-batch") continue;
