@@ -66,7 +66,7 @@ void time_loading(const std::string& name, const std::shared_ptr<const data::Dat
 
 // Steps of a ResNet-20 on batches of 64 CIFAR-10 images, cropped and flipped.
 void time_training() {
-  constexpr int kRounds = 15, kSteps = 8;
+  constexpr int kRounds = 9, kSteps = 8;
   const std::shared_ptr<nn::Module> model = nn::find_model("resnet20").make({3, 32, 32}, 10);
   optim::SGD optimizer(model->parameters(), {.lr = 0.01, .momentum = 0.9});
   data::DataLoader loader(

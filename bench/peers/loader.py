@@ -76,7 +76,7 @@ def main():
     import torchvision
     from PIL import Image
 
-    warnings.filterwarnings("ignore", category=DeprecationWarning)
+    warnings.filterwarnings("ignore")  # on more workers than cores, which are tried on purpose
     program = sys.argv[1]
     most = int(sys.argv[2]) if len(sys.argv) > 2 else 4
     ours = {}
