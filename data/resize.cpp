@@ -86,31 +86,16 @@ Taps triangle_taps(const Axis& axis) {
   return taps;
 }
 
-// Four sums of products, to be weighed, in two parts.
+// Eight sums of products, to be weighed, in two parts.
 struct Sums {
-  __m128i high = _mm_setzero_si128(), low = _mm_setzero_si128();
-
-  // Adds the products of four pairs of numbers of 16 bits with the pair of weights.
-  void add(__m128i numbers, const WeightPair& pair) {
-    high = _mm_add_epi32(high, _mm_madd_epi16(numbers, _mm_set1_epi32(pair.high)));
-    low = _mm_add_epi32(low, _mm_madd_epi16(numbers, _mm_set1_epi32(pair.low)));
-  }
-  // The sums as bytes of 32 bits, rounded.
-  __m128i rounded() const {
-    const __m128i half = _mm_set1_epi32(1 << (kWeightBits - 1));
-    const __m128i sum = _mm_add_epi32(_mm_slli_epi32(high, kLowBits), low);
-    return _mm_srai_epi32(_mm_add_epi32(sum, half), kWeightBits);
-  }
-};
-
-// Eight of them.
-struct WideSums {
   __m256i high = _mm256_setzero_si256(), low = _mm256_setzero_si256();
 
+  // Adds the products of eight pairs of numbers of 16 bits with the pair of weights.
   void add(__m256i numbers, __m256i high_weights, __m256i low_weights) {
     high = _mm256_add_epi32(high, _mm256_madd_epi16(numbers, high_weights));
     low = _mm256_add_epi32(low, _mm256_madd_epi16(numbers, low_weights));
   }
+  // The sums as bytes of 32 bits, rounded.
   __m256i rounded() const {
     const __m256i half = _mm256_set1_epi32(1 << (kWeightBits - 1));
     const __m256i sum = _mm256_add_epi32(_mm256_slli_epi32(high, kLowBits), low);
@@ -129,24 +114,31 @@ uint8_t rounded(int32_t sum) {
   return static_cast<uint8_t>(std::clamp((sum + (1 << (kWeightBits - 1))) >> kWeightBits, 0, 255));
 }
 
-// One row of pixels of three channels, which begins with pixel `begin`. Reads 8 bytes past its end,
-// writes 1 past the result's.
-void narrow_rgb(const uint8_t* row, int64_t begin, const Taps& taps, uint8_t* to) {
-  // Of two pixels r r, g g, b b and 0 0, in numbers of 16 bits.
-  const __m128i by_channel =
-      _mm_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1);
-  const __m128i zero = _mm_setzero_si128();
+// Two rows of pixels of three channels, which begin with pixel `begin`. Reads 8 bytes past their
+// ends, writes 1 past the results'.
+void narrow_rgb(const uint8_t* const rows[2], int64_t begin, const Taps& taps,
+                uint8_t* const to[2]) {
+  // Of two pixels r r, g g, b b and 0 0, in numbers of 16 bits; for each row.
+  const __m256i by_channel = _mm256_broadcastsi128_si256(
+      _mm_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1));
+  const __m256i zero = _mm256_setzero_si256();
+  const auto load = [](const uint8_t* from) {
+    return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+  };
+  int64_t place = 0;
   for (const Taps::Output& output : taps.outputs) {
-    const uint8_t* from = row + 3 * (output.first - begin);
+    int64_t at = 3 * (output.first - begin);
     Sums sums;
-    for (size_t k = output.begin; k < output.begin + output.pairs; ++k, from += 6) {
-      const __m128i two = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
-      sums.add(_mm_shuffle_epi8(two, by_channel), taps.pairs[k]);
+    for (size_t k = output.begin; k < output.begin + output.pairs; ++k, at += 6) {
+      const __m256i pixels = _mm256_set_m128i(load(rows[1] + at), load(rows[0] + at));
+      sums.add(_mm256_shuffle_epi8(pixels, by_channel), _mm256_set1_epi32(taps.pairs[k].high),
+               _mm256_set1_epi32(taps.pairs[k].low));
     }
-    const __m128i halves = _mm_packs_epi32(sums.rounded(), zero);
-    const int32_t word = _mm_cvtsi128_si32(_mm_packus_epi16(halves, zero));
-    std::memcpy(to, &word, sizeof word);
-    to += 3;
+    const __m256i halves = _mm256_packs_epi32(sums.rounded(), zero);
+    const __m256i bytes = _mm256_packus_epi16(halves, zero);
+    const int32_t words[2] = {_mm256_extract_epi32(bytes, 0), _mm256_extract_epi32(bytes, 4)};
+    for (int i = 0; i < 2; ++i) std::memcpy(to[i] + place, &words[i], sizeof words[i]);
+    place += 3;
   }
 }
 
@@ -176,7 +168,7 @@ void combine_rows(const uint8_t* from, int64_t stride, const WeightPair* pairs, 
   };
   int64_t i = 0;
   for (; i + 32 <= bytes; i += 32) {
-    WideSums sums[4];
+    Sums sums[4];
     for (size_t k = 0; k < count; ++k) {
       const auto load = [&](int64_t offset) {
         return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + offset + i));
@@ -233,24 +225,35 @@ void resize(const Image& source, const Box& box, ImageSize size, const Rect& kep
   // Across, for every row that is drawn on.
   const int64_t top = down.outputs.front().first, bottom = down.outputs.back().last;
   const int64_t left = across.outputs.front().first, right = across.outputs.back().last;
-  thread_local std::vector<uint8_t> row, narrow;
-  row.resize(static_cast<size_t>((right - left + 1) * channels + 8));  // what is read past the end
-  narrow.resize(static_cast<size_t>((bottom - top) * line + 1));
-  for (int64_t y = top; y < bottom; ++y) {
-    const uint8_t* from = source.pixels.data() + (y * source.width + left) * channels;
-    std::copy(from, from + (right - left) * channels, row.begin());
-    uint8_t* to = narrow.data() + (y - top) * line;
+  thread_local std::vector<uint8_t> ends[2], narrow;
+  const int64_t stride = line + 1;  // a byte is written past the end
+  narrow.resize(static_cast<size_t>((bottom - top) * stride));
+  const int64_t bytes = (right - left) * channels, past = channels + 8;  // what is read past a row
+  // The pixels of a row from `left` on; a copy where the image ends too soon behind them.
+  const auto row_at = [&](int64_t y, int which) -> const uint8_t* {
+    const int64_t begin = (y * source.width + left) * channels;
+    const uint8_t* from = source.pixels.data() + begin;
+    if (begin + bytes + past <= static_cast<int64_t>(source.pixels.size())) return from;
+    ends[which].resize(static_cast<size_t>(bytes + past));
+    std::copy(from, from + bytes, ends[which].begin());
+    return ends[which].data();
+  };
+  for (int64_t y = top; y < bottom; y += channels == 3 ? 2 : 1) {
+    const int64_t next = std::min(y + 1, bottom - 1);  // the last row, if odd, twice
+    uint8_t* const to[] = {narrow.data() + (y - top) * stride,
+                           narrow.data() + (next - top) * stride};
     if (channels == 3) {
-      narrow_rgb(row.data(), left, across, to);
+      const uint8_t* const rows[] = {row_at(y, 0), row_at(next, 1)};
+      narrow_rgb(rows, left, across, to);
     } else {
-      narrow_any(row.data(), left, channels, across, to);
+      narrow_any(row_at(y, 0), left, channels, across, to[0]);
     }
   }
 
   // Down.
   for (int64_t y = 0; y < kept.size.height; ++y) {
     const Taps::Output& output = down.outputs[static_cast<size_t>(y)];
-    combine_rows(narrow.data() + (output.first - top) * line, line,
+    combine_rows(narrow.data() + (output.first - top) * stride, stride,
                  down.pairs.data() + output.begin, output.pairs, bottom - output.first, line,
                  out.pixels.data() + y * line);
   }
