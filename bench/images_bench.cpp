@@ -1,7 +1,8 @@
 // Images per second on one core, from the files of an image folder to normalised images of 224 x
 // 224 pixels. Arguments: WAY FOLDER SECONDS, where WAY is train (RandomResizedCrop, flip), test
-// (Resize, CenterCrop), whole (train, but with the whole image decoded before it is cut) or decode
-// (no more than that). bench/peers/images.py runs torchvision beside it.
+// (Resize, CenterCrop), whole (train, but with the whole image decoded before it is cut), decode
+// (no more than that) or packed (FOLDER is a packed file of equal images of up to 224 x 224 pixels,
+// given as they are). bench/peers/images.py runs torchvision beside it.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -75,6 +76,14 @@ int main(int argc, char** argv) {
   }
   const std::string way = argv[1];
   const double seconds = std::atof(argv[3]);
+  if (way == "packed") {
+    const auto images = PackedFile::open(argv[2])->images().train;
+    const double images_per_second = rate(ImageDataset(images, Transforms(), {}), seconds);
+    const ImageSize size = images->image_size();
+    const auto bytes = static_cast<double>(size.height * size.width * images->channels());
+    std::printf("%.1f (%.1f GB/s)\n", images_per_second, images_per_second * bytes / 1e9);
+    return 0;
+  }
   const auto files = image_source(list_image_folder(argv[2], Split::kTrain));
   const ImageSize size{224, 224};
   const Transforms train = {std::make_shared<RandomResizedCrop>(size),
