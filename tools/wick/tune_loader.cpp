@@ -31,11 +31,13 @@ struct Trial {
   bool pinned = false;
   double alone = 0, training = 0;  // copies to the device included
   double wait = 0;                 // share of the time of training
+  double difference = 0;           // between rounds of training: relative
 };
 
 struct Sweep {
   std::vector<Trial> trials;
   double in_memory = 0;  // images per second of steps on data that is on the device already
+  double noise = 0;      // by how much two measurements of the same thing differ
   Trial suggestion;
 };
 
@@ -91,6 +93,10 @@ void run_trial(Tuning& tuning, const Flags& flags, Trial& trial) {
   data::Prefetcher loader = load_ahead(tuning.data().train, options, device);
   const Rate rate = measure(loader, device, flags.seconds,
                             [&](const data::Batch& batch) { tuning.step_on(batch); });
+  if (trial.training > 0) {
+    const auto [low, high] = std::minmax(trial.training, rate.images_per_second);
+    trial.difference = 1 - low / high;
+  }
   if (rate.images_per_second <= trial.training) return;
   trial.training = rate.images_per_second;
   trial.wait = rate.wait;
@@ -136,14 +142,17 @@ std::vector<Trial> settings(const Flags& flags, Device device) {
 }
 
 // What needs least of all that train as fast as the fastest, but for what is noise.
-Trial suggest(const std::vector<Trial>& trials) {
-  constexpr double kAsFast = 0.98;
-  double best = 0;
-  for (const Trial& trial : trials) best = std::max(best, trial.training);
-  for (const Trial& trial : trials) {
-    if (trial.training >= kAsFast * best) return trial;
+void suggest(Sweep& sweep) {
+  constexpr double kLeastNoise = 0.02;
+  double best = 0, differences = 0;
+  for (const Trial& trial : sweep.trials) {
+    best = std::max(best, trial.training);
+    differences += trial.difference;
   }
-  return trials.front();
+  sweep.noise = std::max(kLeastNoise, differences / static_cast<double>(sweep.trials.size()));
+  sweep.suggestion =
+      *std::find_if(sweep.trials.begin(), sweep.trials.end(),
+                    [&](const Trial& trial) { return trial.training >= (1 - sweep.noise) * best; });
 }
 
 nlohmann::ordered_json to_json(const Trial& trial) {
@@ -159,6 +168,7 @@ nlohmann::ordered_json to_json(const Sweep& sweep, Device device) {
   nlohmann::ordered_json values;
   values["device"] = to_string(device);
   values["in_memory_images_per_second"] = sweep.in_memory;
+  values["noise"] = sweep.noise;
   for (const Trial& trial : sweep.trials) values["trials"].push_back(to_json(trial));
   values["suggestion"] = to_json(sweep.suggestion);
   return values;
@@ -195,11 +205,14 @@ void show(const Sweep& sweep, Device device) {
   fmt::print("\nin memory     {:.1f} images/s: the step on images that lie on {} already\n",
              sweep.in_memory, to_string(device));
   const Trial& best = sweep.suggestion;
-  fmt::print("suggestion    --workers {}{}{}: within 2 % of the fastest\n", best.workers,
-             best.workers > 0 ? fmt::format(", prefetch_factor {}", best.prefetch) : "",
-             device.is_cpu() ? ""
-             : best.pinned   ? ", pin_memory"
-                             : ", without pin_memory");
+  fmt::print(
+      "suggestion    --workers {}{}{}: as fast as the fastest but for {:.0f} %, by which "
+      "measuring twice differs\n",
+      best.workers, best.workers > 0 ? fmt::format(", prefetch_factor {}", best.prefetch) : "",
+      device.is_cpu() ? ""
+      : best.pinned   ? ", pin_memory"
+                      : ", without pin_memory",
+      100 * sweep.noise);
   fmt::print("              (--workers auto finds the number while training)\n");
 }
 
@@ -222,7 +235,7 @@ int tune_loader(const Flags& flags) {
       }
     }
   }
-  sweep.suggestion = suggest(sweep.trials);
+  suggest(sweep);
   const auto values = to_json(sweep, tuning.device());
   write_file(folder.path() + "/tune_loader.json", values.dump(2) + "\n");
   write_file(folder.path() + "/tune_loader.svg", svg_plot(curve_of(sweep)));
