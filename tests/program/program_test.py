@@ -297,9 +297,9 @@ class Runs(InFolder):
         found = json.loads((run_dir / "tune_loader.json").read_text())
         tried = [(trial["workers"], trial["prefetch_factor"]) for trial in found["trials"]]
         self.assertEqual(tried, [(0, 2), (1, 2), (1, 4), (2, 2), (2, 4)])
-        best = max(trial["training_images_per_second"] for trial in found["trials"])
-        self.assertGreaterEqual(found["suggestion"]["training_images_per_second"],
-                                (1 - found["noise"]) * best * 0.9999)
+        rate = lambda trial: trial["training_images_per_second"]
+        least = 0.9999 * (1 - found["noise"]) * max(map(rate, found["trials"]))
+        self.assertGreaterEqual(rate(found["suggestion"]), least)
         self.assertIn(f"--workers {found['suggestion']['workers']}", done.stdout)
         self.assertTrue((run_dir / "tune_loader.svg").read_text().startswith("<svg"))
 
@@ -315,8 +315,7 @@ class Runs(InFolder):
                  "--image-size", "28", "--epochs", "2", "--batch-size", "8", "--threads", "1"]
         done = run(*words, "--run-dir", str(self.folder / "fails"))
         self.assertEqual(done.returncode, 1)
-        self.assertIn("b/2.png", done.stderr)
-        self.assertIn("worker 0, batch 0 of epoch 0", done.stderr)
+        self.assertRegex(done.stderr, "worker 0, batch 0 of epoch 0.*b/2.png")
         done = run(*words, "--run-dir", str(self.folder / "skips"), "--on-bad-sample", "skip")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("left out 2 times an image that cannot be read", done.stdout)
