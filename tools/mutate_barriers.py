@@ -7,6 +7,7 @@ tests of its family are run. A mutant that no test kills is a survivor.
 
   tools/mutate_barriers.py                     all mutants
   tools/mutate_barriers.py --sample 5 --seed 1 five of them, chosen by the seed
+  tools/mutate_barriers.py --only sort.cu      those whose file and line contain the words
   tools/mutate_barriers.py --list              names them
 Needs: cmake --preset tsan && cmake --build --preset tsan
 """
@@ -99,9 +100,10 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sample", type=int, default=0, help="this many, chosen by --seed")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="part of FILE:LINE")
     parser.add_argument("--list", action="store_true")
     arguments = parser.parse_args()
-    todo = mutants()
+    todo = [m for m in mutants() if arguments.only in f"{m[0]}:{m[1]}"]
     if arguments.list:
         for path, number, _ in todo:
             print(f"{path}:{number}  {filter_for(path)}")
