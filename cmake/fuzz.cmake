@@ -17,7 +17,7 @@ foreach(source ${fuzz_sources})
   endif()
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz/${name})
   add_test(NAME ${name}
-           COMMAND ${name} -seed=1 -max_total_time=20 -timeout=10 -rss_limit_mb=2048
+           COMMAND ${name} -seed=1 -max_total_time=10 -timeout=10 -rss_limit_mb=2048
                    ${PROJECT_BINARY_DIR}/fuzz/${name} ${corpus}
            WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
 endforeach()

@@ -11,11 +11,6 @@ if(WICK_WERROR)
   list(APPEND WICK_WARNINGS -Werror)
 endif()
 
-# With a sanitizer, what is not the library itself is built in half the time without optimisation.
-if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
-  set(WICK_QUICK_BUILD -O0)
-endif()
-
 # Sets warnings, the include path and the baseline instruction set of `target`.
 function(wick_options target)
   target_compile_features(${target} PRIVATE cxx_std_20)

@@ -7,7 +7,7 @@ find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(WICK_TEST_ROOT ${PROJECT_SOURCE_DIR}/tests)
 
 # Tests are compiled with less optimisation than what they test: two thirds of the time to build.
-set(WICK_TEST_FLAGS $<$<CONFIG:Release>:-O1> ${WICK_QUICK_BUILD})
+set(WICK_TEST_FLAGS $<$<CONFIG:Release>:-O1>)
 
 file(GLOB harness_sources CONFIGURE_DEPENDS ${WICK_TEST_ROOT}/harness/*.cpp)
 list(FILTER harness_sources EXCLUDE REGEX "_test\\.cpp$")
