@@ -130,11 +130,16 @@ __device__ void for_elements(void* const* pointers, const Piece& piece, const Bo
   }
 }
 
+/// Blocks that share the registers of a multiprocessor: as many as leave each thread enough of
+/// them.
+template <class T>
+inline constexpr int kBlocksAtOnce = sizeof(T) == 8 ? 2 : 4;
+
 template <class Rule, class S, class T>
 using Batch = TensorBatch<kPointers<Rule, S, T>>;
 
 template <class Rule, class S, class T>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(256, kBlocksAtOnce<T>)
     optim_measure_kernel(const __grid_constant__ Batch<Rule, S, T> batch, double* sums) {
   const Piece piece = find_piece(batch, blockIdx.x, kChunk);
   void* const* const pointers = batch.pointers[piece.tensor];
@@ -159,7 +164,7 @@ __global__ void __launch_bounds__(256)
 }
 
 template <class Rule, class S, class T>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(256, kBlocksAtOnce<T>)
     optim_kernel(const __grid_constant__ Batch<Rule, S, T> batch) {
   const Piece piece = find_piece(batch, blockIdx.x, kChunk);
   void* const* const pointers = batch.pointers[piece.tensor];
