@@ -14,7 +14,7 @@ endif()
 # Sets warnings, the include path and the baseline instruction set of `target`.
 function(wick_options target)
   target_compile_features(${target} PRIVATE cxx_std_20)
-  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF UNITY_BUILD_BATCH_SIZE 8)
   target_compile_options(${target} PRIVATE ${WICK_WARNINGS} -march=x86-64-v3)
   target_include_directories(${target} PRIVATE ${PROJECT_BINARY_DIR}/include)
   target_link_libraries(${target} PRIVATE OpenMP::OpenMP_CXX)

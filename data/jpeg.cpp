@@ -13,6 +13,14 @@
 
 namespace wick::data {
 
+// What went wrong, and where to go on. The library is C: it must be left by a jump, over frames
+// that hold nothing to destroy.
+struct JpegFailure {
+  jpeg_error_mgr manager;
+  std::jmp_buf place;
+  char text[JMSG_LENGTH_MAX];
+};
+
 namespace {
 
 constexpr int kMostScans = 100;
@@ -21,20 +29,12 @@ constexpr int64_t kMostScannedPixels = int64_t{1} << 30;
 // What a progressive JPEG's coefficients may take.
 constexpr long kMostMemory = 512L << 20;
 
-// What went wrong, and where to go on. The library is C: it must be left by a jump, over frames
-// that hold nothing to destroy.
-struct Failure {
-  jpeg_error_mgr manager;
-  std::jmp_buf place;
-  char text[JMSG_LENGTH_MAX];
-};
-
 [[noreturn]] void jump(j_common_ptr jpeg) {
-  std::longjmp(reinterpret_cast<Failure*>(jpeg->err)->place, 1);
+  std::longjmp(reinterpret_cast<JpegFailure*>(jpeg->err)->place, 1);
 }
 
 [[noreturn]] void on_error(j_common_ptr jpeg) {
-  jpeg->err->format_message(jpeg, reinterpret_cast<Failure*>(jpeg->err)->text);
+  jpeg->err->format_message(jpeg, reinterpret_cast<JpegFailure*>(jpeg->err)->text);
   jump(jpeg);
 }
 
@@ -43,7 +43,7 @@ void on_message(j_common_ptr jpeg, int level) {
   if (level < 0 && jpeg->err->msg_code != JWRN_EXTRANEOUS_DATA) on_error(jpeg);
 }
 
-void set_up(Failure& failure) {
+void set_up(JpegFailure& failure) {
   jpeg_std_error(&failure.manager);
   failure.manager.error_exit = on_error;
   failure.manager.emit_message = on_message;
@@ -52,7 +52,7 @@ void set_up(Failure& failure) {
 
 // Runs `call`; false if the library failed in it, which has then left `call` by a jump.
 template <class Call>
-bool succeeds(Failure& failure, const Call& call) {
+bool succeeds(JpegFailure& failure, const Call& call) {
   if (setjmp(failure.place) != 0) return false;
   call();
   return true;
@@ -64,7 +64,7 @@ void on_progress(j_common_ptr jpeg) {
   const int most = static_cast<int>(
       std::clamp<int64_t>(kMostScannedPixels / std::max<int64_t>(pixels, 1), 1, kMostScans));
   if (image->input_scan_number <= most) return;
-  char* text = reinterpret_cast<Failure*>(jpeg->err)->text;
+  char* text = reinterpret_cast<JpegFailure*>(jpeg->err)->text;
   std::snprintf(text, JMSG_LENGTH_MAX, "too many JPEG scans: expected at most %d", most);
   jump(jpeg);
 }
@@ -82,7 +82,7 @@ void inverted_cmyk_to_rgb(const uint8_t* cmyk, int64_t pixels, uint8_t* rgb) {
 
 struct JpegDecoder::State {
   jpeg_decompress_struct jpeg{};
-  Failure failure;
+  JpegFailure failure;
   jpeg_progress_mgr progress{};
   const std::string& name;
 
@@ -173,7 +173,7 @@ std::vector<uint8_t> encode_jpeg(const Image& image, int quality) {
   WICK_CHECK(image.channels == 3, "encode_jpeg: wrong number of channels: got ", image.channels,
              ", expected 3");
   jpeg_compress_struct jpeg{};
-  Failure failure;
+  JpegFailure failure;
   set_up(failure);
   jpeg.err = &failure.manager;
   unsigned char* memory = nullptr;

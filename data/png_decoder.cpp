@@ -11,32 +11,32 @@
 
 namespace wick::data {
 
+// What went wrong, and where to go on. The library is C: it must be left by a jump, over frames
+// that hold nothing to destroy.
+struct PngFailure {
+  std::jmp_buf place;
+  char text[200];
+};
+
+struct PngInput {
+  std::span<const uint8_t> left;
+};
+
 namespace {
 
 constexpr png_alloc_size_t kMostChunkBytes = 8 << 20;  // once unpacked; pixels are no chunk
 constexpr png_uint_32 kMostChunks = 128;               // of those that are kept
 
-// What went wrong, and where to go on. The library is C: it must be left by a jump, over frames
-// that hold nothing to destroy.
-struct Failure {
-  std::jmp_buf place;
-  char text[200];
-};
-
 [[noreturn]] void on_error(png_structp png, png_const_charp text) {
-  auto* failure = static_cast<Failure*>(png_get_error_ptr(png));
+  auto* failure = static_cast<PngFailure*>(png_get_error_ptr(png));
   std::snprintf(failure->text, sizeof failure->text, "%s", text);
   std::longjmp(failure->place, 1);
 }
 
 void on_warning(png_structp, png_const_charp) {}
 
-struct Input {
-  std::span<const uint8_t> left;
-};
-
 void on_read(png_structp png, png_bytep to, size_t count) {
-  auto* input = static_cast<Input*>(png_get_io_ptr(png));
+  auto* input = static_cast<PngInput*>(png_get_io_ptr(png));
   if (count > input->left.size()) png_error(png, "it is cut off");
   std::memcpy(to, input->left.data(), count);
   input->left = input->left.subspan(count);
@@ -62,8 +62,8 @@ void check_chunks(std::span<const uint8_t> bytes, const std::string& name) {
 struct PngDecoder::State {
   png_structp png = nullptr;
   png_infop info = nullptr;
-  Failure failure;
-  Input input;
+  PngFailure failure;
+  PngInput input;
   const std::string& name;
 
   State(std::span<const uint8_t> bytes, const std::string& file) : input{bytes}, name(file) {}

@@ -1,7 +1,6 @@
 // Elementwise ops and copies: bytes per second that must move at least (inputs read once, the
 // result written once). 8192 x 4096 floats are 128 MiB.
-#include <benchmark/benchmark.h>
-
+#include "wick/bench/micro/micro.h"
 #include "wick/core/autograd.h"
 #include "wick/core/ops/activation.h"
 #include "wick/core/ops/elementwise.h"
@@ -12,22 +11,6 @@ namespace {
 const Shape kShape = {8192, 4096};
 
 Tensor random(const Shape& shape) { return empty(shape).uniform_(-2, 2); }
-
-// Times `call`, which reads `read` tensors like x and makes the result.
-template <class Call>
-void measure(benchmark::State& state, int64_t bytes_read, const Call& call) {
-  const NoGrad no_grad;
-  int64_t written = 0;
-  call();  // fresh memory costs page faults
-  for (auto _ : state) {
-    const Tensor y = call();
-    written = y.numel() * size_of(y.dtype());
-    benchmark::DoNotOptimize(y.raw_data());
-  }
-  state.SetBytesProcessed(state.iterations() * (bytes_read + written));
-}
-
-int64_t bytes(const Tensor& x) { return x.numel() * size_of(x.dtype()); }
 
 void unary(benchmark::State& state, Tensor (*function)(const Tensor&)) {
   const Tensor x = random(kShape);

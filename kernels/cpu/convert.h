@@ -29,8 +29,6 @@ WICK_INLINE void stream_bytes(void* to, const void* from, int64_t bytes) {
   __builtin_memcpy(out + i, in + i, static_cast<size_t>(bytes - i));
 }
 
-/// Results of this many bytes and more are written past the caches.
-constexpr int64_t kStreamBytes = int64_t{2} << 20;
 /// Fewer elements than this are not worth a second thread.
 constexpr int64_t kParallelGrain = 16384;
 

@@ -9,13 +9,13 @@ namespace wick::WICK_ISA {
 
 namespace {
 
-using Nest = LoopNest<2>;  // view 0 is the destination
-using Cursor = LoopCursor<2>;
+using CopyNest = LoopNest<2>;  // view 0 is the destination
+using CopyCursor = LoopCursor<2>;
 
-constexpr int64_t kTile = 32;     // a transposed tile of 32 x 32 stays in the nearest cache
-constexpr int64_t kPitch = 33;    // elements between the rows of a tile's buffer
-constexpr int64_t kNarrow = 8;    // a narrower tile needs no buffer
-constexpr int64_t kBlock = 4096;  // bytes converted before they are streamed
+constexpr int64_t kTile = 32;           // a transposed tile of 32 x 32 stays in the nearest cache
+constexpr int64_t kPitch = 33;          // elements between the rows of a tile's buffer
+constexpr int64_t kNarrow = 8;          // a narrower tile needs no buffer
+constexpr int64_t kStreamBlock = 4096;  // bytes converted before they are streamed
 
 class Copy {
  public:
@@ -44,7 +44,7 @@ class Copy {
   }
 
   void run_rows(int64_t begin, int64_t end) const {
-    Cursor cursor(nest_, begin);
+    CopyCursor cursor(nest_, begin);
     for (int64_t position = begin; position < end;) {
       int64_t n = nest_.row() - cursor.index[0];
       if (n > end - position) n = end - position;
@@ -55,14 +55,14 @@ class Copy {
     if (stream_) stream_fence();
   }
 
-  void copy_row(const Cursor& cursor, int64_t n) const {
+  void copy_row(const CopyCursor& cursor, int64_t n) const {
     const int64_t bytes = size_of(y_.dtype), stride = nest_.strides[1][0];
     char* out = to(cursor.offset[0]);
     const char* in = from(cursor.offset[1]);
     if (!stream_ || n * bytes < 1024) return convert_(out, nest_.strides[0][0], in, stride, n);
     if (y_.dtype == x_.dtype && stride == 1) return stream_bytes(out, in, n * bytes);
-    alignas(64) char block[kBlock];
-    const int64_t most = kBlock / bytes;
+    alignas(64) char block[kStreamBlock];
+    const int64_t most = kStreamBlock / bytes;
     for (int64_t i = 0; i < n; i += most) {
       const int64_t count = n - i < most ? n - i : most;
       convert_(block, 1, in + i * stride * size_of(x_.dtype), stride, count);
@@ -73,7 +73,7 @@ class Copy {
   // Square tiles of the innermost axis and the one along which the source is dense, so that the
   // cache lines of both are used whole.
   void run_transposed() const {
-    Nest outer = nest_;
+    CopyNest outer = nest_;
     const int64_t rows = nest_.sizes[across_], columns = nest_.sizes[0];
     outer.sizes[0] = (columns + kTile - 1) / kTile;
     outer.sizes[across_] = (rows + kTile - 1) / kTile;
@@ -85,7 +85,7 @@ class Copy {
     }
     const int64_t grain = (kParallelGrain + kTile * kTile - 1) / (kTile * kTile);
     parallel_for(tiles, grain, [&](int64_t begin, int64_t end) {
-      Cursor cursor(outer, begin);
+      CopyCursor cursor(outer, begin);
       for (int64_t tile = begin; tile < end; ++tile) {
         const int64_t c = columns - cursor.index[0] * kTile;
         const int64_t r = rows - cursor.index[across_] * kTile;
@@ -95,7 +95,7 @@ class Copy {
     });
   }
 
-  void copy_tile(const Cursor& cursor, int64_t rows, int64_t columns) const {
+  void copy_tile(const CopyCursor& cursor, int64_t rows, int64_t columns) const {
     if (rows < kNarrow || columns < kNarrow) {
       const bool along = columns >= rows;  // the longer side is the inner loop
       copy_lines(cursor, along ? across_ : 0, along ? rows : columns, along ? 0 : across_,
@@ -117,7 +117,8 @@ class Copy {
   }
 
   // `lines` runs of `length` elements along axis `inner`.
-  void copy_lines(const Cursor& cursor, int outer, int64_t lines, int inner, int64_t length) const {
+  void copy_lines(const CopyCursor& cursor, int outer, int64_t lines, int inner,
+                  int64_t length) const {
     for (int64_t i = 0; i < lines; ++i) {
       convert_(to(cursor.offset[0] + i * nest_.strides[0][outer]), nest_.strides[0][inner],
                from(cursor.offset[1] + i * nest_.strides[1][outer]), nest_.strides[1][inner],
@@ -127,7 +128,7 @@ class Copy {
 
   const View& x_;
   const View& y_;
-  Nest nest_;
+  CopyNest nest_;
   RowConverter convert_;
   bool stream_;
   int across_ = 0;

@@ -9,14 +9,14 @@ namespace {
 
 constexpr int kMaxInputs = 3;
 constexpr int kViews = 1 + kMaxInputs;  // view 0 is the result
-constexpr int64_t kBlock = 1024;        // elements that pass through a buffer at a time
+constexpr int64_t kBuffered = 1024;     // elements that pass through a buffer at a time
 constexpr int64_t kShortRow = 32;       // where rows are shorter, pieces span several of them
 
 using Nest = LoopNest<kViews>;
 using Cursor = LoopCursor<kViews>;
 
 struct alignas(64) Buffer {
-  double elements[kBlock];  // of any computing type
+  double elements[kBuffered];  // of any computing type
 };
 
 // How the loop gets at the elements of a view.
@@ -86,7 +86,7 @@ class Walk {
     for (int64_t position = begin; position < end;) {
       int64_t n = end - position;
       if (within_row_) n = smaller(n, nest_.row() - cursor.index[0]);
-      if (buffered_) n = smaller(n, kBlock);
+      if (buffered_) n = smaller(n, kBuffered);
       const void* in[kMaxInputs] = {};
       for (int k = 0; k < arity_; ++k) {
         in[k] = input(k + 1, cursor, position, n, buffers[k + 1], splat[k + 1]);
@@ -122,7 +122,7 @@ class Walk {
     if (access_[v] == Access::kRow) return first;
     if (access_[v] == Access::kSplat) {
       if (splat != first) {
-        from_view_[v](buffer.elements, 1, first, 0, kBlock);
+        from_view_[v](buffer.elements, 1, first, 0, kBuffered);
         splat = first;
       }
       return buffer.elements;

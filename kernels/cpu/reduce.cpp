@@ -8,10 +8,10 @@ namespace wick::WICK_ISA {
 
 namespace {
 
-constexpr int64_t kBlock = 4096;   // elements summed before a partial result becomes wide
-constexpr int64_t kRowBlock = 64;  // the same, in rows, where columns are reduced
-constexpr int64_t kTile = 1024;    // columns reduced together
-constexpr int64_t kChunks = 128;   // pieces of one large group, for the threads
+constexpr int64_t kSumBlock = 4096;  // elements summed before a partial result becomes wide
+constexpr int64_t kRowBlock = 64;    // the same, in rows, where columns are reduced
+constexpr int64_t kTile = 1024;      // columns reduced together
+constexpr int64_t kChunks = 128;     // pieces of one large group, for the threads
 constexpr int64_t kColumnChunks = 32;
 constexpr int64_t kSerial = 1 << 15;  // elements below which threads do not pay
 
@@ -87,7 +87,7 @@ struct Reducer {
 
   // Elements [begin, end) of the inner axis in rows [first, last) of group `o`.
   W reduce_rows(int64_t o, int64_t first, int64_t last, int64_t begin, int64_t end) const {
-    L buffer[kBlock];
+    L buffer[kSumBlock];
     Center<P> c{};
     if constexpr (Op::kUsesCenter) {
       const double value = center[g.kept.y(o)];
@@ -98,8 +98,8 @@ struct Reducer {
     W total = identity();
     for (int64_t r = first; r < last; ++r) {
       const int64_t row = base + g.reduced.x(r);
-      for (int64_t i = begin; i < end; i += kBlock) {
-        const int64_t n = end - i < kBlock ? end - i : kBlock;
+      for (int64_t i = begin; i < end; i += kSumBlock) {
+        const int64_t n = end - i < kSumBlock ? end - i : kSumBlock;
         total = Op::join(total, reduce_block(fetch(row + i * g.inner_x, n, buffer), n, c));
       }
     }
@@ -124,7 +124,7 @@ struct Reducer {
     const int64_t row_count = g.reduced.count, size = g.inner_size;
     const int64_t rows_each = (row_count + kChunks - 1) / kChunks;
     int64_t parts = kChunks / row_count;
-    const int64_t most = (size + kBlock - 1) / kBlock;
+    const int64_t most = (size + kSumBlock - 1) / kSumBlock;
     parts = parts < 1 ? 1 : (parts < most ? parts : most);
     const int64_t part = (size + parts - 1) / parts;
     const int64_t count = (row_count + rows_each - 1) / rows_each * parts;

@@ -11,8 +11,6 @@ namespace wick::WICK_ISA {
 
 /// Rows of up to this many elements fit a buffer on the stack.
 inline constexpr int64_t kRowBuffer = 8192;
-/// Results above this many bytes are written past the caches.
-inline constexpr int64_t kStreamBytes = int64_t{2} << 20;
 
 /// The first `n` < size elements from `p`; the other lanes are `fill`.
 template <class A, class S>

@@ -31,20 +31,20 @@ WICK_INLINE T rounded(ScanType<T> value) {
     return T(static_cast<float>(value));
 }
 
-constexpr int64_t kColumns = 64;  // columns scanned side by side
+constexpr int64_t kScanColumns = 64;  // columns scanned side by side
 
 // Calls body(first element, columns) for each block of columns of [outer, n, inner].
 template <class Body>
 WICK_INLINE void for_each_block(const Shape& shape, const Body& body) {
   const int64_t n = shape[1], inner = shape[2];
   if (n == 0) return;
-  const int64_t blocks = (inner + kColumns - 1) / kColumns;
-  const int64_t work = n * (inner < kColumns ? inner : kColumns);
+  const int64_t blocks = (inner + kScanColumns - 1) / kScanColumns;
+  const int64_t work = n * (inner < kScanColumns ? inner : kScanColumns);
   parallel_for(shape[0] * blocks, 1 + 32768 / (work + 1), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t column = i % blocks * kColumns;
+      const int64_t column = i % blocks * kScanColumns;
       const int64_t left = inner - column;
-      body(i / blocks * n * inner + column, left < kColumns ? left : kColumns);
+      body(i / blocks * n * inner + column, left < kScanColumns ? left : kScanColumns);
     }
   });
 }
@@ -53,7 +53,7 @@ WICK_INLINE void for_each_block(const Shape& shape, const Body& body) {
 template <class T, class Combine>
 WICK_INLINE void scan_block(const T* x, T* y, int64_t n, int64_t step, int64_t columns,
                             ScanType<T> start, const Combine& combine) {
-  ScanType<T> running[kColumns];
+  ScanType<T> running[kScanColumns];
   for (int64_t j = 0; j < columns; ++j) running[j] = start;
   for (int64_t k = 0; k < n; ++k) {
     for (int64_t j = 0; j < columns; ++j) {

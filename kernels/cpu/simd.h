@@ -20,6 +20,9 @@
 
 namespace wick::WICK_ISA {
 
+/// Results of about this many bytes and more are written past the caches.
+inline constexpr int64_t kStreamBytes = int64_t{2} << 20;
+
 template <class T>
 struct VecTraits;
 template <>

@@ -8,6 +8,7 @@
 
 #include "wick/core/core.h"
 #include "wick/kernels/sim/simulator.h"
+#include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/op_case.h"
 
 namespace wick::testing {
@@ -16,7 +17,6 @@ namespace {
 // Before anything asks for the device: the machine's memory is only taken where it is touched.
 [[maybe_unused]] const int kEnlarged = ::setenv("WICK_SIM_MEMORY", "131072", 1);
 
-const Device kGpu = cuda_device(0);
 constexpr int64_t kColumns = 1024;
 constexpr int64_t kProbed = 3;  // rows at the end that are compared
 

@@ -7,8 +7,11 @@
 
 #include "wick/core/base/check.h"
 #include "wick/core/memory/allocator.h"
+#include "wick/tests/harness/expect_error.h"
 
 namespace wick {
+
+using wick::testing::error_of;
 
 inline constexpr size_t kKiB = 1024;
 inline constexpr size_t kMiB = 1024 * kKiB;
@@ -91,17 +94,6 @@ class FakeSource : public RawSource {
   FakeDevice& fake_;
   uintptr_t next_ = uintptr_t{1} << 40;
 };
-
-/// The text of the error that `body` throws.
-template <class Body>
-std::string error_of(Body body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 /// An allocator over a fake device, without quick lists unless a test wants them, so that blocks
 /// merge at once.

@@ -160,7 +160,7 @@ TEST(AllocatorStress, RandomTracesKeepBlocksApartAndMergeThemAll) {
     for (int i = 0; i < 1000; ++i) trace.step();
     trace.finish();
     failures += trace.failures();
-    if (testing::Test::HasFailure()) return;
+    if (::testing::Test::HasFailure()) return;
   }
   EXPECT_GT(failures, 0);  // else the capacity tested nothing
 }

@@ -13,8 +13,10 @@ namespace {
 using wick::testing::error_of;
 using Floats = std::vector<float>;
 
-Floats values(const Tensor& x) { return x.to_vector<float>(); }
-Tensor counting(const Shape& shape) { return arange(shape.numel(), kFloat32).reshape(shape); }
+Floats floats_of(const Tensor& x) { return x.to_vector<float>(); }
+Tensor counting_floats(const Shape& shape) {
+  return arange(shape.numel(), kFloat32).reshape(shape);
+}
 
 // --- Assignment ---------------------------------------------------------------------------------
 
@@ -23,11 +25,11 @@ TEST(Assign, WritesTheElementsOfAPart) {
   x[0] = ones({2});
   x[{1, 0}] = 5;
   x[{1, -1}] = 0.5;
-  EXPECT_EQ(values(x), (Floats{1, 1, 5, 0.5}));
+  EXPECT_EQ(floats_of(x), (Floats{1, 1, 5, 0.5}));
   x[{Slice(), 1}] = tensor<int64_t>({7});  // broadcast and converted
-  EXPECT_EQ(values(x), (Floats{1, 7, 5, 7}));
+  EXPECT_EQ(floats_of(x), (Floats{1, 7, 5, 7}));
   x.t()[0] = x[1];
-  EXPECT_EQ(values(x), (Floats{5, 7, 7, 7}));
+  EXPECT_EQ(floats_of(x), (Floats{5, 7, 7, 7}));
   EXPECT_THROW(x[0] = ones({3}), Error);
 }
 
@@ -35,63 +37,63 @@ TEST(Assign, LeavesHandlesHandles) {
   const Tensor x = zeros({2, 2});
   Tensor row = x[0];
   row = ones({2});
-  EXPECT_EQ(values(x), (Floats{0, 0, 0, 0}));
+  EXPECT_EQ(floats_of(x), (Floats{0, 0, 0, 0}));
   auto picked = x[tensor<int64_t>({1})];
   picked = ones({1, 2});
   picked += 1;
-  EXPECT_EQ(values(picked), (Floats{2, 2}));
-  EXPECT_EQ(values(x), (Floats{0, 0, 0, 0}));
+  EXPECT_EQ(floats_of(picked), (Floats{2, 2}));
+  EXPECT_EQ(floats_of(x), (Floats{0, 0, 0, 0}));
 }
 
 TEST(Assign, WritesThroughAMask) {
-  const Tensor x = counting({2, 3});
+  const Tensor x = counting_floats({2, 3});
   x[x > 3] = -1;
-  EXPECT_EQ(values(x), (Floats{0, 1, 2, 3, -1, -1}));
+  EXPECT_EQ(floats_of(x), (Floats{0, 1, 2, 3, -1, -1}));
   x[x < 0] = tensor({8.f, 9.f});
-  EXPECT_EQ(values(x), (Floats{0, 1, 2, 3, 8, 9}));
+  EXPECT_EQ(floats_of(x), (Floats{0, 1, 2, 3, 8, 9}));
   x[tensor({true, false})] = tensor({4.f, 5.f, 6.f});  // rows
-  EXPECT_EQ(values(x), (Floats{4, 5, 6, 3, 8, 9}));
+  EXPECT_EQ(floats_of(x), (Floats{4, 5, 6, 3, 8, 9}));
   x[tensor({false, true})] = 0.5;
-  EXPECT_EQ(values(x), (Floats{4, 5, 6, 0.5, 0.5, 0.5}));
+  EXPECT_EQ(floats_of(x), (Floats{4, 5, 6, 0.5, 0.5, 0.5}));
   x[zeros({2, 3}, kBool)] = 7;
-  EXPECT_EQ(values(x), (Floats{4, 5, 6, 0.5, 0.5, 0.5}));
+  EXPECT_EQ(floats_of(x), (Floats{4, 5, 6, 0.5, 0.5, 0.5}));
   EXPECT_THROW(x[x > 4] = ones({3}), Error);
 }
 
 TEST(Assign, WritesThroughIndices) {
   const Tensor x = zeros({4, 2});
   x[tensor<int64_t>({2, -1})] = tensor({1.f, 2.f, 3.f, 4.f}, Shape{2, 2});
-  EXPECT_EQ(values(x), (Floats{0, 0, 0, 0, 1, 2, 3, 4}));
+  EXPECT_EQ(floats_of(x), (Floats{0, 0, 0, 0, 1, 2, 3, 4}));
   x[tensor<int32_t>({0, 2})] = tensor({9.f, 8.f});
-  EXPECT_EQ(values(x), (Floats{9, 8, 0, 0, 9, 8, 3, 4}));
+  EXPECT_EQ(floats_of(x), (Floats{9, 8, 0, 0, 9, 8, 3, 4}));
   x[tensor<int64_t>({1, 1})] = tensor({5.f, 6.f}, Shape{2, 1});  // the last one wins
-  EXPECT_EQ(values(x), (Floats{9, 8, 6, 6, 9, 8, 3, 4}));
+  EXPECT_EQ(floats_of(x), (Floats{9, 8, 6, 6, 9, 8, 3, 4}));
   x[tensor<int64_t>({3})] = 0;
-  EXPECT_EQ(values(x), (Floats{9, 8, 6, 6, 9, 8, 0, 0}));
+  EXPECT_EQ(floats_of(x), (Floats{9, 8, 6, 6, 9, 8, 0, 0}));
   const Tensor transposed = x.t();
   transposed[tensor<int64_t>({1})] = 1;
-  EXPECT_EQ(values(x), (Floats{9, 1, 6, 1, 9, 1, 0, 1}));
+  EXPECT_EQ(floats_of(x), (Floats{9, 1, 6, 1, 9, 1, 0, 1}));
   EXPECT_THROW(x[tensor<int64_t>({4})] = 0, Error);
 }
 
 TEST(Assign, CombinesWithArithmetic) {
-  const Tensor x = counting({4});
+  const Tensor x = counting_floats({4});
   x[0] += 10;
   x[{Slice(1, 3)}] *= 2;
   x[tensor<int64_t>({3})] -= 1;
   x[x == 2] += tensor({0.5f});
-  EXPECT_EQ(values(x), (Floats{10, 2.5, 4, 2.5}));
+  EXPECT_EQ(floats_of(x), (Floats{10, 2.5, 4, 2.5}));
   x[x > 3] /= 2;
-  EXPECT_EQ(values(x), (Floats{5, 2.5, 2, 2.5}));
+  EXPECT_EQ(floats_of(x), (Floats{5, 2.5, 2, 2.5}));
 }
 
 TEST(Assign, IsSeenByBackward) {
   const Tensor w = tensor({2.f, 3.f, 4.f}).set_requires_grad();
   const Tensor x = w * 1;
   x[tensor<int64_t>({1})] = w[0] * 10;
-  EXPECT_EQ(values(x), (Floats{2, 20, 4}));
+  EXPECT_EQ(floats_of(x), (Floats{2, 20, 4}));
   x.sum().backward();
-  EXPECT_EQ(values(w.grad()), (Floats{11, 0, 1}));
+  EXPECT_EQ(floats_of(w.grad()), (Floats{11, 0, 1}));
   EXPECT_NE(error_of([&] { w[0] = 1; }).find("in place"), std::string::npos);
   const NoGrad no_grad;
   w[0] = 1;
@@ -101,13 +103,13 @@ TEST(Assign, IsSeenByBackward) {
 // --- Operators ----------------------------------------------------------------------------------
 
 TEST(Operators, ChangeInPlace) {
-  Tensor x = counting({3});
+  Tensor x = counting_floats({3});
   const Tensor same = x;
   x += 1;
   x *= tensor({2.f});
-  x -= counting({3});
+  x -= counting_floats({3});
   x /= 2;
-  EXPECT_EQ(values(same), (Floats{1, 1.5, 2}));
+  EXPECT_EQ(floats_of(same), (Floats{1, 1.5, 2}));
   EXPECT_TRUE(x.is_same(same));
   const Tensor leaf = ones({2}).set_requires_grad();
   EXPECT_EQ(error_of([&] { leaf += 1; }),
@@ -116,7 +118,7 @@ TEST(Operators, ChangeInPlace) {
 }
 
 TEST(Operators, CompareElements) {
-  const Tensor x = counting({3}), y = tensor({0.f, 2.f, 1.f});
+  const Tensor x = counting_floats({3}), y = tensor({0.f, 2.f, 1.f});
   using Bools = std::vector<bool>;
   const auto bools = [](const Tensor& mask) { return mask.to_vector<bool>(); };
   EXPECT_EQ(bools(x == y), (Bools{true, false, false}));
@@ -149,7 +151,7 @@ TEST(Members, AreTheFunctions) {
   EXPECT_TRUE(x.gt(-5).all().item<bool>());
   EXPECT_FALSE(x.gt(3).any().item<bool>());
   EXPECT_EQ(x.prod().item(), -24);
-  EXPECT_EQ(values(x.cumsum(1)), (Floats{3, 4, 2, -2}));
+  EXPECT_EQ(floats_of(x.cumsum(1)), (Floats{3, 4, 2, -2}));
 }
 
 // --- Shapes -------------------------------------------------------------------------------------
@@ -161,9 +163,9 @@ TEST(ShapeFrom, ANumberOrAContainer) {
   EXPECT_EQ(zeros(std::span<const int64_t>(sizes)).shape(), (Shape{2, 3}));
   EXPECT_EQ(zeros(array).shape(), (Shape{4, 5}));
   EXPECT_EQ(zeros(5).shape(), (Shape{5}));
-  EXPECT_EQ(values(counting({2, 3}).sum(1)), (Floats{3, 12}));
-  EXPECT_EQ(counting({2, 3}).mean(-1, true).shape(), (Shape{2, 1}));
-  EXPECT_EQ(counting({2, 3}).reshape(-1).shape(), (Shape{6}));
+  EXPECT_EQ(floats_of(counting_floats({2, 3}).sum(1)), (Floats{3, 12}));
+  EXPECT_EQ(counting_floats({2, 3}).mean(-1, true).shape(), (Shape{2, 1}));
+  EXPECT_EQ(counting_floats({2, 3}).reshape(-1).shape(), (Shape{6}));
   EXPECT_THROW(zeros(std::vector<int64_t>(9, 1)), Error);
 }
 

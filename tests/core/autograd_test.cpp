@@ -5,6 +5,7 @@
 #include "wick/core/apply.h"
 #include "wick/core/memory/stats.h"
 #include "wick/core/ops/elementwise.h"
+#include "wick/tests/core/leaf.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/sanitized.h"
 
@@ -12,14 +13,6 @@ namespace wick {
 namespace {
 
 using wick::testing::error_of;
-
-Tensor leaf(std::initializer_list<double> values) {
-  return tensor<double>(values).set_requires_grad();
-}
-
-std::vector<double> values(const Tensor& x) { return x.to_vector<double>(); }
-
-using List = std::vector<double>;
 
 TEST(Backward, FillsTheGradientsOfLeaves) {
   const Tensor x = leaf({1, 2, 3});

@@ -11,20 +11,12 @@
 #include "wick/core/base/half.h"
 #include "wick/core/base/parallel.h"
 #include "wick/core/base/shape.h"
+#include "wick/tests/harness/expect_error.h"
 
 namespace wick {
 namespace {
 
-template <class Body>
-std::string error_of(Body body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
+using wick::testing::error_of;
 // --- 16-bit floats: every bit pattern, and every rounding between neighbours --------------------
 
 /// The value of a binary16 pattern by the standard's definition.

@@ -12,22 +12,15 @@
 #include <functional>
 
 #include "wick/core/base/check.h"
+#include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/temporary_folder.h"
 
 namespace wick {
 namespace {
 
+using wick::testing::error_of;
 namespace fs = std::filesystem;
 using wick::testing::TemporaryFolder;
-
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 // Runs `body` in a child process, whose limits it may lower; returns what the child reported, or
 // how it died.

@@ -3,20 +3,13 @@
 #include "wick/core/autograd.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/slice.h"
+#include "wick/tests/core/leaf.h"
 #include "wick/tests/harness/expect_error.h"
 
 namespace wick {
 namespace {
 
 using wick::testing::error_of;
-
-using List = std::vector<double>;
-
-Tensor leaf(std::initializer_list<double> values) {
-  return tensor<double>(values).set_requires_grad();
-}
-
-List values(const Tensor& x) { return x.to_vector<double>(); }
 
 TEST(InPlace, NamesTheOpWhoseSavedTensorChanged) {
   const Tensor x = leaf({2});

@@ -34,7 +34,7 @@ std::string entry(const std::string& dtype, const std::string& shape, const std:
 }
 
 // The error of reading a file with these bytes; empty if it can be read.
-std::string error_of(const std::string& bytes) {
+std::string loading_error(const std::string& bytes) {
   const TemporaryFolder folder;
   const std::string path = folder.path("x.safetensors");
   write_file(path, bytes);
@@ -165,7 +165,7 @@ std::vector<BadFile> bad_sets() {
 
 void expect_rejected(const std::vector<BadFile>& files) {
   for (const BadFile& file : files) {
-    const std::string error = error_of(file.bytes);
+    const std::string error = loading_error(file.bytes);
     EXPECT_NE(error.find(file.reason), std::string::npos)
         << "expected \"" << file.reason << "\", got \"" << error << "\" for "
         << file.bytes.substr(0, 200);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "wick/core/base/check.h"
+#include "wick/data/image_io.h"
 #include "wick/tests/harness/temporary_folder.h"
 
 namespace wick::data {
@@ -44,6 +45,13 @@ void expect_error(const Call& call, const std::vector<std::string>& parts) {
     }
     EXPECT_EQ(text.find('\n'), std::string::npos) << text;
   }
+}
+
+/// The picture in `bytes`, a file in memory.
+inline Image decode(const Bytes& bytes) {
+  Image image;
+  decode_image(bytes, "a.file", image);
+  return image;
 }
 
 /// `bytes` as one gzip member.

@@ -25,13 +25,7 @@ Bytes picture(int height, int width, int channels = 3) {
   return pixels;
 }
 
-Image decode(const Bytes& bytes) {
-  Image image;
-  decode_image(bytes, "a.file", image);
-  return image;
-}
-
-Image decode(const Bytes& bytes, const Window& window) {
+Image decode_window(const Bytes& bytes, const Window& window) {
   Image image;
   const std::string name = "a.file";
   ImageDecoder(bytes, name).decode(window, image);
@@ -83,7 +77,7 @@ TEST(DecodeWindow, APartIsThatPartOfTheWhole) {
     const Image whole = decode(forms[form]);
     for (int i = 0; i < 30; ++i) {
       const Rect part = random_rect({kHeight, kWidth}, random);
-      const Image got = decode(forms[form], {part, part.size, {0, 0, part.size}});
+      const Image got = decode_window(forms[form], {part, part.size, {0, 0, part.size}});
       ASSERT_EQ(got.pixels, cut(whole, part).pixels)
           << "form " << form << ", " << part.size.height << " x " << part.size.width << " at "
           << part.top << ", " << part.left;
@@ -101,7 +95,7 @@ TEST(DecodeWindow, WhatShrinksByLessThanHalfIsDecodedAtFullSize) {
       window.kept = random_rect(window.size, random);
       Image all;
       resize(whole, window.source.top, window.source.left, window.source.size, window.size, all);
-      ASSERT_EQ(decode(bytes, window).pixels, cut(all, window.kept).pixels);
+      ASSERT_EQ(decode_window(bytes, window).pixels, cut(all, window.kept).pixels);
     }
   }
 }
@@ -112,7 +106,7 @@ std::pair<double, int> difference(const Bytes& bytes, const Window& window) {
   Image want;
   resize(decode(bytes), window.source.top, window.source.left, window.source.size, window.size,
          want);
-  const Image got = decode(bytes, window);
+  const Image got = decode_window(bytes, window);
   EXPECT_EQ(got.pixels.size(), want.pixels.size());
   double sum = 0;
   int most = 0;
@@ -146,9 +140,9 @@ TEST(DecodeWindow, KeepingAPartIsThatPartAtAReducedSizeToo) {
   PhiloxStream random(3, 0);
   for (int i = 0; i < 40; ++i) {
     Window window{{7, 11, {280, 400}}, {75, 105}, {0, 0, {75, 105}}};
-    const Image all = decode(bytes, window);
+    const Image all = decode_window(bytes, window);
     window.kept = random_rect(window.size, random);
-    ASSERT_EQ(decode(bytes, window).pixels, cut(all, window.kept).pixels);
+    ASSERT_EQ(decode_window(bytes, window).pixels, cut(all, window.kept).pixels);
   }
 }
 
@@ -156,9 +150,13 @@ TEST(DecodeWindow, WindowsOutsideTheImageAreErrors) {
   const Bytes bytes = jpeg_of(picture(20, 20), 20, 20);
   for (const Rect& source : {Rect{0, 0, {21, 20}}, Rect{-1, 0, {5, 5}}, Rect{0, 16, {5, 5}},
                              Rect{INT64_MAX, 0, {5, 5}}, Rect{0, 0, {0, 5}}}) {
-    expect_error([&] { decode(bytes, {source, {4, 4}, {0, 0, {4, 4}}}); }, {"outside"});
+    expect_error([&] { decode_window(bytes, {source, {4, 4}, {0, 0, {4, 4}}}); }, {"outside"});
   }
-  expect_error([&] { decode(bytes, {{0, 0, {5, 5}}, {4, 4}, {0, 1, {4, 4}}}); }, {"outside"});
+  expect_error(
+      [&] {
+        decode_window(bytes, {{0, 0, {5, 5}}, {4, 4}, {0, 1, {4, 4}}});
+      },
+      {"outside"});
 }
 
 TEST(DecodeWindow, DatasetsDecodeWhatTheirTransformsWant) {

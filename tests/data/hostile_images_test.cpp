@@ -87,12 +87,6 @@ Bytes bomb() {
   return out;
 }
 
-Image decode(const Bytes& bytes) {
-  Image image;
-  decode_image(bytes, "a.file", image);
-  return image;
-}
-
 // The most memory held since `forget_peak`, in kilobytes.
 int64_t peak_kilobytes() {
   std::ifstream status("/proc/self/status");

@@ -40,12 +40,6 @@ Bytes png(uint32_t format, const Bytes& pixels) {
   return bytes;
 }
 
-Image decode(const Bytes& bytes) {
-  Image image;
-  decode_image(bytes, "a.file", image);
-  return image;
-}
-
 void expect_error_of(const Bytes& bytes, const std::vector<std::string>& parts) {
   expect_error([&] { decode(bytes); }, std::vector<std::string>{"a.file: "});
   expect_error([&] { decode(bytes); }, parts);

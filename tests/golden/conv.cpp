@@ -15,7 +15,9 @@ Tensor convolve(const Tensor& x, const Tensor& weight, const Tensor& bias, Args&
                 a.repeated("dilation", 2, kOnes), a.integer("groups", 1));
 }
 
-Tensors plain(const Inputs& in, Args& a) { return {convolve(in[0], in[1], in.optional(2), a)}; }
+Tensors plain_conv(const Inputs& in, Args& a) {
+  return {convolve(in[0], in[1], in.optional(2), a)};
+}
 
 Tensors channels_last(const Inputs& in, Args& a) {
   return {convolve(in[0].contiguous(MemoryFormat::kChannelsLast),
@@ -70,20 +72,20 @@ Tensors resize(const Inputs& in, Args& a) {
   return {interpolate_by(in[0], {factors[0], factors[1]}, how, align)};
 }
 
-const Family family("conv",
-                    op_runner({
-                        {"conv2d", plain},
-                        {"conv2d_channels_last", channels_last},
-                        {"conv1d", one_axis},
-                        {"conv_transpose2d", transposed},
-                        {"max_pool2d", max_pool},
-                        {"avg_pool2d", avg_pool},
-                        {"adaptive_avg_pool2d",
-                         [](const Inputs& in, Args& a) {
-                           return Tensors{adaptive_avg_pool2d(in[0], a.repeated("output_size", 2))};
-                         }},
-                        {"interpolate", resize},
-                    }));
+const Family conv_family("conv", op_runner({
+                                     {"conv2d", plain_conv},
+                                     {"conv2d_channels_last", channels_last},
+                                     {"conv1d", one_axis},
+                                     {"conv_transpose2d", transposed},
+                                     {"max_pool2d", max_pool},
+                                     {"avg_pool2d", avg_pool},
+                                     {"adaptive_avg_pool2d",
+                                      [](const Inputs& in, Args& a) {
+                                        return Tensors{adaptive_avg_pool2d(
+                                            in[0], a.repeated("output_size", 2))};
+                                      }},
+                                     {"interpolate", resize},
+                                 }));
 
 }  // namespace
 }  // namespace wick::golden

@@ -24,7 +24,7 @@ Tensors cross_entropy_of(const Inputs& in, Args& a) {
   return {cross_entropy(in[0], in[1], options)};
 }
 
-const Family family(
+const Family loss_family(
     "loss",
     op_runner({
         {"softmax",

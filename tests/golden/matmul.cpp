@@ -14,7 +14,7 @@ Tensors attention(const Inputs& in, Args& a) {
                                        a.flag("is_causal", false), scale)};
 }
 
-const Family family(
+const Family matmul_family(
     "matmul", op_runner({
                   {"matmul", [](const Inputs& in, Args&) { return Tensors{matmul(in[0], in[1])}; }},
                   {"matmul_transposed",

@@ -60,7 +60,7 @@ void run_training(const Case& golden_case) {
                      "eval_logits");
 }
 
-const Family family("model", run_training);
+const Family model_family("model", run_training);
 
 }  // namespace
 }  // namespace wick::golden

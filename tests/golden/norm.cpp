@@ -25,27 +25,26 @@ Tensors batch_norm_then_relu(const Inputs& in, Args& a) {
       batch_norm_relu(in[0], in[1], in[2], in[3].clone(), in[4].clone(), batch_norm_options(a))};
 }
 
-const Family family("norm",
-                    op_runner({
-                        {"batch_norm", batch_norm_and_statistics},
-                        {"batch_norm_relu", batch_norm_then_relu},
-                        {"layer_norm",
-                         [](const Inputs& in, Args& a) {
-                           return Tensors{layer_norm(in[0], a.shape("normalized_shape"),
-                                                     in.optional(1), in.optional(2),
-                                                     a.number("eps", 1e-5))};
-                         }},
-                        {"rms_norm",
-                         [](const Inputs& in, Args& a) {
-                           return Tensors{rms_norm(in[0], a.shape("normalized_shape"),
-                                                   in.optional(1), a.number("eps", 1e-6))};
-                         }},
-                        {"group_norm",
-                         [](const Inputs& in, Args& a) {
-                           return Tensors{group_norm(in[0], a.integer("num_groups"), in.optional(1),
-                                                     in.optional(2), a.number("eps", 1e-5))};
-                         }},
-                    }));
+const Family norm_family(
+    "norm", op_runner({
+                {"batch_norm", batch_norm_and_statistics},
+                {"batch_norm_relu", batch_norm_then_relu},
+                {"layer_norm",
+                 [](const Inputs& in, Args& a) {
+                   return Tensors{layer_norm(in[0], a.shape("normalized_shape"), in.optional(1),
+                                             in.optional(2), a.number("eps", 1e-5))};
+                 }},
+                {"rms_norm",
+                 [](const Inputs& in, Args& a) {
+                   return Tensors{rms_norm(in[0], a.shape("normalized_shape"), in.optional(1),
+                                           a.number("eps", 1e-6))};
+                 }},
+                {"group_norm",
+                 [](const Inputs& in, Args& a) {
+                   return Tensors{group_norm(in[0], a.integer("num_groups"), in.optional(1),
+                                             in.optional(2), a.number("eps", 1e-5))};
+                 }},
+            }));
 
 }  // namespace
 }  // namespace wick::golden

@@ -85,7 +85,7 @@ void run_clip(const Case& golden_case) {
   }
 }
 
-const Family family("optim", [](const Case& golden_case) {
+const Family optim_family("optim", [](const Case& golden_case) {
   const bool clip = golden_case.op == "clip_grad_norm" || golden_case.op == "clip_grad_value";
   clip ? run_clip(golden_case) : run_steps(golden_case);
 });

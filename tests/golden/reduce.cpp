@@ -48,26 +48,26 @@ Tensors top(const Inputs& in, Args& a) {
   return {best.values, best.indices};
 }
 
-const Family family("reduce", op_runner({
-                                  {"sum", reduction(sum)},
-                                  {"mean", reduction(mean)},
-                                  {"prod", reduction(prod)},
-                                  {"amax", reduction(amax)},
-                                  {"amin", reduction(amin)},
-                                  {"logsumexp", reduction(logsumexp)},
-                                  {"any", reduction(any)},
-                                  {"all", reduction(all)},
-                                  {"var", variance},
-                                  {"std", standard_deviation},
-                                  {"norm", vector_norm},
-                                  {"argmax", position(argmax)},
-                                  {"argmin", position(argmin)},
-                                  {"cumsum",
-                                   [](const Inputs& in, Args& a) {
-                                     return Tensors{cumsum(in[0], a.integer("dim"))};
-                                   }},
-                                  {"topk", top},
-                              }));
+const Family reduce_family("reduce", op_runner({
+                                         {"sum", reduction(sum)},
+                                         {"mean", reduction(mean)},
+                                         {"prod", reduction(prod)},
+                                         {"amax", reduction(amax)},
+                                         {"amin", reduction(amin)},
+                                         {"logsumexp", reduction(logsumexp)},
+                                         {"any", reduction(any)},
+                                         {"all", reduction(all)},
+                                         {"var", variance},
+                                         {"std", standard_deviation},
+                                         {"norm", vector_norm},
+                                         {"argmax", position(argmax)},
+                                         {"argmin", position(argmin)},
+                                         {"cumsum",
+                                          [](const Inputs& in, Args& a) {
+                                            return Tensors{cumsum(in[0], a.integer("dim"))};
+                                          }},
+                                         {"topk", top},
+                                     }));
 
 }  // namespace
 }  // namespace wick::golden

@@ -158,7 +158,7 @@ void run_schedule_case(const Case& golden_case) {
   compare(golden_case, optimizer, [&](int64_t) { schedule->step(); });
 }
 
-const Family family("schedule", run_schedule_case);
+const Family schedule_family("schedule", run_schedule_case);
 
 }  // namespace
 

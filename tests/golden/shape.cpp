@@ -52,7 +52,7 @@ Tensors embedded(const Inputs& in, Args& a) {
   return {embedding(in[0], in[1], padding)};
 }
 
-const Family family(
+const Family shape_family(
     "shape",
     op_runner({
         {"reshape",

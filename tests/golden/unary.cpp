@@ -23,7 +23,7 @@ Tensors clamped(const Inputs& in, Args& a) {
   return {clamp(in[0], low, high)};
 }
 
-const Family family(
+const Family unary_family(
     "unary",
     op_runner({
         {"relu", plain(relu)},

@@ -164,6 +164,8 @@ HostArray rounded(const HostArray& array, Dtype dtype, Layout layout) {
   return result;
 }
 
+Tensor counting(const Shape& shape) { return arange(0, shape.numel()).reshape(shape); }
+
 bool bit_equal(const Tensor& a, const Tensor& b) {
   if (!a.defined() || !b.defined()) return a.defined() == b.defined();
   if (a.dtype() != b.dtype() || !(a.shape() == b.shape())) return false;

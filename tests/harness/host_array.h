@@ -57,6 +57,9 @@ HostArray read(const Tensor& tensor);
 /// kExpanded.
 HostArray rounded(const HostArray& array, Dtype dtype, Layout layout = Layout::kContiguous);
 
+/// Elements 0, 1, 2, ..., int64.
+Tensor counting(const Shape& shape);
+
 /// Whether shape, dtype and every bit are the same (two undefined tensors are the same). Layouts
 /// may differ.
 bool bit_equal(const Tensor& a, const Tensor& b);

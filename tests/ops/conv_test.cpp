@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "wick/core/apply.h"
+#include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/op_case.h"
 #include "wick/tests/ops/conv_reference.h"
 
@@ -40,10 +41,11 @@ const OpCaseRegistration padded(
               {{normal({2, 3, 7, 5}), normal({8, 3, 3, 3}), normal({8})},
                {normal({2, 16, 6, 5}), normal({16, 16, 3, 3}), normal({16})}}),
     __FILE__, __LINE__);
-const OpCaseRegistration strided(conv_case("conv2d_strided", {.stride = {2, 3}, .padding = {1, 2}},
-                                           {{normal({2, 3, 9, 8}), normal({5, 3, 3, 4})},
-                                            {normal({1, 2, 8, 8}), normal({4, 2, 1, 1})}}),
-                                 __FILE__, __LINE__);
+const OpCaseRegistration strided_conv(conv_case("conv2d_strided",
+                                                {.stride = {2, 3}, .padding = {1, 2}},
+                                                {{normal({2, 3, 9, 8}), normal({5, 3, 3, 4})},
+                                                 {normal({1, 2, 8, 8}), normal({4, 2, 1, 1})}}),
+                                      __FILE__, __LINE__);
 const OpCaseRegistration dilated(
     conv_case("conv2d_dilated", {.padding = {2, 1}, .dilation = {2, 3}},
               {{normal({2, 3, 9, 10}), normal({4, 3, 3, 3}), normal({4})}}),
@@ -139,16 +141,6 @@ TEST(Conv2d, ComputesOnlyWantedGradients) {
 }
 
 // What `call` throws, or nothing.
-template <class Call>
-std::string error_of(const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
-
 TEST(Conv2d, RejectsWhatDoesNotFit) {
   const Tensor x = ones({2, 4, 8, 8}), w = ones({6, 4, 3, 3});
   EXPECT_EQ(error_of([&] {

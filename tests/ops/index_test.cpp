@@ -6,6 +6,7 @@
 #include "wick/core/ops/index.h"
 #include "wick/core/ops/random.h"
 #include "wick/core/stream.h"
+#include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/op_case.h"
 #include "wick/tests/ops/remap.h"
 #ifdef WICK_SIM
@@ -15,21 +16,10 @@
 namespace wick::testing {
 namespace {
 
-Tensor counting(const Shape& shape) { return arange(0, shape.numel()).reshape(shape); }
-
 using Integers = std::vector<int64_t>;
 Integers values(const Tensor& x) { return x.to(kInt64).to_vector<int64_t>(); }
 
 int64_t integer(const HostArray& x, const Shape& c) { return static_cast<int64_t>(at(x, c)); }
-
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 WICK_OP_CASE(
     index_select,

@@ -8,8 +8,6 @@
 namespace wick::testing {
 namespace {
 
-Tensor counting(const Shape& shape) { return arange(0, shape.numel()).reshape(shape); }
-
 HostArray joined(const Arrays& parts, int axis) {
   Shape shape = parts[0].shape;
   shape[axis] = 0;

@@ -6,6 +6,7 @@
 
 #include "wick/core/apply.h"
 #include "wick/core/stream.h"
+#include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/op_case.h"
 
 namespace wick::testing {
@@ -217,16 +218,6 @@ TEST_P(MatMulOn, TakesEveryStride) {
       }
     }
   }
-}
-
-template <class Call>
-std::string error_of(const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
 }
 
 TEST(MatMul, LinearWithoutOutputsHasGradients) {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "wick/core/ops/interpolate.h"
+#include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/op_case.h"
 
 namespace wick::testing {
@@ -43,7 +44,7 @@ HostArray pooled(const HostArray& x, const Setting& s, const Pool& pool) {
   return y;
 }
 
-double largest(const std::vector<double>& window, int64_t) {
+double largest_of_window(const std::vector<double>& window, int64_t) {
   double result = -std::numeric_limits<double>::infinity();
   for (const double v : window) result = v > result || std::isnan(v) ? v : result;
   return result;
@@ -62,7 +63,7 @@ OpCase max_case(const char* name, const Setting& s, const Samples& samples) {
   c.call = [s](const Tensors& x) -> Tensors {
     return {max_pool2d(x[0], s.kernel, s.stride, s.padding)};
   };
-  c.reference = [s](const Arrays& x) -> Arrays { return {pooled(x[0], s, largest)}; };
+  c.reference = [s](const Arrays& x) -> Arrays { return {pooled(x[0], s, largest_of_window)}; };
   c.tolerance = Tolerance::exact();
   c.covers = {"max_pool2d_gather"};  // the gradient of the gradient
   c.second_order = true;
@@ -223,16 +224,6 @@ TEST(MaxPool2d, GivesTheGradientToTheFirstOfEquals) {
   const Tensor y = max_pool2d(x, {2});
   y.backward(ones_like(y));
   EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{1, 0, 0, 0, 1, 0, 0, 0}));
-}
-
-template <class Call>
-std::string error_of(const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
 }
 
 TEST(Pool, RejectsWhatDoesNotFit) {

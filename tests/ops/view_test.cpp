@@ -4,25 +4,15 @@
 
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/slice.h"
+#include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/op_case.h"
 #include "wick/tests/ops/remap.h"
 
 namespace wick::testing {
 namespace {
 
-Tensor counting(const Shape& shape) { return arange(0, shape.numel()).reshape(shape); }
-
 bool shares_memory(const Tensor& a, const Tensor& b) {
   return a.impl()->storage == b.impl()->storage;
-}
-
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 WICK_OP_CASE(

@@ -32,12 +32,13 @@ void set_grad(const Tensor& param, bool bad, uint64_t seed = 5) {
 }
 
 // The rule, as its definition says it.
-struct Rule {
+struct ScalerRule {
   GradScalerOptions options;
   float scale;
   int64_t tracker = 0;
 
-  explicit Rule(const GradScalerOptions& o) : options(o), scale(static_cast<float>(o.init_scale)) {}
+  explicit ScalerRule(const GradScalerOptions& o)
+      : options(o), scale(static_cast<float>(o.init_scale)) {}
   void update(bool found_inf) {
     if (found_inf) {
       scale = std::max(scale * static_cast<float>(options.backoff_factor),
@@ -65,7 +66,7 @@ void follow_the_rule(Device device, int sequences) {
     options.min_scale = draw(2) == 0 ? 0 : options.init_scale / 8;
     const int often = 1 + draw(5);
     GradScaler scaler(options);
-    Rule rule(options);
+    ScalerRule rule(options);
     const Tensor a = parameter({3}, 1, device), b = parameter({2}, 2, device);
     SGD one({a}), other({b});
     scaler.scale(zeros({}, kFloat32, device));

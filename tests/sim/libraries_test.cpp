@@ -12,12 +12,11 @@
 #include "wick/kernels/cuda/convolution.h"
 #include "wick/kernels/cuda/gemm.h"
 #include "wick/kernels/sim/simulator.h"
+#include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
 
 namespace wick::testing {
 namespace {
-
-const Device kGpu = cuda_device(0);
 
 cuda::Gemm gemm_of(const Tensor& a, const Tensor& b, const Tensor& y) {
   cuda::Gemm g;

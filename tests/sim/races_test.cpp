@@ -3,6 +3,7 @@
 #include "wick/core/stream.h"
 #include "wick/core/tensor.h"
 #include "wick/kernels/sim/sanitizers.h"
+#include "wick/tests/harness/devices.h"
 #include "wick/tests/sim/kernels.h"
 
 // What ThreadSanitizer sees of simulated threads and streams: each mistake as a race, and none
@@ -27,8 +28,6 @@ namespace {
 
 using cuda::Grid;
 using cuda::launch;
-
-const Device kGpu = cuda_device(0);
 
 template <class Function>
 int races_in(Function function) {

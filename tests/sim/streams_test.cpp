@@ -6,6 +6,7 @@
 #include "wick/core/stream.h"
 #include "wick/core/tensor.h"
 #include "wick/kernels/sim/sanitizers.h"
+#include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/sim/kernels.h"
 
@@ -16,7 +17,6 @@ using cuda::Grid;
 using cuda::launch;
 using sim::StreamOrder;
 
-const Device kGpu = cuda_device(0);
 constexpr int64_t kCount = 1000;
 
 void fill_with(const Tensor& y, float value) {

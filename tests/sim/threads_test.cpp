@@ -5,6 +5,7 @@
 #include "wick/core/stream.h"
 #include "wick/core/tensor.h"
 #include "wick/kernels/sim/sanitizers.h"
+#include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/sim/kernels.h"
 
@@ -17,7 +18,6 @@ using sim::ThreadOrder;
 
 constexpr ThreadOrder kOrders[] = {ThreadOrder::kForward, ThreadOrder::kReverse,
                                    ThreadOrder::kRandom, ThreadOrder::kAhead};
-const Device kGpu = cuda_device(0);
 
 Tensor counting(int64_t n) { return arange(0, n).to(kFloat32).to(kGpu); }
 

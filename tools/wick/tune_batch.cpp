@@ -14,7 +14,7 @@ namespace wick::tool {
 
 namespace {
 
-struct Flags {
+struct BatchFlags {
   TrainConfig config;
   optim::BatchFinderOptions finder{.seconds = 120};
   std::string memory;
@@ -105,7 +105,7 @@ void show_advice(const TrainConfig& config, const optim::BatchFinderResult& foun
   }
 }
 
-int tune_batch(const Flags& flags) {
+int tune_batch(const BatchFlags& flags) {
   if (flags.config.checkpoint_activations.starts_with("budget")) {
     throw UsageError("--checkpoint-activations: a budget is for one batch: use off or on here");
   }
@@ -141,7 +141,7 @@ int tune_batch(const Flags& flags) {
 void add_tune_batch(CLI::App& tune, Command& command) {
   CLI::App* sub = tune.add_subcommand(
       "batch", "Largest batch that trains, by doubling and bisection, and the fastest");
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<BatchFlags>();
   add_config_flags(*sub, flags->config);
   optim::BatchFinderOptions& finder = flags->finder;
   sub->add_option("--memory", flags->memory,

@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct Flags {
+struct LoaderFlags {
   TrainConfig config;
   int64_t most_workers = 0;  // 0: as many as the loader would take by itself
   double seconds = 0.5;
@@ -73,7 +73,7 @@ Rate measure(data::Prefetcher& loader, Device device, double seconds, const Use&
 }
 
 // Keeps what is better than in earlier rounds.
-void run_trial(Tuning& tuning, const Flags& flags, Trial& trial) {
+void run_trial(Tuning& tuning, const LoaderFlags& flags, Trial& trial) {
   const Device device = tuning.device();
   data::DataLoaderOptions options = train_loader_options(flags.config, tuning.data(), device);
   options.num_workers = trial.workers;
@@ -102,7 +102,7 @@ void run_trial(Tuning& tuning, const Flags& flags, Trial& trial) {
   trial.wait = rate.wait;
 }
 
-double measure_in_memory(Tuning& tuning, const Flags& flags) {
+double measure_in_memory(Tuning& tuning, const LoaderFlags& flags) {
   const int64_t batch = std::min(*flags.config.batch_size, tuning.train_size());
   for (int i = 0; i < 2; ++i) tuning.step_on_noise(batch);
   synchronize(tuning.device());
@@ -117,7 +117,7 @@ double measure_in_memory(Tuning& tuning, const Flags& flags) {
   return static_cast<double>(images) / elapsed.count();
 }
 
-std::vector<Trial> settings(const Flags& flags, Device device) {
+std::vector<Trial> settings(const LoaderFlags& flags, Device device) {
   const auto cores = static_cast<int64_t>(std::thread::hardware_concurrency());
   const int64_t most =
       flags.most_workers > 0 ? flags.most_workers : std::max<int64_t>(2, 2 * cores);
@@ -216,7 +216,7 @@ void show(const Sweep& sweep, Device device) {
   fmt::print("              (--workers auto finds the number while training)\n");
 }
 
-int tune_loader(const Flags& flags) {
+int tune_loader(const LoaderFlags& flags) {
   constexpr int kRounds =
       2;  // so that what disturbs one measurement is not taken for the setting's
   const RunFolder folder = tuning_folder(flags.config);
@@ -253,7 +253,7 @@ int tune_loader(const Flags& flags) {
 void add_tune_loader(CLI::App& tune, Command& command) {
   CLI::App* sub = tune.add_subcommand(
       "loader", "Speed of loading, alone and under training, by workers, prefetching and pinning");
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<LoaderFlags>();
   add_config_flags(*sub, flags->config);
   sub->add_option("--most-workers", flags->most_workers,
                   "largest number tried (0: twice the cores)")

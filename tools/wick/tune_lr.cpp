@@ -9,7 +9,7 @@ namespace wick::tool {
 
 namespace {
 
-struct Flags {
+struct LrFlags {
   TrainConfig config;
   optim::LrFinderOptions finder;
   bool json = false;
@@ -46,7 +46,7 @@ void show(const optim::LrFinderResult& found, const Curve& curve) {
   }
 }
 
-int tune_lr(const Flags& flags) {
+int tune_lr(const LrFlags& flags) {
   const RunFolder folder = tuning_folder(flags.config);
   Tuning tuning(flags.config);
   const optim::LrFinderResult found = optim::find_lr(
@@ -75,7 +75,7 @@ int tune_lr(const Flags& flags) {
 void add_tune_lr(CLI::App& tune, Command& command) {
   CLI::App* sub = tune.add_subcommand(
       "lr", "Learning rate range test: trains with rising rates until the loss diverges");
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<LrFlags>();
   add_config_flags(*sub, flags->config);
   optim::LrFinderOptions& finder = flags->finder;
   sub->add_option("--start-lr", finder.start_lr, "first rate")->capture_default_str();
