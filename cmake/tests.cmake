@@ -106,6 +106,12 @@ if(TARGET wick_cli)
                                      $<TARGET_FILE:wick_cli>)
 endif()
 
+if(TARGET wick_cli AND WICK_GPU STREQUAL "cuda")
+  add_test(NAME one_binary
+           COMMAND ${PROJECT_SOURCE_DIR}/tools/check_one_binary.sh $<TARGET_FILE:wick_cli>)
+  set_tests_properties(one_binary PROPERTIES SKIP_RETURN_CODE 77)
+endif()
+
 if(WICK_INSTALL)
   add_test(NAME embed
            COMMAND ${CMAKE_COMMAND} -DBINARY_DIR=${PROJECT_BINARY_DIR}

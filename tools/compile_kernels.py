@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compiles every CUDA kernel with nvcc for the generations that are supported, and fails on a
-warning or on a kernel that spills registers and is not listed in tools/known_spills.txt.
+"""Compiles each CUDA source with nvcc, kernels for the generations that are supported, and fails on
+a warning or on a kernel that spills registers and is not listed in tools/known_spills.txt.
 
   tools/compile_kernels.py [--arch 80,90] [--jobs 2] [FILE...]
 
@@ -43,7 +43,10 @@ def spills_in(output):
 
 def compile_one(nvcc, path, architectures):
     command = [nvcc, "-std=c++20", "--expt-relaxed-constexpr", f"-I{BUILD / 'include'}",
-               "-DWICK_HAS_CUDA=1", "-Werror", "all-warnings", "--resource-usage"]
+               "-DWICK_HAS_CUDA=1", "-Werror", "all-warnings", "--resource-usage",
+               "-DNDEBUG", "-UNDEBUG"]  # as a release build has them
+    if path.suffix == ".cpp":
+        command += ["-Xcompiler", "-Wall,-Wextra,-Werror"]
     for arch in architectures:
         command += ["-gencode", f"arch=compute_{arch},code=sm_{arch}"]
     result = subprocess.run([*command, "-c", "-o", str(BUILD / (path.name + ".o")), str(path)],
@@ -67,7 +70,9 @@ def main():
     link = BUILD / "include" / "wick"
     if not link.is_symlink():
         link.symlink_to(ROOT)
-    files = [f.resolve() for f in arguments.files] or sorted(ROOT.glob("kernels/cuda/*.cu"))
+    files = [f.resolve() for f in arguments.files] or sorted(
+        f for pattern in ("kernels/cuda/*.c*", "core/cuda/*.cpp") for f in ROOT.glob(pattern)
+        if f.suffix in (".cu", ".cpp"))
     if not files:
         sys.exit("compile_kernels: no kernels found")
     failures = kernels = 0

@@ -7,11 +7,11 @@
 #include <unordered_map>
 
 #include "wick/core/base/check.h"
+#include "wick/core/base/dynamic_library.h"
 #include "wick/core/base/tf32.h"
 #include "wick/core/base/view.h"
 #include "wick/kernels/copy.h"
 #include "wick/kernels/cuda/common/enter_device.h"
-#include "wick/kernels/cuda/dynamic_library.h"
 #include "wick/kernels/cuda/gemm.h"
 
 // Matrix multiplication by cuBLASLt, which stores matrices by columns: it computes the transpose of

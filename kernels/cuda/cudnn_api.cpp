@@ -1,7 +1,9 @@
 #include "wick/kernels/cuda/cudnn_api.h"
 
+#include <cuda_runtime.h>
+
 #include "wick/core/base/check.h"
-#include "wick/kernels/cuda/dynamic_library.h"
+#include "wick/core/base/dynamic_library.h"
 
 namespace wick::cuda {
 
@@ -28,6 +30,7 @@ void check_cudnn(cudnnStatus_t status, const char* call) {
   if (status == CUDNN_STATUS_SUCCESS) return;
   char detail_text[512] = "";
   cudnn().last_error_string(detail_text, sizeof(detail_text));
+  (void)cudaGetLastError();  // reported here: no later call shall be blamed for it
   const char* op = wick::detail::current_op();
   wick::detail::fail(*op == 0 ? "cuda" : op, ": ", call, " failed: ", cudnn().error_string(status),
                      " ", static_cast<const char*>(detail_text));

@@ -10,7 +10,7 @@ file(GLOB sim_sources CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cu ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cpp
      ${PROJECT_SOURCE_DIR}/kernels/sim/*.cpp ${PROJECT_SOURCE_DIR}/core/cuda/*.cpp)
 # The vendor's libraries; what stands for them is in kernels/sim.
-list(FILTER sim_sources EXCLUDE REGEX "/kernels/cuda/(cublaslt|cudnn|dynamic_library)")
+list(FILTER sim_sources EXCLUDE REGEX "/kernels/cuda/(cublaslt|cudnn)")
 add_library(wick_sim OBJECT ${sim_sources})
 set_target_properties(wick_sim PROPERTIES POSITION_INDEPENDENT_CODE ON)
 wick_options(wick_sim)

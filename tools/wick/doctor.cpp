@@ -1,4 +1,3 @@
-#include <dlfcn.h>
 #include <fmt/core.h>
 #include <sys/resource.h>
 #include <CLI/CLI.hpp>
@@ -7,6 +6,7 @@
 #include <string>
 #include <thread>
 
+#include "wick/core/base/dynamic_library.h"
 #include "wick/core/base/parallel.h"
 #include "wick/core/stream.h"
 #include "wick/kernels/declare.h"
@@ -23,14 +23,6 @@ void line(bool good, const std::string& what, const std::string& found,
           const std::string& cost = "") {
   fmt::print("  {} {:<12} {}\n", good ? "yes" : "no ", what, found);
   if (!good && !cost.empty()) fmt::print("      {}\n", cost);
-}
-
-// The file a shared library is loaded from, or empty.
-std::string find_library(const char* name) {
-  void* handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
-  if (handle == nullptr) return "";
-  dlclose(handle);
-  return name;
 }
 
 void show_cpu(const Hardware& hardware) {

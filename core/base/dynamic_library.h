@@ -1,13 +1,18 @@
 #pragma once
 
+#include <string>
+
 // Vendor libraries are opened when first needed, so that a program runs where they are missing.
-namespace wick::cuda {
+namespace wick {
+
+/// Where `file` is: its name if the system's loader finds it, else its path in CUDA_HOME or
+/// /usr/local/cuda; empty if it is nowhere.
+std::string find_library(const std::string& file);
 
 /// A library that stays open.
 class DynamicLibrary {
  public:
-  /// Looks for `file` where the system's loader does, then in CUDA_HOME and /usr/local/cuda. Error
-  /// if it is not there, which names `product`.
+  /// Looks for `file` as find_library does. Error if it is not there, which names `product`.
   DynamicLibrary(const char* product, const char* file);
 
   /// Sets `function` to what the library calls `name`. Error if it has no such function.
@@ -23,4 +28,4 @@ class DynamicLibrary {
   void* handle_ = nullptr;
 };
 
-}  // namespace wick::cuda
+}  // namespace wick
