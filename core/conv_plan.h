@@ -5,13 +5,15 @@
 
 #include "wick/kernels/conv.h"
 
-// By which algorithm each convolution runs. Without plans a fixed rule decides from the shapes.
+// By which algorithm each convolution runs, and by which engine of a GPU vendor's library. Without
+// plans a fixed rule decides from the shapes, and the library by its own heuristics.
 
 namespace wick {
 
-/// Whether a convolution seen for the first time is measured by every algorithm, and the fastest
-/// one planned from then on. Off unless set. Two measured runs may differ in the last bits; runs
-/// that load the same plans do not.
+/// Whether a convolution seen for the first time is measured by every algorithm, on a GPU by every
+/// engine that the library's heuristics propose, and the fastest one planned from then on. What
+/// fails is passed over. Off unless set. Two measured runs may differ in the last bits; runs that
+/// load the same plans do not.
 bool benchmark();
 void set_benchmark(bool on);
 
@@ -23,12 +25,12 @@ void conv_plans_save(const std::string& path);
 void conv_plans_load(const std::string& path);
 void conv_plans_clear();
 
-/// Fixes `problem`'s algorithm on `device`, as tests of each algorithm do. Error unless it is one
-/// that computes the problem.
-void conv_plan_set(const Conv2dProblem& problem, Device device, ConvAlgorithm algorithm);
+/// Fixes how `device` computes `problem`, as tests of each algorithm do. Error unless the plan is
+/// one that computes it.
+void conv_plan_set(const Conv2dProblem& problem, Device device, const ConvPlan& plan);
 
-/// The algorithm for `problem`: planned, measured with `run` if benchmark() is on, or by the rule.
-ConvAlgorithm conv_algorithm(const Conv2dProblem& problem, Device device,
-                             const std::function<void(ConvAlgorithm)>& run);
+/// The plan for `problem`: known, measured with `run` if benchmark() is on, or by the rule.
+ConvPlan conv_plan(const Conv2dProblem& problem, Device device,
+                   const std::function<void(const ConvPlan&)>& run);
 
 }  // namespace wick

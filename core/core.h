@@ -7,6 +7,7 @@
 #include "wick/core/amp.h"
 #include "wick/core/apply.h"
 #include "wick/core/autograd.h"
+#include "wick/core/base/deterministic.h"
 #include "wick/core/base/tf32.h"
 #include "wick/core/base/threads.h"
 #include "wick/core/checkpoint.h"

@@ -15,6 +15,26 @@ enum class ConvAlgorithm : uint8_t {
 };
 inline constexpr int kConvAlgorithms = 4;
 
+/// How a convolution is computed: for kLibrary also by which of its engines, counted as
+/// conv2d_engines lists them; kAnyEngine leaves that to the library.
+struct ConvPlan {
+  static constexpr int kAnyEngine = -1;
+
+  ConvPlan(ConvAlgorithm a = ConvAlgorithm::kDirect, int e = kAnyEngine)
+      : algorithm(a), engine(e) {}
+  friend bool operator==(const ConvPlan&, const ConvPlan&) = default;
+
+  ConvAlgorithm algorithm;
+  int engine;
+};
+
+/// What the library calls one of its engines with its settings, without blanks: the same in every
+/// process.
+struct ConvEngine {
+  char name[128] = "";
+};
+inline constexpr int kMostConvEngines = 16;
+
 struct Conv2dParams {
   int64_t stride[2] = {1, 1};
   int64_t padding[2] = {0, 0};
@@ -38,15 +58,20 @@ struct Conv2dProblem {
 WICK_LIBRARY_KERNEL(conv2d_algorithms, (const Conv2dProblem& problem, Device device,
                                         ConvAlgorithm* algorithms, int* count));
 
+// The library's engines for `problem`, the one that should be fastest first; none on the CPU. Room
+// for kMostConvEngines. One may turn out to fail when it is used.
+WICK_LIBRARY_KERNEL(conv2d_engines,
+                    (const Conv2dProblem& problem, Device device, ConvEngine* engines, int* count));
+
 // The kernels take only algorithms that conv2d_algorithms lists. bias: [K] or undefined.
 WICK_LIBRARY_KERNEL(conv2d_forward,
                     (const View& x, const View& weight, const View& bias, const View& y,
-                     const Conv2dParams& params, ConvAlgorithm algorithm, Workspace& workspace));
+                     const Conv2dParams& params, const ConvPlan& plan, Workspace& workspace));
 WICK_LIBRARY_KERNEL(conv2d_backward_data,
                     (const View& dy, const View& weight, const View& dx, const Conv2dParams& params,
-                     ConvAlgorithm algorithm, Workspace& workspace));
+                     const ConvPlan& plan, Workspace& workspace));
 WICK_LIBRARY_KERNEL(conv2d_backward_weights,
                     (const View& x, const View& dy, const View& dweight, const Conv2dParams& params,
-                     ConvAlgorithm algorithm, Workspace& workspace));
+                     const ConvPlan& plan, Workspace& workspace));
 
 }  // namespace wick

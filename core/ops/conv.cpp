@@ -43,17 +43,17 @@ void save_operands(Saved& saved, const Tensor& a, const Tensor& b) {
   saved.save(saved.needs(1) ? a : Tensor(), saved.needs(0) ? b : Tensor());
 }
 
-// Runs one of the three kernels into `result`: `kernel(algorithm, workspace)`.
+// Runs one of the three kernels into `result`: `kernel(plan, workspace)`.
 template <class Kernel>
 void run(ConvDirection direction, const Tensor& result, const Shape& x, const Shape& weight,
          const Shape& y, const Geometry& geometry, const Kernel& kernel) {
   const Device device = result.device();
   const Conv2dProblem problem{direction, result.dtype(), x, weight, y, geometry.params()};
-  const auto compute = [&](ConvAlgorithm algorithm) {
+  const auto compute = [&](const ConvPlan& plan) {
     AllocatorWorkspace workspace(device);
-    kernel(algorithm, workspace);
+    kernel(plan, workspace);
   };
-  compute(conv_algorithm(problem, device, compute));
+  compute(conv_plan(problem, device, compute));
 }
 
 Tensor forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& shape,
@@ -73,10 +73,10 @@ Tensor forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const 
   const Tensor kb = bias.defined() ? bias.contiguous() : bias;
   const View bias_view = kb.defined() ? kb.view_for_kernel() : View{};
   run(ConvDirection::kForward, y, x.shape(), weight.shape(), shape, geometry,
-      [&](ConvAlgorithm algorithm, Workspace& workspace) {
+      [&](const ConvPlan& plan, Workspace& workspace) {
         WICK_DISPATCH(x.device(),
                       conv2d_forward(kx.view_for_kernel(), kw.view_for_kernel(), bias_view,
-                                     y.view_for_kernel(), geometry.params(), algorithm, workspace));
+                                     y.view_for_kernel(), geometry.params(), plan, workspace));
       });
   return y;
 }
@@ -94,10 +94,10 @@ Tensor backward_input(const Tensor& dy, const Tensor& weight, const Shape& shape
   }
   const Tensor kdy = dy.contiguous(kImageFormat), kw = weight.contiguous(kImageFormat);
   run(ConvDirection::kBackwardData, dx, shape, weight.shape(), dy.shape(), geometry,
-      [&](ConvAlgorithm algorithm, Workspace& workspace) {
+      [&](const ConvPlan& plan, Workspace& workspace) {
         WICK_DISPATCH(dy.device(), conv2d_backward_data(kdy.view_for_kernel(), kw.view_for_kernel(),
                                                         dx.view_for_kernel(), geometry.params(),
-                                                        algorithm, workspace));
+                                                        plan, workspace));
       });
   return dx;
 }
@@ -114,11 +114,10 @@ Tensor backward_weight(const Tensor& x, const Tensor& dy, const Shape& shape,
   }
   const Tensor kx = x.contiguous(kImageFormat), kdy = dy.contiguous(kImageFormat);
   run(ConvDirection::kBackwardWeights, dw, x.shape(), shape, dy.shape(), geometry,
-      [&](ConvAlgorithm algorithm, Workspace& workspace) {
-        WICK_DISPATCH(
-            x.device(),
-            conv2d_backward_weights(kx.view_for_kernel(), kdy.view_for_kernel(),
-                                    dw.view_for_kernel(), geometry.params(), algorithm, workspace));
+      [&](const ConvPlan& plan, Workspace& workspace) {
+        WICK_DISPATCH(x.device(), conv2d_backward_weights(
+                                      kx.view_for_kernel(), kdy.view_for_kernel(),
+                                      dw.view_for_kernel(), geometry.params(), plan, workspace));
       });
   return dw;
 }

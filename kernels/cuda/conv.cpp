@@ -16,26 +16,29 @@ void conv2d_algorithms(const Conv2dProblem& problem, Device device, ConvAlgorith
   }
 }
 
+void conv2d_engines(const Conv2dProblem& problem, Device device, ConvEngine* engines, int* count) {
+  *count = convolution_engines(device, problem, engines);
+}
+
 void conv2d_forward(const View& x, const View& weight, const View& bias, const View& y,
-                    const Conv2dParams& params, ConvAlgorithm algorithm, Workspace& workspace) {
-  if (algorithm == ConvAlgorithm::kDirect) return direct_forward(x, weight, bias, y, params);
-  convolution(ConvDirection::kForward, x, weight, bias, y, params, workspace);
+                    const Conv2dParams& params, const ConvPlan& plan, Workspace& workspace) {
+  if (plan.algorithm == ConvAlgorithm::kDirect) return direct_forward(x, weight, bias, y, params);
+  convolution(ConvDirection::kForward, x, weight, bias, y, params, plan.engine, workspace);
 }
 
 void conv2d_backward_data(const View& dy, const View& weight, const View& dx,
-                          const Conv2dParams& params, ConvAlgorithm algorithm,
-                          Workspace& workspace) {
-  if (algorithm == ConvAlgorithm::kDirect) return direct_backward_data(dy, weight, dx, params);
-  convolution(ConvDirection::kBackwardData, dx, weight, {}, dy, params, workspace);
+                          const Conv2dParams& params, const ConvPlan& plan, Workspace& workspace) {
+  if (plan.algorithm == ConvAlgorithm::kDirect) return direct_backward_data(dy, weight, dx, params);
+  convolution(ConvDirection::kBackwardData, dx, weight, {}, dy, params, plan.engine, workspace);
 }
 
 void conv2d_backward_weights(const View& x, const View& dy, const View& dweight,
-                             const Conv2dParams& params, ConvAlgorithm algorithm,
+                             const Conv2dParams& params, const ConvPlan& plan,
                              Workspace& workspace) {
-  if (algorithm == ConvAlgorithm::kDirect) {
+  if (plan.algorithm == ConvAlgorithm::kDirect) {
     return direct_backward_weights(x, dy, dweight, params, workspace);
   }
-  convolution(ConvDirection::kBackwardWeights, x, dweight, {}, dy, params, workspace);
+  convolution(ConvDirection::kBackwardWeights, x, dweight, {}, dy, params, plan.engine, workspace);
 }
 
 }  // namespace wick::cuda

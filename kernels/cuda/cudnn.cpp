@@ -1,63 +1,27 @@
 #include <array>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "wick/core/base/check.h"
-#include "wick/core/base/tf32.h"
+#include "wick/kernels/conv_key.h"
 #include "wick/kernels/copy.h"
-#include "wick/kernels/cuda/common/enter_device.h"
 #include "wick/kernels/cuda/convolution.h"
-#include "wick/kernels/cuda/cudnn_api.h"
+#include "wick/kernels/cuda/cudnn_graph.h"
 #include "wick/kernels/elementwise.h"
 #include "wick/kernels/elementwise_ops_arithmetic.h"
 
-// Convolution by cuDNN: a graph of one operation, the first of the plans that its heuristics
-// propose which keeps our promises, and that plan again wherever the sizes are the same.
+// Convolution by cuDNN: a graph of one operation, and for each engine that is asked for a plan,
+// which serves again wherever the sizes are the same.
 namespace wick::cuda {
 
 namespace {
 
-constexpr int64_t kMostScratch = int64_t{1} << 30;
-constexpr size_t kMostPlans = 4096;
-constexpr int64_t kAlignment = 16;  // bytes; of all tensors
+constexpr size_t kMostProblems = 4096;
 enum Id : int64_t { kX = 1, kWeight = 2, kY = 3 };
 
-struct Context {
-  cudnnHandle_t handle = nullptr;
-  cudaStream_t stream = nullptr;
-};
-
-// One per thread and device, on the current stream; lives as long as the process.
-cudnnHandle_t handle_of(Device device) {
-  static thread_local std::array<Context, kMaxGpus> contexts = {};
-  const cudaStream_t stream = enter_device(device);
-  Context& context = contexts[static_cast<size_t>(device.index)];
-  if (context.handle == nullptr) check_cudnn(cudnn().create(&context.handle), "cudnnCreate");
-  if (context.stream != stream) {
-    check_cudnn(cudnn().set_stream(context.handle, stream), "cudnnSetStream");
-    context.stream = stream;
-  }
-  return context.handle;
-}
-
-cudnnDataType_t type_of(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::kFloat32: return CUDNN_DATA_FLOAT;
-    case Dtype::kFloat16: return CUDNN_DATA_HALF;
-    case Dtype::kBFloat16: return CUDNN_DATA_BFLOAT16;
-    default: unsupported_dtype(dtype);
-  }
-}
-
 CudnnDescriptor channels_last(Id id, Dtype dtype, const Shape& s) {
-  CudnnDescriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type_of(dtype));
-  tensor.set(CUDNN_ATTR_TENSOR_DIMENSIONS, {s[0], s[1], s[2], s[3]});
-  tensor.set(CUDNN_ATTR_TENSOR_STRIDES, {s[1] * s[2] * s[3], 1, s[1] * s[3], s[1]});
-  tensor.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, {id});
-  tensor.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, {kAlignment});
-  tensor.finalize();
-  return tensor;
+  return cudnn_tensor(id, cudnn_type(dtype), s, {s[1] * s[2] * s[3], 1, s[1] * s[3], s[1]});
 }
 
 CudnnDescriptor describe_convolution(const Conv2dParams& p) {
@@ -108,7 +72,7 @@ const Names& names_of(ConvDirection direction) {
   }
 }
 
-// A problem in cuDNN's terms, with the descriptors that it is made of.
+// The descriptors of a graph must live as long as its plans are made from it.
 struct Graph {
   CudnnDescriptor x, weight, y, convolution, operation, graph;
 
@@ -126,142 +90,61 @@ struct Graph {
     operation.set(names.alpha, CUDNN_TYPE_FLOAT, 1.0f);
     operation.set(names.beta, CUDNN_TYPE_FLOAT, 0.0f);
     operation.finalize();
-    graph = CudnnDescriptor(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-    graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, handle);
-    graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation);
-    graph.finalize();
+    const CudnnDescriptor* const operations[] = {&operation};
+    graph = cudnn_graph(handle, operations);
   }
 };
 
-// Engines with their settings, the one that should be fastest first.
-std::vector<CudnnDescriptor> configurations(const Graph& graph, cudnnBackendHeurMode_t mode) {
-  CudnnDescriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-  heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph.graph);
-  heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
-  if (!heuristics.try_finalize()) return {};
-  constexpr auto kName = CUDNN_ATTR_ENGINEHEUR_RESULTS;
-  const int64_t count = heuristics.read(kName, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, nullptr);
-  std::vector<CudnnDescriptor> found;
-  std::vector<cudnnBackendDescriptor_t> handles;
-  for (int64_t i = 0; i < count; ++i) {
-    found.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-    handles.push_back(found.back().get());
-  }
-  const int64_t read = heuristics.read(kName, CUDNN_TYPE_BACKEND_DESCRIPTOR, count, handles.data());
-  found.resize(static_cast<size_t>(std::min(read, count)));
-  return found;
-}
+// A problem with its engines, the one that should be fastest first, and the plans made so far.
+class Solver {
+ public:
+  Solver(Device device, const Conv2dProblem& problem)
+      : device_(device),
+        graph_(cudnn_handle(device), problem),
+        engines_(cudnn_engines(graph_.graph, problem.dtype)),
+        plans_(engines_.size()) {}
 
-// Whether the engine gives the same bits in every run, and sums in float what it was given.
-bool keeps_promises(const CudnnDescriptor& configuration, Dtype dtype) {
-  CudnnDescriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-  cudnnBackendDescriptor_t handle = engine.get();
-  if (configuration.read(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
-                         static_cast<void*>(&handle)) != 1) {
-    return false;
-  }
-  cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
-  const int64_t count = engine.read(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
-                                    CUDNN_NUMERICAL_NOTE_TYPE_COUNT, notes);
-  for (int64_t i = 0; i < count; ++i) {
-    switch (notes[i]) {
-      case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
-      case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
-      case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION: return false;
-      case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:  // for float32: TF32
-        if (dtype == kFloat32 && !allow_tf32()) return false;
-        break;
-      default: break;
-    }
-  }
-  return true;
-}
+  const std::vector<CudnnEngine>& engines() const { return engines_; }
 
-struct Plan {
-  CudnnDescriptor descriptor;  // undefined: cuDNN has none
-  int64_t scratch = 0;         // bytes
+  /// By engine number `engine`, or by the first that works. Undefined if there is none.
+  const CudnnPlan& plan(int engine) {
+    if (engine >= 0) return plan_of(static_cast<size_t>(engine));
+    size_t& i = first_working_;
+    while (i < engines_.size() && !plan_of(i).descriptor.defined()) ++i;
+    return plan_of(i);
+  }
+
+ private:
+  const CudnnPlan& plan_of(size_t i) {
+    static const CudnnPlan none;
+    if (i >= engines_.size()) return none;
+    if (!plans_[i]) plans_[i] = cudnn_plan(cudnn_handle(device_), engines_[i]);
+    return *plans_[i];
+  }
+
+  Device device_;
+  Graph graph_;
+  std::vector<CudnnEngine> engines_;
+  std::vector<std::optional<CudnnPlan>> plans_;
+  size_t first_working_ = 0;
 };
 
-Plan make_plan(Device device, const Conv2dProblem& problem) {
-  const cudnnHandle_t handle = handle_of(device);
-  const Graph graph(handle, problem);
-  for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
-    for (const CudnnDescriptor& configuration : configurations(graph, mode)) {
-      if (!keeps_promises(configuration, problem.dtype)) continue;
-      Plan plan;
-      plan.descriptor = CudnnDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-      plan.descriptor.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle);
-      plan.descriptor.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
-      if (!plan.descriptor.try_finalize()) continue;
-      const int64_t count = plan.descriptor.read(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
-                                                 CUDNN_TYPE_INT64, 1, &plan.scratch);
-      if (count == 1 && plan.scratch <= kMostScratch) return plan;
-    }
-  }
-  return {};
-}
-
-using Key = std::array<int64_t, 24>;
-
-Key key_of(Device device, const Conv2dProblem& problem) {
-  const Conv2dParams& p = problem.params;
-  Key key = {device.index,
-             static_cast<int64_t>(problem.direction),
-             static_cast<int64_t>(problem.dtype),
-             allow_tf32(),
-             p.stride[0],
-             p.stride[1],
-             p.padding[0],
-             p.padding[1],
-             p.dilation[0],
-             p.dilation[1],
-             p.groups};
-  size_t next = 11;
-  for (const Shape* shape : {&problem.x, &problem.weight, &problem.y}) {
-    for (const int64_t size : *shape) key[next++] = size;
-  }
-  return key;
-}
-
-struct HashOfKey {
-  size_t operator()(const Key& key) const {
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (const int64_t value : key) hash = (hash ^ static_cast<uint64_t>(value)) * 0x100000001b3u;
-    return static_cast<size_t>(hash ^ hash >> 32);
-  }
-};
-
-const Plan& plan_for(Device device, const Conv2dProblem& problem) {
-  static thread_local std::unordered_map<Key, Plan, HashOfKey> plans;
-  const Key key = key_of(device, problem);
-  const auto found = plans.find(key);
-  if (found != plans.end()) return found->second;
-  if (plans.size() >= kMostPlans) plans.clear();
-  return plans.emplace(key, make_plan(device, problem)).first->second;
+Solver& solver_for(Device device, const Conv2dProblem& problem) {
+  static thread_local std::unordered_map<ConvKey, Solver, HashOfConvKey> solvers;
+  const ConvKey key(device, problem);
+  const auto found = solvers.find(key);
+  if (found != solvers.end()) return found->second;
+  if (solvers.size() >= kMostProblems) solvers.clear();
+  return solvers.emplace(key, Solver(device, problem)).first->second;
 }
 
 // `x` where plans may use it: itself, or memory of the workspace.
 View aligned(const View& x, Workspace& workspace, bool is_input) {
-  if (reinterpret_cast<uintptr_t>(x.data) % static_cast<uintptr_t>(kAlignment) == 0) return x;
+  if (reinterpret_cast<uintptr_t>(x.data) % static_cast<uintptr_t>(kCudnnAlignment) == 0) return x;
   View other = x;
   other.data = workspace.allocate(static_cast<size_t>(x.numel() * size_of(x.dtype)));
   if (is_input) copy(x, other);
   return other;
-}
-
-void execute(Device device, const Plan& plan, const View& x, const View& weight, const View& y,
-             Workspace& workspace) {
-  const int64_t ids[] = {kX, kWeight, kY};
-  const void* const pointers[] = {x.data, weight.data, y.data};
-  void* const scratch = workspace.allocate(static_cast<size_t>(plan.scratch));
-  CudnnDescriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, ids);
-  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3,
-           static_cast<const void*>(pointers));
-  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, scratch);
-  pack.finalize();
-  check_cudnn(cudnn().execute(handle_of(device), plan.descriptor.get(), pack.get()),
-              "cudnnBackendExecute");
 }
 
 void add_bias(const View& y, const View& bias) {
@@ -275,19 +158,34 @@ void add_bias(const View& y, const View& bias) {
 }  // namespace
 
 bool has_convolution(Device device, const Conv2dProblem& problem) {
-  return problem.dtype != kFloat64 && plan_for(device, problem).descriptor.defined();
+  return problem.dtype != kFloat64 &&
+         solver_for(device, problem).plan(ConvPlan::kAnyEngine).descriptor.defined();
+}
+
+int convolution_engines(Device device, const Conv2dProblem& problem, ConvEngine* engines) {
+  int count = 0;
+  for (const CudnnEngine& engine : solver_for(device, problem).engines()) {
+    if (count == kMostConvEngines) break;
+    char* const name = engines[count++].name;
+    const size_t length = engine.name.copy(name, sizeof(ConvEngine::name) - 1);
+    name[length] = 0;
+  }
+  return count;
 }
 
 void convolution(ConvDirection direction, const View& x, const View& weight, const View& bias,
-                 const View& y, const Conv2dParams& params, Workspace& workspace) {
+                 const View& y, const Conv2dParams& params, int engine, Workspace& workspace) {
   const Device device = y.device;
-  const Plan& plan = plan_for(device, {direction, y.dtype, x.shape, weight.shape, y.shape, params});
+  const CudnnPlan& plan =
+      solver_for(device, {direction, y.dtype, x.shape, weight.shape, y.shape, params}).plan(engine);
   WICK_CHECK(plan.descriptor.defined(), "conv2d: cuDNN has no plan for x ", x.shape, ", weight ",
              weight.shape, " in ", y.dtype);
   const View kx = aligned(x, workspace, direction != ConvDirection::kBackwardData);
   const View kw = aligned(weight, workspace, direction != ConvDirection::kBackwardWeights);
   const View ky = aligned(y, workspace, direction != ConvDirection::kForward);
-  execute(device, plan, kx, kw, ky, workspace);
+  constexpr int64_t kIds[] = {kX, kWeight, kY};
+  void* const pointers[] = {kx.data, kw.data, ky.data};
+  cudnn_execute(device, plan, kIds, pointers, workspace);
   const View& out = direction == ConvDirection::kForward        ? y
                     : direction == ConvDirection::kBackwardData ? x
                                                                 : weight;

@@ -1,6 +1,9 @@
 #include "wick/kernels/cuda/convolution.h"
 
+#include <algorithm>
+
 #include "wick/core/base/check.h"
+#include "wick/core/base/deterministic.h"
 #include "wick/kernels/cuda/common/enter_device.h"
 #include "wick/kernels/sim/library.h"
 #include "wick/kernels/sim/simulator.h"
@@ -53,12 +56,29 @@ void check_image(const char* what, const View& x) {
              what, " is not a channels-last image: shape ", x.shape, ", strides ", x.strides);
 }
 
+// The engines that keep what is asked for now.
+std::vector<sim::Engine> offered() {
+  std::vector<sim::Engine> engines = sim::engines();
+  if (engines.empty()) engines.push_back({"simulated"});
+  const auto refused = [](const sim::Engine& e) { return deterministic() && !e.deterministic; };
+  engines.erase(std::remove_if(engines.begin(), engines.end(), refused), engines.end());
+  return engines;
+}
+
 }  // namespace
+
+int convolution_engines(Device, const Conv2dProblem&, ConvEngine* engines) {
+  int count = 0;
+  for (const sim::Engine& engine : offered()) {
+    engine.name.copy(engines[count++].name, sizeof(ConvEngine::name) - 1);
+  }
+  return count;
+}
 
 bool has_convolution(Device, const Conv2dProblem& problem) { return problem.dtype != kFloat64; }
 
 void convolution(ConvDirection direction, const View& x, const View& weight, const View& bias,
-                 const View& y, const Conv2dParams& params, Workspace& workspace) {
+                 const View& y, const Conv2dParams& params, int engine, Workspace& workspace) {
   const cudaStream_t stream = enter_device(y.device);
   WICK_CHECK(is_floating(x.dtype) && x.dtype != kFloat64, kCall, ": no such dtype: ", x.dtype);
   WICK_CHECK(x.dtype == weight.dtype && x.dtype == y.dtype, kCall, ": dtypes differ");
@@ -66,14 +86,20 @@ void convolution(ConvDirection direction, const View& x, const View& weight, con
   check_image("weight", weight);
   check_image("y", y);
   sim::check_argument(kCall, "bias", bias);
+  const std::vector<sim::Engine> engines = offered();
+  WICK_CHECK(engine < static_cast<int>(engines.size()) && !engines.empty(), kCall, ": no engine ",
+             engine, " of ", engines.size());
+  const sim::Engine& chosen = engines[static_cast<size_t>(std::max(engine, 0))];
   void* const scratch = sim::take_scratch(kCall, workspace);
+  check(chosen.error, kCall);
+  sim::count_run(chosen.name);
   const auto run = [scratch, a = Arguments{direction, x, weight, bias, y, params}] {
     const View* const written[] = {&a.y, &a.x, &a.weight};  // by direction
     const View& result = *written[static_cast<int>(a.direction)];
     const sim::LibraryWork work({&a.x, &a.weight, &a.bias, &a.y}, result, scratch);
     compute(a);
   };
-  check(sim::enqueue(kCall, stream, run), kCall);
+  check(sim::enqueue(kCall, stream, run, chosen.milliseconds), kCall);
 }
 
 }  // namespace wick::cuda

@@ -83,5 +83,6 @@ cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
-/// Always cudaErrorNotSupported: a simulated GPU has no speed.
+/// cudaErrorNotSupported, for a simulated GPU has no speed, unless a test lets it pretend
+/// (set_engines in simulator.h).
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end);

@@ -149,7 +149,13 @@ const SimulatedMemory* Machine::find_memory(const void* pointer, size_t bytes) c
   auto after = memory.upper_bound(address);
   if (after == memory.begin()) return nullptr;
   --after;
-  return address + bytes <= after->first + after->second.bytes ? &after->second : nullptr;
+  const SimulatedMemory& first = after->second;
+  uintptr_t end = after->first + first.bytes;
+  for (++after; first.mapped && end < address + bytes; ++after) {
+    if (after == memory.end() || after->first != end || !after->second.mapped) break;
+    end += after->second.bytes;
+  }
+  return address + bytes <= end ? &first : nullptr;
 }
 
 Settings settings() {
@@ -207,6 +213,23 @@ void set_blocks(std::vector<uint64_t> blocks) {
   machine().blocks = std::move(blocks);
 }
 
+void set_engines(std::vector<Engine> engines) {
+  const std::lock_guard<std::recursive_mutex> lock(machine().mutex);
+  machine().engines = std::move(engines);
+}
+
+std::vector<Engine> engines() {
+  const std::lock_guard<std::recursive_mutex> lock(machine().mutex);
+  return machine().engines;
+}
+
+void count_run(const std::string& name) {
+  const std::lock_guard<std::recursive_mutex> lock(machine().mutex);
+  for (Engine& engine : machine().engines) {
+    if (engine.name == name) ++engine.runs;
+  }
+}
+
 cudaError_t enter_call(const char* name) {
   Machine& m = machine();
   const std::lock_guard<std::recursive_mutex> lock(m.mutex);
@@ -222,12 +245,14 @@ cudaError_t enter_call(const char* name) {
   return m.devices.empty() ? cudaSuccess : report(m.devices[size_t(thread_device)]->broken);
 }
 
-cudaError_t enqueue(const char* name, cudaStream_t stream, std::function<void()> work) {
+cudaError_t enqueue(const char* name, cudaStream_t stream, std::function<void()> work,
+                    double milliseconds) {
   WICK_SIM_ENTER(name);
   SimulatedStream* s = m.find(stream);
   if (s == nullptr) return report(cudaErrorInvalidResourceHandle);
-  m.add(*s, {.name = name, .run = [work = std::move(work)] {
+  m.add(*s, {.name = name, .run = [s, milliseconds, work = std::move(work)] {
                work();
+               s->milliseconds += milliseconds;
                return std::string();
              }});
   return report(m.devices[size_t(s->device)]->broken);

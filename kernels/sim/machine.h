@@ -29,6 +29,7 @@ struct SimulatedStream {
   bool alive = true;
   std::deque<std::unique_ptr<SimulatedWork>> queue;
   uint64_t queued = 0, done = 0;  // pieces of work so far
+  double milliseconds = 0;        // that they pretended to take
   wick::sim::Identity identity = nullptr;
   char end_token = 0;
 };
@@ -38,13 +39,23 @@ struct SimulatedEvent {
   SimulatedStream* stream = nullptr;  // null: never recorded
   uint64_t position = 0;
   std::shared_ptr<char> token;
+  std::shared_ptr<double> milliseconds = {};  // of the stream when the mark was reached
 };
 
 namespace wick::sim {
 
 struct SimulatedMemory {
   size_t bytes = 0;
-  int device = -1;  // -1: pinned host memory
+  int device = -1;      // -1: pinned host memory
+  bool mapped = false;  // by the driver: with what lies next to it one piece to its users
+};
+
+/// Memory without addresses, or behind those that it was mapped to.
+struct SimulatedPiece {
+  size_t bytes = 0;
+  int device = 0;
+  uintptr_t address = 0;  // 0: none
+  bool held = true;       // its handle was not released
 };
 
 struct SimulatedDevice {
@@ -60,8 +71,12 @@ struct Machine {
   std::vector<std::unique_ptr<SimulatedDevice>> devices;
   std::vector<std::unique_ptr<SimulatedStream>> streams;
   std::map<uintptr_t, SimulatedMemory> memory;
+  std::map<uintptr_t, size_t> reserved;  // addresses, with or without memory
+  std::map<unsigned long long, SimulatedPiece> pieces;
+  unsigned long long last_piece = 0;
   std::string last_failure;
   std::vector<uint64_t> blocks;
+  std::vector<Engine> engines;
   int64_t calls = 0, waits = 0;
   int64_t malloc_countdown = 0;  // 0: none fails; 1: the next and all after it
   int64_t fail_countdown = 0;

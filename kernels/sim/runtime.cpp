@@ -150,7 +150,9 @@ cudaError_t cudaFree(void* pointer) {
   WICK_SIM_ENTER("cudaFree");
   if (pointer == nullptr) return cudaSuccess;
   const auto found = m.memory.find(reinterpret_cast<uintptr_t>(pointer));
-  if (found == m.memory.end() || found->second.device < 0) return report(cudaErrorInvalidValue);
+  if (found == m.memory.end() || found->second.device < 0 || found->second.mapped) {
+    return report(cudaErrorInvalidValue);
+  }
   const cudaError_t error = synchronize(m, found->second.device);
   m.devices[size_t(found->second.device)]->used -= found->second.bytes;
   m.memory.erase(found);
@@ -297,9 +299,11 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   SimulatedStream* s = m.find(stream);
   if (s == nullptr || event == nullptr) return report(cudaErrorInvalidResourceHandle);
   const auto token = std::make_shared<char>();
-  *event = {event->timing, s, s->queued + 1, token};
-  m.add(*s, {.name = "record", .run = [token] {
+  const auto milliseconds = std::make_shared<double>();
+  *event = {event->timing, s, s->queued + 1, token, milliseconds};
+  m.add(*s, {.name = "record", .run = [token, milliseconds, s] {
                wick::sim::release(token.get());
+               *milliseconds = s->milliseconds;
                return std::string();
              }});
   return cudaSuccess;
@@ -324,8 +328,17 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return report(m.devices[size_t(event->stream->device)]->broken);
 }
 
-cudaError_t cudaEventElapsedTime(float*, cudaEvent_t, cudaEvent_t) {
-  return report(cudaErrorNotSupported);
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  WICK_SIM_ENTER("cudaEventElapsedTime");
+  if (m.engines.empty()) return report(cudaErrorNotSupported);
+  for (const SimulatedEvent* event : {start, end}) {
+    if (event == nullptr || event->stream == nullptr || !event->timing) {
+      return report(cudaErrorInvalidResourceHandle);
+    }
+    if (event->stream->done < event->position) return cudaErrorNotReady;
+  }
+  *milliseconds = static_cast<float>(*end->milliseconds - *start->milliseconds);
+  return cudaSuccess;
 }
 
 namespace wick::sim {

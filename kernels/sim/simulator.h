@@ -72,11 +72,30 @@ std::string last_failure();
 /// a huge one. All, if empty.
 void set_blocks(std::vector<uint64_t> blocks);
 
+/// One of the engines by which what stands for cuDNN pretends to compute convolutions. All give the
+/// same result.
+struct Engine {
+  std::string name;
+  double milliseconds = 0;  // that events say it takes
+  bool deterministic = true;
+  cudaError_t error = cudaSuccess;  // what its use ends with
+  int64_t runs = 0;
+};
+/// Lets it have these engines from now on, its own first choice first, and lets events tell their
+/// times. Empty, as at the start: one engine, and no time, for a simulated GPU has no speed.
+void set_engines(std::vector<Engine> engines);
+/// The engines, with how often each ran.
+std::vector<Engine> engines();
+/// Counts a run of the engine called `name`.
+void count_run(const std::string& name);
+
 /// Names an entry point, counts it and lets it fail where `fail_call` said so.
 cudaError_t enter_call(const char* name);
 
 /// Queues `work` on `stream` of the current device: what stands for a vendor library's kernels.
-cudaError_t enqueue(const char* name, cudaStream_t stream, std::function<void()> work);
+/// `milliseconds` is what events will say it took, if they tell times.
+cudaError_t enqueue(const char* name, cudaStream_t stream, std::function<void()> work,
+                    double milliseconds = 0);
 /// Queues a kernel: `thread` is run once per thread of the grid.
 cudaError_t launch(const char* name, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
                    std::function<void()> thread);

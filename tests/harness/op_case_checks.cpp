@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "wick/core/apply.h"
+#include "wick/core/base/deterministic.h"
 #include "wick/core/base/parallel.h"
 #include "wick/core/stream.h"
 #include "wick/tests/harness/op_case.h"
@@ -269,6 +270,7 @@ struct DeviceOrder {
 
 void check_other_device(const OpCase& op_case, Dtype dtype, bool large) {
   if (!cuda_is_available()) GTEST_SKIP() << "no second device: " << why_no_cuda();
+  set_deterministic(true);  // the library's part too, since bits of two runs are compared
   const Device device = cuda_device(0);
   std::vector<std::vector<Layout>> layouts = {{Layout::kContiguous}};
   if (op_case.any_layout && dtype == usual_dtype(op_case) && !large) {

@@ -262,15 +262,15 @@ TEST_F(ConvPlans, MeasuredPlansAreSavedLoadedAndFollowed) {
   conv_plans_clear();
   conv_plans_load(path);
   int measured = 0;
-  const auto count = [&](ConvAlgorithm) { ++measured; };
+  const auto count = [&](const ConvPlan&) { ++measured; };
   for (const ConvDirection direction : kDirections) {
-    conv_algorithm(trial.problem(direction), kCpu, count);
+    conv_plan(trial.problem(direction), kCpu, count);
   }
   EXPECT_EQ(measured, 0);
   conv_plans_save(path);
   EXPECT_EQ(read_file(path, 1 << 20), saved);
   conv_plans_clear();
-  conv_algorithm(trial.problem(ConvDirection::kForward), kCpu, count);
+  conv_plan(trial.problem(ConvDirection::kForward), kCpu, count);
   EXPECT_GT(measured, 0);
   std::remove(path.c_str());
 }
@@ -278,10 +278,10 @@ TEST_F(ConvPlans, MeasuredPlansAreSavedLoadedAndFollowed) {
 TEST_F(ConvPlans, FollowsAPlanInsteadOfTheRule) {
   const Trial trial(kFloat32, {2, 16, 12, 12}, {32, 16, 3, 3}, {.padding = {1, 1}}, 5);
   const Conv2dProblem problem = trial.problem(ConvDirection::kForward);
-  const auto never = [](ConvAlgorithm) { FAIL() << "measured"; };
+  const auto never = [](const ConvPlan&) { FAIL() << "measured"; };
   for (const ConvAlgorithm algorithm : algorithms(problem)) {
     conv_plan_set(problem, kCpu, algorithm);
-    EXPECT_EQ(conv_algorithm(problem, kCpu, never), algorithm);
+    EXPECT_EQ(conv_plan(problem, kCpu, never), ConvPlan(algorithm));
   }
   const Conv2dProblem strided =
       Trial(kFloat32, {2, 16, 12, 12}, {32, 16, 3, 3}, {.stride = {2, 2}}, 5)

@@ -67,7 +67,7 @@ TEST(SimulatedLibraries, ConvolutionChecksWhatItIsHanded) {
     return error_of([&] {
       AllocatorWorkspace workspace(kGpu);
       cuda::convolution(ConvDirection::kForward, in.view_for_kernel(), weight.view_for_kernel(), {},
-                        y.view_for_kernel(), {}, workspace);
+                        y.view_for_kernel(), {}, ConvPlan::kAnyEngine, workspace);
       synchronize(kGpu);
     });
   };

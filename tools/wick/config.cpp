@@ -98,6 +98,8 @@ constexpr auto kFields = std::tuple{
     config_field("resume", &TrainConfig::resume, "go on from the run folder's newest checkpoint"),
     config_field("benchmark", &TrainConfig::benchmark,
                  "measure which convolution algorithms are fastest"),
+    config_field("deterministic", &TrainConfig::deterministic,
+                 "take only convolutions of cuDNN that give the same bits in every run"),
     config_field("memory_history", &TrainConfig::memory_history,
                  "write what memory was asked for to memory.pickle, for pytorch.org/memory_viz"),
 };

@@ -62,6 +62,7 @@ struct TrainConfig {
   std::string run_dir;
   bool resume = false;
   bool benchmark = false;
+  bool deterministic = false;
   bool memory_history = false;
 };
 

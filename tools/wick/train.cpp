@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "wick/core/base/deterministic.h"
 #include "wick/core/base/parallel.h"
 #include "wick/core/conv_plan.h"
 #include "wick/core/memory/stats.h"
@@ -86,6 +87,7 @@ int train(const TrainConfig& config, bool json) {
   const std::string plan = folder.conv_plan_file();
   if (std::filesystem::exists(plan)) conv_plans_load(plan);
   set_benchmark(config.benchmark);
+  set_deterministic(config.deterministic);
 
   const std::string path = folder.path();
   Trainer trainer(config, std::move(folder), json);

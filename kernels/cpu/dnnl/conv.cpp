@@ -235,12 +235,14 @@ void conv2d_algorithms(const Conv2dProblem& problem, Device, ConvAlgorithm* algo
   });
 }
 
+void conv2d_engines(const Conv2dProblem&, Device, ConvEngine*, int* count) { *count = 0; }
+
 void conv2d_forward(const View& x, const View& weight, const View& bias, const View& y,
-                    const Conv2dParams& params, ConvAlgorithm algorithm, Workspace& workspace) {
-  if (algorithm == ConvAlgorithm::kIm2col) {
+                    const Conv2dParams& params, const ConvPlan& plan, Workspace& workspace) {
+  if (plan.algorithm == ConvAlgorithm::kIm2col) {
     return im2col_forward(x, weight, bias, y, params, workspace);
   }
-  if (algorithm == ConvAlgorithm::kWinograd) {
+  if (plan.algorithm == ConvAlgorithm::kWinograd) {
     return cpu_isa() == CpuIsa::kAvx512
                ? cpu_avx512::winograd_forward(x, weight, bias, y, params.padding, workspace)
                : cpu_avx2::winograd_forward(x, weight, bias, y, params.padding, workspace);
@@ -254,12 +256,11 @@ void conv2d_forward(const View& x, const View& weight, const View& bias, const V
 }
 
 void conv2d_backward_data(const View& dy, const View& weight, const View& dx,
-                          const Conv2dParams& params, ConvAlgorithm algorithm,
-                          Workspace& workspace) {
-  if (algorithm == ConvAlgorithm::kIm2col) {
+                          const Conv2dParams& params, const ConvPlan& plan, Workspace& workspace) {
+  if (plan.algorithm == ConvAlgorithm::kIm2col) {
     return im2col_backward_data(dy, weight, dx, params, workspace);
   }
-  if (algorithm == ConvAlgorithm::kWinograd) {
+  if (plan.algorithm == ConvAlgorithm::kWinograd) {
     return cpu_isa() == CpuIsa::kAvx512
                ? cpu_avx512::winograd_backward_data(dy, weight, dx, params.padding, workspace)
                : cpu_avx2::winograd_backward_data(dy, weight, dx, params.padding, workspace);
@@ -272,12 +273,12 @@ void conv2d_backward_data(const View& dy, const View& weight, const View& dx,
 }
 
 void conv2d_backward_weights(const View& x, const View& dy, const View& dweight,
-                             const Conv2dParams& params, ConvAlgorithm algorithm,
+                             const Conv2dParams& params, const ConvPlan& plan,
                              Workspace& workspace) {
-  if (algorithm == ConvAlgorithm::kIm2col) {
+  if (plan.algorithm == ConvAlgorithm::kIm2col) {
     return im2col_backward_weights(x, dy, dweight, params, workspace);
   }
-  if (algorithm == ConvAlgorithm::kWinograd) {
+  if (plan.algorithm == ConvAlgorithm::kWinograd) {
     return cpu_isa() == CpuIsa::kAvx512
                ? cpu_avx512::winograd_backward_weights(x, dy, dweight, params.padding, workspace)
                : cpu_avx2::winograd_backward_weights(x, dy, dweight, params.padding, workspace);

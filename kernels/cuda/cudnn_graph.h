@@ -1,0 +1,54 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "wick/core/base/device.h"
+#include "wick/core/base/dtype.h"
+#include "wick/core/base/shape.h"
+#include "wick/core/base/workspace.h"
+#include "wick/kernels/cuda/cudnn_api.h"
+
+// A graph of operations from its description to its run, whatever the operations are. Private to
+// this folder.
+namespace wick::cuda {
+
+inline constexpr int64_t kCudnnAlignment = 16;  // bytes; of all tensors
+
+/// This thread's handle on `device`, which queues on its current stream. Lives as long as the
+/// process.
+cudnnHandle_t cudnn_handle(Device device);
+
+cudnnDataType_t cudnn_type(Dtype dtype);
+
+/// A tensor, which data are handed over for by `id`; one that is virtual only joins operations.
+CudnnDescriptor cudnn_tensor(int64_t id, cudnnDataType_t type, const Shape& sizes,
+                             const Shape& strides, bool is_virtual = false);
+
+CudnnDescriptor cudnn_graph(cudnnHandle_t handle,
+                            std::span<const CudnnDescriptor* const> operations);
+
+/// What computes a graph: an engine of cuDNN's with its settings. The name says both.
+struct CudnnEngine {
+  CudnnDescriptor configuration;
+  std::string name;
+};
+
+/// The engines that cuDNN's heuristics propose, the one that should be fastest first, without those
+/// that round what they are given or sum in less than float; for float32 they may use TF32 only if
+/// allow_tf32(), and all are deterministic if deterministic().
+std::vector<CudnnEngine> cudnn_engines(const CudnnDescriptor& graph, Dtype dtype);
+
+/// An engine made ready to run.
+struct CudnnPlan {
+  CudnnDescriptor descriptor;  // undefined: the engine cannot do it, or wants too much memory
+  int64_t scratch = 0;         // bytes
+};
+CudnnPlan cudnn_plan(cudnnHandle_t handle, const CudnnEngine& engine);
+
+/// Queues a plan on the current stream. `pointers[i]` are the data of tensor `ids[i]`.
+void cudnn_execute(Device device, const CudnnPlan& plan, std::span<const int64_t> ids,
+                   std::span<void* const> pointers, Workspace& workspace);
+
+}  // namespace wick::cuda

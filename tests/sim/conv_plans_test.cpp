@@ -1,0 +1,210 @@
+// Which of a vendor library's engines computes a convolution: measured, kept, written and read.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <map>
+
+#include "wick/core/autograd.h"
+#include "wick/core/base/deterministic.h"
+#include "wick/core/conv_plan.h"
+#include "wick/core/file.h"
+#include "wick/core/ops/conv.h"
+#include "wick/core/stream.h"
+#include "wick/core/tensor.h"
+#include "wick/kernels/sim/simulator.h"
+#include "wick/tests/harness/devices.h"
+#include "wick/tests/harness/expect_error.h"
+
+namespace wick::testing {
+namespace {
+
+struct SimulatedConvPlans : ::testing::Test {
+  void TearDown() override {
+    conv_plans_clear();
+    set_benchmark(false);
+    set_deterministic(false);
+    sim::set_engines({});
+    std::remove(path_.c_str());
+  }
+
+  // One value of x conv weight, of more channels than the direct algorithm is tried for.
+  float convolve(int64_t size = 4) {
+    const Tensor x = ones({1, 16, size, size}, kFloat32, kGpu);
+    const Tensor weight = ones({2, 16, 1, 1}, kFloat32, kGpu);
+    return conv2d(x, weight).to_vector<float>()[0];
+  }
+
+  static std::map<std::string, int64_t> runs() {
+    std::map<std::string, int64_t> runs;
+    for (const sim::Engine& engine : sim::engines()) runs[engine.name] = engine.runs;
+    return runs;
+  }
+
+  std::string path_ = ::testing::TempDir() + "/simulated_conv_plans.txt";
+};
+using Runs = std::map<std::string, int64_t>;
+
+TEST_F(SimulatedConvPlans, WithoutMeasuringTheFirstEngineRuns) {
+  sim::set_engines({{"eng0", 9}, {"eng1", 1}});
+  EXPECT_EQ(convolve(), 16);
+  EXPECT_EQ(runs(), (Runs{{"eng0", 1}, {"eng1", 0}}));
+}
+
+TEST_F(SimulatedConvPlans, TheFastestEngineIsMeasuredOnceAndKept) {
+  set_benchmark(true);
+  sim::set_engines({{"eng0", 9}, {"eng7_k2=1", 2.5}, {"eng7_k2=3", 2.25}, {"eng4", 4}});
+  EXPECT_EQ(convolve(), 16);
+  // Each ran once to be made and twice to be measured, the fastest then to compute.
+  EXPECT_EQ(runs(), (Runs{{"eng0", 3}, {"eng7_k2=1", 3}, {"eng7_k2=3", 4}, {"eng4", 3}}));
+  convolve();
+  EXPECT_EQ(runs()["eng7_k2=3"], 5);
+  EXPECT_EQ(runs()["eng0"], 3);
+  convolve(5);  // another shape
+  EXPECT_EQ(runs()["eng0"], 6);
+}
+
+TEST_F(SimulatedConvPlans, EachDirectionHasItsOwnPlan) {
+  set_benchmark(true);
+  sim::set_engines({{"eng0", 2}, {"eng1", 1}});
+  const Tensor x = ones({1, 16, 4, 4}, kFloat32, kGpu).set_requires_grad();
+  const Tensor weight = ones({2, 16, 1, 1}, kFloat32, kGpu).set_requires_grad();
+  conv2d(x, weight).sum().backward();
+  EXPECT_EQ(x.grad().to_vector<float>()[0], 2);
+  EXPECT_EQ(weight.grad().to_vector<float>()[0], 16);
+  EXPECT_EQ(runs(), (Runs{{"eng0", 9}, {"eng1", 12}}));
+  conv_plans_save(path_);
+  const std::string saved = read_file(path_, 1 << 20);
+  for (const char* direction : {"forward", "backward_input", "backward_weight"}) {
+    EXPECT_NE(saved.find(concat("cuda ", direction, " float32 x=1x16x4x4")), std::string::npos);
+  }
+  EXPECT_NE(saved.find("groups=1 library/eng1\n"), std::string::npos) << saved;
+}
+
+TEST_F(SimulatedConvPlans, AnEngineThatFailsIsPassedOver) {
+  set_benchmark(true);
+  sim::set_engines({{.name = "broken", .milliseconds = 1, .error = cudaErrorUnknown},
+                    {.name = "slow", .milliseconds = 9},
+                    {.name = "fast", .milliseconds = 3},
+                    {.name = "large", .milliseconds = 1, .error = cudaErrorMemoryAllocation}});
+  EXPECT_EQ(convolve(), 16);
+  EXPECT_EQ(runs(), (Runs{{"broken", 0}, {"slow", 3}, {"fast", 4}, {"large", 0}}));
+}
+
+// A failure in the middle of being measured counts as much as one at the start.
+TEST_F(SimulatedConvPlans, AnEngineThatFailsTheThirdTimeIsPassedOver) {
+  set_benchmark(true);
+  sim::set_engines({{"slow", 9}, {"fast", 3}});
+  sim::fail_call(6, cudaErrorUnknown, "cudnnBackendExecute");
+  EXPECT_EQ(convolve(), 16);
+  EXPECT_EQ(runs()["slow"], 4);
+}
+
+TEST_F(SimulatedConvPlans, IfAllFailTheFirstErrorIsThrownAndTheNextCallMeasuresAgain) {
+  set_benchmark(true);
+  sim::set_engines(
+      {{.name = "a", .error = cudaErrorInvalidValue}, {.name = "b", .error = cudaErrorUnknown}});
+  EXPECT_EQ(error_of([&] {
+              convolve();
+            }).rfind("conv2d: cudnnBackendExecute failed: cudaErrorInvalidValue", 0),
+            0u);
+  sim::set_engines({{"a", 2}, {"b", 1}});
+  EXPECT_EQ(convolve(), 16);
+  EXPECT_EQ(runs()["b"], 4);
+}
+
+TEST_F(SimulatedConvPlans, ABrokenDeviceIsNotPassedOver) {
+  set_benchmark(true);
+  sim::set_engines({{"a", 2}, {"b", 1}});
+  const Tensor x = ones({1, 16, 4, 4}, kFloat32, kGpu),
+               weight = ones({2, 16, 1, 1}, kFloat32, kGpu);
+  sim::fail_call(1, cudaErrorIllegalAddress, "cudnnBackendExecute");
+  EXPECT_THROW(conv2d(x, weight), DeviceError);
+  EXPECT_EQ(runs(), (Runs{{"a", 1}, {"b", 0}}));
+  sim::reset();
+}
+
+TEST_F(SimulatedConvPlans, ARunThatReadsTheFileMeasuresNothing) {
+  set_benchmark(true);
+  sim::set_engines({{"eng0", 9}, {"eng1", 1}, {"eng2", 5}});
+  convolve();
+  conv_plans_save(path_);
+
+  conv_plans_clear();
+  conv_plans_load(path_);
+  sim::set_engines({{"eng2", 5}, {"eng0", 9}, {"eng1", 1}});  // proposed in another order
+  EXPECT_EQ(convolve(), 16);
+  EXPECT_EQ(convolve(), 16);
+  EXPECT_EQ(runs(), (Runs{{"eng0", 0}, {"eng1", 2}, {"eng2", 0}}));
+  const std::string again = path_ + ".again";
+  conv_plans_save(again);
+  EXPECT_EQ(read_file(again, 1 << 20), read_file(path_, 1 << 20));
+  std::remove(again.c_str());
+
+  conv_plans_clear();  // the same without measuring
+  set_benchmark(false);
+  conv_plans_load(path_);
+  convolve();
+  EXPECT_EQ(runs(), (Runs{{"eng0", 0}, {"eng1", 3}, {"eng2", 0}}));
+}
+
+// As after an update of the library.
+TEST_F(SimulatedConvPlans, APlanWhoseEngineIsGoneLeavesTheChoiceToTheLibrary) {
+  set_benchmark(true);
+  sim::set_engines({{"eng0", 9}, {"eng1", 1}});
+  convolve();
+  conv_plans_save(path_);
+  conv_plans_clear();
+  conv_plans_load(path_);
+  sim::set_engines({{"eng5", 9}, {"eng6", 1}});
+  EXPECT_EQ(convolve(), 16);
+  EXPECT_EQ(runs(), (Runs{{"eng5", 1}, {"eng6", 0}}));
+}
+
+TEST_F(SimulatedConvPlans, DeterministicPlansOnRequest) {
+  const std::vector<sim::Engine> engines = {
+      {.name = "first", .milliseconds = 3, .deterministic = false},
+      {.name = "fast", .milliseconds = 1, .deterministic = false},
+      {.name = "same", .milliseconds = 2},
+      {.name = "slow", .milliseconds = 4}};
+  sim::set_engines(engines);
+  convolve();
+  EXPECT_EQ(runs()["first"], 1);
+  set_deterministic(true);
+  EXPECT_TRUE(deterministic());
+  convolve();
+  EXPECT_EQ(runs(), (Runs{{"first", 1}, {"fast", 0}, {"same", 1}, {"slow", 0}}));
+
+  set_benchmark(true);
+  sim::set_engines(engines);
+  convolve();
+  EXPECT_EQ(runs(), (Runs{{"first", 0}, {"fast", 0}, {"same", 4}, {"slow", 3}}));
+  set_deterministic(false);  // a plan of its own
+  convolve();
+  EXPECT_EQ(runs()["fast"], 4);
+  set_deterministic(true);
+  convolve();
+  EXPECT_EQ(runs()["same"], 8);
+}
+
+TEST_F(SimulatedConvPlans, ASimulatedGpuIsNotMeasuredUnlessItPretends) {
+  set_benchmark(true);
+  EXPECT_EQ(convolve(), 16);  // there is one engine, so nothing is to be chosen
+  const Tensor x = ones({1, 4, 4, 4}, kFloat32, kGpu), weight = ones({2, 4, 1, 1}, kFloat32, kGpu);
+  EXPECT_NE(error_of([&] { conv2d(x, weight); }).find("cudaErrorNotSupported"), std::string::npos);
+}
+
+TEST_F(SimulatedConvPlans, APlanCanBeSet) {
+  sim::set_engines({{"eng0", 1}, {"eng1", 2}});
+  const Conv2dProblem problem{ConvDirection::kForward, kFloat32,     {1, 16, 4, 4},
+                              {2, 16, 1, 1},           {1, 2, 4, 4}, {}};
+  conv_plan_set(problem, kGpu, {ConvAlgorithm::kLibrary, 1});
+  convolve();
+  EXPECT_EQ(runs(), (Runs{{"eng0", 0}, {"eng1", 1}}));
+  EXPECT_THROW(conv_plan_set(problem, kGpu, {ConvAlgorithm::kLibrary, 2}), Error);
+  conv_plan_set(problem, kGpu, ConvAlgorithm::kLibrary);
+  convolve();
+  EXPECT_EQ(runs(), (Runs{{"eng0", 1}, {"eng1", 1}}));
+}
+
+}  // namespace
+}  // namespace wick::testing
