@@ -111,6 +111,13 @@ if(TARGET wick_cli AND WICK_GPU STREQUAL "cuda")
            COMMAND ${PROJECT_SOURCE_DIR}/tools/check_one_binary.sh $<TARGET_FILE:wick_cli>)
   set_tests_properties(one_binary PROPERTIES SKIP_RETURN_CODE 77)
 endif()
+if(WICK_GPU STREQUAL "sim")
+  add_test(NAME sim_expandable
+           COMMAND sim_test --gtest_brief=1
+                   --gtest_filter=SimulatedVirtualMemory*:SimulatedTraining.L*:*Failed*)
+  set_tests_properties(sim_expandable PROPERTIES
+                       ENVIRONMENT "WICK_CUDA_ALLOC=expandable_segments:true")
+endif()
 
 if(WICK_INSTALL)
   add_test(NAME embed

@@ -2,6 +2,7 @@
 
 #include "wick/core/base/check.h"
 #include "wick/core/cuda/runtime.h"
+#include "wick/core/cuda/virtual_memory.h"
 #include "wick/core/memory/allocator.h"
 #include "wick/kernels/cuda/common/check.h"
 #include "wick/kernels/cuda/common/enter_device.h"
@@ -55,6 +56,16 @@ class DeviceSource final : public CudaEvents {
   void deallocate(void* pointer, size_t) override {
     enter_device(device_);
     WICK_CUDA_CALL(cudaFree, pointer);
+  }
+
+  bool can_map() const override { return has_virtual_memory(device_); }
+  void* reserve(size_t bytes) override { return reserve_addresses(device_, bytes); }
+  void unreserve(void* pointer, size_t bytes) override { release_addresses(pointer, bytes); }
+  bool map(void* pointer, size_t bytes, size_t page) override {
+    return map_memory(device_, pointer, bytes, page);
+  }
+  void unmap(void* pointer, size_t bytes, size_t page) override {
+    unmap_memory(device_, pointer, bytes, page);
   }
 
 #ifdef WICK_SIM

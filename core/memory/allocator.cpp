@@ -16,7 +16,8 @@ CachingAllocator::Impl::Impl(std::unique_ptr<RawSource> raw, const Config& setti
       config(settings),
       device(source->device()),
       capacity(source->capacity()),
-      limit(std::min(settings.memory_limit, capacity)) {
+      limit(std::min(settings.memory_limit, capacity)),
+      expandable(settings.expandable_segments && source->can_map()) {
   WICK_CHECK(capacity < SIZE_MAX / 4, "allocator: bad capacity of ", device, ": got ", capacity);
   WICK_CHECK(std::has_single_bit(config.granule) && config.granule <= kSmallSize,
              "allocator: bad granule: got ", config.granule, ", expected a power of two");
@@ -108,8 +109,9 @@ memory::Block* CachingAllocator::Impl::take_quick(Heap& heap, size_t size) {
 memory::Block* CachingAllocator::Impl::take_best_fit(Heap& heap, size_t size) {
   const bool small = size <= kSmallSize;
   FreeSet& set = heap.free_set(small);
-  const auto best = set.lower_bound(size);
+  auto best = set.lower_bound(size);
   if (best == set.end()) return nullptr;
+  if (expandable) best = least_growable(set, best);
   Block* block = *best;
   // A block too large to be split must not be wasted on a request that is much smaller.
   if (block->size >= config.max_split_size &&
@@ -125,26 +127,35 @@ memory::Block* CachingAllocator::Impl::take_best_fit(Heap& heap, size_t size) {
 /// Cuts `block` to `size` if the rest is worth keeping: it becomes a free block behind.
 void CachingAllocator::Impl::split(Block* block, size_t size) {
   const size_t excess = block->size - size;
-  const bool worth =
-      block->small ? excess >= config.granule : size < config.max_split_size && excess > kSmallSize;
+  const bool worth = block->small || block->expandable
+                         ? excess >= config.granule
+                         : size < config.max_split_size && excess > kSmallSize;
   if (!worth) return;
+  Block* rest = cut(block, size);
+  rest->heap->free_set(rest->small).insert(rest);
+  count_inactive(rest, /*enters=*/true);
+}
+
+/// Leaves the first `size` bytes to `block`; returns the rest, which is in no set.
+memory::Block* CachingAllocator::Impl::cut(Block* block, size_t size) {
   auto* rest = new Block;
   rest->pointer = block->pointer + size;
-  rest->size = excess;
+  rest->size = block->size - size;
   rest->heap = block->heap;
   rest->small = block->small;
+  rest->expandable = block->expandable;
+  rest->mapped = block->mapped;
   rest->freed_at = block->freed_at;
   rest->previous = block;
   rest->next = block->next;
   if (rest->next != nullptr) rest->next->previous = rest;
   block->next = rest;
   block->size = size;
-  rest->heap->free_set(rest->small).insert(rest);
-  count_inactive(rest, /*enters=*/true);
+  return rest;
 }
 
 void CachingAllocator::Impl::count_inactive(Block* block, bool enters) {
-  if (!block->is_split()) return;
+  if (!block->is_split() || block->expandable) return;
   if (enters) {
     add(&PoolStats::inactive_split, block->small, 1);
     add(&PoolStats::inactive_split_bytes, block->small, block->size);
@@ -197,10 +208,10 @@ void CachingAllocator::Impl::reclaim(Block* block) {
   }
 }
 
-/// Puts a free block into its set, joined with its free neighbours.
-void CachingAllocator::Impl::merge(Block* block) {
+/// Puts a free block into its set, joined with its free neighbours. Returns what it became.
+memory::Block* CachingAllocator::Impl::merge(Block* block) {
   const auto joins = [](const Block* b) {
-    return b != nullptr && b->state == BlockState::kFree && !b->quick;
+    return b != nullptr && b->mapped && b->state == BlockState::kFree && !b->quick;
   };
   FreeSet& set = block->heap->free_set(block->small);
   for (Block* neighbour : {block->previous, block->next}) {
@@ -212,6 +223,7 @@ void CachingAllocator::Impl::merge(Block* block) {
   block->freed_at = ++clock;
   set.insert(block);
   count_inactive(block, /*enters=*/true);
+  return block;
 }
 
 memory::Block* CachingAllocator::Impl::absorb(Block* left, Block* right) {

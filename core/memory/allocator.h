@@ -26,6 +26,19 @@ class RawSource {
   virtual void* allocate(size_t bytes) = 0;
   /// Gives back what `allocate` returned, after all work on the device that may use it.
   virtual void deallocate(void* pointer, size_t bytes) = 0;
+
+  /// Whether the next four work: addresses are reserved, and get memory page by page.
+  virtual bool can_map() const { return false; }
+  /// Addresses for `bytes` (a multiple of 2 MiB); null if there are none.
+  virtual void* reserve(size_t) { return nullptr; }
+  /// Gives back what `reserve` returned, after all its memory.
+  virtual void unreserve(void*, size_t) {}
+  /// Puts memory behind reserved addresses, in pieces of `page` bytes; false, and nothing has
+  /// changed, if there is none.
+  virtual bool map(void* /*pointer*/, size_t /*bytes*/, size_t /*page*/) { return false; }
+  /// Takes it away again, whole pieces, after all work on the device that may use it.
+  virtual void unmap(void* /*pointer*/, size_t /*bytes*/, size_t /*page*/) {}
+
   /// The bytes may be used, or not, by work queued on `stream` from now on. The defaults tell
   /// AddressSanitizer, at once.
   virtual void show(void* pointer, size_t bytes, Stream stream);
@@ -53,6 +66,9 @@ struct AllocatorConfig {
   /// If above 0: once this share of the limit is held, large cached blocks are given back, the
   /// longest unused first, before more memory is asked for.
   double garbage_collection_threshold = 0;
+  /// Whether each stream's memory is one segment for small and one for large requests that grow
+  /// where they are, as PyTorch's, instead of many that cannot. Where the source can.
+  bool expandable_segments = false;
   /// The most to hold, if less than the device has.
   size_t memory_limit = kUnlimited;
   /// Freed blocks up to this size wait in lists by exact size, unmerged, for the next request.
@@ -61,7 +77,7 @@ struct AllocatorConfig {
   size_t redzone = kDefaultRedzone;
 
   /// Reads "max_split_size_mb:128,garbage_collection_threshold:0.8,roundup_power2_divisions:8,
-  /// memory_limit_mb:4096" over `base`; an error for anything else.
+  /// memory_limit_mb:4096,expandable_segments:true" over `base`; an error for anything else.
   static AllocatorConfig parse(std::string_view text, const AllocatorConfig& base);
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -135,6 +151,9 @@ CachingAllocator& allocator(Device device);
 /// The process's allocator of pinned host memory, which GPUs can copy to and from while the host
 /// goes on; error in a build or on a machine without CUDA.
 CachingAllocator& pinned_allocator();
+
+/// Pages of the operating system, as the CPU's allocator takes them.
+std::unique_ptr<RawSource> make_host_source();
 
 /// Makes the source of GPU number `index`; throws if there is no such GPU.
 using SourceFactory = std::unique_ptr<RawSource> (*)(int index);

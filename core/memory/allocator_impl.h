@@ -43,7 +43,8 @@ struct CachingAllocator::Impl {
   Block& live_block(const char* op, void* pointer);
   void deallocate(Block* block);
   void reclaim(Block* block);
-  void merge(Block* block);
+  Block* merge(Block* block);
+  Block* cut(Block* block, size_t size);
   Block* absorb(Block* left, Block* right);
   void count_inactive(Block* block, bool enters);
   bool flush_quick(Heap& heap);
@@ -58,6 +59,14 @@ struct CachingAllocator::Impl {
   void release_cached();
   void collect_garbage();
   [[noreturn]] void out_of_memory(size_t bytes);
+
+  // expandable.cpp: segments that grow.
+  memory::FreeSet::iterator least_growable(memory::FreeSet& set, memory::FreeSet::iterator best);
+  Block* expand(Heap& heap, size_t size);
+  Block* reserve(Heap& heap, bool small);
+  Block* map_front(Block* block, size_t size);
+  void unmap_pages(Block* block);
+  void abandon(const Block* first);
 
   // history.cpp
   void note(MemoryAction action, const void* pointer, size_t size, Stream stream) {
@@ -90,6 +99,7 @@ struct CachingAllocator::Impl {
   const Device device;
   const size_t capacity;
   size_t limit;
+  const bool expandable;
   MemoryStats stats;
   uint64_t clock = 0;  // counts blocks freed into the sets
 

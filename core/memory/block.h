@@ -44,15 +44,19 @@ struct Block {
   Block* previous = nullptr;
   Block* next = nullptr;
   Block* next_quick = nullptr;
-  uint64_t freed_at = 0;   // on the allocator's clock
-  int pending_events = 0;  // until these are done the block is not free
-  bool small = false;      // belongs to the small pool
-  bool quick = false;      // waits in a quick list: free, but not merged nor in a free set
+  uint64_t freed_at = 0;    // on the allocator's clock
+  int pending_events = 0;   // until these are done the block is not free
+  bool small = false;       // belongs to the small pool
+  bool quick = false;       // waits in a quick list: free, but not merged nor in a free set
+  bool expandable = false;  // part of a segment that grows
+  bool mapped = true;       // else addresses without memory
   BlockState state = BlockState::kFree;
   const char* op = "";        // what asked for it
   std::vector<Stream> users;  // other streams that work with it
 
   bool is_split() const { return previous != nullptr || next != nullptr; }
+  /// Whether it is all of a segment that goes back as it came.
+  bool is_segment() const { return !is_split() && !expandable; }
 };
 
 struct BySizeThenAddress {
@@ -62,6 +66,9 @@ struct BySizeThenAddress {
   }
   bool operator()(const Block* a, size_t size) const { return a->size < size; }
 };
+struct ByAddress {
+  bool operator()(const Block* a, const Block* b) const { return a->pointer < b->pointer; }
+};
 using FreeSet = std::set<Block*, BySizeThenAddress>;
 
 /// The free blocks of one stream in one pool.
@@ -70,7 +77,8 @@ struct Heap {
   Stream stream;
   FreeSet small;
   FreeSet large;
-  std::vector<Block*> quick;  // heads of the quick lists, by size in granules
+  std::set<Block*, ByAddress> unmapped;  // of segments that grow
+  std::vector<Block*> quick;             // heads of the quick lists, by size in granules
   bool any_quick = false;
   int segments = 0;
 

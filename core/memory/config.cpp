@@ -22,6 +22,13 @@ size_t mebibytes(std::string_view key, std::string_view text) {
   return number<size_t>(key, text, 1, size_t{1} << 40) * memory::kMiB;
 }
 
+bool truth(std::string_view key, std::string_view text) {
+  const bool yes = text == "true" || text == "True";
+  WICK_CHECK(yes || text == "false" || text == "False", "allocator: bad ", key, ": got \"", text,
+             "\", expected true or false");
+  return yes;
+}
+
 }  // namespace
 
 AllocatorConfig AllocatorConfig::parse(std::string_view text, const AllocatorConfig& base) {
@@ -40,10 +47,12 @@ AllocatorConfig AllocatorConfig::parse(std::string_view text, const AllocatorCon
       config.garbage_collection_threshold = number<double>(key, value, 0, 1);
     } else if (key == "roundup_power2_divisions") {
       config.roundup_power2_divisions.fill(number<int>(key, value, 0, 1024));
+    } else if (key == "expandable_segments") {
+      config.expandable_segments = truth(key, value);
     } else {
       WICK_CHECK(false, "allocator: unknown setting: got \"", key,
-                 "\", expected max_split_size_mb, memory_limit_mb, garbage_collection_threshold "
-                 "or roundup_power2_divisions");
+                 "\", expected max_split_size_mb, memory_limit_mb, garbage_collection_threshold, "
+                 "roundup_power2_divisions or expandable_segments");
     }
   }
   return config;

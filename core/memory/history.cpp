@@ -115,7 +115,7 @@ void write_segment(Pickle& out, const SegmentInfo& segment, uint64_t device) {
   out.item("stream", number_of(segment.stream));
   out.item("segment_type", segment.small ? "small" : "large");
   out.key("segment_pool_id").integer(0).integer(segment.pool).make_pair().end_pair();
-  out.key("is_expandable").boolean(false).end_pair();
+  out.key("is_expandable").boolean(segment.expandable).end_pair();
   out.key("frames").begin_list().end_pair();
   out.key("blocks").begin_list();
   for (const BlockInfo& block : segment.blocks) write_block(out, block);
@@ -123,8 +123,9 @@ void write_segment(Pickle& out, const SegmentInfo& segment, uint64_t device) {
 }
 
 void write_event(Pickle& out, const MemoryEvent& event, uint64_t device_free) {
-  constexpr const char* kActions[] = {"alloc",         "free_requested", "free_completed",
-                                      "segment_alloc", "segment_free",   "oom"};
+  constexpr const char* kActions[] = {
+      "alloc",        "free_requested", "free_completed", "segment_alloc",
+      "segment_free", "segment_map",    "segment_unmap",  "oom"};
   out.begin_dict().item("action", kActions[static_cast<size_t>(event.action)]);
   out.item("addr", event.address).item("size", event.size);
   out.item("stream", number_of(event.stream));

@@ -35,18 +35,37 @@ class HostSource : public RawSource {
   size_t capacity() const override { return host_capacity(); }
 
   void* allocate(size_t bytes) override {
-    constexpr int kAnonymous = MAP_PRIVATE | MAP_ANONYMOUS;
-    void* mapped = mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, kAnonymous, -1, 0);
+    void* pointer = new_pages(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+    if (pointer != nullptr) madvise(pointer, bytes, MADV_HUGEPAGE);
+    return pointer;
+  }
+  void deallocate(void* pointer, size_t bytes) override { munmap(pointer, bytes); }
+
+  bool can_map() const override { return true; }
+  void* reserve(size_t bytes) override { return new_pages(bytes, PROT_NONE, kAddresses); }
+  void unreserve(void* pointer, size_t bytes) override { munmap(pointer, bytes); }
+  bool map(void* pointer, size_t bytes, size_t) override {
+    if (mprotect(pointer, bytes, PROT_READ | PROT_WRITE) != 0) return false;
+    madvise(pointer, bytes, MADV_HUGEPAGE);
+    return true;
+  }
+  void unmap(void* pointer, size_t bytes, size_t) override {
+    mmap(pointer, bytes, PROT_NONE, kAddresses | MAP_FIXED, -1, 0);
+  }
+
+ private:
+  static constexpr int kAddresses = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+  /// Whole huge pages; null if there are none.
+  static void* new_pages(size_t bytes, int protection, int flags) {
+    void* mapped = mmap(nullptr, bytes + kHugePage, protection, flags, -1, 0);
     if (mapped == MAP_FAILED) return nullptr;
     auto* begin = static_cast<char*>(mapped);
     const size_t before = (kHugePage - reinterpret_cast<uintptr_t>(begin) % kHugePage) % kHugePage;
     if (before > 0) munmap(begin, before);
     munmap(begin + before + bytes, kHugePage - before);
-    madvise(begin + before, bytes, MADV_HUGEPAGE);
     return begin + before;
   }
-
-  void deallocate(void* pointer, size_t bytes) override { munmap(pointer, bytes); }
 };
 
 CachingAllocator::Config configured(const char* variable, CachingAllocator::Config config) {
@@ -80,6 +99,8 @@ CachingAllocator& make_cuda_allocator(int index) {
 }
 
 }  // namespace
+
+std::unique_ptr<RawSource> make_host_source() { return std::make_unique<HostSource>(); }
 
 void register_cuda_sources(SourceFactory device, PinnedFactory pinned) {
   cuda_factory.store(device);

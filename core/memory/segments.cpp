@@ -43,6 +43,7 @@ Block* CachingAllocator::Impl::retry(Heap& heap, size_t size, size_t segment,
 
 /// A block of `size` at the start of a new segment; null if the limit or the source forbids.
 Block* CachingAllocator::Impl::add_segment(Heap& heap, size_t segment, size_t size) {
+  if (expandable) return expand(heap, size);
   const auto reserved = static_cast<size_t>(stats.all.reserved_bytes.current);
   if (reserved > limit || segment > limit - reserved) return nullptr;
   void* pointer = source->allocate(segment);
@@ -87,7 +88,7 @@ void CachingAllocator::Impl::release_one(size_t size) {
     if (!may_release(*heap)) continue;
     for (FreeSet* set : {&heap->small, &heap->large}) {
       const auto first = set->lower_bound(size);
-      const auto found = std::find_if(first, set->end(), [](Block* b) { return !b->is_split(); });
+      const auto found = std::find_if(first, set->end(), [](Block* b) { return b->is_segment(); });
       if (found == set->end()) continue;
       if (best == nullptr || (*found)->size < best->size) best = *found;
     }
@@ -102,7 +103,11 @@ void CachingAllocator::Impl::release_cached() {
     for (FreeSet* set : {&heap->small, &heap->large}) {
       for (auto it = set->begin(); it != set->end();) {
         Block* block = *it++;
-        if (!block->is_split()) release_segment(block);
+        if (block->expandable) {
+          unmap_pages(block);
+        } else if (block->is_segment()) {
+          release_segment(block);
+        }
       }
     }
   }
@@ -123,7 +128,7 @@ void CachingAllocator::Impl::collect_garbage() {
   for (const auto& heap : heaps) {
     if (!may_release(*heap)) continue;
     for (Block* block : heap->large) {
-      if (!block->is_split()) unused.push_back(block);
+      if (block->is_segment()) unused.push_back(block);
     }
   }
   std::sort(unused.begin(), unused.end(),
@@ -168,16 +173,12 @@ CachingAllocator::~CachingAllocator() {
   impl_->routes.clear();
   impl_->process_events(/*wait=*/true);
   for (const auto& [pointer, first] : impl_->segments) {
-    size_t size = 0;
-    const Stream stream = first->heap->stream;
+    impl_->abandon(first);
     for (const Block* block = first; block != nullptr;) {
-      size += block->size;
       const Block* done = block;
       block = block->next;
       delete done;
     }
-    impl_->source->show(pointer, size, stream);
-    impl_->source->deallocate(pointer, size);
   }
 }
 

@@ -76,13 +76,24 @@ std::vector<SegmentInfo> CachingAllocator::snapshot(std::vector<MemoryEvent>* hi
   if (history != nullptr) *history = impl_->events_in_order();
   std::vector<SegmentInfo> result;
   for (const auto& entry : impl_->segments) {
-    const memory::Block* block = entry.second;
-    SegmentInfo& segment = result.emplace_back();
-    segment.address = reinterpret_cast<uintptr_t>(block->pointer);
-    segment.stream = block->heap->stream;
-    segment.pool = block->heap->pool;
-    segment.small = block->small;
-    for (; block != nullptr; block = block->next) {
+    bool begins = true;
+    for (const memory::Block* block = entry.second; block != nullptr; block = block->next) {
+      if (!block->mapped) {  // what has no memory parts what has
+        begins = true;
+        continue;
+      }
+      if (begins) {
+        const memory::Heap& heap = *block->heap;
+        result.push_back({reinterpret_cast<uintptr_t>(block->pointer),
+                          0,
+                          heap.stream,
+                          heap.pool,
+                          block->small,
+                          block->expandable,
+                          {}});
+      }
+      begins = false;
+      SegmentInfo& segment = result.back();
       const size_t requested = block->state == BlockState::kFree ? 0 : block->requested;
       segment.blocks.push_back({reinterpret_cast<uintptr_t>(block->pointer), block->size, requested,
                                 block->state, block->op});

@@ -68,6 +68,7 @@ struct SegmentInfo {
   Stream stream;
   uint64_t pool = 0;  // 0, or the private pool it belongs to
   bool small = false;
+  bool expandable = false;        // part of a segment that grows
   std::vector<BlockInfo> blocks;  // in address order, without gaps
 };
 
@@ -77,7 +78,9 @@ enum class MemoryAction : uint8_t {
   kFreeCompleted,  // ready for reuse
   kSegmentAllocate,
   kSegmentFree,
-  kOutOfMemory,  // the size is what could not be had
+  kSegmentMap,    // memory for a part of a segment that grows,
+  kSegmentUnmap,  // and given back
+  kOutOfMemory,   // the size is what could not be had
 };
 
 /// Something that an allocator did.

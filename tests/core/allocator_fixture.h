@@ -21,13 +21,15 @@ struct FakeDevice {
   size_t capacity = size_t{1} << 40;
   size_t held = 0;  // bytes handed out
   size_t largest_held = 0;
-  int calls = 0;    // to allocate
+  int calls = 0;    // to allocate or map
   int fail_at = 0;  // the call, from 1, that fails; 0 for none
   int frees = 0;
   int events = 0;    // recorded and not destroyed
   int recorded = 0;  // in all
   std::map<uintptr_t, size_t> segments;
-  std::map<void*, int64_t> queued;  // per stream handle: work items queued, and those done
+  std::map<uintptr_t, size_t> reserved;  // addresses
+  std::map<uintptr_t, size_t> pages;     // mapped into them
+  std::map<void*, int64_t> queued;       // per stream handle: work items queued, and those done
   std::map<void*, int64_t> finished;
 
   Stream stream(int i) const { return {cuda_device(0), reinterpret_cast<void*>(intptr_t{i})}; }
@@ -65,6 +67,45 @@ class FakeSource : public RawSource {
     }
     fake_.segments.erase(found);
     fake_.held -= bytes;
+  }
+
+  bool can_map() const override { return true; }
+  void* reserve(size_t bytes) override {
+    const uintptr_t address = next_;
+    next_ += bytes;
+    fake_.reserved[address] = bytes;
+    return reinterpret_cast<void*>(address);
+  }
+  void unreserve(void* pointer, size_t bytes) override {
+    const auto address = reinterpret_cast<uintptr_t>(pointer);
+    const auto inside = fake_.pages.lower_bound(address);
+    const bool empty = inside == fake_.pages.end() || inside->first >= address + bytes;
+    if (fake_.reserved[address] != bytes || !empty) fake_.held = SIZE_MAX / 2;
+    fake_.reserved.erase(address);
+  }
+  bool map(void* pointer, size_t bytes, size_t page) override {
+    ++fake_.calls;
+    if (fake_.calls == fake_.fail_at || fake_.held + bytes > fake_.capacity) return false;
+    fake_.held += bytes;
+    if (fake_.held > fake_.largest_held) fake_.largest_held = fake_.held;
+    const auto begin = reinterpret_cast<uintptr_t>(pointer);
+    for (size_t i = 0; i < bytes; i += page) {
+      if (!fake_.pages.emplace(begin + i, page).second) fake_.held = SIZE_MAX / 2;
+    }
+    return true;
+  }
+  void unmap(void* pointer, size_t bytes, size_t page) override {
+    ++fake_.frees;
+    const auto begin = reinterpret_cast<uintptr_t>(pointer);
+    for (size_t i = 0; i < bytes; i += page) {
+      const auto found = fake_.pages.find(begin + i);
+      if (found == fake_.pages.end() || found->second != page) {
+        fake_.held = SIZE_MAX / 2;
+        return;
+      }
+      fake_.pages.erase(found);
+      fake_.held -= page;
+    }
   }
 
   Event record_event(Stream s) override {
