@@ -32,7 +32,10 @@ step() {
 }
 : >"$out/steps.jsonl"
 
-step configure cmake --preset "$preset" -DWICK_TESTS=ON -DWICK_BENCH=ON
+cache=()
+if [ -f bundle/cache.cmake ]; then cache=(-C bundle/cache.cmake); fi  # from tools/gpu_bundle.sh
+
+step configure cmake "${cache[@]}" --preset "$preset" -DWICK_TESTS=ON -DWICK_BENCH=ON
 step build cmake --build --preset "$preset"
 step doctor "$bin/wick" doctor
 step golden "$bin/golden_test" --device cuda

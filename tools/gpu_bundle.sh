@@ -1,0 +1,135 @@
+#!/bin/bash
+# Collects what the build needs beside nvcc, a C++ compiler, CMake, ninja and Python, for machines
+# with a GPU that have no packages and maybe another distribution: bundle/, and bundle.tar.xz of it.
+#   tools/gpu_bundle.sh                      on Debian 12 with the packages of ./wick test
+#   tools/gpu_bundle.sh --rehearse [PRESET]  then builds from the archive where there are none
+# There: unpack it in the source tree; tools/gpu_check.sh uses it where it finds it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+most=$((55 << 20))  # bytes, packed
+packages='libcli11-dev libdnnl-dev libeigen3-dev libfmt-dev libjpeg62-turbo-dev libpng-dev
+  libssl-dev nlohmann-json3-dev zlib1g-dev libbenchmark-dev libgtest-dev'
+lib=/usr/lib/x86_64-linux-gnu
+fail() { printf 'gpu_bundle: %s\n' "$*" >&2; exit 1; }
+
+collect() {
+  rm -rf bundle
+  mkdir -p bundle/include bundle/lib
+  local package file header
+  for package in $packages; do
+    dpkg-query -W "$package" >/dev/null || fail "$package is not installed"
+    while read -r file; do
+      [ -f "$file" ] || continue
+      header=${file#/usr/include/}
+      case $file in
+        /usr/include/*) put "$file" "include/${header#x86_64-linux-gnu/}" ;;
+        $lib/cmake/* | /usr/share/*/cmake/*) put "$file" "${file#/usr/}" ;;
+        /usr/share/cmake/*) put "$file" "${file#/usr/}" ;;
+      esac
+    done < <(dpkg -L "$package")
+  done
+  # Archives where there are any: they run on every distribution.
+  for file in libcrypto libgtest libgtest_main libbenchmark_main libjpeg libpng16 libz; do
+    put "$lib/$file.a" "lib/x86_64-linux-gnu/$file.a"
+  done
+  for file in libdnnl.so libfmt.so libbenchmark.so libOpenCL.so.1; do
+    put_library "$file"
+  done
+  write_cache >bundle/cache.cmake
+}
+
+put() {
+  mkdir -p "bundle/$(dirname "$2")"
+  cp -L "$1" "bundle/$2"
+}
+
+# A shared library under its own name and as what programs load.
+put_library() {
+  local file real soname
+  file=$(readlink -f "$lib/$1")
+  real=$(basename "$file")
+  soname=$(readelf -d "$file" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
+  put "$file" "lib/x86_64-linux-gnu/$real"
+  strip --strip-unneeded "bundle/lib/x86_64-linux-gnu/$real"
+  for name in "$soname" "$1"; do
+    [ "$name" = "$real" ] || ln -sf "$real" "bundle/lib/x86_64-linux-gnu/$name"
+  done
+}
+
+# Where CMake finds all that, whatever the distribution's own folders are.
+write_cache() {
+  cat <<'END'
+set(bundle ${CMAKE_CURRENT_LIST_DIR})
+set(lib ${bundle}/lib/x86_64-linux-gnu)
+function(use name value)
+  set(${name} ${value} CACHE STRING "from the bundle" FORCE)
+endfunction()
+use(CLI11_DIR ${bundle}/share/cmake/CLI11)
+use(Eigen3_DIR ${bundle}/share/eigen3/cmake)
+use(GTest_DIR ${lib}/cmake/GTest)
+use(benchmark_DIR ${lib}/cmake/benchmark)
+use(fmt_DIR ${lib}/cmake/fmt)
+use(nlohmann_json_DIR ${bundle}/share/cmake/nlohmann_json)
+use(WICK_dnnl_INCLUDE ${bundle}/include)
+use(WICK_dnnl_LIBRARY ${lib}/libdnnl.so)
+use(JPEG_INCLUDE_DIR ${bundle}/include)
+use(JPEG_LIBRARY_RELEASE ${lib}/libjpeg.a)
+use(OPENSSL_INCLUDE_DIR ${bundle}/include)
+use(OPENSSL_CRYPTO_LIBRARY ${lib}/libcrypto.a)
+use(PNG_PNG_INCLUDE_DIR ${bundle}/include)
+use(PNG_LIBRARY_RELEASE ${lib}/libpng16.a)
+use(ZLIB_INCLUDE_DIR ${bundle}/include)
+use(ZLIB_LIBRARY_RELEASE ${lib}/libz.a)
+use(CMAKE_CXX_STANDARD_LIBRARIES "-ldl -lpthread")  # libcrypto.a wants them
+# So that libraries of the bundle find each other, too.
+use(CMAKE_EXE_LINKER_FLAGS "-Wl,--disable-new-dtags,-rpath,${lib}")
+END
+}
+
+pack() {
+  tar -C . -cf - bundle | xz -6 -T0 >bundle.tar.xz
+  local bytes
+  bytes=$(stat -c %s bundle.tar.xz)
+  echo "bundle.tar.xz: $((bytes / 1048576)) MiB"
+  [ "$bytes" -le "$most" ] || fail "more than $((most >> 20)) MiB"
+}
+
+# Builds from the archive in a chroot: this machine without the files of those packages.
+rehearse() {
+  local preset=$1 work
+  work=$(mktemp -d)
+  mkdir "$work/src"
+  git archive HEAD | tar -C "$work/src" -xf -
+  tar -C "$work/src" -xf bundle.tar.xz
+  export work preset packages
+  unshare -m bash -euc '
+    mkdir "$work/over" "$work/root"
+    mount -t tmpfs tmpfs "$work/over"
+    mkdir "$work/over/up" "$work/over/work"
+    mount -t overlay overlay -o "lowerdir=/,upperdir=$work/over/up,workdir=$work/over/work" \
+      "$work/root"
+    for package in $packages libdnnl2 libfmt9 libbenchmark1debian ocl-icd-libopencl1; do
+      dpkg -L "$package" 2>/dev/null | while read -r file; do
+        if [ -f "$file" ] || [ -L "$file" ]; then rm -f "$work/root$file"; fi
+      done
+    done
+    mkdir -p "$work/root/wick"
+    mount --bind "$work/src" "$work/root/wick"
+    for folder in /dev /proc /sys; do mount --rbind "$folder" "$work/root$folder"; done
+    if [ -d /usr/local/cuda ]; then mount --bind /usr/local "$work/root/usr/local"; fi
+    chroot "$work/root" /bin/bash -euc "
+      cd /wick
+      ! [ -e /usr/include/fmt ] && ! [ -e /usr/include/dnnl.hpp ] && ! [ -e /usr/include/png.h ]
+      cmake -C bundle/cache.cmake --preset $preset -DWICK_TESTS=OFF -DWICK_BENCH=OFF
+      cmake --build --preset $preset --target wick_cli -- -j2
+      build/$preset/bin/wick train --device cpu --model mlp --max-steps 2 --eval-every 0 --json
+      ldd build/$preset/bin/wick | grep -c bundle"
+  '
+  umount -R "$work/root" "$work/over" 2>/dev/null || true
+  rm -rf "$work"
+  echo "rehearsed: $preset"
+}
+
+collect
+pack
+if [ "${1-}" = --rehearse ]; then rehearse "${2:-cuda}"; fi
