@@ -16,7 +16,7 @@ namespace {
 
 constexpr AutocastPolicy kLossAutocast{.cuda = Autocast::kToFloat32, .cpu = Autocast::kToFloat32};
 
-void check_dtypes(const char* op, const Tensor& x, const Tensor& target) {
+void check_loss_dtypes(const char* op, const Tensor& x, const Tensor& target) {
   WICK_CHECK(target.dtype() == x.dtype(), op, ": target has the wrong dtype: got ",
              to_string(target.dtype()), ", expected ", to_string(x.dtype()));
 }
@@ -33,7 +33,7 @@ struct MseLoss {
   static constexpr OpInfo info{.name = "mse_loss", .autocast = kLossAutocast};
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& target) const {
-    check_dtypes(info.name, x, target);
+    check_loss_dtypes(info.name, x, target);
     saved.save(x, target);
     return square(x - target);
   }
@@ -46,7 +46,7 @@ struct L1Loss {
   static constexpr OpInfo info{.name = "l1_loss", .autocast = kLossAutocast};
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& target) const {
-    check_dtypes(info.name, x, target);
+    check_loss_dtypes(info.name, x, target);
     saved.save(x, target);
     return abs(x - target);
   }
@@ -64,7 +64,7 @@ struct HuberLoss {
       std::tuple{field("bound", &HuberLoss::bound), field("scale", &HuberLoss::scale)};
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& target) const {
-    check_dtypes(info.name, x, target);
+    check_loss_dtypes(info.name, x, target);
     saved.save(x, target);
     const Tensor d = abs(x - target);
     return where(lt(d, bound), square(d) * (scale / (2 * bound)), (d - bound / 2) * scale);
@@ -83,7 +83,7 @@ struct BinaryCrossEntropy {
                    .alternative = "binary_cross_entropy_with_logits, which includes the sigmoid"}};
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& target) const {
-    check_dtypes(info.name, x, target);
+    check_loss_dtypes(info.name, x, target);
     saved.save(x, target);
     return -(target * log_of(x) + (1 - target) * log_of_rest(x));
   }
@@ -107,7 +107,7 @@ struct BinaryCrossEntropyWithLogits {
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& target,
                  const Tensor& pos_weight) const {
-    check_dtypes(info.name, x, target);
+    check_loss_dtypes(info.name, x, target);
     saved.save(x, target, pos_weight);
     return (1 - target) * x + positive(target, pos_weight) * log_rest(x);
   }
@@ -138,7 +138,7 @@ struct KlDiv {
   static constexpr auto fields = std::tuple{field("log_target", &KlDiv::log_target)};
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& target) const {
-    check_dtypes(info.name, x, target);
+    check_loss_dtypes(info.name, x, target);
     saved.save(x, target);
     if (log_target) return exp(target) * (target - x);
     return (target * log(target)).masked_fill(eq(target, 0), 0) - target * x;

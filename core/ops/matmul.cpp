@@ -12,7 +12,7 @@ namespace {
 
 constexpr AutocastPolicy kLower{.cuda = Autocast::kLower, .cpu = Autocast::kLower};
 
-void check_dtypes(const char* op, const Tensor& a, const Tensor& b) {
+void check_matmul_dtypes(const char* op, const Tensor& a, const Tensor& b) {
   WICK_CHECK(a.dtype() == b.dtype(), op, ": dtypes differ: got ", to_string(a.dtype()), " and ",
              to_string(b.dtype()));
 }
@@ -60,7 +60,7 @@ struct MatMul {
 
   // Ranks are 2 or more.
   Tensor forward(Saved& saved, const Tensor& a, const Tensor& b) const {
-    check_dtypes("matmul", a, b);
+    check_matmul_dtypes("matmul", a, b);
     WICK_CHECK(a.dtype() != kBool,
                "matmul: wrong dtype: got bool, expected numbers: convert to int64 or float32");
     save_operands(saved, a, b);
@@ -98,8 +98,8 @@ struct Linear {
   static constexpr OpInfo info{.name = "linear", .autocast = kLower};
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& weight, const Tensor& bias) const {
-    check_dtypes("linear", x, weight);
-    if (bias.defined()) check_dtypes("linear", x, bias);
+    check_matmul_dtypes("linear", x, weight);
+    if (bias.defined()) check_matmul_dtypes("linear", x, bias);
     WICK_CHECK(is_floating(x.dtype()), "linear: needs a floating dtype: got ",
                to_string(x.dtype()));
     save_operands(saved, x, weight);
