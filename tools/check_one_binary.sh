@@ -52,14 +52,14 @@ folders=$( (ls -d /usr/local/cuda*/ || true; ldconfig -p |
   sed -n 's|.*=> \(.*\)/lib\(cublas\|cudnn\|cudart\|nccl\)[^/]*$|\1|p') 2>/dev/null |
   xargs -r readlink -f | sort -u)
 mkdir "$work/empty"
-cat >"$work/hidden" <<END
+cat >"$work/hide" <<END
 #!/bin/bash
 set -e
 for folder in $(tr '\n' ' ' <<<"$folders"); do mount --bind "$work/empty" "\$folder"; done
 exec "\$@"
 END
-chmod +x "$work/hidden"
-hidden=(unshare -rm env -u CUDA_HOME -u LD_LIBRARY_PATH "$work/hidden")
+chmod +x "$work/hide"
+hidden=(unshare -rm env -u CUDA_HOME -u LD_LIBRARY_PATH "$work/hide")
 check hidden "${hidden[@]}"
 run 0 "${hidden[@]}" "$wick" doctor
 for library in cuBLASLt cuDNN NCCL; do

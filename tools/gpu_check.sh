@@ -45,6 +45,7 @@ step train "$bin/wick" train --device cuda --model lenet --max-steps 20 --eval-e
 if [ "$preset" = sim ]; then
   step simulator "$bin/sim_test" --gtest_output="json:$out/sim.json"
 else
+  step one_binary tools/check_one_binary.sh "$bin/wick"
   if command -v compute-sanitizer >/dev/null; then
     for tool in memcheck racecheck synccheck; do
       step "sanitizer_$tool" compute-sanitizer --tool "$tool" --error-exitcode 1 \
