@@ -56,6 +56,12 @@ class NoFileSizeSignal {
   bool was_pending_;
 };
 
+// A name beside `path` that no other file has.
+std::string temporary_name(const std::string& path) {
+  static std::atomic<uint64_t> count{0};
+  return concat(path, ".tmp-", getpid(), "-", count.fetch_add(1));
+}
+
 // What renaming replaces: the file that a link points to, and never a device or a folder.
 std::string resolve_target(const std::string& path) {
   std::string target = path;
@@ -118,8 +124,13 @@ MappedFile::~MappedFile() {
 }
 
 AtomicFile::AtomicFile(const std::string& path) : path_(resolve_target(path)) {
-  static std::atomic<uint64_t> count{0};
-  temporary_ = concat(path_, ".tmp-", getpid(), "-", count.fetch_add(1));
+  WICK_CHECK(!path.empty(), "cannot write: the name of the file is empty");
+  // Without a name, so that nothing is left of it even if the process is killed; where that can be.
+  if (access("/proc/self/fd", X_OK) == 0) {
+    descriptor_ = open(folder_of(path_).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+    if (descriptor_ >= 0) return;
+  }
+  temporary_ = temporary_name(path_);
   descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail_with_errno("write", path_);
 }
@@ -156,6 +167,14 @@ void AtomicFile::write_at(uint64_t offset, const void* data, size_t bytes) {
 
 void AtomicFile::commit() {
   if (fsync(descriptor_) != 0) fail_with_errno("write", path_);
+  if (temporary_.empty()) {
+    const std::string source = concat("/proc/self/fd/", descriptor_);
+    const std::string name = temporary_name(path_);
+    if (linkat(AT_FDCWD, source.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+      fail_with_errno("write", path_);
+    }
+    temporary_ = name;
+  }
   const int closed = close(descriptor_);
   descriptor_ = -1;
   if (closed != 0) fail_with_errno("write", path_);

@@ -49,7 +49,8 @@ class MappedFile {
 
 /// Writes a file in one step: others see the old content or the new, never a part, and after a
 /// power failure too. The content goes to a temporary file in the same folder, which `commit` syncs
-/// and renames; without `commit` nothing is left of it.
+/// and renames; without `commit` nothing is left of it, nor, where the file system has files
+/// without names, if the process is killed.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);

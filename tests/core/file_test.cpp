@@ -1,5 +1,6 @@
 #include "wick/core/file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -114,10 +115,25 @@ TEST(File, LeavesNothingWithoutCommit) {
   {
     AtomicFile file(folder.path("a"));
     file.write("half");
-    EXPECT_EQ(files_in(folder.path("")), 2u);
+    EXPECT_EQ(read_file(folder.path("a"), 10), "old");
   }
   EXPECT_EQ(read_file(folder.path("a"), 10), "old");
   EXPECT_EQ(files_in(folder.path("")), 1u);
+}
+
+TEST(File, LeavesNothingWhenItsProcessIsKilled) {
+  const TemporaryFolder folder;
+  const int nameless = open(folder.path("").c_str(), O_WRONLY | O_TMPFILE, 0600);
+  if (nameless < 0) GTEST_SKIP() << "the file system has no files without names";
+  close(nameless);
+  const std::string report = in_child([&] {
+    AtomicFile file(folder.path("a"));
+    file.write("half");
+    raise(SIGKILL);
+    return std::string();
+  });
+  EXPECT_EQ(report, " killed by signal 9");
+  EXPECT_EQ(files_in(folder.path("")), 0u);
 }
 
 TEST(File, KeepsTheOldContentAtTheFileSizeLimit) {
