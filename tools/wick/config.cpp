@@ -238,6 +238,12 @@ std::string check_word(const std::string& word) {
   return "";
 }
 
+bool is_utf8(const std::string& text) {
+  const json value = text;
+  return value.dump(-1, ' ', false, json::error_handler_t::ignore).size() ==
+         value.dump(-1, ' ', false, json::error_handler_t::replace).size();
+}
+
 void check_one_of(const char* key, const std::string& value,
                   const std::vector<std::string>& allowed) {
   if (std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return;
@@ -338,10 +344,16 @@ std::optional<int64_t> activation_budget(const TrainConfig& config) {
 }
 
 void check_config(const TrainConfig& config) {
+  for_each_config_field([&](const auto& f) {
+    if constexpr (std::is_same_v<decltype(f.member), std::string TrainConfig::*>) {
+      if (is_utf8(config.*f.member)) return;  // as the run folder's JSON must be
+      throw UsageError(
+          concat(flag_name(f.key), ": the value is not UTF-8: rename it, or link to it"));
+    }
+  });
   std::vector<std::string> names;
   for (const nn::ModelEntry& entry : nn::models()) names.push_back(entry.name);
   check_one_of("model", config.model, names);
-  check_one_of("data", config.data, data::data_names());
   check_one_of("augment", config.augment, data::augmentation_names());
   check_one_of("optimizer", config.optimizer, optimizer_names());
   check_one_of("schedule", config.schedule, {"onecycle", "cosine", "constant"});
@@ -379,14 +391,18 @@ void check_config(const TrainConfig& config) {
   if (config.resume && config.run_dir.empty()) {
     throw UsageError("--resume: needs --run-dir, the folder of the run to go on with");
   }
-  if (config.data != "shapes10" && config.data_dir.empty() &&
-      data::fetched_folder(config.data).empty()) {
-    const std::vector<std::string>& known = data::fetch_names();
-    const bool known_place = std::find(known.begin(), known.end(), config.data) != known.end();
-    throw UsageError(
-        concat("--data ", config.data, ": needs --data-dir, the folder that holds its files",
-               known_place ? concat(", or first: wick data fetch ", config.data) : ""));
-  }
+  check_data(config.data, config.data_dir);
+}
+
+void check_data(const std::string& data, const std::string& data_dir) {
+  check_one_of("data", data, data::data_names());
+  if (data == "shapes10" || !data_dir.empty() || !data::fetched_folder(data).empty()) return;
+  const std::vector<std::string>& known = data::fetch_names();
+  const bool known_place = std::find(known.begin(), known.end(), data) != known.end();
+  throw UsageError(concat(
+      "--data ", data, ": needs --data-dir, ",
+      data == "packed" ? "the file that wick data pack made" : "the folder that holds its files",
+      known_place ? concat(", or first: wick data fetch ", data) : ""));
 }
 
 }  // namespace wick::tool

@@ -81,6 +81,9 @@ std::optional<int64_t> activation_budget(const TrainConfig& config);
 /// Checks values that need no data to be judged: names, ranges. Throws UsageError.
 void check_config(const TrainConfig& config);
 
+/// Checks what --data and --data-dir say, without a look at the files. Throws UsageError.
+void check_data(const std::string& data, const std::string& data_dir);
+
 nlohmann::ordered_json to_json(const TrainConfig& config);
 TrainConfig config_from_json(const std::string& path);
 

@@ -8,6 +8,7 @@
 #include "wick/core/base/check.h"
 #include "wick/data/check_images.h"
 #include "wick/data/packed.h"
+#include "wick/tools/wick/config.h"
 #include "wick/tools/wick/data.h"
 
 namespace wick::tool {
@@ -27,6 +28,7 @@ struct Result {
 };
 
 Result check(const CheckFlags& flags) {
+  check_data(flags.data, flags.data_dir);
   Result result;
   try {
     if (flags.data == "packed" && !flags.data_dir.empty()) {

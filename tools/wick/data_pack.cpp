@@ -21,6 +21,8 @@ struct PackFlags {
 
 int pack(const PackFlags& flags) {
   using Form = data::PackOptions::Form;
+  check_data(flags.data, flags.data_dir);
+  if (flags.out.empty()) throw UsageError("data pack: --out: the name is empty");
   if (flags.raw && flags.jpeg) throw UsageError("data pack: --raw and --jpeg: expected one");
   const data::LabelledImages images = data::open_images(flags.data, flags.data_dir);
   const int64_t all = images.train->size() + images.test->size();

@@ -76,6 +76,12 @@ data::DataLoaderOptions train_loader_options(const TrainConfig& config, const da
   return options;
 }
 
+std::string no_images(const data::Prefetcher& loader) {
+  const std::string& last = loader.loader().last_skipped();
+  return concat("data loader: no image of an epoch could be read",
+                last.empty() ? "" : concat(", the last: ", last));
+}
+
 amp::Autocast make_autocast(const TrainConfig& config, Device device) {
   const bool enabled = config.amp != "off";
   return amp::Autocast(device, config.amp == "fp16" ? kFloat16 : kBFloat16, enabled);

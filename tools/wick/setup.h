@@ -42,6 +42,9 @@ data::Prefetcher load_ahead(std::shared_ptr<const data::Dataset> dataset,
 data::DataLoaderOptions train_loader_options(const TrainConfig& config, const data::TrainTest& data,
                                              Device device);
 
+/// What is wrong where an epoch had no batch.
+std::string no_images(const data::Prefetcher& loader);
+
 /// The autocast that --amp asks for.
 amp::Autocast make_autocast(const TrainConfig& config, Device device);
 

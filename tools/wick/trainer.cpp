@@ -96,6 +96,7 @@ Evaluation evaluate(nn::Module& model, const std::shared_ptr<const data::Dataset
     progress.show_evaluation(done, dataset->size());
   }
   model.train(was_training);
+  if (done == 0) throw Error(no_images(loader));
   const auto n = static_cast<double>(done);
   return {loss.item() / n, correct.item() / n};
 }
@@ -377,7 +378,10 @@ void Trainer::evaluate_and_log() {
 Outcome Trainer::run() {
   bool interrupted = false;
   while (step_ < total_steps_) {
+    const int64_t before = step_;
+    const bool whole = loader_.batch() == 0;
     train_epoch(interrupted);
+    if (whole && step_ == before && !interrupted) throw Error(no_images(loader_));
     if (interrupted && step_ < total_steps_) {
       progress_.finish_line();
       save_checkpoint();

@@ -34,9 +34,10 @@ Tensor Tuning::loss(const Tensor& images, const Tensor& target) {
   return cross_entropy((*model_)(images), target, {.label_smoothing = config_.label_smoothing});
 }
 
-data::Batch Tuning::next_batch() {
-  std::optional<data::Batch> batch = loader_.next();
-  if (!batch) batch = loader_.next();  // of the next epoch
+data::Batch next_batch(data::Prefetcher& loader) {
+  std::optional<data::Batch> batch = loader.next();
+  if (!batch) batch = loader.next();  // of the next epoch
+  if (!batch) throw Error(no_images(loader));
   return std::move(*batch);
 }
 

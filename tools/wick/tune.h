@@ -11,6 +11,9 @@
 
 namespace wick::tool {
 
+/// The next batch, after the last that of the next epoch. Error if that has none.
+data::Batch next_batch(data::Prefetcher& loader);
+
 /// What the trials of `wick tune` run on: the same model, optimizer and batches as a training run
 /// of that configuration begins with.
 class Tuning {
@@ -21,7 +24,7 @@ class Tuning {
   /// One optimizer step on the next batch of the data, epoch after epoch; returns its loss.
   double step();
   /// The next batch of the data, on the device.
-  data::Batch next_batch();
+  data::Batch next_batch() { return tool::next_batch(loader_); }
   /// One optimizer step on a batch on the device.
   void step_on(const data::Batch& batch);
   /// One optimizer step on `batch` images of noise that stay on the device.

@@ -109,8 +109,8 @@ int tune_batch(const BatchFlags& flags) {
   if (flags.config.checkpoint_activations.starts_with("budget")) {
     throw UsageError("--checkpoint-activations: a budget is for one batch: use off or on here");
   }
-  const RunFolder folder = tuning_folder(flags.config);
   Tuning tuning(flags.config);
+  const RunFolder folder = tuning_folder(flags.config);
   optim::BatchFinderOptions options = flags.finder;
   options.memory = flags.memory.empty() ? available_memory(tuning.device())
                                         : parse_bytes("--memory", flags.memory);

@@ -49,19 +49,14 @@ struct Rate {
 template <class Use>
 Rate measure(data::Prefetcher& loader, Device device, double seconds, const Use& use) {
   constexpr int kWarmUp = 4;
-  const auto next = [&] {
-    std::optional<data::Batch> batch = loader.next();
-    if (!batch) batch = loader.next();  // of the next epoch
-    return *batch;
-  };
-  for (int i = 0; i < kWarmUp; ++i) use(next());
+  for (int i = 0; i < kWarmUp; ++i) use(next_batch(loader));
   synchronize(device);
   const double waited = loader.wait_seconds();
   const auto start = Clock::now();
   int64_t images = 0;
   std::chrono::duration<double> elapsed{};
   while (elapsed.count() < seconds) {
-    const data::Batch batch = next();
+    const data::Batch batch = next_batch(loader);
     images += batch.size();
     use(batch);
     elapsed = Clock::now() - start;
@@ -219,8 +214,8 @@ void show(const Sweep& sweep, Device device) {
 int tune_loader(const LoaderFlags& flags) {
   constexpr int kRounds =
       2;  // so that what disturbs one measurement is not taken for the setting's
-  const RunFolder folder = tuning_folder(flags.config);
   Tuning tuning(flags.config);
+  const RunFolder folder = tuning_folder(flags.config);
   Sweep sweep;
   sweep.trials = settings(flags, tuning.device());
   {
