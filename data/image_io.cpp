@@ -22,8 +22,9 @@ constexpr int64_t kMostPngPixelsPerByte = 8 * 1032;
 
 void check_size(const std::string& name, ImageSize size, size_t bytes, int64_t most_per_byte) {
   WICK_CHECK(size.height > 0 && size.width > 0, name, ": damaged image: it has no size");
-  WICK_CHECK(size.height <= kMostPixels / size.width, name, ": image too large: got ", size.height,
-             " x ", size.width, " pixels, expected at most ", kMostPixels, " in all");
+  const int64_t most = image_limits().pixels;
+  WICK_CHECK(size.height <= most / size.width, name, ": image too large: got ", size.height, " x ",
+             size.width, " pixels, expected at most ", most, " in all");
   WICK_CHECK(size.height * size.width / most_per_byte <= static_cast<int64_t>(bytes), name,
              ": damaged image: its header promises ", size.height, " x ", size.width,
              " pixels, expected fewer in a file of ", bytes, " bytes");

@@ -36,16 +36,23 @@ struct Window {
   Rect kept;
 };
 
-/// Images of more pixels are refused before memory is allocated for them.
-inline constexpr int64_t kMostPixels = int64_t{64} << 20;
+/// What an image may take; what takes more is an error.
+struct ImageLimits {
+  int64_t pixels = int64_t{64} << 20;  // found out before memory is allocated for them
+  double seconds = 2;                  // of processor time to decode it; 0: any
+};
+/// Sets them for all images that this process decodes from now on. Error for pixels that are not 1
+/// to 2^40, or a negative time.
+void set_image_limits(const ImageLimits& limits);
+ImageLimits image_limits();
 
 /// Image files of more bytes are not read.
 inline constexpr uint64_t kMostImageBytes = uint64_t{256} << 20;
 
 /// A JPEG or a PNG, told apart by the first bytes, whose header has been read and checked. Errors
-/// begin with `name`: another format, damaged or cut-off data, more than kMostPixels, more pixels
-/// than so few bytes can hold, a progressive JPEG of more than 100 scans (of fewer where the image
-/// is large). Both arguments must live as long.
+/// begin with `name`: another format, damaged or cut-off data, more than image_limits(), more
+/// pixels than so few bytes can hold, a progressive JPEG of more than 100 scans (of fewer where the
+/// image is large). Both arguments must live as long.
 class ImageDecoder {
  public:
   ImageDecoder(std::span<const uint8_t> bytes, const std::string& name);

@@ -10,6 +10,7 @@
 #include <jerror.h>
 
 #include "wick/core/base/check.h"
+#include "wick/data/decode_time.h"
 
 namespace wick::data {
 
@@ -19,6 +20,7 @@ struct JpegFailure {
   jpeg_error_mgr manager;
   std::jmp_buf place;
   char text[JMSG_LENGTH_MAX];
+  DecodeTime time;
 };
 
 namespace {
@@ -58,14 +60,20 @@ bool succeeds(JpegFailure& failure, const Call& call) {
   return true;
 }
 
+// Before every few rows of a scan or of the image.
 void on_progress(j_common_ptr jpeg) {
   const auto* image = reinterpret_cast<j_decompress_ptr>(jpeg);
+  auto* failure = reinterpret_cast<JpegFailure*>(jpeg->err);
+  if (failure->time.is_over_after(int64_t{DCTSIZE} * image->image_width)) {
+    std::snprintf(failure->text, JMSG_LENGTH_MAX, "it takes too long: expected at most %g s",
+                  failure->time.most());
+    jump(jpeg);
+  }
   const int64_t pixels = int64_t{image->image_width} * image->image_height;
   const int most = static_cast<int>(
       std::clamp<int64_t>(kMostScannedPixels / std::max<int64_t>(pixels, 1), 1, kMostScans));
   if (image->input_scan_number <= most) return;
-  char* text = reinterpret_cast<JpegFailure*>(jpeg->err)->text;
-  std::snprintf(text, JMSG_LENGTH_MAX, "too many JPEG scans: expected at most %d", most);
+  std::snprintf(failure->text, JMSG_LENGTH_MAX, "too many JPEG scans: expected at most %d", most);
   jump(jpeg);
 }
 

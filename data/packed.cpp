@@ -99,7 +99,7 @@ void check_entry(const std::string& path, const Header& header, uint64_t i, cons
   WICK_CHECK(entry.label < header.classes, path, ": damaged packed file: the label of image ", i,
              " is out of range: got ", entry.label, ", expected less than ", header.classes);
   const bool possible = entry.height > 0 && entry.width > 0 && entry.zero == 0 &&
-                        entry.height <= uint64_t{kMostPixels} / entry.width;
+                        entry.height <= static_cast<uint64_t>(image_limits().pixels) / entry.width;
   WICK_CHECK(possible, path, ": damaged packed file: wrong size of image ", i, ": got ",
              entry.height, " x ", entry.width);
   const uint64_t pixels = uint64_t{entry.height} * entry.width;

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "wick/core/base/check.h"
+#include "wick/data/decode_time.h"
 
 namespace wick::data {
 
@@ -65,6 +66,7 @@ struct PngDecoder::State {
   PngFailure failure;
   PngInput input;
   const std::string& name;
+  DecodeTime time;
 
   State(std::span<const uint8_t> bytes, const std::string& file) : input{bytes}, name(file) {}
   ~State() { png_destroy_read_struct(&png, &info, nullptr); }
@@ -121,6 +123,12 @@ void PngDecoder::decode(Image& image) {
     if (png_get_rowbytes(state.png, state.info) != width * 3) png_error(state.png, "odd rows");
     for (int pass = 0; pass < passes; ++pass) {
       for (size_t y = 0; y < height; ++y) {
+        if (state.time.is_over_after(static_cast<int64_t>(width))) {
+          char text[80];
+          std::snprintf(text, sizeof text, "it takes too long: expected at most %g s",
+                        state.time.most());
+          png_error(state.png, text);
+        }
         png_read_row(state.png, pixels + y * width * 3, nullptr);
       }
     }

@@ -285,8 +285,9 @@ ImageSize Resize::output_size(ImageSize input) const {
 
 std::optional<Window> Resize::window(ImageSize input, PhiloxStream&) const {
   const ImageSize to = output_size(input);
-  WICK_CHECK(to.height <= kMostPixels / to.width, "resize: result too large: got ", to.height,
-             " x ", to.width, " pixels, expected at most ", kMostPixels, " in all");
+  const int64_t most = image_limits().pixels;
+  WICK_CHECK(to.height <= most / to.width, "resize: result too large: got ", to.height, " x ",
+             to.width, " pixels, expected at most ", most, " in all");
   return Window{{0, 0, input}, to, {0, 0, to}};
 }
 

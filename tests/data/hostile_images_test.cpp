@@ -161,5 +161,65 @@ TEST(HostileImages, DamageBelowAWindowGoesUnseen) {
   EXPECT_EQ(image.pixels, want.pixels);
 }
 
+// Limits for the time of a test.
+class Limits {
+ public:
+  explicit Limits(const ImageLimits& limits) { set_image_limits(limits); }
+  ~Limits() { set_image_limits({}); }
+  Limits(const Limits&) = delete;
+  Limits& operator=(const Limits&) = delete;
+};
+
+TEST(HostileImages, LimitsCanBeSet) {
+  EXPECT_EQ(image_limits().pixels, 64 << 20);
+  EXPECT_EQ(image_limits().seconds, 2.0);
+  const Bytes jpeg = jpeg_of(pixels(), kSide, kSide);
+  {
+    const Limits limits({.pixels = kSide * kSide - 1});
+    for (const Bytes& bytes : {jpeg, png(PNG_INTERLACE_NONE)}) {
+      expect_error([&] { decode(bytes); }, {"a.file", "too large", "expected at most 255 in all"});
+    }
+  }
+  const Limits limits({.pixels = kSide * kSide});
+  EXPECT_EQ(decode(jpeg).height, kSide);
+  expect_error([] { set_image_limits({.pixels = 0}); }, {"wrong number of pixels", "got 0"});
+  expect_error([] { set_image_limits({.seconds = -1}); }, {"wrong time", "got -1"});
+}
+
+// Of each form, one whose scans or rows are more than a million pixels.
+TEST(HostileImages, WhatTakesTooLongIsAnError) {
+  constexpr int kLarge = 1200;
+  const Bytes grey(size_t{kLarge} * kLarge, 200);
+  const JpegForm one{.pixels = JCS_GRAYSCALE, .stored = JCS_GRAYSCALE};
+  JpegForm many = one;
+  many.progressive = true;
+  Bytes flat(size_t{kLarge} * (kLarge + 1));
+  Bytes packed(compressBound(flat.size()));
+  uLongf length = packed.size();
+  ASSERT_EQ(compress(packed.data(), &length, flat.data(), flat.size()), Z_OK);
+  packed.resize(length);
+  const Bytes header = {0, 0, kLarge >> 8, kLarge & 255, 0, 0, kLarge >> 8, kLarge & 255, 8, 0, 0,
+                        0, 0};
+  const Bytes signature = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+  const Bytes files[] = {
+      jpeg_of(grey, kLarge, kLarge, one), jpeg_of(grey, kLarge, kLarge, many),
+      signature + chunk("IHDR", header) + chunk("IDAT", packed) + chunk("IEND", {})};
+  for (const Bytes& bytes : files) {
+    EXPECT_EQ(decode(bytes).width, kLarge);
+    const Limits limits({.seconds = 1e-9});
+    expect_error([&] { decode(bytes); }, {"a.file", "takes too long", "expected at most 1e-09 s"});
+    const Limits none({.seconds = 0});
+    EXPECT_EQ(decode(bytes).height, kLarge);
+  }
+}
+
+TEST(HostileImages, FilesThatAreTooLargeAreNotRead) {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("large.jpg", {0xff, 0xd8, 0xff});
+  std::filesystem::resize_file(path, kMostImageBytes + 1);  // of which none is written
+  Image image;
+  expect_error([&] { read_image(path, image); }, {path, "268435457 bytes", "at most 268435456"});
+}
+
 }  // namespace
 }  // namespace wick::data

@@ -92,6 +92,10 @@ constexpr auto kFields = std::tuple{
                  "seconds to wait for a batch before giving up (0: for ever)"),
     config_field("on_bad_sample", &TrainConfig::on_bad_sample,
                  "what becomes of images that cannot be read: fail, or skip and count them"),
+    config_field("max_image_pixels", &TrainConfig::max_image_pixels,
+                 "images of more pixels cannot be read"),
+    config_field("max_image_seconds", &TrainConfig::max_image_seconds,
+                 "nor those that take more processor time to decode (0: any)"),
     config_field("threads", &TrainConfig::threads, "threads that compute"),
     config_field("seed", &TrainConfig::seed, "what all random numbers follow from"),
     config_field("run_dir", &TrainConfig::run_dir, "folder for all that the run writes"),
@@ -386,6 +390,8 @@ void check_config(const TrainConfig& config) {
   check_range("workers", config.workers.number, 0, 256);
   check_range("data_timeout", config.data_timeout, 0, 1e9);
   check_one_of("on_bad_sample", config.on_bad_sample, {"fail", "skip"});
+  check_range("max_image_pixels", config.max_image_pixels, 1, 1e12);
+  check_range("max_image_seconds", config.max_image_seconds, 0, 1e9);
   check_range("threads", config.threads, 1, 1024);
   check_range("seed", config.seed, 0, 9e18);
   if (config.resume && config.run_dir.empty()) {

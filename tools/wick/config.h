@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "wick/data/image_io.h"
+
 namespace CLI {
 class App;
 }
@@ -57,6 +59,8 @@ struct TrainConfig {
   WorkerCount workers;
   double data_timeout = 120;
   std::string on_bad_sample = "fail";
+  int64_t max_image_pixels = data::ImageLimits().pixels;
+  double max_image_seconds = data::ImageLimits().seconds;
   std::optional<int64_t> threads;
   int64_t seed = 0;
   std::string run_dir;

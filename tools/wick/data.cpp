@@ -25,6 +25,16 @@ void CountLine::show(const std::string& what, int64_t done, int64_t all) {
   std::fflush(stderr);
 }
 
+void add_image_limits(CLI::App& app, data::ImageLimits& limits) {
+  app.add_option("--max-image-pixels", limits.pixels, "images of more pixels cannot be read")
+      ->check(CLI::Range(1.0, 1e12))
+      ->capture_default_str();
+  app.add_option("--max-image-seconds", limits.seconds,
+                 "nor those that take more processor time to decode (0: any)")
+      ->check(CLI::Range(0.0, 1e9))
+      ->capture_default_str();
+}
+
 void add_data(CLI::App& app, Command& command) {
   CLI::App* data = app.add_subcommand(
       "data", "Downloads data sets, packs one into a single file, or looks for bad images");

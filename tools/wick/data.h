@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "wick/data/image_io.h"
 #include "wick/tools/wick/commands.h"
 
 namespace wick::tool {
@@ -13,6 +14,9 @@ namespace wick::tool {
 void add_data_pack(CLI::App& data, Command& command);
 void add_data_check(CLI::App& data, Command& command);
 void add_data_fetch(CLI::App& data, Command& command);
+
+/// Gives `app` flags for `limits`.
+void add_image_limits(CLI::App& app, data::ImageLimits& limits);
 
 /// A line on the terminal that says how far something is, redrawn at most ten times a second and
 /// wiped at the end. Shows nothing elsewhere.

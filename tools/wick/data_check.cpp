@@ -20,6 +20,7 @@ constexpr size_t kMostShown = 20;  // groups of duplicates in the text
 struct CheckFlags {
   std::string data, data_dir;
   bool json = false;
+  data::ImageLimits limits;
 };
 
 struct Result {
@@ -29,6 +30,7 @@ struct Result {
 
 Result check(const CheckFlags& flags) {
   check_data(flags.data, flags.data_dir);
+  data::set_image_limits(flags.limits);
   Result result;
   try {
     if (flags.data == "packed" && !flags.data_dir.empty()) {
@@ -92,6 +94,7 @@ void add_data_check(CLI::App& data, Command& command) {
   auto flags = std::make_shared<CheckFlags>();
   sub->add_option("--data", flags->data, "the data set, as in wick train")->required();
   sub->add_option("--data-dir", flags->data_dir, "folder that holds its files, or its parent");
+  add_image_limits(*sub, flags->limits);
   sub->add_flag("--json", flags->json, "print one JSON object");
   sub->footer("The exit code is 1 if anything is bad.");
   sub->callback([flags, &command] {

@@ -17,6 +17,7 @@ struct PackFlags {
   bool raw = false, jpeg = false, json = false;
   int64_t size = 0;
   int quality = 90;
+  data::ImageLimits limits;
 };
 
 int pack(const PackFlags& flags) {
@@ -24,6 +25,7 @@ int pack(const PackFlags& flags) {
   check_data(flags.data, flags.data_dir);
   if (flags.out.empty()) throw UsageError("data pack: --out: the name is empty");
   if (flags.raw && flags.jpeg) throw UsageError("data pack: --raw and --jpeg: expected one");
+  data::set_image_limits(flags.limits);
   const data::LabelledImages images = data::open_images(flags.data, flags.data_dir);
   const int64_t all = images.train->size() + images.test->size();
   {
@@ -74,6 +76,7 @@ void add_data_pack(CLI::App& data, Command& command) {
   sub->add_option("--quality", flags->quality, "quality of JPEGs made here")
       ->check(CLI::Range(1, 100))
       ->capture_default_str();
+  add_image_limits(*sub, flags->limits);
   sub->add_flag("--json", flags->json, "print one JSON object");
   sub->footer(
       "Without --raw and --jpeg a folder's files are stored as they are, other sets as pixels.\n"

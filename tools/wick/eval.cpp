@@ -28,7 +28,7 @@ int eval(const EvalFlags& flags) {
   const Device device = choose_device(flags.device);
   const TensorMap weights =
       load_safetensors(flags.weights.empty() ? folder.weights_file() : flags.weights);
-  const data::TrainTest data = data::open_data(config.data, config.data_dir, config.image_size);
+  const data::TrainTest data = open_train_data(config);
   const auto model = make_model(config, data);
   model->load_state_dict(weights);
   model->to(device);

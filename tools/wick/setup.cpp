@@ -24,6 +24,7 @@ Device choose_device(const std::string& name, std::string* why) {
 }
 
 data::TrainTest open_train_data(const TrainConfig& config) {
+  data::set_image_limits({config.max_image_pixels, config.max_image_seconds});
   return data::open_data(config.data, config.data_dir, config.image_size,
                          {.policy = config.augment, .erasing = config.random_erasing});
 }

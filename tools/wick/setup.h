@@ -19,7 +19,7 @@ TrainConfig resolve(TrainConfig config);
 /// (`why` then says in one sentence why not a GPU), never a simulated one.
 Device choose_device(const std::string& name, std::string* why = nullptr);
 
-/// The data that `config` names, augmented as it says.
+/// The data that `config` names, augmented as it says, with its limits for images from now on.
 data::TrainTest open_train_data(const TrainConfig& config);
 
 /// The model that `config` names, for the images and classes of `data`.
