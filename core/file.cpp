@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -108,19 +107,6 @@ void InputFile::read_at(uint64_t offset, void* destination, size_t bytes) const 
     offset += static_cast<uint64_t>(got);
     bytes -= static_cast<size_t>(got);
   }
-}
-
-MappedFile::MappedFile(const std::string& path) : path_(path) {
-  const InputFile file(path);
-  size_ = file.size();
-  if (size_ == 0) return;
-  void* mapped = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.descriptor_, 0);
-  if (mapped == MAP_FAILED) fail_with_errno("map", path);
-  data_ = static_cast<const uint8_t*>(mapped);
-}
-
-MappedFile::~MappedFile() {
-  if (data_ != nullptr) munmap(const_cast<uint8_t*>(data_), size_);
 }
 
 AtomicFile::AtomicFile(const std::string& path) : path_(resolve_target(path)) {

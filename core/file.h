@@ -7,6 +7,10 @@
 
 namespace wick {
 
+namespace detail {
+struct MappedRegion;
+}
+
 /// A regular file opened for reading. Errors name the file and what the system says.
 class InputFile {
  public:
@@ -28,8 +32,9 @@ class InputFile {
   uint64_t size_ = 0;
 };
 
-/// A regular file in memory, read when it is looked at. It must not shrink meanwhile: that would
-/// end the process.
+/// A regular file in memory, read when it is looked at. What cannot be read, because the file has
+/// shrunk or its disk fails, is zeros, which `check` tells of. (The system tells by a SIGBUS: the
+/// first such file gets that a handler, which passes on what is about other memory.)
 class MappedFile {
  public:
   explicit MappedFile(const std::string& path);
@@ -40,11 +45,14 @@ class MappedFile {
   const std::string& path() const { return path_; }
   const uint8_t* data() const { return data_; }
   uint64_t size() const { return size_; }
+  /// Error if any byte looked at so far could not be read. To be called when bytes were used.
+  void check() const;
 
  private:
   std::string path_;
   const uint8_t* data_ = nullptr;
   uint64_t size_ = 0;
+  detail::MappedRegion* region_ = nullptr;
 };
 
 /// Writes a file in one step: others see the old content or the new, never a part, and after a

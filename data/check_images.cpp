@@ -100,6 +100,7 @@ class Checker {
       found.digest = sha.digest();
       found.read = true;
       if (stored.channels == 0) decode_image(stored.bytes, source->name(index), image);
+      source->confirm();
     } catch (const Error& error) {
       found.reason = error.what();
     }

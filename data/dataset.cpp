@@ -133,6 +133,17 @@ void ImageDataset::make(int64_t index, const StoredImage& stored, PhiloxStream r
 }
 
 void ImageDataset::read(int64_t index, PhiloxStream random, std::span<void* const> out) const {
+  try {
+    read_stored(index, random, out);
+  } catch (const Error&) {
+    images_->confirm();  // or else that is what is wrong
+    throw;
+  }
+  images_->confirm();
+}
+
+void ImageDataset::read_stored(int64_t index, PhiloxStream random,
+                               std::span<void* const> out) const {
   thread_local std::string buffer;
   thread_local Image image;
   const StoredImage stored = images_->read(index, buffer);
@@ -142,6 +153,8 @@ void ImageDataset::read(int64_t index, PhiloxStream random, std::span<void* cons
     make(index, stored, random, image);
     pixels = image.pixels;
   }
+  WICK_CHECK(static_cast<int64_t>(pixels.size()) == fields_[0].shape.numel(), images_->name(index),
+             ": wrong size: got ", pixels.size(), " bytes, expected ", fields_[0].shape.numel());
   if (normalize_) {
     normalize_->apply(pixels, static_cast<float*>(out[0]));
   } else {

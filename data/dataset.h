@@ -143,6 +143,8 @@ class ImageDataset final : public Dataset {
   const std::vector<std::string>& class_names() const { return images_->class_names(); }
 
  private:
+  /// As `read`, but for what may be wrong with the source.
+  void read_stored(int64_t index, PhiloxStream random, std::span<void* const> out) const;
   /// Decodes and transforms a stored image.
   void make(int64_t index, const StoredImage& stored, PhiloxStream random, Image& image) const;
 

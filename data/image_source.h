@@ -35,6 +35,9 @@ class ImageSource {
   virtual std::string name(int64_t index) const = 0;
   /// Image `index`; what has to be read to give it goes to `buffer`, which must live as long.
   virtual StoredImage read(int64_t index, std::string& buffer) const = 0;
+  /// To be called when what `read` gave was used: error if it may have been something else than was
+  /// stored, since the source is not what it was.
+  virtual void confirm() const {}
 };
 
 /// Images in memory.

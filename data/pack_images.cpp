@@ -102,8 +102,8 @@ class Output {
   }
   uint64_t position() const { return position_; }
   void write(const void* bytes, size_t count) {
-    file_.write(bytes, count);
     sha_.update(bytes, count);
+    file_.write(bytes, count);
     position_ += count;
   }
   void finish(Header header) {
@@ -141,6 +141,7 @@ void pack_images(const LabelledImages& images, const std::string& path,
                        static_cast<uint32_t>(image.size.height),
                        static_cast<uint32_t>(image.size.width), 0});
       out.write(image.bytes.data(), image.bytes.size());
+      source->confirm();
       if (options.progress) options.progress(static_cast<int64_t>(index.size()));
     }
   }

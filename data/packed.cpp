@@ -91,8 +91,8 @@ std::vector<std::string> read_names(const MappedFile& file, const Header& header
 // Images follow each other without a gap from the header to the index.
 void check_entry(const std::string& path, const Header& header, uint64_t i, const Entry& entry,
                  uint64_t expected_offset) {
-  WICK_CHECK(entry.offset == expected_offset && entry.length > 0 &&
-                 entry.length <= header.index_offset - entry.offset,
+  WICK_CHECK(entry.offset == expected_offset && entry.offset <= header.index_offset &&
+                 entry.length > 0 && entry.length <= header.index_offset - entry.offset,
              path, ": damaged packed file: image ", i, " is out of place: got ", entry.length,
              " bytes at ", entry.offset, ", expected them at ", expected_offset,
              " and to end before ", header.index_offset);
@@ -140,6 +140,7 @@ PackedFile::PackedFile(const std::string& path) : state_(std::make_unique<State>
              offset, ", expected ", header.index_offset, ", where the index begins");
   WICK_CHECK(header.photographs == 1 || state_->size.height > 0, path,
              ": damaged packed file: images differ in size, but are not called photographs");
+  state_->file.check();
 }
 
 PackedFile::~PackedFile() = default;
@@ -166,9 +167,22 @@ class PackedFile::Source final : public ImageSource {
     if (state_.header.form == kEncoded) return {bytes, {}, 0};
     return {bytes, {found.height, found.width}, state_.header.channels};
   }
+  void confirm() const override { state_.file.check(); }
 
  private:
-  Entry entry(int64_t index) const { return load<Entry>(state_.entry_bytes(first_ + index)); }
+  // Checked again, for the file may have been written to meanwhile.
+  Entry entry(int64_t index) const {
+    const int64_t i = first_ + index;
+    const auto found = load<Entry>(state_.entry_bytes(i));
+    const ImageSize size{found.height, found.width};
+    confirm();
+    check_entry(state_.file.path(), state_.header, static_cast<uint64_t>(i), found,
+                std::max<uint64_t>(found.offset, sizeof(Header)));
+    WICK_CHECK(state_.size.height == 0 || size == state_.size, state_.file.path(),
+               ": damaged packed file: wrong size of image ", i, ": got ", size.height, " x ",
+               size.width, ", expected ", state_.size.height, " x ", state_.size.width);
+    return found;
+  }
 
   std::shared_ptr<const PackedFile> packed_;
   const State& state_;
@@ -195,6 +209,7 @@ void PackedFile::check_content() const {
   sha.update(file.data() + sizeof(Header), file.size() - sizeof(Header));
   sha.update(file.data(), offsetof(Header, hash));
   const Sha256::Digest digest = sha.digest();
+  file.check();
   WICK_CHECK(digest == state_->header.hash, file.path(),
              ": damaged packed file: its content has the SHA-256 ", to_hex(digest), ", expected ",
              content_hash());

@@ -17,8 +17,8 @@ namespace wick::data {
 /// The file, little-endian: a header of 192 bytes (packed_format.h); the images one after the
 /// other; the index, 32 bytes for each: offset and length (64 bits), label, height, width and 0 (32
 /// bits); the class names, each after its length (32 bits). All of it is checked when it is opened,
-/// but the images themselves: for those there is `check_content`. The file must not change while it
-/// is open.
+/// but the images themselves: for those there is `check_content`. If the file shrinks while it is
+/// open, reading from it is an error from then on.
 class PackedFile : public std::enable_shared_from_this<PackedFile> {
  public:
   static std::shared_ptr<const PackedFile> open(const std::string& path);

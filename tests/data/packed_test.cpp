@@ -1,16 +1,22 @@
 #include "wick/data/packed.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 
 #include "wick/core/file.h"
 #include "wick/data/loader.h"
 #include "wick/data/packed_format.h"
 #include "wick/tests/data/jpeg_testing.h"
+#include "wick/tests/harness/sanitized.h"
 
 namespace wick::data {
 namespace {
@@ -277,6 +283,90 @@ TEST_F(PackedDamage, ChangedContentIsFoundWhenAskedFor) {
     const auto file = PackedFile::open(path);
     expect_error([&] { file->check_content(); }, {path, "SHA-256", file->content_hash()});
   }
+}
+
+// A file of several pages that is cut, or written to, while it is open.
+class PackedChange : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto set = std::make_shared<ImageSet>();
+    set->height = set->width = 64, set->channels = 3;
+    set->pixels.assign(static_cast<size_t>(20 * set->bytes_per_image()), 7);
+    set->labels.assign(20, 1);
+    set->class_names = {"ant", "bee"};
+    const Normalize normalize = normalize_by(*set);
+    pack_images(
+        {image_source(set), image_source(set), {.mean = normalize.mean(), .std = normalize.std()}},
+        path_);
+    file_ = PackedFile::open(path_);
+  }
+  std::shared_ptr<const Dataset> dataset() const {
+    return std::make_shared<ImageDataset>(file_->images().train, Transforms(), std::nullopt);
+  }
+  TemporaryFolder folder_;
+  std::string path_ = folder_.path("p");
+  std::shared_ptr<const PackedFile> file_;
+};
+
+TEST_F(PackedChange, AFileThatShrinksIsAnErrorWhenItsTurnHasCome) {
+  for (const int workers : {0, 2}) {
+    SetUp();
+    DataLoader loader(dataset(), {.batch_size = 5, .num_workers = workers});
+    loader.next();
+    std::filesystem::resize_file(path_, 100);
+    int errors = 0;
+    for (int i = 0; i < 8; ++i) {  // what workers have read before is still given
+      try {
+        loader.next();
+      } catch (const Error& error) {
+        ++errors;
+        EXPECT_NE(std::string(error.what()).find("p: cannot be read any more"), std::string::npos)
+            << error.what();
+      }
+    }
+    EXPECT_GE(errors, 3);
+    expect_error([&] { file_->check_content(); }, {"p: cannot be read any more"});
+    expect_error([&] { pack_images(file_->images(), folder_.path("q")); },
+                 {"p: cannot be read any more"});
+    EXPECT_FALSE(std::filesystem::exists(folder_.path("q")));
+  }
+}
+
+TEST_F(PackedChange, AnIndexThatChangesIsAnError) {
+  std::vector<Entry> index(40);
+  const uint64_t at = sizeof(Header) + 40 * 64 * 64 * 3;
+  std::memcpy(index.data(), contents(path_).data() + at, 40 * sizeof(Entry));
+  const auto images = file_->images().train;
+  std::string buffer;
+  const auto change = [&](const std::function<void(Entry&)>& how) {
+    Entry entry = index[3];
+    how(entry);
+    std::fstream out(path_, std::ios::binary | std::ios::in | std::ios::out);
+    out.seekp(static_cast<std::streamoff>(at + 3 * sizeof entry));
+    out.write(reinterpret_cast<const char*>(&entry), sizeof entry);
+    out.close();
+    expect_error([&] { images->read(3, buffer); }, {path_, "image 3"});
+    expect_error([&] { images->label(3); }, {path_, "image 3"});
+  };
+  images->read(3, buffer);
+  change([](Entry& e) { e.offset = UINT64_MAX - 100; });
+  change([](Entry& e) { e.offset = 0; });
+  change([](Entry& e) { e.length = 1 << 30; });
+  change([](Entry& e) { e.label = 2; });
+  change([](Entry& e) { e.height = 32, e.length /= 2; });
+}
+
+TEST_F(PackedChange, OtherMemoryErrorsStillEndTheProcess) {
+  if (testing::kSanitized) GTEST_SKIP() << "sanitizers tell of them in their way";
+  const auto touch = [&] {
+    const int other = ::open(folder_.write("other", Bytes(8192)).c_str(), O_RDWR);
+    const auto* bytes =
+        static_cast<const char*>(mmap(nullptr, 8192, PROT_READ, MAP_PRIVATE, other, 0));
+    if (ftruncate(other, 0) != 0) return;
+    std::exit(bytes[5000]);
+  };
+  EXPECT_EXIT(touch(), ::testing::KilledBySignal(SIGBUS), "");
+  EXPECT_EXIT(raise(SIGBUS), ::testing::KilledBySignal(SIGBUS), "");
 }
 
 TEST(PackedErrors, AFullDiskLeavesNothingBehind) {
