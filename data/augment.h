@@ -42,11 +42,14 @@ std::array<double, 4> draw_factors(const std::array<JitterRange, 4>& ranges, Phi
 /// the one factor that changes nothing are left out.
 class ColorJitter final : public Transform {
  public:
-  explicit ColorJitter(const ColorJitterOptions& options) : ranges_(jitter_ranges(options)) {}
+  explicit ColorJitter(const ColorJitterOptions& options)
+      : options_(options), ranges_(jitter_ranges(options)) {}
   void apply(Image& image, PhiloxStream& random) const override;
   ImageSize output_size(ImageSize input) const override { return input; }
+  const ColorJitterOptions& options() const { return options_; }
 
  private:
+  ColorJitterOptions options_;
   std::array<JitterRange, 4> ranges_;
 };
 
@@ -81,6 +84,7 @@ class RandomErasing final : public Transform {
   explicit RandomErasing(const RandomErasingOptions& options = {});
   void apply(Image& image, PhiloxStream& random) const override;
   ImageSize output_size(ImageSize input) const override { return input; }
+  const RandomErasingOptions& options() const { return options_; }
 
  private:
   RandomErasingOptions options_;

@@ -163,12 +163,73 @@ void ImageDataset::read_stored(int64_t index, PhiloxStream random,
   std::memcpy(out[1], &label, sizeof label);
 }
 
+namespace {
+
+template <class T>
+const T* last_as(const Transforms& transforms) {
+  return transforms.empty() ? nullptr : dynamic_cast<const T*>(transforms.back().get());
+}
+
+// Moves the last of `transforms` to `rest`, if it has no such thing yet.
+bool move_color(Transforms& transforms, size_t channels, BytesDataset& rest) {
+  if (const auto* erasing = last_as<RandomErasing>(transforms)) {
+    const RandomErasingOptions& options = erasing->options();
+    if (options.random || (options.value.size() != 1 && options.value.size() != channels)) {
+      return false;
+    }
+    rest.transform.erasing = options;
+  } else if (const auto* jitter = last_as<ColorJitter>(transforms)) {
+    rest.jitter = jitter->options();
+  } else {
+    return false;
+  }
+  transforms.pop_back();
+  return true;
+}
+
+bool move_flip(Transforms& transforms, BytesDataset& rest) {
+  BatchTransformOptions& options = rest.transform;
+  const auto* across = last_as<RandomHorizontalFlip>(transforms);
+  const auto* down = last_as<RandomVerticalFlip>(transforms);
+  if (across != nullptr && options.horizontal_flip == 0) {
+    options.horizontal_flip = across->p();
+  } else if (down != nullptr && options.vertical_flip == 0) {
+    options.vertical_flip = down->p();
+  } else {
+    return false;
+  }
+  transforms.pop_back();
+  return true;
+}
+
+bool move_crop(Transforms& transforms, ImageSize size, BytesDataset& rest) {
+  const auto* crop = last_as<RandomCrop>(transforms);
+  if (crop == nullptr) return false;
+  const RandomCropOptions& options = crop->options();
+  for (size_t i = 0; i + 1 < transforms.size(); ++i) size = transforms[i]->output_size(size);
+  const ImageSize window = crop->output_size(size);
+  const bool same = size.height > 0 && window.height <= size.height + 2 * options.padding &&
+                    window.width <= size.width + 2 * options.padding && !options.pad_if_needed &&
+                    options.border.mode == PadMode::kConstant && options.border.fill == 0;
+  if (!same) return false;
+  rest.transform.size = window;
+  rest.transform.padding = options.padding;
+  transforms.pop_back();
+  return true;
+}
+
+}  // namespace
+
 std::optional<BytesDataset> ImageDataset::as_bytes() const {
   if (!normalize_) return {};
-  auto bytes = std::make_shared<ImageDataset>(*this);
-  bytes->normalize_.reset();
-  bytes->fields_[0].dtype = kUint8;
-  return BytesDataset{std::move(bytes), *normalize_};
+  BytesDataset rest{nullptr, *normalize_};
+  Transforms kept = transforms_;
+  move_color(kept, static_cast<size_t>(images_->channels()), rest);
+  while (move_flip(kept, rest)) continue;
+  move_crop(kept, images_->image_size(), rest);
+  rest.transform.random = kept.size() < transforms_.size();
+  rest.dataset = std::make_shared<ImageDataset>(images_, std::move(kept), std::nullopt);
+  return rest;
 }
 
 Normalize normalize_by(const ImageSet& images) {

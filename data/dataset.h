@@ -11,6 +11,8 @@
 
 #include "wick/core/base/philox.h"
 #include "wick/core/tensor.h"
+#include "wick/data/augment.h"
+#include "wick/data/batch_transform.h"
 #include "wick/data/image_folder.h"
 #include "wick/data/image_set.h"
 #include "wick/data/image_source.h"
@@ -96,15 +98,18 @@ class Dataset {
   virtual std::vector<Tensor> get(int64_t index, PhiloxStream random) const;
   /// What errors and time-outs call sample `index` beside its number: its file. May be empty.
   virtual std::string name(int64_t /*index*/) const { return {}; }
-  /// The same samples with field 0 left as bytes, for a GPU to normalise: a quarter as much to
-  /// copy. Nothing if field 0 is not bytes that are normalised.
+  /// The same samples with field 0 left as bytes, for a GPU to finish: a quarter as much to copy.
+  /// Nothing if field 0 is not bytes that are normalised.
   virtual std::optional<BytesDataset> as_bytes() const;
 };
 
-/// A data set whose field 0 is still to be normalised.
+/// A data set whose field 0 is bytes, and what is still to be done to batches of them.
 struct BytesDataset {
   std::shared_ptr<const Dataset> dataset;
   Normalize normalize;
+  BatchTransformOptions transform = {.random = false};
+  /// Behind the flips; where it is given, nothing is erased.
+  std::optional<ColorJitterOptions> jitter = {};
 };
 
 /// Samples that are rows of tensors on the CPU: field i of sample j is `tensors[i][j]`. Tensors
@@ -139,6 +144,9 @@ class ImageDataset final : public Dataset {
   const std::vector<Field>& fields() const override { return fields_; }
   void read(int64_t index, PhiloxStream random, std::span<void* const> out) const override;
   std::string name(int64_t index) const override { return images_->name(index); }
+  /// The last transforms are left to be done to batches, as far as BatchTransform and
+  /// BatchColorJitter do the same: a crop, flips, and one of erasing and jitter. Random numbers are
+  /// then those of the batch, not of the sample.
   std::optional<BytesDataset> as_bytes() const override;
   const std::vector<std::string>& class_names() const { return images_->class_names(); }
 

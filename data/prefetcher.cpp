@@ -1,6 +1,9 @@
 #include "wick/data/prefetcher.h"
 
 #include "wick/core/base/check.h"
+#include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/join.h"
+#include "wick/data/batch_color_jitter.h"
 
 namespace wick::data {
 
@@ -72,6 +75,50 @@ void Prefetcher::seek(int64_t epoch, int64_t batch) {
   loader_.seek(epoch, batch);
   epoch_ = epoch;
   batch_ = batch;
+}
+
+namespace {
+
+// Of 0 to 1, what `normalize` makes of them.
+Tensor normalized(const Tensor& images, const Normalize& normalize) {
+  const auto channels = static_cast<int64_t>(normalize.mean().size());
+  const auto along_channels = [&](const std::vector<float>& values) {
+    return tensor(values, Shape{1, channels, 1, 1}).to(images.device(), /*non_blocking=*/true);
+  };
+  return (images - along_channels(normalize.mean())) / along_channels(normalize.std());
+}
+
+// What is left to be done to batches of `bytes`.
+std::function<Batch(Batch, int64_t, int64_t)> finisher(const BytesDataset& bytes, uint64_t seed) {
+  BatchTransformOptions options = bytes.transform;
+  options.seed = seed;
+  if (!bytes.jitter) {
+    return [transform = BatchTransform(bytes.normalize, options)](Batch batch, int64_t epoch,
+                                                                  int64_t number) {
+      batch.fields[0] = transform.apply(batch[0], epoch, number);
+      return batch;
+    };
+  }
+  const Normalize to_unit = Normalize::to_unit(bytes.dataset->fields()[0].shape[0]);
+  return
+      [transform = BatchTransform(to_unit, options), jitter = BatchColorJitter(*bytes.jitter, seed),
+       normalize = bytes.normalize](Batch batch, int64_t epoch, int64_t number) {
+        const Tensor unit = transform.apply(batch[0], epoch, number);
+        batch.fields[0] = normalized(jitter.apply(unit, epoch, number), normalize);
+        return batch;
+      };
+}
+
+}  // namespace
+
+Prefetcher load_ahead(std::shared_ptr<const Dataset> dataset, const DataLoaderOptions& options,
+                      Device device) {
+  const std::optional<BytesDataset> bytes =
+      device.is_cuda() ? dataset->as_bytes() : std::optional<BytesDataset>();
+  DataLoader loader(bytes ? bytes->dataset : std::move(dataset), options);
+  PrefetcherOptions ahead;
+  if (bytes) ahead.prepare = finisher(*bytes, loader.seed());
+  return Prefetcher(std::move(loader), device, std::move(ahead));
 }
 
 }  // namespace wick::data

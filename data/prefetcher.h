@@ -4,6 +4,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "wick/core/stream.h"
@@ -59,5 +60,11 @@ class Prefetcher {
   std::deque<Fetched> ahead_;
   int64_t epoch_, batch_;
 };
+
+/// The batches of `dataset` on `device`. A GPU gets bytes, where the data set can give them, and
+/// does the rest itself: cropping, flipping, changing colours, erasing and normalising, by random
+/// numbers that follow from the loader's seed, the epoch and the batch's number alone.
+Prefetcher load_ahead(std::shared_ptr<const Dataset> dataset, const DataLoaderOptions& options,
+                      Device device);
 
 }  // namespace wick::data

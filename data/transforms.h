@@ -57,6 +57,7 @@ class RandomCrop final : public Transform {
   void apply(Image& image, PhiloxStream& random) const override;
   ImageSize output_size(ImageSize) const override { return size_; }
   std::optional<Window> window(ImageSize input, PhiloxStream& random) const override;
+  const RandomCropOptions& options() const { return options_; }
 
  private:
   ImageSize size_;
@@ -69,6 +70,7 @@ class RandomHorizontalFlip final : public Transform {
   explicit RandomHorizontalFlip(double p = 0.5);
   void apply(Image& image, PhiloxStream& random) const override;
   ImageSize output_size(ImageSize input) const override { return input; }
+  double p() const { return p_; }
 
  private:
   double p_;
@@ -80,6 +82,7 @@ class RandomVerticalFlip final : public Transform {
   explicit RandomVerticalFlip(double p = 0.5);
   void apply(Image& image, PhiloxStream& random) const override;
   ImageSize output_size(ImageSize input) const override { return input; }
+  double p() const { return p_; }
 
  private:
   double p_;

@@ -159,5 +159,77 @@ TEST(Prefetcher, LetsTheDeviceNormalise) {
   }
 }
 
+// Which of a data set's transforms are left to the device.
+TEST(Prefetcher, LeavesTheLastTransformsToTheDevice) {
+  auto images = std::make_shared<ImageSet>();
+  images->height = images->width = 8;
+  images->channels = 3;
+  images->pixels.resize(4 * 192);
+  images->labels.resize(4);
+  images->class_names.resize(1);
+  const auto crop = std::make_shared<RandomCrop>(ImageSize{8, 6}, 2);
+  const auto wide =
+      std::make_shared<RandomCrop>(ImageSize{20, 20}, RandomCropOptions{.pad_if_needed = true});
+  const auto bright = std::make_shared<RandomCrop>(
+      ImageSize{8, 6}, RandomCropOptions{.padding = 2, .border = {.fill = 9}});
+  const auto resized = std::make_shared<RandomResizedCrop>(ImageSize{5, 5});
+  const auto across = std::make_shared<RandomHorizontalFlip>(0.25);
+  const auto down = std::make_shared<RandomVerticalFlip>(0.5);
+  const auto colors = std::make_shared<ColorJitter>(ColorJitterOptions{.brightness = 0.5});
+  const auto erasing = std::make_shared<RandomErasing>(RandomErasingOptions{.p = 0.75});
+  const auto noisy = std::make_shared<RandomErasing>(RandomErasingOptions{.random = true});
+  const auto left = [&](const Transforms& transforms) {
+    const ImageDataset whole(images, transforms, normalize_by(*images));
+    const BytesDataset bytes = *whole.as_bytes();
+    const BatchTransformOptions& rest = bytes.transform;
+    const Shape& shape = bytes.dataset->fields()[0].shape;
+    return concat(shape[1], "x", shape[2], rest.random ? " random" : "", " to ", rest.size.height,
+                  "x", rest.size.width, "+", rest.padding, " flips ", rest.horizontal_flip, " ",
+                  rest.vertical_flip, " erasing ", rest.erasing.p, bytes.jitter ? " colors" : "");
+  };
+  EXPECT_EQ(left({}), "8x8 to 0x0+0 flips 0 0 erasing 0");
+  EXPECT_EQ(left({crop, across, down, erasing}), "8x8 random to 8x6+2 flips 0.25 0.5 erasing 0.75");
+  EXPECT_EQ(left({crop, down, colors}), "8x8 random to 8x6+2 flips 0 0.5 erasing 0 colors");
+  EXPECT_EQ(left({resized, across}), "5x5 random to 0x0+0 flips 0.25 0 erasing 0");
+  EXPECT_EQ(left({resized, crop}), "5x5 random to 8x6+2 flips 0 0 erasing 0");
+  EXPECT_EQ(left({across, crop}), "8x8 random to 8x6+2 flips 0 0 erasing 0");
+  EXPECT_EQ(left({across, across}), "8x8 random to 0x0+0 flips 0.25 0 erasing 0");
+  for (const auto& kept : {wide, bright}) {
+    const Shape size = {kept->output_size({}).height, kept->output_size({}).width};
+    EXPECT_EQ(left({kept, across}),
+              concat(size[0], "x", size[1], " random to 0x0+0 flips 0.25 0 erasing 0"));
+  }
+  EXPECT_EQ(left({noisy}), "8x8 to 0x0+0 flips 0 0 erasing 0");
+  EXPECT_EQ(left({colors, erasing}), "8x8 random to 0x0+0 flips 0 0 erasing 0.75");
+}
+
+// What comes to a GPU is what the workers would have made with the same places, flips and colours.
+TEST(Prefetcher, TheDeviceDoesWhatIsLeftToIt) {
+  auto images = std::make_shared<ImageSet>();
+  images->height = images->width = 8;
+  images->channels = 3;
+  for (int i = 0; i < 10 * 192; ++i) images->pixels.push_back(static_cast<uint8_t>(i * i >> 3));
+  images->labels.resize(10);
+  images->class_names.resize(1);
+  const ColorJitterOptions colors{.brightness = {1.5, 1.5}};  // always the same
+  const Transforms transforms = {std::make_shared<RandomCrop>(ImageSize{8, 8}, 0),
+                                 std::make_shared<RandomHorizontalFlip>(1.0),
+                                 std::make_shared<ColorJitter>(colors)};
+  const auto dataset = std::make_shared<ImageDataset>(images, transforms, normalize_by(*images));
+  DataLoader plain(dataset, options_of(0));
+  for (const Device device : testing::devices()) {
+    plain.seek(0, 0);
+    Prefetcher ahead = load_ahead(dataset, options_of(2), device);
+    for (int i = 0; i < 2; ++i) {
+      const Batch got = *ahead.next(), want = *plain.next();
+      ASSERT_TRUE(got[0].is_contiguous(MemoryFormat::kChannelsLast));
+      EXPECT_EQ(got[1].cpu().to_vector<int64_t>(), want[1].to_vector<int64_t>());
+      const auto a = got[0].cpu().to_vector<float>(), b = want[0].to_vector<float>();
+      ASSERT_EQ(a.size(), b.size());
+      for (size_t j = 0; j < a.size(); ++j) ASSERT_NEAR(a[j], b[j], 0.02);  // a byte's rounding
+    }
+  }
+}
+
 }  // namespace
 }  // namespace wick::data

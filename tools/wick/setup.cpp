@@ -3,7 +3,6 @@
 #include "wick/core/base/parallel.h"
 #include "wick/core/random.h"
 #include "wick/core/stream.h"
-#include "wick/data/batch_transform.h"
 #include "wick/nn/models/registry.h"
 
 namespace wick::tool {
@@ -50,22 +49,6 @@ data::DataLoaderOptions loader_options(const TrainConfig& config, Device device)
   options.pin_memory = device.is_cuda();
   if (config.on_bad_sample == "skip") options.on_error = data::OnError::kSkip;
   return options;
-}
-
-data::Prefetcher load_ahead(std::shared_ptr<const data::Dataset> dataset,
-                            const data::DataLoaderOptions& options, Device device) {
-  data::PrefetcherOptions ahead;
-  if (device.is_cuda()) {
-    if (std::optional<data::BytesDataset> bytes = dataset->as_bytes()) {
-      dataset = bytes->dataset;
-      ahead.prepare = [normalize = data::BatchTransform(bytes->normalize, {.random = false})](
-                          data::Batch batch, int64_t epoch, int64_t number) {
-        batch.fields[0] = normalize.apply(batch[0], epoch, number);
-        return batch;
-      };
-    }
-  }
-  return data::Prefetcher(data::DataLoader(std::move(dataset), options), device, std::move(ahead));
 }
 
 data::DataLoaderOptions train_loader_options(const TrainConfig& config, const data::TrainTest& data,

@@ -33,12 +33,7 @@ std::shared_ptr<nn::Module> make_seeded_model(const TrainConfig& config,
 /// What --workers, --data-timeout and --on-bad-sample ask for.
 data::DataLoaderOptions loader_options(const TrainConfig& config, Device device);
 
-/// The batches of `dataset` on `device`: on a GPU copied ahead, as bytes where they can be
-/// normalised there.
-data::Prefetcher load_ahead(std::shared_ptr<const data::Dataset> dataset,
-                            const data::DataLoaderOptions& options, Device device);
-
-/// The same for training: shuffled by the seed; an incomplete batch only if there is no other.
+/// That for training: shuffled by the seed; an incomplete batch only if there is no other.
 data::DataLoaderOptions train_loader_options(const TrainConfig& config, const data::TrainTest& data,
                                              Device device);
 

@@ -84,7 +84,7 @@ Evaluation evaluate(nn::Module& model, const std::shared_ptr<const data::Dataset
   const InferenceMode inference;
   const bool was_training = model.is_training();
   model.eval();
-  data::Prefetcher loader = load_ahead(dataset, options, device);
+  data::Prefetcher loader = data::load_ahead(dataset, options, device);
   // Sums stay on the device, which is waited for once.
   const Tensor loss = zeros({}, kFloat64, device), correct = zeros({}, kInt64, device);
   int64_t done = 0;
@@ -109,7 +109,7 @@ Trainer::Trainer(const TrainConfig& config, RunFolder folder, bool json)
       data_(open_train_data(config)),
       model_(make_seeded_model(config, data_, device_)),
       optimizer_(make_optimizer(config, *model_)),
-      loader_(load_ahead(data_.train, train_loader_options(config, data_, device_), device_)),
+      loader_(data::load_ahead(data_.train, train_loader_options(config, data_, device_), device_)),
       mix_(data_.num_classes(), {.mixup = config.mixup,
                                  .cutmix = config.cutmix,
                                  .seed = static_cast<uint64_t>(config.seed)}),

@@ -27,7 +27,8 @@ Tuning::Tuning(const TrainConfig& config)
       data_(open_train_data(config)),
       model_(make_tuned_model(config, data_, device_)),
       optimizer_(make_optimizer(config, *model_)),
-      loader_(load_ahead(data_.train, train_loader_options(config, data_, device_), device_)) {}
+      loader_(
+          data::load_ahead(data_.train, train_loader_options(config, data_, device_), device_)) {}
 
 Tensor Tuning::loss(const Tensor& images, const Tensor& target) {
   const amp::Autocast autocast = make_autocast(config_, device_);

@@ -80,12 +80,12 @@ void run_trial(Tuning& tuning, const LoaderFlags& flags, Trial& trial) {
     options.timeout = 0;
   }
   {
-    data::Prefetcher loader = load_ahead(tuning.data().train, options, device);
+    data::Prefetcher loader = data::load_ahead(tuning.data().train, options, device);
     const Rate rate = measure(loader, device, flags.seconds,
                               [&](const data::Batch&) { synchronize(current_stream(device)); });
     trial.alone = std::max(trial.alone, rate.images_per_second);
   }
-  data::Prefetcher loader = load_ahead(tuning.data().train, options, device);
+  data::Prefetcher loader = data::load_ahead(tuning.data().train, options, device);
   const Rate rate = measure(loader, device, flags.seconds,
                             [&](const data::Batch& batch) { tuning.step_on(batch); });
   if (trial.training > 0) {
