@@ -1,5 +1,6 @@
-# Each tests/fuzz/NAME_fuzz.cpp is a libFuzzer program, built by clang with AddressSanitizer. ctest
-# gives it a short run; a long one: build/asan/bin/NAME_fuzz -max_total_time=3600 CORPUS_FOLDER
+# Each tests/fuzz/NAME_fuzz.cpp is a libFuzzer program, built by clang with AddressSanitizer, and
+# tests/fuzz/NAME_fuzz/ its kept corpus. ctest runs it for a moment, .ci/run for a minute; longer:
+# tests/fuzz/run.py 3600 build/asan/bin/NAME_fuzz
 file(GLOB fuzz_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/*_fuzz.cpp)
 
 # The readers of files tell the fuzzer which of their branches an input took.
@@ -11,13 +12,7 @@ foreach(source ${fuzz_sources})
   get_filename_component(name ${source} NAME_WE)
   wick_program(${name} ${source})
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-  set(corpus)
-  if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/tests/fuzz/${name})
-    set(corpus ${PROJECT_SOURCE_DIR}/tests/fuzz/${name})
-  endif()
-  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz/${name})
-  add_test(NAME ${name}
-           COMMAND ${name} -seed=1 -max_total_time=10 -timeout=10 -rss_limit_mb=2048
-                   ${PROJECT_BINARY_DIR}/fuzz/${name} ${corpus}
-           WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
+  target_link_libraries(${name} PRIVATE ZLIB::ZLIB)
+  add_test(NAME ${name} COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/fuzz/run.py 2
+                                $<TARGET_FILE:${name}>)
 endforeach()
