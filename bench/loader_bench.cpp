@@ -1,9 +1,14 @@
-// How fast the loader is: bench_loader [mnist] [cifar] [training], all by default; one JSON object
-// per line. Images are noise in memory. Loading: images per second for each number of workers, the
-// best of several epochs. Training: the time of a step with loaded data over that of the same step
-// on data in memory, taking turns. bench/peers/loader.py runs PyTorch beside it.
+// How fast the loader is: bench_loader [mnist] [cifar] [training], all by default, or [memory]; one
+// JSON object per line. Images are noise in memory. Loading: images per second for each number of
+// workers, the best of several epochs. Training: the time of a step with loaded data over that of
+// the same step on data in memory, taking turns. Memory: what the process holds after so many
+// epochs of a packed file of JPEGs and every transform. bench/peers/loader.py runs PyTorch beside
+// it.
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -101,6 +106,45 @@ void time_training() {
             << ", \"workers\": " << loader.num_workers() << "}" << std::endl;
 }
 
+int64_t resident_kilobytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmRSS:")) return std::atoll(line.c_str() + 6);
+  }
+  return 0;
+}
+
+void watch_memory() {
+  constexpr int kEpochs = 200;
+  std::string folder = (std::filesystem::temp_directory_path() / "wick-XXXXXX").string();
+  WICK_CHECK(mkdtemp(folder.data()) != nullptr, "bench_loader: no temporary folder");
+  const std::string path = folder + "/packed";
+  const auto images = data::image_source(noise(500, 96, 3));
+  const data::Normalize normalize = data::normalize_photographs();
+  data::pack_images(
+      {images, images, {.photographs = true, .mean = normalize.mean(), .std = normalize.std()}},
+      path, {.form = data::PackOptions::Form::kJpeg});
+  {
+    const data::Transforms transforms = {
+        std::make_shared<data::RandomResizedCrop>(data::ImageSize{64, 64}),
+        std::make_shared<data::RandomHorizontalFlip>(),
+        std::make_shared<data::ColorJitter>(
+            data::ColorJitterOptions{.brightness = 0.4, .hue = 0.1}),
+        std::make_shared<data::RandAugment>(), std::make_shared<data::RandomErasing>()};
+    data::Prefetcher loader =
+        data::load_ahead(std::make_shared<data::ImageDataset>(
+                             data::PackedFile::open(path)->images().train, transforms, normalize),
+                         {.batch_size = 32, .shuffle = true, .num_workers = 4}, kCpu);
+    for (int epoch = 1; epoch <= kEpochs; ++epoch) {
+      while (loader.next()) continue;
+      if (epoch != 5 && epoch % 25 != 0) continue;
+      std::cout << "{\"workload\": \"memory\", \"epochs\": " << epoch
+                << ", \"resident_kilobytes\": " << resident_kilobytes() << "}" << std::endl;
+    }
+  }
+  std::filesystem::remove_all(folder);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -111,6 +155,8 @@ int main(int argc, char** argv) try {
       time_loading(name, mnist());
     } else if (name == "cifar") {
       time_loading(name, cifar());
+    } else if (name == "memory") {
+      watch_memory();
     } else {
       WICK_CHECK(name == "training", "bench_loader: unknown workload: got \"", name, "\"");
       time_training();

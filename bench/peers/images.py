@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """From JPEG files of 500 x 375 pixels to normalised images of 224 x 224, beside torchvision:
-images per second on one core, in turns, the median of five.
+images per second on one core, the medians of rounds in turns.
 
-usage: images.py BENCH_IMAGES [SECONDS]    bench_images, and seconds per measurement (0.5)
+usage: images.py BENCH_IMAGES [SECONDS [ROUNDS]]    bench_images, seconds per measurement (0.5),
+rounds of taking turns (5)
 
 Run with a Python that has PyTorch, torchvision and Pillow.
 """
+import os
 import pathlib
 import statistics
 import subprocess
@@ -69,6 +71,7 @@ def main():
 
     program = sys.argv[1]
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 0.5
+    rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 5
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name) / "train" / "a"
@@ -76,7 +79,7 @@ def main():
         paths = write_images(folder)
         sizes = sum(path.stat().st_size for path in paths) / len(paths)
         found = {}
-        for _ in range(5):
+        for _ in range(rounds):
             for way in ("train", "test", "whole", "decode"):
                 done = subprocess.run([program, way, name, str(seconds)], check=True,
                                       capture_output=True, text=True)
@@ -86,7 +89,7 @@ def main():
                     found.setdefault((label, way), []).append(rate(function, paths, seconds))
     rates = {key: statistics.median(values) for key, values in found.items()}
     print(f"images per second on one core, {sizes / 1000:.0f} kB each; torchvision "
-          f"{torchvision.__version__}")
+          f"{torchvision.__version__}; load average {os.getloadavg()[0]:.1f}")
     print(f"{'':8} {'wick':>8} {'Pillow':>8} {'decode_jpeg':>12} {'ratio':>7}")
     for way in ("train", "test"):
         pillow, tensors = rates["Pillow", way], rates["decode_jpeg", way]

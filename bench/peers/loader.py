@@ -4,11 +4,14 @@ normalised), batches of 64, shuffled, images of noise in memory. PyTorch's DataL
 torchvision's datasets do, with its best number of workers, whose start is not counted; and, as
 `by hand`, MNIST without a DataLoader, whole batches being indexed out of one tensor.
 
-usage: loader.py BENCH_LOADER [MOST_WORKERS]    bench_loader, and PyTorch's workers (4)
+usage: loader.py BENCH_LOADER [MOST_WORKERS [ROUNDS]]    bench_loader, PyTorch's workers (4), rounds
+of taking turns (3)
 
 Run with a Python that has PyTorch, torchvision and Pillow.
 """
 import json
+import os
+import statistics
 import subprocess
 import sys
 import time
@@ -68,6 +71,26 @@ def by_hand(torch, dataset):
         yield x[index].float().div_(255).sub_(0.1307).div_(0.3081), y[index]
 
 
+def wick_rates(program, name):
+    """By workload and workers; for training, the ratio and the seconds of a step."""
+    report = subprocess.run([program, name], check=True, capture_output=True, text=True).stdout
+    for row in map(json.loads, report.splitlines()):
+        if name == "training":
+            yield "ratio", row["loaded_over_in_memory"]
+            yield "step", row["step_seconds_in_memory"]
+        else:
+            yield row["workers"], row["images_per_second"]
+
+
+def medians(rounds):
+    """Of each key's values in rounds of (key, value) pairs."""
+    found = {}
+    for pairs in rounds:
+        for key, value in pairs:
+            found.setdefault(key, []).append(value)
+    return {key: statistics.median(values) for key, values in found.items()}
+
+
 def main():
     import warnings
 
@@ -79,29 +102,28 @@ def main():
     warnings.filterwarnings("ignore")  # on more workers than cores, which are tried on purpose
     program = sys.argv[1]
     most = int(sys.argv[2]) if len(sys.argv) > 2 else 4
-    ours = {}
-    report = subprocess.run([program], check=True, capture_output=True, text=True).stdout
-    for line in report.splitlines():
-        row = json.loads(line)
-        if row["workload"] == "training":
-            print(f"a training step with loaded data takes {row['loaded_over_in_memory']:.3f} of "
-                  f"one on data in memory ({1e3 * row['step_seconds_in_memory']:.1f} ms)")
-        else:
-            ours.setdefault(row["workload"], {})[row["workers"]] = row["images_per_second"]
-    print(f"images per second; PyTorch {torch.__version__}, torchvision {torchvision.__version__}")
+    rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 3
+    print(f"images per second, medians of {rounds} rounds in turns; PyTorch {torch.__version__}, "
+          f"torchvision {torchvision.__version__}; load average {os.getloadavg()[0]:.1f}")
     print(f"{'':8} {'wick':>12} {'workers':>8} {'PyTorch':>12} {'workers':>8} {'ratio':>7}")
     for name, dataset in datasets(torch, torchvision, Image, numpy).items():
-        theirs = {workers: loader_rate(torch, dataset, workers) for workers in [0, 1, 2, most]}
-        own, best = (max(rates, key=rates.get) for rates in (ours[name], theirs))
-        print(f"{name:8} {ours[name][own]:12,.0f} {own if own >= 0 else 'auto':>8} "
-              f"{theirs[best]:12,.0f} {best:8} {ours[name][own] / theirs[best]:7.1f}")
+        each = [(list(wick_rates(program, name)),
+                 [(workers, loader_rate(torch, dataset, workers)) for workers in [0, 1, 2, most]])
+                for _ in range(rounds)]
+        ours, theirs = (medians(side) for side in zip(*each))
+        own, best = (max(rates, key=rates.get) for rates in (ours, theirs))
+        print(f"{name:8} {ours[own]:12,.0f} {own if own >= 0 else 'auto':>8} "
+              f"{theirs[best]:12,.0f} {best:8} {ours[own] / theirs[best]:7.1f}")
         print(f"{'':8} wick by workers (-1: auto): " +
-              ", ".join(f"{w}: {rate:,.0f}" for w, rate in ours[name].items()))
+              ", ".join(f"{w}: {rate:,.0f}" for w, rate in ours.items()))
         print(f"{'':8} PyTorch by workers: " +
               ", ".join(f"{w}: {rate:,.0f}" for w, rate in theirs.items()))
         if name == "mnist":
             rate = max(epoch_rate(by_hand(torch, dataset)) for _ in range(3))
             print(f"{'':8} PyTorch by hand: {rate:,.0f}")
+    training = medians(list(wick_rates(program, "training")) for _ in range(rounds))
+    print(f"a training step with loaded data takes {training['ratio']:.3f} of one on data in "
+          f"memory ({1e3 * training['step']:.1f} ms); load average {os.getloadavg()[0]:.1f}")
 
 
 if __name__ == "__main__":
