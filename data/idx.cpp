@@ -10,6 +10,8 @@ namespace wick::data {
 
 namespace {
 
+constexpr uint64_t kMostValues = uint64_t{4} << 30;  // MNIST has a hundredth of that
+
 uint32_t big_endian(const uint8_t* bytes) {
   return uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 | bytes[3];
 }
@@ -77,6 +79,8 @@ IdxArray read_idx(const std::string& path, int rank) {
     WICK_CHECK(total <= limit / size, path, ": cut off: its header promises ", size, " x ", total,
                " values or more, expected at most ", limit, " in a file of this size");
     total *= size;
+    WICK_CHECK(total <= kMostValues, path, ": too large: its header promises ", total,
+               " values or more, expected at most ", kMostValues);
   }
   array.values.resize(total);
   file.read(array.values.data(), total, "the values");

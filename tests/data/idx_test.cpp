@@ -91,6 +91,13 @@ TEST(Idx, SizesThatCannotBeAreErrorsBeforeMemoryIsAllocated) {
   }
 }
 
+TEST(Idx, FilesThatAreTooLargeAreErrorsBeforeMemoryIsAllocated) {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("large", header({1 << 17, 1 << 17, 1}));
+  std::filesystem::resize_file(path, (uint64_t{1} << 34) + 16);  // of which none is written
+  expect_error([&] { read_idx(path, 3); }, {path, "too large", "promises 17179869184"});
+}
+
 TEST(Idx, WhatIsNoFileIsAnError) {
   const TemporaryFolder folder;
   expect_error([&] { read_idx(folder.path("none"), 3); }, {"none", "cannot read"});
