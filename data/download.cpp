@@ -35,7 +35,12 @@ class PartFile {
     close(descriptor_);
     throw Error(concat(path, ": another process is downloading it"));
   }
-  ~PartFile() { close(descriptor_); }
+  ~PartFile() {
+    struct stat info;
+    const bool empty = fstat(descriptor_, &info) == 0 && info.st_size == 0;
+    if (empty && !path_.empty()) unlink(path_.c_str());
+    close(descriptor_);
+  }
   PartFile(const PartFile&) = delete;
   PartFile& operator=(const PartFile&) = delete;
 
@@ -59,6 +64,7 @@ class PartFile {
   void become(const std::string& path) {
     WICK_CHECK(fsync(descriptor_) == 0 && rename(path_.c_str(), path.c_str()) == 0, "cannot write ",
                path, ": ", reason());
+    path_.clear();
     sync_folder(path.substr(0, path.rfind('/')));
   }
 
