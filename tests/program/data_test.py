@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import random
+import resource
 import socket
 import struct
 import subprocess
@@ -16,8 +17,20 @@ import tempfile
 import threading
 import time
 import unittest
+import zlib
 
 WICK = sys.argv.pop(1)
+
+
+def png(size):
+    """A grey image, `size` pixels square."""
+    def chunk(kind, data):
+        body = kind + data
+        return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
+
+    rows = (b"\0" + b"\x7f" * size) * size
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">2I5B", size, size, 8, 0, 0, 0, 0))
+            + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
 def mnist_files():
@@ -225,6 +238,7 @@ class Fetch(DataCase):
 
     def test_errors_say_what_to_do(self):
         self.assertIn("404", self.fetch("gone", code=1))
+        self.assertEqual(list(self.mnist.iterdir()), [])
         with socket.socket() as closed:
             closed.bind(("127.0.0.1", 0))
             message = self.wick("data", "fetch", "mnist", "--url",
@@ -306,6 +320,156 @@ class PackAndCheck(DataCase):
         content[500] ^= 1
         packed.write_bytes(content)
         self.wick(*check, code=1)
+
+
+def jpeg_like(content):
+    """What begins as a JPEG does."""
+    return b"\xff\xd8\xff" + content
+
+
+class Hostile(DataCase):
+    """What is wrong with files and folders is said in one line; nothing is left half-written."""
+
+    def png_folder(self, folder, good=3):
+        """An image folder of two classes, with `good` images in each part of one."""
+        for part in ("train", "test"):
+            for name in ("ant", "bee"):
+                (folder / part / name).mkdir(parents=True)
+                for i in range(good):
+                    (folder / part / name / f"{i}.png").write_bytes(png(20 + i))
+
+    def says(self, *words, code=1, part=""):
+        done = subprocess.run([WICK, *map(os.fsencode, map(os.fspath, words))], capture_output=True,
+                              timeout=120, cwd=self.folder)
+        text = done.stderr.decode(errors="replace")
+        self.assertEqual(done.returncode, code, text)
+        self.assertEqual(len(text.splitlines()), 1, text)
+        self.assertIn(part, text)
+
+    def test_mistakes_of_use_have_code_2(self):
+        for command in (["pack", "--out", "p"], ["check"]):
+            self.says("data", *command, "--data", "mnits", code=2, part="Did you mean mnist?")
+            self.says("data", *command, "--data", "imagefolder", code=2, part="needs --data-dir")
+            self.says("data", *command, "--data", "packed", code=2, part="wick data pack")
+        self.says("data", "pack", "--data", "shapes10", "--out", "", code=2, part="empty")
+        self.says("data", "check", "--data", "shapes10", "--max-image-pixels", "0", code=2)
+        self.says("train", "--data", "imagefolder", "--data-dir", b"\xff", code=2, part="UTF-8")
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_folders_that_are_none(self):
+        (self.folder / "loop").symlink_to("loop")
+        (self.folder / "file").write_bytes(b"x")
+        (self.folder / "empty").mkdir()
+        for name in ("loop", "file", "empty", "gone", "loop/x"):
+            for data in ("mnist", "cifar10", "imagefolder"):
+                self.says("data", "pack", "--out", "p", "--data", data, "--data-dir", name,
+                          part=name)
+            self.says("train", "--data", "packed", "--data-dir", name, "--run-dir", "run",
+                      part=name)
+        self.says("tune", "loader", "--data", "mnist", "--data-dir", "gone", "--run-dir", "tuned",
+                  part="gone")
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["empty", "file", "loop"])
+
+    def test_images_that_are_none(self):
+        self.png_folder(self.folder)
+        bees = self.folder / "train/bee"
+        for name, content in [("empty.jpg", b""), ("cut.jpg", jpeg_like(b"\xe0\x00\x10")),
+                              ("text.png", b"hello")]:
+            (bees / name).write_bytes(content)
+        os.mkfifo(bees / "fifo.png")
+        (bees / "loop.jpg").symlink_to("loop.jpg")
+        (bees / "gone.jpg").symlink_to("nowhere")
+        os.symlink("0.png", os.fsencode(bees) + b"/\xff\xfe.png")
+        check = ["data", "check", "--data", "imagefolder", "--data-dir", self.folder]
+        report = json.loads(subprocess.run([WICK, *map(str, check), "--json"], timeout=60,
+                                           capture_output=True).stdout)
+        self.assertEqual(sorted(pathlib.Path(bad["name"]).name for bad in report["bad"]),
+                         ["cut.jpg", "empty.jpg", "fifo.png", "gone.jpg", "loop.jpg", "text.png"])
+        train = ["train", "--data", "imagefolder", "--data-dir", self.folder, "--model", "mlp",
+                 "--image-size", "16", "--max-steps", "1", "--batch-size", "30", "--run-dir"]
+        self.says(*train, "run", part="train/bee/")
+        words = self.wick(*train, self.folder / "skipping", "--on-bad-sample", "skip")
+        self.assertIn("left out 6 times an image", words)
+        self.says("data", "pack", "--data", "imagefolder", "--data-dir", self.folder, "--out", "p",
+                  part="train/bee/")
+        self.assertFalse((self.folder / "p").exists())
+
+    def test_a_set_of_which_nothing_can_be_read(self):
+        self.png_folder(self.folder)
+        for path in self.folder.rglob("*.png"):
+            path.write_bytes(jpeg_like(b""))
+        where = ["--data", "imagefolder", "--data-dir", self.folder, "--model", "mlp",
+                 "--image-size", "16", "--on-bad-sample", "skip", "--run-dir"]
+        self.says("train", *where, "a", part="no image of an epoch could be read, the last")
+        self.says("tune", "loader", *where, "b", "--seconds", "0.01",
+                  part="no image of an epoch could be read, the last")
+
+    def test_limits_for_images_are_flags(self):
+        self.png_folder(self.folder)
+        self.says("train", "--data", "imagefolder", "--data-dir", self.folder, "--model", "mlp",
+                  "--image-size", "16", "--max-image-pixels", "100", "--run-dir", "run",
+                  part="image too large")
+        self.says("data", "pack", "--data", "imagefolder", "--data-dir", self.folder, "--out", "p",
+                  "--max-image-pixels", "100", "--raw", part="image too large")
+
+    def test_a_packed_file_that_shrinks_while_it_is_used(self):
+        packed = self.folder / "p"
+        self.wick("data", "pack", "--data", "shapes10", "--out", packed)
+        run = subprocess.Popen(
+            [WICK, "train", "--data", "packed", "--data-dir", packed, "--model", "mlp", "--epochs",
+             "1000", "--run-dir", self.folder / "run", "--json"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        run.stdout.readline()
+        os.truncate(packed, 4096)
+        _, said = run.communicate(timeout=120)
+        self.assertEqual(run.returncode, 1, said)
+        self.assertIn("cannot be read any more", said)
+
+    def test_a_killed_pack_leaves_nothing(self):
+        command = [WICK, "data", "pack", "--data", "shapes10", "--jpeg", "--out",
+                   self.folder / "p"]
+        for delay in (0.05, 0.3):
+            run = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+            time.sleep(delay)
+            run.kill()
+            if run.wait() == 0:
+                (self.folder / "p").unlink()
+            left = list(self.folder.iterdir())
+            self.assertFalse([p for p in left if not p.name.startswith("p.tmp-")], left)
+
+    def test_a_full_disk(self):
+        for most in (0, 1 << 20):
+            done = subprocess.run([WICK, "data", "pack", "--data", "shapes10", "--out", "p"],
+                                  capture_output=True, text=True, cwd=self.folder,
+                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE,
+                                                                        (most, most)))
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("cannot write p: File too large", done.stderr)
+            self.assertEqual(list(self.folder.iterdir()), [])
+
+
+class Device(DataCase):
+    """Training whose images a GPU, which may be simulated, crops, flips and normalises."""
+
+    def train(self, name, *words, code=0):
+        run = self.folder / name
+        self.wick("train", "--data", "fashion-mnist", "--data-dir", self.folder, "--model", "mlp",
+                  "--device", "cuda", "--epochs", "2", "--batch-size", "100", "--random-erasing",
+                  "0.5", "--mixup", "0.2", "--eval-every", "0", "--schedule", "constant",
+                  "--run-dir", run, *words, code=code)
+        lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+        return [line["loss"] for line in lines if "loss" in line]
+
+    def test_workers_and_resuming_change_nothing(self):
+        doctor = subprocess.run([WICK, "doctor"], capture_output=True, text=True).stdout
+        if "cuda:0" not in doctor:
+            self.skipTest("no GPU, nor a simulated one")
+        self.write_mnist()
+        losses = self.train("a", "--workers", "0")
+        self.assertEqual(len(losses), 12)
+        self.assertEqual(self.train("b", "--workers", "3"), losses)
+        self.train("c", "--workers", "2", "--max-steps", "8")
+        self.assertEqual(self.train("c", "--resume", "--max-steps", "12"), losses)
 
 
 if __name__ == "__main__":
