@@ -32,11 +32,13 @@ step() {
 }
 : >"$out/steps.jsonl"
 
+targets=(wick_cli golden_test ops_test)
+if [ "$preset" = sim ]; then targets+=(sim_test); fi
 cache=()
 if [ -f bundle/cache.cmake ]; then cache=(-C bundle/cache.cmake); fi  # from tools/gpu_bundle.sh
 
-step configure cmake "${cache[@]}" --preset "$preset" -DWICK_TESTS=ON -DWICK_BENCH=ON
-step build cmake --build --preset "$preset"
+step configure cmake "${cache[@]}" --preset "$preset" -DWICK_TESTS=ON -DWICK_BENCH=OFF
+step build cmake --build --preset "$preset" --target "${targets[@]}"
 step doctor "$bin/wick" doctor
 step golden "$bin/golden_test" --device cuda
 step ops "$bin/ops_test" --gtest_filter='*other_device*' --gtest_output="json:$out/ops.json"
