@@ -28,8 +28,13 @@ void copy_memory(const Tensor& from, const Tensor& to, [[maybe_unused]] bool non
   }
   [[maybe_unused]] const auto bytes = static_cast<size_t>(to.numel() * size_of(to.dtype()));
   WICK_CALL_CUDA(copy_bytes(to.raw_data(), from.raw_data(), bytes, stream));
+  if (!to_host && !from_host) {  // what is done to `from` next comes behind the copy
+    Event read(to.device());
+    read.record(stream);
+    read.block(current_stream(from.device()));
+    return;
+  }
   const Tensor& host = to_host ? to : from;
-  if (!to_host && !from_host) return;
   if (non_blocking) {
     if (host.is_pinned()) host.record_stream(stream);
   } else if (to_host || host.is_pinned()) {

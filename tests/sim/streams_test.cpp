@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <vector>
 
 #include "wick/core/memory/allocator.h"
@@ -17,6 +18,8 @@ using cuda::Grid;
 using cuda::launch;
 using sim::StreamOrder;
 
+// Before anything asks for the device.
+[[maybe_unused]] const int kTwoDevices = ::setenv("WICK_SIM_DEVICES", "2", 1);
 constexpr int64_t kCount = 1000;
 
 void fill_with(const Tensor& y, float value) {
@@ -60,6 +63,26 @@ TEST(SimulatedStreams, AnEventOrdersThem) {
 
 #if !WICK_SIM_TSAN
 TEST(SimulatedStreams, AMissingWaitShows) { EXPECT_EQ(handed_over(false), 1); }
+
+/// What arrives on another GPU of what was written before a copy, and is overwritten after it.
+float sent_to_other_gpu(bool first_device_first) {
+  const Device other = cuda_device(1);
+  const Tensor x = zeros({kCount}, kFloat32, kGpu);
+  const Tensor y = zeros({kCount}, kFloat32, other);
+  synchronize(kGpu);
+  synchronize(other);
+  fill_with(x, 2);
+  y.copy_(x, true);
+  fill_with(x, 3);
+  synchronize(first_device_first ? kGpu : other);
+  synchronize(first_device_first ? other : kGpu);
+  return y.to_vector<float>()[kCount - 1];
+}
+
+TEST(SimulatedStreams, ACopyBetweenGpusIsInOrderOnBoth) {
+  EXPECT_EQ(sent_to_other_gpu(false), 2);
+  EXPECT_EQ(sent_to_other_gpu(true), 2);
+}
 
 TEST(SimulatedStreams, APinnedBufferIsReadWhenItsCopyRuns) {
   const Tensor host = full({kCount}, 1).pin_memory();
