@@ -2,6 +2,7 @@
 
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/stream.h"
+#include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/ops/elementwise_cases.h"
 
@@ -170,6 +171,34 @@ TEST(Copy, WalksAnyStrides) {
     target.slice(3, 0, shape[3], 2).copy_(x.slice(3, 0, shape[3], 2));
     EXPECT_EQ(read_slowly(target.slice(3, 0, shape[3], 2)),
               read_slowly(x.slice(3, 0, shape[3], 2)));
+  }
+}
+
+TEST(Copy, TransposesOnEveryDevice) {
+  // Tiles that are square, long, cut off, of one row and of all that is there.
+  for (const Shape& shape :
+       {Shape{3, 37, 70}, Shape{1, 130, 5}, Shape{2, 2, 600}, Shape{1, 9, 100}, Shape{35, 3, 33}}) {
+    std::vector<double> values;
+    for (int64_t i = 0; i < shape.numel(); ++i) values.push_back(static_cast<double>(i % 127));
+    for (const Dtype dtype : kDtypes) {
+      const Tensor x = tensor(values).reshape(shape).to(dtype);
+      for (const Shape& axes : {Shape{0, 2, 1}, Shape{2, 1, 0}, Shape{1, 2, 0}}) {
+        const Tensor view = x.permute(axes), thin = view.slice(1, 0, view.size(1), 2);
+        const auto want = view.contiguous().to(kFloat64).to_vector<double>();
+        const auto want_thin = thin.contiguous().to(kFloat64).to_vector<double>();
+        for (const Device device : devices()) {
+          const Tensor there = x.to(device).permute(axes);
+          const Tensor y = there.contiguous();
+          ASSERT_EQ(y.to(kCpu).to(kFloat64).to_vector<double>(), want) << shape << dtype << axes;
+          const Tensor of_thin = there.slice(1, 0, view.size(1), 2).contiguous();
+          ASSERT_EQ(of_thin.to(kCpu).to(kFloat64).to_vector<double>(), want_thin);
+          const Tensor back = zeros(shape, dtype, device);
+          back.permute(axes).copy_(y);
+          ASSERT_EQ(back.to(kCpu).to(kFloat64).to_vector<double>(),
+                    x.to(kFloat64).to_vector<double>());
+        }
+      }
+    }
   }
 }
 
