@@ -1,14 +1,13 @@
 #include "wick/kernels/scan.h"
 
 #include "wick/kernels/cuda/common/block_scan.h"
-#include "wick/kernels/cuda/common/convert.h"
-#include "wick/kernels/cuda/common/launch.h"
+#include "wick/kernels/cuda/common/rows.h"
 
 namespace wick::cuda {
 
 namespace {
 
-constexpr int kThreads = 256, kEach = 4;  // a block scans kThreads * kEach elements at a time
+constexpr int kThreads = 256;
 
 template <class T>
 struct ScanOf {
@@ -34,39 +33,57 @@ struct ScanShape {
   bool reverse;
 };
 
-/// Rows that are contiguous: a block each.
+template <class T>
+__device__ void turn_around(RowPack<T>& values) {
+  WICK_UNROLL
+  for (int k = 0; k < kPackSize<T> / 2; ++k) {
+    const T v = values[k];
+    values[k] = values[kPackSize<T> - 1 - k];
+    values[kPackSize<T> - 1 - k] = v;
+  }
+}
+
+/// Rows that are contiguous: a block each, whose threads take packs side by side.
 template <class T, class Combine>
 __global__ void __launch_bounds__(kThreads)
     scan_rows_kernel(const T* x, T* y, ScanShape shape, Combine combine, ScanType<T> identity) {
   using S = ScanType<T>;
+  constexpr int kEach = kPackSize<T>;
+  WICK_SHARED(S, last_of_warp, kThreads / kWarp);
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
   for (int64_t row = blockIdx.x; row < shape.outer; row += gridDim.x) {
+    const T* const from = x + row * shape.n;
+    T* const to = y + row * shape.n;
+    // Packs begin where 16 bytes do, the first one maybe before the row.
+    const auto shift = static_cast<int64_t>(reinterpret_cast<uintptr_t>(from) % 16 / sizeof(T));
+    const int64_t packs = (shift + shape.n + kEach - 1) / kEach;
     S before = identity;
-    for (int64_t tile = 0; tile < shape.n; tile += kThreads * kEach) {
-      const int64_t first = tile + static_cast<int>(threadIdx.x) * kEach;
-      const auto at = [&](int64_t i) {
-        return row * shape.n + (shape.reverse ? shape.n - 1 - i : i);
-      };
+    for (int64_t tile = 0; tile < packs; tile += blockDim.x) {
+      const int64_t pack = tile + threadIdx.x;
+      const int64_t first = (shape.reverse ? packs - 1 - pack : pack) * kEach - shift;
+      RowPack<T> values = load_in_row(from, shape.n, first, convert<T>(identity));
+      if (shape.reverse) turn_around<T>(values);
       S own[kEach];
+      WICK_UNROLL
       for (int k = 0; k < kEach; ++k) {
-        const S v = first + k < shape.n ? convert<S>(x[at(first + k)]) : identity;
+        const S v = convert<S>(values[k]);
         own[k] = k == 0 ? v : combine(own[k - 1], v);
       }
       S total;
       const S through = block_inclusive_scan(own[kEach - 1], total, combine, identity);
       S start = __shfl_up_sync(kAllLanes, through, 1);
-      // The first lane of a warp has nobody to ask.
-      WICK_SHARED(S, last_of_warp, kThreads / kWarp);
-      const int lane = static_cast<int>(threadIdx.x) % kWarp;
-      const int warp = static_cast<int>(threadIdx.x) / kWarp;
+      // The first lane of a warp has nobody to ask. The scan's barriers keep the last tile's values
+      // until they were read.
       if (lane == kWarp - 1) last_of_warp[warp] = through;
       __syncthreads();
       if (lane == 0) start = warp == 0 ? identity : last_of_warp[warp - 1];
       start = combine(before, start);
-      for (int k = 0; k < kEach; ++k) {
-        if (first + k < shape.n) y[at(first + k)] = convert<T>(combine(start, own[k]));
-      }
+      WICK_UNROLL
+      for (int k = 0; k < kEach; ++k) values[k] = convert<T>(combine(start, own[k]));
+      if (shape.reverse) turn_around<T>(values);
+      store_in_row(to, shape.n, first, values);
       before = combine(before, total);
-      __syncthreads();  // `last_of_warp` may be written again
     }
   }
 }
@@ -137,9 +154,10 @@ void scan(const char* name, const View& x, const View& y, bool reverse, const Co
   const auto run = [&]<class T>(Type<T>) {
     const auto start = static_cast<ScanType<T>>(identity);
     if (shape.inner == 1) {
-      const unsigned blocks = static_cast<unsigned>(std::min<int64_t>(shape.outer, 1 << 20));
-      launch(name, y.device, Grid{dim3(blocks), dim3(kThreads)}, scan_rows_kernel<T, Combine>,
-             x.as<const T>(), y.as<T>(), shape, combine, start);
+      Grid grid = grid_of_rows(shape.outer, shape.n, kPackSize<T>);
+      grid.threads.x = std::min(grid.threads.x, static_cast<unsigned>(kThreads));
+      launch(name, y.device, grid, scan_rows_kernel<T, Combine>, x.as<const T>(), y.as<T>(), shape,
+             combine, start);
     } else {
       launch(name, y.device, grid_for(shape.outer * shape.inner, 1, 128),
              scan_columns_kernel<T, Combine>, x.as<const T>(), y.as<T>(), shape, combine, start);
