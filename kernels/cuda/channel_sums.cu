@@ -69,7 +69,8 @@ __global__ void channel_sums_kernel(SumInputs<T> in, RowWalk walk, double* sums)
   using L = Accumulator<T>;
   using Unit = RowUnit<T, kDots, kPacked>;
   constexpr int kAtOnce = sizeof(T) < 8 ? static_cast<int>(8 / sizeof(T)) : 1;
-  WICK_SHARED(double, parts, kUnit* kUnitThreads);
+  WICK_SHARED(double, parts, kUnit*(kUnitThreads + kWarp));
+  const int pitch = kUnitThreads + walk.columns;  // so that a warp's reads are of different banks
   const RowShare share(walk);
   const int64_t channel = share.unit * kUnit;
   double own[kUnit][2] = {};
@@ -113,10 +114,10 @@ __global__ void channel_sums_kernel(SumInputs<T> in, RowWalk walk, double* sums)
                       thread / walk.columns;  // the channel that this thread adds up
   for (int which = 0; which < 2; ++which) {
     WICK_UNROLL
-    for (int j = 0; j < kUnit; ++j) parts[j * kUnitThreads + thread] = own[j][which];
+    for (int j = 0; j < kUnit; ++j) parts[j * pitch + thread] = own[j][which];
     __syncthreads();
     if (thread < kUnit * walk.columns && out < walk.row_size) {
-      const double* part = parts + thread / walk.columns * kUnitThreads + thread % walk.columns;
+      const double* part = parts + thread / walk.columns * pitch + thread % walk.columns;
       double total = 0;
       for (int lane = 0; lane < walk.lanes; ++lane) total += part[lane * walk.columns];
       const int64_t chunk = share.image * walk.chunks + share.chunk;

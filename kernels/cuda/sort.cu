@@ -20,19 +20,40 @@ __device__ bool before(const SortEntry& a, const SortEntry& b) {
 /// What comes after every element.
 __device__ SortEntry nothing() { return {~uint64_t{0}, INT64_MAX}; }
 
-/// Sorts each piece of `width` of the `count` entries in shared memory, both powers of two. All
-/// threads of the block take part, between barriers.
-__device__ void sort_pieces(SortEntry* entries, int count, int width) {
+/// Entries in a block's shared memory, keys and indices apart. Two that a network compares, and
+/// those of neighbouring threads, lie in different banks, whatever its stride.
+struct Entries {
+  uint64_t* keys;
+  int64_t* indices;
+
+  __device__ static int place(int i) { return (i & 16) != 0 ? i ^ 15 : i; }
+  __device__ SortEntry get(int i) const { return {keys[place(i)], indices[place(i)]}; }
+  __device__ void set(int i, const SortEntry& entry) const {
+    keys[place(i)] = entry.key;
+    indices[place(i)] = entry.index;
+  }
+  /// Puts entries i and j, i < j, into ascending or descending order.
+  __device__ void order(int i, int j, bool ascending) const {
+    const int a = place(i), b = place(j);
+    const uint64_t first = keys[a], second = keys[b];
+    const bool swapped = second < first || (second == first && indices[b] < indices[a]);
+    if (swapped != ascending) return;
+    keys[a] = second;
+    keys[b] = first;
+    const int64_t moved = indices[a];
+    indices[a] = indices[b];
+    indices[b] = moved;
+  }
+};
+
+/// Sorts each piece of `width` of the `count` entries, both powers of two. All threads of the block
+/// take part, between barriers.
+__device__ void sort_pieces(const Entries& entries, int count, int width) {
   for (int size = 2; size <= width; size *= 2) {
     for (int stride = size / 2; stride > 0; stride /= 2) {
       for (int t = static_cast<int>(threadIdx.x); t < count / 2; t += kThreads) {
-        const int i = t / stride * 2 * stride + t % stride, j = i + stride;
-        const bool ascending = (i % width & size) == 0;
-        if (before(entries[j], entries[i]) == ascending) {
-          const SortEntry moved = entries[i];
-          entries[i] = entries[j];
-          entries[j] = moved;
-        }
+        const int i = t / stride * 2 * stride + t % stride;
+        entries.order(i, i + stride, (i % width & size) == 0);
       }
       __syncthreads();
     }
@@ -46,40 +67,43 @@ struct Tiles {
   bool descending;
 };
 
-/// Writes the results, or, of tiles of longer rows, entries.
+/// A block for as many tiles as its memory holds. Writes the results, or, of tiles of longer rows,
+/// entries.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     sort_tiles_kernel(const T* x, T* values, int64_t* indices, SortEntry* sorted, Tiles tiles) {
-  WICK_SHARED(SortEntry, entries, kTile);
+  WICK_SHARED(uint64_t, keys, kTile);
+  WICK_SHARED(int64_t, places, kTile);
+  const Entries entries{keys, places};
   const int thread = static_cast<int>(threadIdx.x);
-  const int64_t count = tiles.rows * tiles.per_row, per_block = kTile / tiles.width;
-  for (int64_t first = blockIdx.x * per_block; first < count; first += gridDim.x * per_block) {
-    // Calls body(place in `entries`, row, element) for this thread's elements.
-    const auto for_elements = [&](const auto& body) {
-      for (int e = thread; e < kTile; e += kThreads) {
-        const int64_t tile = first + e / tiles.width, row = tile / tiles.per_row;
-        const int64_t i = tile % tiles.per_row * tiles.width + e % tiles.width;
-        body(e, row, i, tile < count && i < tiles.n);
-      }
-    };
-    for_elements([&](int e, int64_t row, int64_t i, bool valid) {
-      entries[e] = nothing();
-      if (valid) entries[e] = {sort_key(x[row * tiles.n + i], tiles.descending), i};
-    });
-    __syncthreads();
-    sort_pieces(entries, kTile, tiles.width);
-    for_elements([&](int e, int64_t row, int64_t i, bool valid) {
-      if (!valid) return;
-      const int64_t at = row * tiles.n + i;
-      if (sorted != nullptr) {
-        sorted[at] = entries[e];
-      } else {
-        indices[at] = entries[e].index;
-        values[at] = x[row * tiles.n + entries[e].index];
-      }
-    });
-    __syncthreads();
-  }
+  const int64_t count = tiles.rows * tiles.per_row;
+  const int64_t first = blockIdx.x * int64_t{kTile / tiles.width};
+  // Calls body(place in `entries`, row, element) for this thread's elements.
+  const auto for_elements = [&](const auto& body) {
+    for (int e = thread; e < kTile; e += kThreads) {
+      const int64_t tile = first + e / tiles.width, row = tile / tiles.per_row;
+      const int64_t i = tile % tiles.per_row * tiles.width + e % tiles.width;
+      body(e, row, i, tile < count && i < tiles.n);
+    }
+  };
+  for_elements([&](int e, int64_t row, int64_t i, bool valid) {
+    SortEntry entry = nothing();
+    if (valid) entry = {sort_key(x[row * tiles.n + i], tiles.descending), i};
+    entries.set(e, entry);
+  });
+  __syncthreads();
+  sort_pieces(entries, kTile, tiles.width);
+  for_elements([&](int e, int64_t row, int64_t i, bool valid) {
+    if (!valid) return;
+    const int64_t at = row * tiles.n + i;
+    if (sorted != nullptr) {
+      sorted[at] = entries.get(e);
+    } else {
+      const int64_t from = entries.get(e).index;
+      indices[at] = from;
+      values[at] = x[row * tiles.n + from];
+    }
+  });
 }
 
 /// Merges neighbouring sorted runs of `run` entries in rows of n.
@@ -127,11 +151,14 @@ __global__ void __launch_bounds__(kThreads)
     topk_rows_kernel(const T* x, T* values, int64_t* indices, int64_t rows, int64_t n, int k,
                      bool largest) {
   constexpr int kRound = kTile / 2;  // elements looked at before it is seen whether all fit
-  WICK_SHARED(SortEntry, entries, kTile);
+  WICK_SHARED(uint64_t, keys, kTile);
+  WICK_SHARED(int64_t, places, kTile);
+  const Entries entries{keys, places};
   WICK_SHARED(int, shared_count, 1);
   int& count = shared_count[0];
   const int thread = static_cast<int>(threadIdx.x);
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    // The first barrier also keeps the last row's entries until they were written.
     bool full = false;  // whether k elements were kept, of which the last has the key `limit`
     uint64_t limit = 0;
     if (thread == 0) count = 0;
@@ -139,34 +166,28 @@ __global__ void __launch_bounds__(kThreads)
     for (int64_t first = 0; first < n; first += kRound) {
       for (int64_t i = first + thread; i < first + kRound && i < n; i += kThreads) {
         const uint64_t key = sort_key(x[row * n + i], largest);
-        if (!full || key < limit) entries[atomicAdd(&count, 1)] = {key, i};
+        if (!full || key < limit) entries.set(atomicAdd(&count, 1), {key, i});
       }
       __syncthreads();
       const int filled = count;
       if (filled > kTile - kRound || first + kRound >= n) {
         int width = 1;
         while (width < filled) width *= 2;
-        for (int e = filled + thread; e < width; e += kThreads) entries[e] = nothing();
+        for (int e = filled + thread; e < width; e += kThreads) entries.set(e, nothing());
         __syncthreads();
         sort_pieces(entries, width, width);
         full = filled >= k;
-        if (full) limit = entries[k - 1].key;
+        if (full) limit = entries.get(k - 1).key;
         if (thread == 0) count = full ? k : filled;
       }
       __syncthreads();
     }
     for (int e = thread; e < k; e += kThreads) {
-      indices[row * k + e] = entries[e].index;
-      values[row * k + e] = x[row * n + entries[e].index];
+      const int64_t from = entries.get(e).index;
+      indices[row * k + e] = from;
+      values[row * k + e] = x[row * n + from];
     }
-    __syncthreads();
   }
-}
-
-constexpr int64_t kMostBlocks = 1 << 20;
-
-Grid blocks_for(int64_t count) {
-  return {dim3(static_cast<unsigned>(std::min(count, kMostBlocks))), dim3(kThreads)};
 }
 
 }  // namespace
@@ -178,7 +199,8 @@ void sort_rows(const View& x, const View& values, const View& indices, bool desc
   Tiles tiles{rows, n, (n + kTile - 1) / kTile, 2, descending};
   while (tiles.width < kTile && tiles.width < n) tiles.width *= 2;
   const int64_t per_block = kTile / tiles.width;
-  const Grid grid = blocks_for((rows * tiles.per_row + per_block - 1) / per_block);
+  const int64_t blocks = (rows * tiles.per_row + per_block - 1) / per_block;
+  const Grid grid{dim3(static_cast<unsigned>(blocks)), dim3(kThreads)};
   const bool merge = n > kTile;
   const size_t bytes = static_cast<size_t>(rows * n) * sizeof(SortEntry);
   SortEntry* sorted = merge ? static_cast<SortEntry*>(workspace.allocate(bytes)) : nullptr;
@@ -201,8 +223,9 @@ void sort_rows(const View& x, const View& values, const View& indices, bool desc
 void topk_rows(const View& x, const View& values, const View& indices, bool largest) {
   const int64_t rows = x.shape[0], n = x.shape[1], k = values.shape[1];
   if (rows * k == 0) return;
+  const Grid grid{dim3(static_cast<unsigned>(std::min(rows, int64_t{1} << 20))), dim3(kThreads)};
   visit_dtype(x.dtype, [&]<class T>(Type<T>) {
-    launch("topk", x.device, blocks_for(rows), topk_rows_kernel<T>, x.as<const T>(), values.as<T>(),
+    launch("topk", x.device, grid, topk_rows_kernel<T>, x.as<const T>(), values.as<T>(),
            indices.as<int64_t>(), rows, n, static_cast<int>(k), largest);
   });
 }
