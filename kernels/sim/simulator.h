@@ -15,6 +15,9 @@
 //   WICK_SIM_ORDER=...     forward, reverse, random or ahead (see ThreadOrder)
 //   WICK_SIM_STREAMS=...   lazy, random or eager (see StreamOrder)
 //   WICK_SIM_SEED=7        what random orders follow from
+//   WICK_SIM_WITHOUT_BARRIER=kernels/cuda/sort.cu:37
+//                          no thread waits at the __syncthreads() or __syncwarp() of that line:
+//                          for tools/mutate_barriers.py
 namespace wick::sim {
 
 /// Which thread of a block runs next. A thread runs until it waits for others.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "wick/kernels/cuda/common/block_reduce.h"
+#include "wick/kernels/cuda/common/block_scan.h"
 #include "wick/kernels/cuda/common/launch.h"
 #include "wick/kernels/sim/simulator.h"
 
@@ -44,6 +45,14 @@ __global__ void copy_plus_kernel(const T* x, T* y, int64_t n, T value) {
   for (int64_t i = wick::cuda::global_thread(); i < n; i += wick::cuda::global_threads()) {
     y[i] = x[i] + value;
   }
+}
+
+/// Two scans of a block, the second one of the first one's results.
+template <class T>
+__global__ void scan_twice_kernel(T* y) {
+  T total = 0;
+  const T once = wick::cuda::block_inclusive_sum(T{1}, total);
+  y[threadIdx.x] = wick::cuda::block_inclusive_sum(once, total);
 }
 
 }  // namespace wick::testing

@@ -81,6 +81,16 @@ TEST(SimulatedRaces, AMissingBarrierIsOneInGlobalMemory) {
 
 __global__ void same_place_kernel(float* y) { y[threadIdx.x] = float(blockIdx.x); }
 
+TEST(SimulatedRaces, ScansOfABlockThatFollowEachOtherAreNone) {
+  SKIP_UNLESS_WATCHED();
+  const Tensor y = zeros({256}, kInt64, kGpu);
+  EXPECT_EQ(races_in([&] {
+              launch("scan_twice", kGpu, Grid{dim3(1), dim3(256)}, scan_twice_kernel<int64_t>,
+                     y.data<int64_t>());
+            }),
+            0);
+}
+
 TEST(SimulatedRaces, BlocksThatWriteOnePlaceAreOne) {
   SKIP_UNLESS_WATCHED();
   const Tensor y = zeros({32}, kFloat32, kGpu);

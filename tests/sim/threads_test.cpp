@@ -37,6 +37,17 @@ TEST(SimulatedThreads, WaitAtBarriersInEveryOrder) {
   }
 }
 
+TEST(SimulatedThreads, ScansOfABlockMayFollowEachOther) {
+  for (const ThreadOrder order : kOrders) {
+    const sim::ScopedSettings scope({.threads = order, .seed = 3});
+    const Tensor y = zeros({256}, kInt64, kGpu);
+    launch("scan_twice", kGpu, Grid{dim3(1), dim3(256)}, scan_twice_kernel<int64_t>,
+           y.data<int64_t>());
+    const std::vector<int64_t> sums = y.to_vector<int64_t>();
+    for (int64_t t = 0; t < 256; ++t) EXPECT_EQ(sums[size_t(t)], (t + 1) * (t + 2) / 2);
+  }
+}
+
 // Under ThreadSanitizer these are races, which races_test.cpp looks at.
 #if !WICK_SIM_TSAN
 TEST(SimulatedThreads, AMissingBarrierShowsInSomeOrder) {
