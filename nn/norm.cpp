@@ -1,7 +1,11 @@
 #include "wick/nn/norm.h"
 
 #include "wick/core/autograd.h"
+#include "wick/core/ops/activation.h"
+#include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/join.h"
 #include "wick/core/ops/norm.h"
+#include "wick/core/ops/reduce.h"
 #include "wick/core/recompute_region.h"
 
 namespace wick::nn {
@@ -36,8 +40,38 @@ Tensor BatchNorm::normalize(const Tensor& x, const Compute& compute) {
   return y;
 }
 
+// Two rounds among the ranks, for the mean and for the variance about it: the sum of squares alone
+// would lose the digits that the mean has. Sums are in float64, so that however a batch is cut
+// among ranks its images are normalised to the same bits.
+Tensor BatchNorm::normalize_over_ranks(const Tensor& x) {
+  Shape axes, per_channel = {num_features_};
+  for (int a = 0; a < x.rank(); ++a) {
+    if (a != 1) axes.push_back(a);
+    if (a > 1) per_channel.push_back(1);
+  }
+  const Tensor wide = x.dtype() == kFloat64 ? x : x.to(kFloat32);
+  const auto count = static_cast<double>(x.numel() / num_features_);
+  const Tensor sums = sum_over_ranks(
+      cat({sum(wide, axes, false, kFloat64), full({1}, count, kFloat64, x.device())}));
+  const Tensor total = sums.narrow(0, num_features_, 1).detach();
+  const Tensor mean = (sums.narrow(0, 0, num_features_) / total).to(wide.dtype());
+  const Tensor centered = wide - mean.reshape(per_channel);
+  const Tensor variance = sum_over_ranks(sum(centered.square(), axes, false, kFloat64)) / total;
+  const Tensor invstd = (variance + options_.eps).rsqrt().to(wide.dtype());
+  Tensor y = centered * invstd.reshape(per_channel);
+  if (weight.defined()) y = y * weight.reshape(per_channel) + bias.reshape(per_channel);
+  if (running_mean.defined() && !is_recomputing()) {
+    const NoGrad no_grad;
+    const Tensor unbiased = (variance * total / (total - 1)).to(running_var.dtype());
+    running_mean.mul_(1 - options_.momentum).add_(mean.to(running_mean.dtype()), options_.momentum);
+    running_var.mul_(1 - options_.momentum).add_(unbiased, options_.momentum);
+  }
+  return y.to(x.dtype());
+}
+
 Tensor BatchNorm::forward(const Tensor& x) {
   return normalize(x, [&](const auto& options) {
+    if (options.training && sum_over_ranks) return normalize_over_ranks(x);
     return batch_norm(x, weight, bias, running_mean, running_var, options);
   });
 }
@@ -45,6 +79,7 @@ Tensor BatchNorm::forward(const Tensor& x) {
 Tensor BatchNorm::forward_relu(const Tensor& x) {
   return traced([&] {
     return normalize(x, [&](const auto& options) {
+      if (options.training && sum_over_ranks) return relu(normalize_over_ranks(x));
       return batch_norm_relu(x, weight, bias, running_mean, running_var, options);
     });
   });
@@ -53,6 +88,7 @@ Tensor BatchNorm::forward_relu(const Tensor& x) {
 Tensor BatchNorm::forward_add_relu(const Tensor& x, const Tensor& residual) {
   return traced([&] {
     return normalize(x, [&](const auto& options) {
+      if (options.training && sum_over_ranks) return relu(normalize_over_ranks(x) + residual);
       return batch_norm_add_relu(x, residual, weight, bias, running_mean, running_var, options);
     });
   });

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "wick/nn/module.h"
 
 namespace wick::nn {
@@ -26,6 +28,9 @@ class BatchNorm : public Module {
   Tensor weight, bias;               // [num_features], or undefined
   Tensor running_mean, running_var;  // [num_features], or undefined
   Tensor num_batches_tracked;        // int64, rank 0
+  /// The sum of a tensor over all ranks, with a gradient; dist::synchronize_batch_norms sets it. In
+  /// training the statistics are then those of all ranks' batches together, else of this one.
+  std::function<Tensor(const Tensor&)> sum_over_ranks;
 
  protected:
   BatchNorm(const char* name, int min_rank, int max_rank, int64_t num_features,
@@ -35,6 +40,7 @@ class BatchNorm : public Module {
   /// Checks x, computes with what this mode asks for, and counts the batch.
   template <class Compute>
   Tensor normalize(const Tensor& x, const Compute& compute);
+  Tensor normalize_over_ranks(const Tensor& x);
 
   const char* name_;
   int min_rank_, max_rank_;

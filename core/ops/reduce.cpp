@@ -16,14 +16,16 @@ struct Sum {
   static constexpr OpInfo info{.name = "sum", .autocast = {.cuda = Autocast::kFloat32Out}};
   Shape axes;
   bool keepdim;
+  bool to_float64;
   static constexpr auto fields =
-      std::tuple{field("axes", &Sum::axes), field("keepdim", &Sum::keepdim)};
+      std::tuple{field("axes", &Sum::axes), field("keepdim", &Sum::keepdim),
+                 field("to_float64", &Sum::to_float64)};
 
   Tensor forward(Saved&, const Tensor& x) const {
-    return reduce_axes(Reduction::kSum, x, axes, keepdim, sum_dtype(x));
+    return reduce_axes(Reduction::kSum, x, axes, keepdim, to_float64 ? kFloat64 : sum_dtype(x));
   }
   Gradients backward(const Saved& saved, const Tensor& dy) const {
-    return {spread(dy, saved.input(0).shape, axes)};
+    return {spread(dy.to(saved.input(0).dtype), saved.input(0).shape, axes)};
   }
   double flops(std::span<const Tensor> inputs, const Tensor&) const {
     return static_cast<double>(inputs[0].numel());
@@ -196,8 +198,10 @@ Tensor arg_extreme(const char* op, const Tensor& x, std::optional<int64_t> axis,
 
 }  // namespace
 
-Tensor sum(const Tensor& x, const Shape& axes, bool keepdim) {
-  return apply(Sum{reduced_axes("sum", x, axes), keepdim}, x);
+Tensor sum(const Tensor& x, const Shape& axes, bool keepdim, std::optional<Dtype> dtype) {
+  const bool to_float64 = dtype == kFloat64 && is_floating(x.dtype());
+  if (dtype && !to_float64) return sum(x.to(*dtype), axes, keepdim).to(*dtype);
+  return apply(Sum{reduced_axes("sum", x, axes), keepdim, to_float64}, x);
 }
 Tensor mean(const Tensor& x, const Shape& axes, bool keepdim) {
   check_floating("mean", x);

@@ -10,8 +10,10 @@
 // Common errors: an axis out of range or named twice.
 namespace wick {
 
-/// Sum of elements; 0 of none. Integers and bool give int64.
-Tensor sum(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
+/// Sum of elements; 0 of none. Integers and bool give int64, unless the result shall be of `dtype`:
+/// a floating x is then added up to it, others are converted first.
+Tensor sum(const Tensor& x, const Shape& axes = {}, bool keepdim = false,
+           std::optional<Dtype> dtype = {});
 /// Arithmetic mean; NaN of no elements. Error for integers.
 Tensor mean(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
 /// Product of elements; 1 of none. Integers and bool give int64.

@@ -358,5 +358,17 @@ TEST(Reduce, SumToUndoesBroadcasting) {
   EXPECT_THROW(sum_to(ones({3}), {2, 3}), Error);
 }
 
+TEST(Reduce, SumsToTheDtypeAskedFor) {
+  // 2^24 + 1 is no float32.
+  const Tensor x = tensor<float>({16777216, 1}).set_requires_grad();
+  const Tensor y = sum(x, {}, false, kFloat64);
+  EXPECT_EQ(y.dtype(), kFloat64);
+  EXPECT_EQ(y.item(), 16777217);
+  y.backward();
+  EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{1, 1}));
+  EXPECT_EQ(sum(x, {}, false, kInt64).item<int64_t>(), 16777217);
+  EXPECT_EQ(sum(tensor<int64_t>({1, 2}), {0}, true, kFloat32).dtype(), kFloat32);
+}
+
 }  // namespace
 }  // namespace wick::testing

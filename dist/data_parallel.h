@@ -1,0 +1,83 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "wick/dist/process_group.h"
+#include "wick/nn/module.h"
+
+namespace wick::dist {
+
+struct DataParallelOptions {
+  int64_t bucket_bytes = 25 << 20;       // of gradients that are reduced together
+  int64_t first_bucket_bytes = 1 << 20;  // of the bucket that is ready first
+  /// Every forward pass of training begins with rank 0's buffers (running statistics).
+  bool broadcast_buffers = true;
+  /// Parameters that the loss does not depend on are looked for in each forward pass. Without it
+  /// one that gets no gradient is an error of the next pass.
+  bool find_unused_parameters = false;
+  /// The same parameters are unused in every pass: they are looked for in the first alone.
+  bool static_graph = false;
+  /// Gradients travel as float16 or bfloat16.
+  std::optional<Dtype> communication_dtype = {};
+};
+
+/// A module of which each rank has a copy and trains it on its own part of each batch (Li et al.
+/// 2020, arXiv 2006.15704). At the start rank 0's parameters and buffers go to all ranks. Backward
+/// replaces each gradient by its average over the ranks: gradients are kept in buckets, in the
+/// order in which they become ready, and a bucket is reduced as soon as it is full, while backward
+/// goes on. After backward, grad() of a parameter is a part of its bucket. Each rank's loss must be
+/// the mean of its own part.
+///
+///   dist::DistributedDataParallel model(std::move(net), group);
+///   cross_entropy(model(x), y).backward();
+///   optimizer.step();
+class DistributedDataParallel final : public nn::Module {
+ public:
+  using Options = DataParallelOptions;
+
+  /// Error, on all ranks, if their modules differ in the number, names, shapes or dtypes of
+  /// parameters.
+  template <class M>
+  DistributedDataParallel(M module, std::shared_ptr<ProcessGroup> group,
+                          const Options& options = {})
+      : module_(add("module", std::move(module))), reducer_(make(std::move(group), options)) {}
+  DistributedDataParallel(std::shared_ptr<nn::Module> module, std::shared_ptr<ProcessGroup> group,
+                          const Options& options = {})
+      : module_(add("module", nn::Handle<nn::Module>(std::move(module)))),
+        reducer_(make(std::move(group), options)) {}
+  ~DistributedDataParallel() override;
+
+  Tensor forward(const Tensor& x) override;
+  std::string description() const override { return "DistributedDataParallel"; }
+  nn::Module& module() { return *module_; }
+
+  /// While it lives, backward adds to each rank's own gradients and nothing is exchanged; the first
+  /// backward whose forward was outside it reduces what has gathered.
+  class NoSync {
+   public:
+    explicit NoSync(DistributedDataParallel& model);
+    ~NoSync();
+    NoSync(const NoSync&) = delete;
+    NoSync& operator=(const NoSync&) = delete;
+
+   private:
+    DistributedDataParallel& model_;
+    bool before_;
+  };
+
+ private:
+  class Reducer;
+  std::shared_ptr<Reducer> make(std::shared_ptr<ProcessGroup> group, const Options& options);
+
+  nn::Handle<nn::Module> module_;
+  std::shared_ptr<Reducer> reducer_;
+};
+
+/// Makes every batch normalisation below `module` use, in training, the mean and the variance of
+/// all ranks' batches together. Ranks may have batches of different sizes.
+void synchronize_batch_norms(nn::Module& module, const std::shared_ptr<ProcessGroup>& group);
+
+}  // namespace wick::dist

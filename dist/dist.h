@@ -1,0 +1,5 @@
+#pragma once
+
+#include "wick/dist/all_reduce.h"
+#include "wick/dist/data_parallel.h"
+#include "wick/dist/process_group.h"

@@ -1,0 +1,344 @@
+#include "wick/dist/process_group.h"
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+
+#include "wick/core/autograd.h"
+#include "wick/core/base/threads.h"
+
+namespace wick::dist {
+
+const char* to_string(ReduceOp op) {
+  static constexpr const char* kNames[] = {"sum", "average", "product", "min", "max"};
+  return kNames[static_cast<int>(op)];
+}
+
+const char* to_string(CollectiveKind kind) {
+  static constexpr const char* kNames[] = {
+      "all_reduce", "broadcast", "all_gather", "reduce_scatter", "barrier", "send", "recv"};
+  return kNames[static_cast<int>(kind)];
+}
+
+std::string Collective::description() const {
+  const bool to_one = kind == CollectiveKind::kSend || kind == CollectiveKind::kReceive;
+  std::string text = to_one ? to_string(kind) : concat(to_string(kind), " #", sequence);
+  if (kind == CollectiveKind::kBarrier) return text;
+  text += " (";
+  if (kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduceScatter) {
+    text += concat(to_string(op), ", ");
+  } else if (kind == CollectiveKind::kBroadcast) {
+    text += concat("from rank ", peer, ", ");
+  } else if (kind == CollectiveKind::kSend) {
+    text += concat("to rank ", peer, ", ");
+  } else if (kind == CollectiveKind::kReceive) {
+    text += concat("from rank ", peer, ", ");
+  }
+  return text + concat(tensor.dtype(), " ", tensor.shape(), ")");
+}
+
+struct Work::State {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  std::exception_ptr error;
+  Device device;
+  std::optional<Event> ready;   // what was queued before the call
+  std::optional<Event> behind;  // behind the collective's own work
+};
+
+bool Work::is_done() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->done;
+}
+
+void Work::wait() const {
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait(lock, [&] { return state_->done; });
+  if (state_->error) std::rethrow_exception(state_->error);
+  if (state_->behind) state_->behind->block(current_stream(state_->device));
+}
+
+namespace {
+
+constexpr size_t kMostRecords = 256;
+
+const char* name_of(FlightRecord::State state) {
+  static constexpr const char* kNames[] = {"queued", "running", "done", "failed"};
+  return kNames[static_cast<int>(state)];
+}
+
+}  // namespace
+
+// The group's thread and what it shares with the callers.
+struct ProcessGroup::Engine {
+  struct Item {
+    Collective collective;
+    uint64_t id;  // of its record
+    std::shared_ptr<Work::State> state;
+  };
+
+  explicit Engine(ProcessGroup& owner) : group(owner), thread([this] { loop(); }) {}
+
+  int64_t now_us() const {
+    return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() -
+                                                                 start)
+               .count() +
+           1;
+  }
+
+  // Null if it has been dropped since.
+  FlightRecord* record_of(const Item& item) {
+    const uint64_t first = recorded - records.size();
+    return item.id < first ? nullptr : &records[item.id - first];
+  }
+
+  void loop() {
+    set_num_threads(1);  // the others compute meanwhile
+    const NoGrad no_grad;
+    for (;;) {
+      Item item;
+      {
+        std::unique_lock lock(mutex);
+        changed.wait(lock, [&] { return stopping || !queue.empty(); });
+        if (queue.empty()) return;
+        item = std::move(queue.front());
+        queue.pop_front();
+        if (FlightRecord* r = record_of(item)) {
+          r->state = FlightRecord::State::kRunning;
+          r->begin_us = now_us();
+        }
+      }
+      finish(item, carry_out(item));
+    }
+  }
+
+  // Runs the collective; what it failed with, or null.
+  std::exception_ptr carry_out(const Item& item) {
+    {
+      const std::lock_guard lock(mutex);
+      if (!failure.empty()) {
+        return std::make_exception_ptr(ProcessGroupError(
+            concat(item.collective.description(), ": the group has failed: ", failure)));
+      }
+    }
+    try {
+      const Device device = item.state->device;
+      if (device.is_cpu()) {
+        group.run(item.collective);
+        return nullptr;
+      }
+      const StreamGuard guard(stream_of(device));
+      const Stream stream = current_stream(device);
+      item.state->ready->block(stream);
+      group.run(item.collective);
+      item.collective.tensor.record_stream(stream);
+      if (item.collective.result.defined()) item.collective.result.record_stream(stream);
+      item.state->behind.emplace(device);
+      item.state->behind->record(stream);
+      return nullptr;
+    } catch (const std::exception& error) {
+      group.abort(error.what());
+      return std::current_exception();
+    }
+  }
+
+  Stream stream_of(Device device) {
+    for (const Stream& s : streams) {
+      if (s.device == device) return s;
+    }
+    streams.push_back(stream_from_pool(device, true));
+    return streams.back();
+  }
+
+  void finish(Item& item, std::exception_ptr error) {
+    {
+      const std::lock_guard lock(mutex);
+      if (FlightRecord* r = record_of(item)) {
+        r->state = error ? FlightRecord::State::kFailed : FlightRecord::State::kDone;
+        r->end_us = now_us();
+      }
+    }
+    item.collective = {};  // its tensors go before anybody is told
+    const std::lock_guard lock(item.state->mutex);
+    item.state->error = std::move(error);
+    item.state->done = true;
+    item.state->changed.notify_all();
+  }
+
+  ProcessGroup& group;
+  const std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<Item> queue;
+  std::deque<FlightRecord> records;
+  std::string failure;
+  uint64_t recorded = 0;  // in all
+  uint64_t sequence = 0, messages = 0;
+  bool stopping = false;
+  std::vector<Stream> streams;  // the thread's own
+  std::thread thread;           // last: it uses the others
+};
+
+ProcessGroup::ProcessGroup(int rank, int size, const ProcessGroupOptions& options)
+    : rank_(rank), size_(size), options_(options) {
+  WICK_CHECK(size >= 1 && rank >= 0 && rank < size, "process group: no such rank: got rank ", rank,
+             " of ", size);
+  WICK_CHECK(options.timeout.count() > 0, "process group: timeout must be positive: got ",
+             options.timeout.count(), " ms");
+  engine_ = std::make_unique<Engine>(*this);
+}
+
+ProcessGroup::~ProcessGroup() = default;
+
+void ProcessGroup::stop() {
+  {
+    const std::lock_guard lock(engine_->mutex);
+    engine_->stopping = true;
+    engine_->changed.notify_all();
+  }
+  engine_->thread.join();
+}
+
+Work ProcessGroup::enqueue(Collective collective) {
+  auto state = std::make_shared<Work::State>();
+  if (collective.tensor.defined()) state->device = collective.tensor.device();
+  if (!state->device.is_cpu()) {
+    state->ready.emplace(state->device);
+    state->ready->record();
+  }
+  const std::lock_guard lock(engine_->mutex);
+  const bool to_one =
+      collective.kind == CollectiveKind::kSend || collective.kind == CollectiveKind::kReceive;
+  collective.sequence = to_one ? ++engine_->messages : ++engine_->sequence;
+  FlightRecord record;
+  record.sequence = collective.sequence;
+  record.kind = collective.kind;
+  record.description = collective.description();
+  if (collective.tensor.defined()) {
+    record.bytes = collective.tensor.numel() * size_of(collective.tensor.dtype());
+  }
+  record.queued_us = engine_->now_us();
+  engine_->records.push_back(std::move(record));
+  if (engine_->records.size() > kMostRecords) engine_->records.pop_front();
+  engine_->queue.push_back({std::move(collective), engine_->recorded++, state});
+  engine_->changed.notify_all();
+  return Work(std::move(state));
+}
+
+namespace {
+
+void check_dense(const char* name, const Tensor& x) {
+  WICK_CHECK(x.defined(), name, ": the tensor is undefined");
+  WICK_CHECK(x.is_contiguous() || x.is_contiguous(MemoryFormat::kChannelsLast), name,
+             ": the tensor is not dense: got shape ", x.shape(), " with strides ", x.strides());
+}
+
+void check_reduction(const char* name, const Tensor& x, ReduceOp op) {
+  WICK_CHECK(x.dtype() != kBool, name, ": bool cannot be reduced: expected a numeric dtype");
+  WICK_CHECK(op != ReduceOp::kAverage || is_floating(x.dtype()), name,
+             ": only floating dtypes have an average: got ", x.dtype());
+}
+
+// One more axis in front of `part`, of `size`, makes `whole`.
+void check_parts(const char* name, const Tensor& whole, const Tensor& part, int size) {
+  WICK_CHECK(whole.defined() && part.defined(), name, ": a tensor is undefined");
+  WICK_CHECK(whole.is_contiguous() && part.is_contiguous(), name,
+             ": a tensor is not contiguous: got strides ", whole.strides(), " and ",
+             part.strides());
+  WICK_CHECK(whole.dtype() == part.dtype() && whole.device() == part.device(), name,
+             ": tensors differ: got ", whole.dtype(), " on ", whole.device(), " and ", part.dtype(),
+             " on ", part.device());
+  Shape expected = {size};
+  for (const int64_t n : part.shape()) expected.push_back(n);
+  WICK_CHECK(whole.shape() == expected, name, ": shapes do not fit: got ", whole.shape(), " and ",
+             part.shape(), ", expected ", expected, " for ", size, " ranks");
+}
+
+}  // namespace
+
+Work ProcessGroup::all_reduce(const Tensor& x, ReduceOp op) {
+  check_dense("all_reduce", x);
+  check_reduction("all_reduce", x, op);
+  return enqueue({.kind = CollectiveKind::kAllReduce, .tensor = x.detach(), .op = op});
+}
+
+Work ProcessGroup::broadcast(const Tensor& x, int root) {
+  check_dense("broadcast", x);
+  WICK_CHECK(root >= 0 && root < size_, "broadcast: no such root: got ", root,
+             ", expected less than ", size_);
+  return enqueue({.kind = CollectiveKind::kBroadcast, .tensor = x.detach(), .peer = root});
+}
+
+Work ProcessGroup::all_gather(const Tensor& x, const Tensor& result) {
+  check_parts("all_gather", result, x, size_);
+  return enqueue(
+      {.kind = CollectiveKind::kAllGather, .tensor = x.detach(), .result = result.detach()});
+}
+
+Work ProcessGroup::reduce_scatter(const Tensor& x, const Tensor& result, ReduceOp op) {
+  check_parts("reduce_scatter", x, result, size_);
+  check_reduction("reduce_scatter", x, op);
+  return enqueue({.kind = CollectiveKind::kReduceScatter,
+                  .tensor = x.detach(),
+                  .result = result.detach(),
+                  .op = op});
+}
+
+Work ProcessGroup::barrier() { return enqueue({}); }
+
+Work ProcessGroup::send(const Tensor& x, int to) {
+  check_dense("send", x);
+  WICK_CHECK(to >= 0 && to < size_ && to != rank_, "send: no such rank to send to: got ", to,
+             ", expected another one of ", size_);
+  return enqueue({.kind = CollectiveKind::kSend, .tensor = x.detach(), .peer = to});
+}
+
+Work ProcessGroup::recv(const Tensor& x, int from) {
+  check_dense("recv", x);
+  WICK_CHECK(from >= 0 && from < size_ && from != rank_, "recv: no such rank to receive from: got ",
+             from, ", expected another one of ", size_);
+  return enqueue({.kind = CollectiveKind::kReceive, .tensor = x.detach(), .peer = from});
+}
+
+void ProcessGroup::abort(const std::string& reason) {
+  {
+    const std::lock_guard lock(engine_->mutex);
+    if (!engine_->failure.empty()) return;
+    engine_->failure = reason.empty() ? "aborted" : reason;
+  }
+  on_abort(reason);
+}
+
+std::vector<FlightRecord> ProcessGroup::flight_records() const {
+  const std::lock_guard lock(engine_->mutex);
+  return {engine_->records.begin(), engine_->records.end()};
+}
+
+std::string ProcessGroup::flight_json() const {
+  nlohmann::ordered_json all;
+  all["rank"] = rank_;
+  all["size"] = size_;
+  {
+    const std::lock_guard lock(engine_->mutex);
+    all["failure"] = engine_->failure;
+  }
+  all["collectives"] = nlohmann::ordered_json::array();
+  for (const FlightRecord& r : flight_records()) {
+    all["collectives"].push_back({{"sequence", r.sequence},
+                                  {"op", to_string(r.kind)},
+                                  {"description", r.description},
+                                  {"bytes", r.bytes},
+                                  {"state", name_of(r.state)},
+                                  {"queued_us", r.queued_us},
+                                  {"begin_us", r.begin_us},
+                                  {"end_us", r.end_us}});
+  }
+  return all.dump(1);
+}
+
+}  // namespace wick::dist

@@ -1,0 +1,149 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "wick/core/stream.h"
+#include "wick/core/tensor.h"
+
+namespace wick::dist {
+
+/// A collective did not happen: a rank is gone, late, or asked for something else. The group cannot
+/// be used any more, on any rank.
+class ProcessGroupError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// How the ranks' elements become one. kAverage: their sum, divided by the number of ranks.
+enum class ReduceOp : uint8_t { kSum, kAverage, kProduct, kMin, kMax };
+const char* to_string(ReduceOp op);
+
+enum class CollectiveKind : uint8_t {
+  kAllReduce,
+  kBroadcast,
+  kAllGather,
+  kReduceScatter,
+  kBarrier,
+  kSend,
+  kReceive,
+};
+const char* to_string(CollectiveKind kind);
+
+/// What one rank asks the others for. All tensors are dense and lie on one device.
+struct Collective {
+  CollectiveKind kind = CollectiveKind::kBarrier;
+  Tensor tensor = {};  // what this rank gives; changed in place by all_reduce, broadcast and recv
+  Tensor result = {};  // of all_gather and reduce_scatter
+  ReduceOp op = ReduceOp::kSum;
+  int peer = 0;           // the root of a broadcast, the other end of send and recv
+  uint64_t sequence = 0;  // from 1: among the group's collectives, or its sends and recvs
+
+  /// "all_reduce #7 (sum, float32 [10, 3])"
+  std::string description() const;
+};
+
+/// A collective under way. Copies are of the same one.
+class Work {
+ public:
+  /// Whether it is over, or on a GPU queued; be it with an error.
+  bool is_done() const;
+  /// Waits for it, and throws what it failed with. On a GPU the host waits until it is queued, and
+  /// what the current stream does from now on comes after it.
+  void wait() const;
+
+ private:
+  friend class ProcessGroup;
+  struct State;
+  explicit Work(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::shared_ptr<State> state_;
+};
+
+struct ProcessGroupOptions {
+  /// How long a rank waits for the others in one collective.
+  std::chrono::milliseconds timeout = std::chrono::minutes(10);
+};
+
+/// What became of one of the last 256 collectives of a rank.
+struct FlightRecord {
+  enum class State : uint8_t { kQueued, kRunning, kDone, kFailed };
+  uint64_t sequence = 0;
+  CollectiveKind kind = CollectiveKind::kBarrier;
+  std::string description;
+  int64_t bytes = 0;  // of the tensor given
+  State state = State::kQueued;
+  // Microseconds since the group was made; 0 if it has not come to that.
+  int64_t queued_us = 0, begin_us = 0, end_us = 0;
+};
+
+/// Ranks 0 to size() - 1 that exchange tensors. Every rank calls the same collectives in the same
+/// order; each returns at once, and a thread of the group carries them out in that order, on a GPU
+/// on a stream of its own. Tensors given must not be changed, nor results read, before wait().
+/// Results are the same bits on every rank, and in every run with the same number of ranks.
+/// One thread at a time may call a group.
+class ProcessGroup {
+ public:
+  virtual ~ProcessGroup();
+  ProcessGroup(const ProcessGroup&) = delete;
+  ProcessGroup& operator=(const ProcessGroup&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  const ProcessGroupOptions& options() const { return options_; }
+
+  /// Puts the reduction over all ranks in the place of `x`: dense, of any shape and a numeric
+  /// dtype, the same on all ranks. 16-bit floats are added in float32; integers have no kAverage.
+  Work all_reduce(const Tensor& x, ReduceOp op = ReduceOp::kSum);
+  /// Puts root's elements in the place of `x` on every rank.
+  Work broadcast(const Tensor& x, int root = 0);
+  /// result[r] = rank r's x. result: [size(), x's shape...], contiguous as x is.
+  Work all_gather(const Tensor& x, const Tensor& result);
+  /// result = the reduction over all ranks of x[rank()]. x: [size(), result's shape...], both
+  /// contiguous.
+  Work reduce_scatter(const Tensor& x, const Tensor& result, ReduceOp op = ReduceOp::kSum);
+  /// Done when every rank has called it.
+  Work barrier();
+  /// Gives `x` to rank `to`, which calls recv with a tensor of the same shape and dtype. Other
+  /// ranks do not notice.
+  Work send(const Tensor& x, int to);
+  Work recv(const Tensor& x, int from);
+
+  /// Makes what is under way and all that follows fail with `reason`, here and on other ranks.
+  void abort(const std::string& reason);
+  /// The last 256 collectives, oldest first.
+  std::vector<FlightRecord> flight_records() const;
+  /// The same as JSON, with rank and size: what `wick` leaves behind when a rank fails.
+  std::string flight_json() const;
+
+ protected:
+  ProcessGroup(int rank, int size, const ProcessGroupOptions& options);
+
+  /// Carries out one collective and returns when it is over, or on a GPU queued on the current
+  /// stream. Called in order, by one thread; throws if it fails, after which it is not called
+  /// again.
+  virtual void run(const Collective& collective) = 0;
+  /// Tells the other ranks that this one has failed, and wakes run(). Called from any thread.
+  virtual void on_abort(const std::string& reason) = 0;
+  /// Waits for what is under way. Every derived destructor calls it first.
+  void stop();
+
+ private:
+  struct Engine;
+  Work enqueue(Collective collective);
+
+  int rank_, size_;
+  ProcessGroupOptions options_;
+  std::unique_ptr<Engine> engine_;
+};
+
+/// Groups of `size` ranks for as many threads of this process, one for each; their tensors may lie
+/// on the CPU or on GPUs, one per rank or shared. For tests, and for several GPUs without
+/// processes.
+std::vector<std::shared_ptr<ProcessGroup>> make_local_groups(
+    int size, const ProcessGroupOptions& options = {});
+
+}  // namespace wick::dist
