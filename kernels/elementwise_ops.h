@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "wick/core/base/macros.h"
+#include "wick/core/base/wraps.h"
 
 // The elementwise functions, each written once as a functor on a number type V: a vector of floats
 // or doubles (CPU), a float or double (GPU), an Integer where `on_integers`, and, for gradients, a
@@ -29,16 +30,16 @@ struct Integer {
   WICK_HOST_DEVICE static Integer wrap(uint64_t bits) { return static_cast<int64_t>(bits); }
   WICK_HOST_DEVICE uint64_t bits() const { return static_cast<uint64_t>(value); }
 
-  friend WICK_HOST_DEVICE Integer operator+(Integer a, Integer b) {
+  friend WICK_WRAPS WICK_HOST_DEVICE Integer operator+(Integer a, Integer b) {
     return wrap(a.bits() + b.bits());
   }
-  friend WICK_HOST_DEVICE Integer operator-(Integer a, Integer b) {
+  friend WICK_WRAPS WICK_HOST_DEVICE Integer operator-(Integer a, Integer b) {
     return wrap(a.bits() - b.bits());
   }
-  friend WICK_HOST_DEVICE Integer operator*(Integer a, Integer b) {
+  friend WICK_WRAPS WICK_HOST_DEVICE Integer operator*(Integer a, Integer b) {
     return wrap(a.bits() * b.bits());
   }
-  friend WICK_HOST_DEVICE Integer operator-(Integer a) { return wrap(-a.bits()); }
+  friend WICK_WRAPS WICK_HOST_DEVICE Integer operator-(Integer a) { return wrap(-a.bits()); }
   friend WICK_HOST_DEVICE Integer operator&(Integer a, Integer b) { return a.value & b.value; }
   friend WICK_HOST_DEVICE Integer operator|(Integer a, Integer b) { return a.value | b.value; }
   friend WICK_HOST_DEVICE Integer operator^(Integer a, Integer b) { return a.value ^ b.value; }

@@ -6,6 +6,7 @@
 
 #include "wick/core/base/dtype.h"
 #include "wick/core/base/philox.h"
+#include "wick/core/base/wraps.h"
 #include "wick/kernels/random.h"
 
 // From random words to numbers, with the same bits on every device: each step is an operation that
@@ -141,7 +142,7 @@ WICK_HOST_DEVICE TwoNormals<double> box_muller(uint64_t word0, uint64_t word1) {
 
 /// low + an integer in [0, range), range > 0 or 0 for 2^64; the most and the least likely differ by
 /// range / 2^64.
-WICK_HOST_DEVICE int64_t integer_from(uint64_t word, int64_t low, uint64_t range) {
+WICK_WRAPS WICK_HOST_DEVICE int64_t integer_from(uint64_t word, int64_t low, uint64_t range) {
 #ifdef __CUDA_ARCH__
   const uint64_t scaled = __umul64hi(word, range);
 #else

@@ -14,6 +14,10 @@ const char* __lsan_default_options() { return "print_suppressions=0"; }
 // The OpenMP runtime tells ThreadSanitizer about its barriers (libarcher), but is not built for it.
 const char* __tsan_default_options() { return "ignore_noninstrumented_modules=1"; }
 
+#ifdef WICK_STOP_AT_INTEGERS
+const char* __ubsan_default_options() { return "print_stacktrace=1:halt_on_error=1"; }
+#else
 const char* __ubsan_default_options() { return "print_stacktrace=1"; }
+#endif
 
 }  // extern "C"

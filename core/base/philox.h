@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "wick/core/base/macros.h"
+#include "wick/core/base/wraps.h"
 
 namespace wick {
 
@@ -21,7 +22,7 @@ struct Uint32x2 {
 /// Philox4x32-10: 128 random bits that depend on `counter` and `key` alone, so that any element of
 /// a random sequence can be had at once, on every device with the same bits.
 /// Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3 (SC 2011).
-WICK_HOST_DEVICE constexpr Uint32x4 philox4x32(Uint32x4 counter, Uint32x2 key) {
+WICK_WRAPS WICK_HOST_DEVICE constexpr Uint32x4 philox4x32(Uint32x4 counter, Uint32x2 key) {
   for (int round = 0; round < 10; ++round) {
     const uint64_t even = uint64_t{0xD2511F53u} * counter.x;
     const uint64_t odd = uint64_t{0xCD9E8D57u} * counter.z;

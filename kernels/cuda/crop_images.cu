@@ -21,7 +21,8 @@ __device__ float cropped(const CropJob& job, const uint8_t* image, const int32_t
                          int64_t i) {
   const uint32_t channels = kChannels > 0 ? kChannels : static_cast<uint32_t>(job.channels);
   const uint32_t q = static_cast<uint32_t>(i) / channels, c = static_cast<uint32_t>(i) % channels;
-  const int64_t erase_row = p - place[kPlaceEraseTop], erase_column = q - place[kPlaceEraseLeft];
+  const int64_t erase_row = p - place[kPlaceEraseTop];
+  const int erase_column = static_cast<int>(q) - place[kPlaceEraseLeft];
   if (erase_row >= 0 && erase_row < place[kPlaceEraseHeight] && erase_column >= 0 &&
       erase_column < place[kPlaceEraseWidth]) {
     return job.coefficients[2 * channels + c];

@@ -27,6 +27,13 @@ if(WICK_SIM_COUNT)
   endif()
   list(APPEND kernel_options ${WICK_SIM_COUNT_OPTIONS} -DWICK_SIM_COUNT=1)
 endif()
+# Indices that wrap or lose bits are legal C++, and what tests/boundary looks for: there they end
+# the program, elsewhere they are printed.
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=address")
+  string(JOIN "," integer_checks unsigned-integer-overflow implicit-unsigned-integer-truncation
+         implicit-signed-integer-truncation implicit-integer-sign-change)
+  list(APPEND kernel_options -fsanitize=${integer_checks} -fsanitize-recover=${integer_checks})
+endif()
 foreach(source ${sim_sources})
   if(source MATCHES "\\.cu$")
     set_source_files_properties(${source} PROPERTIES

@@ -165,6 +165,8 @@ const std::vector<Case> kCases = {
     {"rms_norm_gradient", gradient([](const Tensor& x) { return rms_norm(x, {kColumns}); })},
     {"group_norm", [](const Tensor& x) { return group_norm(x, 4); }, kSmallImage, kFloat16,
      MemoryFormat::kChannelsLast},
+    {"group_norm_gradient", gradient([](const Tensor& x) { return group_norm(x, 1); }), kSmallImage,
+     kFloat16, MemoryFormat::kChannelsLast},
     {"gather", [](const Tensor& x) { return gather(x, 1, positions(x)); }},
     {"gather_gradient", gradient([](const Tensor& x) { return gather(x, 1, positions(x)); })},
     {"index_select",
