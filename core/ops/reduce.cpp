@@ -198,10 +198,14 @@ Tensor arg_extreme(const char* op, const Tensor& x, std::optional<int64_t> axis,
 
 }  // namespace
 
-Tensor sum(const Tensor& x, const Shape& axes, bool keepdim, std::optional<Dtype> dtype) {
-  const bool to_float64 = dtype == kFloat64 && is_floating(x.dtype());
-  if (dtype && !to_float64) return sum(x.to(*dtype), axes, keepdim).to(*dtype);
-  return apply(Sum{reduced_axes("sum", x, axes), keepdim, to_float64}, x);
+Tensor sum(const Tensor& x, const Shape& axes, bool keepdim) {
+  return apply(Sum{reduced_axes("sum", x, axes), keepdim, false}, x);
+}
+Tensor sum(const Tensor& x, const Shape& axes, bool keepdim, Dtype dtype) {
+  if (dtype != kFloat64 || !is_floating(x.dtype())) {
+    return sum(x.to(dtype), axes, keepdim).to(dtype);
+  }
+  return apply(Sum{reduced_axes("sum", x, axes), keepdim, true}, x);
 }
 Tensor mean(const Tensor& x, const Shape& axes, bool keepdim) {
   check_floating("mean", x);

@@ -10,10 +10,11 @@
 // Common errors: an axis out of range or named twice.
 namespace wick {
 
-/// Sum of elements; 0 of none. Integers and bool give int64, unless the result shall be of `dtype`:
-/// a floating x is then added up to it, others are converted first.
-Tensor sum(const Tensor& x, const Shape& axes = {}, bool keepdim = false,
-           std::optional<Dtype> dtype = {});
+/// Sum of elements; 0 of none. Integers and bool give int64.
+Tensor sum(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
+/// The same as `dtype`: to float64 a floating x is added up without rounding in between, for all
+/// others it is converted first.
+Tensor sum(const Tensor& x, const Shape& axes, bool keepdim, Dtype dtype);
 /// Arithmetic mean; NaN of no elements. Error for integers.
 Tensor mean(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
 /// Product of elements; 1 of none. Integers and bool give int64.
