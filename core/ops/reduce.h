@@ -12,7 +12,7 @@ namespace wick {
 
 /// Sum of elements; 0 of none. Integers and bool give int64.
 Tensor sum(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
-/// The same as `dtype`: to float64 a floating x is added up without rounding in between, for all
+/// The same as `dtype`: to float64 a floating x's partial sums are not rounded at the end, to all
 /// others it is converted first.
 Tensor sum(const Tensor& x, const Shape& axes, bool keepdim, Dtype dtype);
 /// Arithmetic mean; NaN of no elements. Error for integers.

@@ -8,6 +8,7 @@
 
 #include "wick/core/autograd.h"
 #include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/join.h"
 #include "wick/tests/harness/op_case.h"
 
 namespace wick::testing {
@@ -359,13 +360,13 @@ TEST(Reduce, SumToUndoesBroadcasting) {
 }
 
 TEST(Reduce, SumsToTheDtypeAskedFor) {
-  // 2^24 + 1 is no float32.
-  const Tensor x = tensor<float>({16777216, 1}).set_requires_grad();
+  // 2^24 + 1, which is no float32, in more elements than are added up as float32.
+  const Tensor x = cat({full({4096}, 4096), ones({1}), zeros({4095})}).set_requires_grad();
   const Tensor y = sum(x, {}, false, kFloat64);
   EXPECT_EQ(y.dtype(), kFloat64);
   EXPECT_EQ(y.item(), 16777217);
   y.backward();
-  EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{1, 1}));
+  EXPECT_EQ(x.grad().to_vector<float>(), std::vector<float>(8192, 1));
   EXPECT_EQ(sum(x, {}, false, kInt64).item<int64_t>(), 16777217);
   EXPECT_EQ(sum(tensor<int64_t>({1, 2}), {0}, true, kFloat32).dtype(), kFloat32);
 }
