@@ -133,7 +133,7 @@ __device__ void for_elements(void* const* pointers, const Piece& piece, const Bo
 /// Blocks that share the registers of a multiprocessor: as many as leave each thread enough of
 /// them.
 template <class T>
-inline constexpr int kBlocksAtOnce = sizeof(T) == 8 ? 2 : 4;
+[[maybe_unused]] inline constexpr int kBlocksAtOnce = sizeof(T) == 8 ? 2 : 4;
 
 template <class Rule, class S, class T>
 using Batch = TensorBatch<kPointers<Rule, S, T>>;
