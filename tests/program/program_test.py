@@ -17,7 +17,8 @@ import sys
 import tempfile
 import time
 import unittest
-import zlib
+
+from png import png
 
 WICK = sys.argv.pop(1)
 
@@ -36,17 +37,6 @@ def write_images(folder):
             labels.append(label)
         (folder / f"{name}-images-idx3-ubyte").write_bytes(images)
         (folder / f"{name}-labels-idx1-ubyte").write_bytes(labels)
-
-
-def png(size):
-    """A grey image, `size` pixels square."""
-    def chunk(kind, data):
-        body = kind + data
-        return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
-
-    rows = (b"\0" + b"\x7f" * size) * size
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">2I5B", size, size, 8, 0, 0, 0, 0))
-            + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
 PNG = png(32)
