@@ -112,14 +112,13 @@ cudnnDataType_t cudnn_type(Dtype dtype) {
 }
 
 CudnnDescriptor cudnn_tensor(int64_t id, cudnnDataType_t type, const Shape& sizes,
-                             const Shape& strides, bool is_virtual) {
+                             const Shape& strides) {
   CudnnDescriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type);
   tensor.set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, sizes.rank(), sizes.begin());
   tensor.set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, strides.rank(), strides.begin());
   tensor.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, {id});
   tensor.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, {kCudnnAlignment});
-  if (is_virtual) tensor.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, true);
   tensor.finalize();
   return tensor;
 }

@@ -22,9 +22,9 @@ cudnnHandle_t cudnn_handle(Device device);
 
 cudnnDataType_t cudnn_type(Dtype dtype);
 
-/// A tensor, which data are handed over for by `id`; one that is virtual only joins operations.
+/// A tensor, which data are handed over for by `id`.
 CudnnDescriptor cudnn_tensor(int64_t id, cudnnDataType_t type, const Shape& sizes,
-                             const Shape& strides, bool is_virtual = false);
+                             const Shape& strides);
 
 CudnnDescriptor cudnn_graph(cudnnHandle_t handle,
                             std::span<const CudnnDescriptor* const> operations);
