@@ -116,7 +116,8 @@ class ProcessGroup {
   void abort(const std::string& reason);
   /// The last 256 collectives, oldest first.
   std::vector<FlightRecord> flight_records() const;
-  /// The same as JSON, with rank and size: what `wick` leaves behind when a rank fails.
+  /// The same as JSON, with rank, size and what made the group fail: what a rank should leave
+  /// behind.
   std::string flight_json() const;
 
  protected:
