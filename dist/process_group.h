@@ -66,6 +66,11 @@ class Work {
 struct ProcessGroupOptions {
   /// How long a rank waits for the others in one collective.
   std::chrono::milliseconds timeout = std::chrono::minutes(10);
+  /// Where a rank whose group fails leaves flight_json(), as flight-<rank>.json. Empty: in
+  /// WICK_FLIGHT_DIR if that is set, else nowhere.
+  std::string flight_folder = {};
+  /// Whether processes of one host may exchange tensors through shared memory.
+  bool shared_memory = true;
 };
 
 /// What became of one of the last 256 collectives of a rank.
