@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "wick/core/anomaly.h"
 #include "wick/core/autocast.h"
 #include "wick/core/graph_checks.h"
 
@@ -71,8 +72,15 @@ class OpNode final : public Node {
   Gradients backward(Gradients grads) override {
     WICK_CHECK(!released_, "backward: the graph was freed by an earlier backward at ", name(),
                ": pass retain_graph = true there to go through it twice");
-    Gradients result = type_.backward(op_, saved, grads);
-    check(result);
+    Gradients result;
+    {
+      const anomaly::Pause pause;
+      result = type_.backward(op_, saved, grads);
+      check(result);
+    }
+    if (anomaly::search() != nullptr) {
+      anomaly::check_gradients(name(), module_path_ ? *module_path_ : std::string(), grads, result);
+    }
     return result;
   }
 
@@ -97,6 +105,9 @@ class OpNode final : public Node {
       next_.push_back(gradient_edge(input));
       inputs_.emplace_back(input);
     }
+  }
+  void set_module_path(const std::string& path) {
+    module_path_ = std::make_unique<const std::string>(path);
   }
   void add_output(const Tensor& output) { outputs_.emplace_back(output); }
   const TensorMeta& input(int i) const { return inputs_.at(static_cast<size_t>(i)); }
@@ -146,7 +157,8 @@ class OpNode final : public Node {
   const OpType& type_;
   void* op_;
   std::vector<TensorMeta> inputs_;
-  std::vector<int> changed_;  // the outputs that were changed in place
+  std::vector<int> changed_;                        // the outputs that were changed in place
+  std::unique_ptr<const std::string> module_path_;  // known during a search for anomalies
   bool released_ = false;
 };
 
@@ -332,7 +344,8 @@ std::vector<Tensor> run_op(const OpType& type, const void* op, std::span<const T
 
   std::vector<Tensor> outputs;
   {
-    NoGrad no_grad;
+    const NoGrad no_grad;
+    const anomaly::Pause unseen;
     Saved nothing;
     outputs = type.forward(op, node ? node->saved : nothing, inputs);
   }
@@ -345,6 +358,10 @@ std::vector<Tensor> run_op(const OpType& type, const void* op, std::span<const T
   }
   if (flop_counter != nullptr && type.flops != nullptr) {
     flop_counter->add(type.flops(op, inputs, outputs[0]));
+  }
+  if (anomaly::search() != nullptr) {
+    if (node) node->set_module_path(anomaly::module_path());
+    anomaly::check_results(type.describe(op), inputs, type.info.mutates, outputs);
   }
   if (node) {
     Door::mark_changed(type.info, *node);

@@ -5,6 +5,7 @@
 // ops/elementwise_op.h, ops/images.h, ops/norm_composed.h, ops/norm_views.h, ops/reduce_axes.h,
 // safetensors_header.h.
 #include "wick/core/amp.h"
+#include "wick/core/anomaly.h"
 #include "wick/core/apply.h"
 #include "wick/core/autograd.h"
 #include "wick/core/base/deterministic.h"

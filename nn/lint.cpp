@@ -5,6 +5,7 @@
 #include <cmath>
 #include <unordered_set>
 
+#include "wick/core/anomaly.h"
 #include "wick/core/core.h"
 #include "wick/core/memory/allocator.h"
 #include "wick/nn/conv.h"
@@ -201,6 +202,9 @@ class Linter {
 #ifndef __OPTIMIZE__
     add("debugging", "the library is built without optimisation: use the preset release");
 #endif
+    if (anomaly::search() != nullptr) {
+      add("debugging", "every result is searched for NaN: end the scope of DetectAnomaly");
+    }
     if (!memory_history(device_).empty()) {
       add("debugging", "the allocator records its history: record_memory_history(device, 0)");
     }

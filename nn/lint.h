@@ -32,7 +32,7 @@ struct LintOptions {
 ///   pageable-copy      the input goes to a GPU from memory that is not pinned
 ///   unnormalized-input channels of the input (axis 1) are far from mean 0 and deviation 1
 ///   small-batch        steps on larger batches train noticeably more samples per second
-///   debugging          checks of a debugging build, or records of memory, slow every step
+///   debugging          a debugging build, a search for NaN or records of memory slow every step
 /// Runs the step some forty times: weights, statistics and random states change as they do in
 /// training.
 std::vector<Lint> lint_training(Module& model, Device device, const Tensor& input,

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "wick/core/anomaly.h"
 #include "wick/core/apply.h"
 #include "wick/core/autograd.h"
 #include "wick/nn/module.h"
@@ -37,9 +38,37 @@ std::string row(const std::string& a, const std::string& b, const std::string& c
   return text;
 }
 
+// During a search for anomalies: tells the engine in which module it is.
+class PathScope {
+ public:
+  explicit PathScope(Module& module)
+      : parent_(std::exchange(current, &module)), before_(anomaly::module_path()) {
+    if (parent_ == nullptr) return;
+    parent_->apply([&](const std::string& path, Module& part) {
+      if (&part == &module) anomaly::module_path() = before_ + (before_.empty() ? "" : ".") + path;
+    });
+  }
+  ~PathScope() {
+    current = parent_;
+    anomaly::module_path() = before_;
+  }
+  PathScope(const PathScope&) = delete;
+  PathScope& operator=(const PathScope&) = delete;
+
+ private:
+  static thread_local Module* current;
+  Module* parent_;
+  std::string before_;
+};
+thread_local Module* PathScope::current = nullptr;
+
 }  // namespace
 
 Tensor Module::traced(const std::function<Tensor()>& compute) {
+  if (anomaly::search() != nullptr) {
+    const PathScope scope(*this);
+    return compute();
+  }
   if (recorder == nullptr) return compute();
   const size_t place = recorder->layers.size();
   recorder->layers.emplace_back();

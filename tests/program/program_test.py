@@ -235,6 +235,16 @@ class Runs(InFolder):
         self.assertEqual(json.loads(again.stdout)["test_accuracy"],
                          lines(mixed)[-1]["test_accuracy"])
 
+    def test_a_search_names_where_nan_begins(self):
+        wild = [*SMALL, "--optimizer", "sgd", "--schedule", "constant", "--lr", "1e6"]
+        # With float16 the scaler gives up after 40 steps, and the last is gone through again.
+        for words, said in [([], "see with --detect-anomaly where it begins"),
+                            (["--detect-anomaly"], r"\w+(\(.*\))?.*: NaN in result 0: got \d+ "),
+                            (["--amp", "fp16"], r"skipped.*; of the last step, \w.* in result 0")]:
+            done = run("train", "--run-dir", str(self.folder / "".join(words)), *wild, *words)
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr, said)
+
     def test_activations_made_again_change_nothing_else(self):
         def train(word):
             run_dir = self.folder / word

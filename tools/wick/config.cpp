@@ -96,6 +96,8 @@ constexpr auto kFields = std::tuple{
                  "images of more pixels cannot be read"),
     config_field("max_image_seconds", &TrainConfig::max_image_seconds,
                  "nor those that take more processor time to decode (0: any)"),
+    config_field("detect_anomaly", &TrainConfig::detect_anomaly,
+                 "end with the name of the op and module where NaN first appears (slow)"),
     config_field("threads", &TrainConfig::threads, "threads that compute"),
     config_field("seed", &TrainConfig::seed, "what all random numbers follow from"),
     config_field("run_dir", &TrainConfig::run_dir, "folder for all that the run writes"),

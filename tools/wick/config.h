@@ -61,6 +61,7 @@ struct TrainConfig {
   std::string on_bad_sample = "fail";
   int64_t max_image_pixels = data::ImageLimits().pixels;
   double max_image_seconds = data::ImageLimits().seconds;
+  bool detect_anomaly = false;
   std::optional<int64_t> threads;
   int64_t seed = 0;
   std::string run_dir;

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <csignal>
 
+#include "wick/core/anomaly.h"
 #include "wick/core/autograd.h"
 #include "wick/core/base/parallel.h"
 #include "wick/core/memory/stats.h"
@@ -253,7 +254,10 @@ Trainer::UnreadStep Trainer::train_step(const data::Batch& batch) {
   optimizer_->zero_grad();
   if (scaler_.enabled()) rollback_.remember();
   const double lr = optimizer_->lr();
+  std::optional<DetectAnomaly> search;
+  if (config_.detect_anomaly) search.emplace();
   const auto [loss, correct] = backpropagate(batch);
+  search.reset();
   update();
   ++step_;
   epoch_images_ += batch.size();
@@ -265,6 +269,16 @@ Trainer::UnreadStep Trainer::train_step(const data::Batch& batch) {
           (loader_.wait_seconds() - epoch_wait_) / elapsed.count(),
           loss,
           correct};
+}
+
+std::string Trainer::first_anomaly(const data::Batch& batch) {
+  const DetectAnomaly search({.infinities = true});
+  try {
+    backpropagate(batch);
+  } catch (const AnomalyError& error) {
+    return concat("; of the last step, ", error.what());
+  }
+  return "";
 }
 
 void Trainer::print_json(const nlohmann::ordered_json& values) const {
@@ -319,7 +333,8 @@ void Trainer::report() {
     const UnreadStep& step = unread_[i];
     // With float16, infinities are the scaler's to judge.
     WICK_CHECK(scaler_.enabled() || std::isfinite(losses[i]), "train: the loss became ", losses[i],
-               " at step ", step.step, ": lower --lr (it was ", *config_.lr, " at its peak)");
+               " at step ", step.step, ": lower --lr (it was ", *config_.lr,
+               " at its peak), or see with --detect-anomaly where it begins");
     read_images_ += step.images;
     read_correct_ += corrects[i];
     log_step(step, losses[i], corrects[i]);
@@ -337,8 +352,12 @@ void Trainer::train_epoch(bool& interrupted) {
   while (step_ < total_steps_ && !interrupted) {
     const std::optional<data::Batch> batch = loader_.next();
     if (!batch) break;
-    unread_.push_back(train_step(*batch));
-    if (device_.is_cpu() || Clock::now() - last_read_ >= kReadEvery) report();
+    try {
+      unread_.push_back(train_step(*batch));
+      if (device_.is_cpu() || Clock::now() - last_read_ >= kReadEvery) report();
+    } catch (const amp::NonFiniteGradients& error) {
+      throw amp::NonFiniteGradients(error.what() + first_anomaly(*batch));
+    }
     next_rates();
     interrupted = stop_requested;
   }

@@ -67,6 +67,8 @@ class Trainer {
   UnreadStep train_step(const data::Batch& batch);
   /// Forward and backward of a batch, in pieces; their losses and right answers.
   std::pair<Tensor, Tensor> backpropagate(const data::Batch& batch);
+  /// Where `batch`, gone through again, first gives what is not finite; empty if nowhere.
+  std::string first_anomaly(const data::Batch& batch);
   /// The step of the optimizer and of what follows it.
   void update();
   void next_rates();

@@ -1,0 +1,114 @@
+#include "wick/core/anomaly.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "wick/core/autograd.h"
+#include "wick/core/ops/compare.h"
+#include "wick/core/ops/reduce.h"
+
+namespace wick {
+
+namespace {
+
+thread_local const DetectAnomaly* search_in_force = nullptr;
+
+int64_t count_of(const Tensor& flags) { return sum(flags).item<int64_t>(); }
+
+bool can_be_anomalous(const Tensor& x) {
+  return x.defined() && is_floating(x.dtype()) && x.numel() > 0;
+}
+
+// What to look for, and how to say it.
+struct Kind {
+  const char* name;
+  Tensor (*flags)(const Tensor& x);
+};
+constexpr Kind kNan{"NaN", &isnan};
+constexpr Kind kInfinity{"an infinity", &isinf};
+
+// The first of `given`, but for what was changed in place, that has elements of this kind; -1 if
+// there is none.
+int64_t source(const Kind& kind, std::span<const Tensor> given, uint32_t mutated) {
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (i < 32 && (mutated >> i & 1) != 0) continue;
+    if (!can_be_anomalous(given[i])) continue;
+    if (count_of(kind.flags(given[i])) > 0) return static_cast<int64_t>(i);
+  }
+  return -1;
+}
+
+std::string place(const std::string& path) { return path.empty() ? "" : " (in " + path + ")"; }
+
+struct Look {
+  const std::string& op;    // with its attributes
+  const std::string& path;  // of its module
+  const char* prefix;       // "" or "backward of "
+  const char* result;       // "result", "the gradient of input"
+  const char* given;        // "input", "incoming gradient"
+};
+
+void look_for(const Kind& kind, const Look& look, std::span<const Tensor> given, uint32_t mutated,
+              std::span<const Tensor> results) {
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!can_be_anomalous(results[i])) continue;
+    const int64_t count = count_of(kind.flags(results[i]));
+    if (count == 0) continue;
+    const int64_t from = source(kind, given, mutated);
+    // An infinity that comes in may go out: as a mask, for one.
+    if (from >= 0 && kind.flags == kInfinity.flags) continue;
+    const std::string origin = from < 0 ? concat("though no ", look.given, " has any")
+                                        : concat("as has ", look.given, " ", from, ", ",
+                                                 given[static_cast<size_t>(from)].dtype(), " ",
+                                                 given[static_cast<size_t>(from)].shape());
+    throw AnomalyError(concat(look.prefix, look.op, place(look.path), ": ", kind.name, " in ",
+                              look.result, " ", i, ": got ", count, " in the ", results[i].numel(),
+                              " elements of ", results[i].dtype(), " ", results[i].shape(), ", ",
+                              origin, "; expected none"));
+  }
+}
+
+}  // namespace
+
+DetectAnomaly::DetectAnomaly(const AnomalyOptions& options)
+    : options_(options), before_(std::exchange(search_in_force, this)) {}
+DetectAnomaly::~DetectAnomaly() { search_in_force = before_; }
+
+namespace anomaly {
+
+const DetectAnomaly* search() { return search_in_force; }
+
+Pause::Pause() : before_(std::exchange(search_in_force, nullptr)) {}
+Pause::~Pause() { search_in_force = before_; }
+
+std::string& module_path() {
+  thread_local std::string path;
+  return path;
+}
+
+void check_results(const std::string& op, std::span<const Tensor> inputs, uint32_t mutated,
+                   std::span<const Tensor> results) {
+  for (const char* value : {"=nan", "=-nan", "=inf", "=-inf"}) {
+    if (op.find(value) != op.npos) return;
+  }
+  const bool infinities = search_in_force->options().infinities;
+  const Pause pause;
+  const NoGrad no_grad;
+  const Look look{op, module_path(), "", "result", "input"};
+  look_for(kNan, look, inputs, mutated, results);
+  if (infinities) look_for(kInfinity, look, inputs, mutated, results);
+}
+
+void check_gradients(const std::string& op, const std::string& path,
+                     std::span<const Tensor> incoming, std::span<const Tensor> gradients) {
+  const bool infinities = search_in_force->options().infinities;
+  const Pause pause;
+  const NoGrad no_grad;
+  const Look look{op, path, "backward of ", "the gradient of input", "incoming gradient"};
+  look_for(kNan, look, incoming, 0, gradients);
+  if (infinities) look_for(kInfinity, look, incoming, 0, gradients);
+}
+
+}  // namespace anomaly
+
+}  // namespace wick
