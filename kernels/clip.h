@@ -7,7 +7,7 @@ namespace wick {
 /// Elements whose powers are added up before they join the total.
 inline constexpr int64_t kGradNormChunk = 16384;
 
-// Gradients are dense, each float32 or float64.
+// Gradients are dense and floating.
 
 /// total (rank 0, float32 or float64) = p-norm of all elements of all gradients, p not 0 or
 /// infinite. `partial` (float64): one element per chunk of each gradient.

@@ -15,7 +15,7 @@ Tensor clip_grad_norm_(const std::vector<Tensor>& params, double max_norm, doubl
              "clip_grad_norm_: norm_type: got ", norm_type,
              ", expected a number other than 0, or infinity");
   const NoGrad no_grad;
-  const DenseGrads grads("clip_grad_norm_", params, /*only_wide=*/true);
+  const DenseGrads grads("clip_grad_norm_", params);
   if (grads.empty()) return zeros({}, kFloat32, params.empty() ? kCpu : params[0].device());
   const Device device = grads.device();
   const Tensor total = empty({}, grads.dtype(), device);
@@ -36,7 +36,7 @@ void clip_grad_value_(const std::vector<Tensor>& params, double clip_value) {
   WICK_CHECK(clip_value >= 0, "clip_grad_value_: clip_value: got ", clip_value,
              ", expected 0 or more");
   const NoGrad no_grad;
-  const DenseGrads grads("clip_grad_value_", params, /*only_wide=*/true);
+  const DenseGrads grads("clip_grad_value_", params);
   if (grads.empty()) return;
   WICK_DISPATCH(grads.device(), grad_clip_value(grads.views(), grads.count(), clip_value));
   grads.write_back();

@@ -10,12 +10,13 @@ namespace wick::optim {
 /// the `norm_type`-norm (any number but 0, or HUGE_VAL for the maximum) of all their elements, and
 /// returns total as it was: a tensor of rank 0 on their device, which nothing has waited for; 0 if
 /// there are no gradients. With `error_if_nonfinite` it waits, and a total that is not finite is an
-/// error; else it spoils the gradients. Gradients must be float32 or float64, on one device.
+/// error; else it spoils the gradients. The total is float64 if a gradient is, else float32.
+/// Gradients must be on one device.
 Tensor clip_grad_norm_(const std::vector<Tensor>& params, double max_norm, double norm_type = 2,
                        bool error_if_nonfinite = false);
 
 /// Clamps each element of the gradients of `params` to [-clip_value, clip_value] in place; NaN
-/// stays. Gradients must be float32 or float64.
+/// stays. Gradients must be on one device.
 void clip_grad_value_(const std::vector<Tensor>& params, double clip_value);
 
 }  // namespace wick::optim

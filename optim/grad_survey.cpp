@@ -4,13 +4,10 @@
 
 namespace wick::optim {
 
-DenseGrads::DenseGrads(const char* name, const std::vector<Tensor>& params, bool only_wide) {
+DenseGrads::DenseGrads(const char* name, const std::vector<Tensor>& params) {
   for (const Tensor& param : params) {
     const Tensor grad = param.grad().defined() ? param.grad().detach() : Tensor();
     if (!grad.defined()) continue;
-    const bool wide = grad.dtype() == kFloat32 || grad.dtype() == kFloat64;
-    WICK_CHECK(wide || (!only_wide && is_floating(grad.dtype())), name, ": gradients must be ",
-               only_wide ? "float32 or float64" : "floating", ": got ", to_string(grad.dtype()));
     WICK_CHECK(grads_.empty() || grad.device() == device(), name,
                ": gradients must be on one device: got ", to_string(grad.device()), " and ",
                to_string(device()));
@@ -46,7 +43,7 @@ void DenseGrads::write_back() const {
 SurveyResult survey_grads(const char* name, const std::vector<Tensor>& params,
                           const Tensor& grad_scale, bool unscale, GradSurvey more) {
   const NoGrad no_grad;
-  const DenseGrads grads(name, params, /*only_wide=*/false);
+  const DenseGrads grads(name, params);
   const Device device =
       grads.empty() ? (params.empty() ? kCpu : params[0].device()) : grads.device();
   const SurveyResult result{empty({}, kFloat64, device), empty({}, kFloat32, device),

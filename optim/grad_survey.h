@@ -11,9 +11,8 @@ namespace wick::optim {
 /// are not dense are copied, and copied back by write_back(). For the library's own use.
 class DenseGrads {
  public:
-  /// Error, named after `name`, unless they are floating (with `only_wide`: float32 or float64) and
-  /// on one device.
-  DenseGrads(const char* name, const std::vector<Tensor>& params, bool only_wide);
+  /// Error, named after `name`, unless they are on one device.
+  DenseGrads(const char* name, const std::vector<Tensor>& params);
 
   bool empty() const { return grads_.empty(); }
   Device device() const { return grads_[0].device(); }

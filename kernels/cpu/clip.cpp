@@ -9,14 +9,15 @@ template <class Norm, class T>
 double reduce(const Norm& norm, const T* x, int64_t n) {
   constexpr int kLanes = 16;
   double lanes[kLanes] = {};
+  const auto wide = [](T v) { return static_cast<double>(static_cast<Accumulator<T>>(v)); };
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     for (int j = 0; j < kLanes; ++j) {
-      lanes[j] = norm(lanes[j], norm.term(static_cast<double>(x[i + j])));
+      lanes[j] = norm(lanes[j], norm.term(wide(x[i + j])));
     }
   }
   for (int j = 0; i < n; ++i, ++j) {
-    lanes[j] = norm(lanes[j], norm.term(static_cast<double>(x[i])));
+    lanes[j] = norm(lanes[j], norm.term(wide(x[i])));
   }
   double total = 0;
   for (int j = 0; j < kLanes; ++j) total = norm(total, lanes[j]);
@@ -30,9 +31,9 @@ void compute_norm(const Norm& norm, const View* grads, int64_t count, const View
   const auto numel = [&](int64_t i) { return grads[i].numel(); };
   for_each_chunk(count, kGradNormChunk, numel,
                  [&](int64_t c, int64_t i, int64_t begin, int64_t end) {
-                   const bool wide = grads[i].dtype == Dtype::kFloat64;
-                   parts[c] = wide ? reduce(norm, grads[i].as<double>() + begin, end - begin)
-                                   : reduce(norm, grads[i].as<float>() + begin, end - begin);
+                   visit_floating(grads[i].dtype, [&]<class T>(Type<T>) {
+                     parts[c] = reduce(norm, grads[i].as<T>() + begin, end - begin);
+                   });
                  });
   double sum = 0;
   for (int64_t c = 0; c < partial.numel(); ++c) sum = norm(sum, parts[c]);
@@ -49,11 +50,10 @@ template <class Change>
 void for_each_element(const View* grads, int64_t count, const Change& change) {
   const auto numel = [&](int64_t i) { return grads[i].numel(); };
   for_each_chunk(count, 16384, numel, [&](int64_t, int64_t i, int64_t begin, int64_t end) {
-    const auto run = [&](auto* x) {
-      for (int64_t k = begin; k < end; ++k) x[k] = change(x[k]);
-    };
-    if (grads[i].dtype == Dtype::kFloat64) return run(grads[i].as<double>());
-    run(grads[i].as<float>());
+    visit_floating(grads[i].dtype, [&]<class T>(Type<T>) {
+      T* const x = grads[i].as<T>();
+      for (int64_t k = begin; k < end; ++k) x[k] = T(change(static_cast<Accumulator<T>>(x[k])));
+    });
   });
 }
 

@@ -30,7 +30,9 @@ __global__ void norm_of_pieces_kernel(const __grid_constant__ Batch batch, Norm 
                                       double* partial) {
   const Piece piece = find_piece(batch, blockIdx.x, kGradNormChunk);
   double sum = 0;
-  const auto add = [&](T x) { sum = norm(sum, norm.term(static_cast<double>(x))); };
+  const auto add = [&](T x) {
+    sum = norm(sum, norm.term(static_cast<double>(static_cast<Accumulator<T>>(x))));
+  };
   for_each_of_piece(
       static_cast<T*>(batch.pointers[piece.tensor][0]), piece,
       [&](const T* x) {
@@ -57,14 +59,15 @@ template <class Change, class T>
 __global__ void change_kernel(const __grid_constant__ Batch batch, Change change) {
   const Piece piece = find_piece(batch, blockIdx.x, kGradNormChunk);
   if (!change.prepare()) return;
+  const auto changed = [&](T x) { return T(change(static_cast<Accumulator<T>>(x))); };
   for_each_of_piece(
       static_cast<T*>(batch.pointers[piece.tensor][0]), piece,
       [&](T* x) {
         Pack<T, kPackSize<T>> values = load_pack<kPackSize<T>>(x);
-        for (int j = 0; j < kPackSize<T>; ++j) values[j] = change(values[j]);
+        for (int j = 0; j < kPackSize<T>; ++j) values[j] = changed(values[j]);
         store_pack(x, values);
       },
-      [&](T* x) { *x = change(*x); });
+      [&](T* x) { *x = changed(*x); });
 }
 
 struct Scale {
@@ -99,8 +102,8 @@ void for_each_typed_batch(const View* grads, int64_t count, const Run& run) {
       [&](int64_t i, void** pointers) { pointers[0] = grads[i].data; },
       [&](int64_t i) { return grads[i].dtype == grads[i - 1].dtype; },
       [&](const Batch& batch, int64_t chunks, int64_t first) {
-        if (grads[first].dtype == Dtype::kFloat64) return run(Type<double>{}, batch, chunks);
-        run(Type<float>{}, batch, chunks);
+        visit_floating(grads[first].dtype,
+                       [&]<class T>(Type<T> type) { run(type, batch, chunks); });
       });
 }
 
