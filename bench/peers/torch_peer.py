@@ -42,6 +42,58 @@ def resnet18_step(torch, batch, size, mixed=False):
     return training_step(torch, model, x, target, optimizer, mixed)
 
 
+def article_001(torch, how):
+    """Article 001's script: CIFAR-10 (here of noise) cropped and resized to 224, ResNet-18, SGD; as
+    `written` but for its profiler, with a second forward pass in each step. Without a GPU its
+    autocast and its scaler are off. `tuned` as the articles advise: channels-last, bfloat16
+    autocast, a worker per core that stays; `compiled`: that by torch.compile."""
+    import numpy
+    import torchvision
+    from PIL import Image
+
+    transforms = torchvision.transforms
+    noise = numpy.random.default_rng(1)
+    transform = transforms.Compose([
+        transforms.RandomResizedCrop(224), transforms.RandomHorizontalFlip(),
+        transforms.ToTensor(),
+        transforms.Normalize(mean=[0.485, 0.456, 0.406], std=[0.229, 0.224, 0.225])])
+
+    class Images(torch.utils.data.Dataset):  # as torchvision's CIFAR10
+        data = noise.integers(0, 256, (20000, 32, 32, 3), dtype=numpy.uint8)
+        targets = noise.integers(0, 10, 20000).tolist()
+
+        def __len__(self):
+            return len(self.data)
+
+        def __getitem__(self, index):
+            return transform(Image.fromarray(self.data[index])), self.targets[index]
+
+    tuned = how != "written"
+    loader = torch.utils.data.DataLoader(
+        Images(), batch_size=128, shuffle=True, num_workers=2 if tuned else 4,
+        persistent_workers=tuned)
+    model = torchvision.models.resnet18()
+    if tuned:
+        model = model.to(memory_format=torch.channels_last)
+    if how == "compiled":
+        model = torch.compile(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+
+    def endless():
+        while True:
+            yield from loader
+
+    batches = endless()
+
+    def step():
+        x, target = next(batches)
+        if tuned:
+            x = x.contiguous(memory_format=torch.channels_last)
+        training_step(torch, model, x, target, optimizer, mixed=tuned)()
+
+    return step
+
+
 def mlp_step(torch):
     from torch import nn
 
@@ -90,6 +142,8 @@ def make(torch, workload):
         return resnet18_step(torch, 128, 32, mixed=True)
     if workload == "resnet18_224_b16_bf16":
         return resnet18_step(torch, 16, 224, mixed=True)
+    if workload.startswith("article_001"):
+        return article_001(torch, workload.removeprefix("article_001").strip("_") or "written")
     if workload == "mlp_b64":
         return mlp_step(torch)
     if workload == "adamw_25m":
@@ -105,12 +159,13 @@ def main():
 
     torch.set_num_threads(threads)
     torch.manual_seed(0)
-    if workload.startswith("resnet18"):
+    if workload.startswith(("resnet18", "article")):
         import torchvision  # its own memory is no part of the workload
 
         assert torchvision
     before = peak_kilobytes()
-    with torch.enable_grad() if "_b" in workload else torch.no_grad():
+    has_backward = workload not in ("softmax", "layer_norm", "gelu", "cross_entropy")
+    with torch.enable_grad() if has_backward else torch.no_grad():
         iterate = make(torch, workload)
         print("ready", torch.__version__, flush=True)
         for line in sys.stdin:

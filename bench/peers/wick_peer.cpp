@@ -7,6 +7,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "wick/wick.h"
@@ -47,6 +48,35 @@ Iterate resnet18_step(int64_t batch, int64_t size, bool mixed = false) {
   auto optimizer = std::make_shared<optim::SGD>(
       model->parameters(), optim::SGDOptions{.lr = 0.01, .momentum = 0.9, .weight_decay = 5e-4});
   return training_step(model, x, randint(0, 10, {batch}), optimizer, mixed);
+}
+
+// Article 001's training loop, whole: CIFAR-10 (here of noise) cropped and resized to 224, flipped
+// and normalised by worker threads; ResNet-18, SGD.
+Iterate article_001(bool mixed) {
+  auto images = std::make_shared<data::ImageSet>();
+  images->height = images->width = 32;
+  images->channels = 3;
+  images->pixels = randint(0, 256, {20000 * 32 * 32 * 3}).to(kUint8).to_vector<uint8_t>();
+  images->labels = randint(0, 10, {20000}).to(kUint8).to_vector<uint8_t>();
+  for (int i = 0; i < 10; ++i) images->class_names.push_back(std::to_string(i));
+  data::Transforms transforms;
+  transforms.push_back(std::make_shared<data::RandomResizedCrop>(data::ImageSize{224, 224}));
+  transforms.push_back(std::make_shared<data::RandomHorizontalFlip>());
+  const auto dataset = std::make_shared<data::ImageDataset>(
+      std::shared_ptr<const data::ImageSet>(images), transforms, data::normalize_photographs());
+  data::DataLoaderOptions loading;
+  loading.batch_size = 128;
+  loading.shuffle = true;
+  loading.num_workers = data::kAuto;
+  const auto loader = std::make_shared<data::Prefetcher>(data::load_ahead(dataset, loading, kCpu));
+  const auto model = std::make_shared<nn::ResNet>(nn::resnet18({.classes = 1000}));
+  const auto optimizer = std::make_shared<optim::SGD>(
+      model->parameters(), optim::SGDOptions{.lr = 0.01, .momentum = 0.9});
+  return [=] {
+    std::optional<data::Batch> batch = loader->next();
+    if (!batch) batch = loader->next();  // of the next epoch
+    training_step(model, (*batch)[0], (*batch)[1], optimizer, mixed)();
+  };
 }
 
 Iterate mlp_step() {
@@ -102,6 +132,8 @@ Iterate make(const std::string& workload) {
   if (workload == "resnet18_224_b16") return resnet18_step(16, 224);
   if (workload == "resnet18_32_b128_bf16") return resnet18_step(128, 32, true);
   if (workload == "resnet18_224_b16_bf16") return resnet18_step(16, 224, true);
+  if (workload == "article_001") return article_001(false);
+  if (workload.starts_with("article_001_")) return article_001(true);
   if (workload == "mlp_b64") return mlp_step();
   if (workload.starts_with("adamw_25m")) return adamw_step();
   return row_op(workload);
