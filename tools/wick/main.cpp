@@ -78,7 +78,11 @@ int run(int argc, char** argv) {
   wick::tool::add_ops(app, command);
   wick::tool::add_tune(app, command);
   wick::tool::add_data(app, command);
+  app.add_subcommand("study", "Measures what each optimization is worth here, on a page of charts");
+  app.add_subcommand("report", "Writes a page about training runs, one or several side by side");
   try {
+    const std::string word = argc > 1 ? argv[1] : "";
+    if (word == "study" || word == "report") wick::tool::run_study(argv + 1);
     app.allow_extras();
     for (CLI::App* sub : app.get_subcommands({})) sub->allow_extras();
     app.parse(argc, argv);

@@ -1,0 +1,271 @@
+"""Tests wick-study: study_test.py PATH-OF-WICK-STUDY PATH-OF-WICK. What is kept of a study that is
+interrupted or in part fails, and that its page and a run's report are safe and whole; in Chromium,
+where there is one, that pages draw without errors and requests."""
+
+import base64
+import hashlib
+import html.parser
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+WICK = sys.argv.pop(2)
+STUDY = sys.argv.pop(1)
+CHROMIUM = shutil.which("chromium")
+# Two that take next to no time, and no time for each.
+SHORT = ["--threads", "1", "--seconds", "0.02"]
+NASTY = "<script>alert(1)<!-- &amp; \"'"
+
+
+def run(program, *words, **variables):
+    return subprocess.run([program, *map(str, words)], capture_output=True, text=True, timeout=600,
+                          env={**os.environ, **variables})
+
+
+def lines(folder):
+    return [json.loads(line) for line in (folder / "study.jsonl").read_text().splitlines()]
+
+
+def ids(folder):
+    return [line["id"] for line in lines(folder) if line["kind"] == "technique"]
+
+
+class Page(html.parser.HTMLParser):
+    """What a page is made of; errors where it could ask for anything outside itself."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.tags, self.scripts, self.policy, self.charts, self.text = [], [], "", [], ""
+        self.open_script = False
+        self.feed(pathlib.Path(path).read_text())
+
+    def handle_starttag(self, tag, attributes):
+        values = dict(attributes)
+        self.tags.append(tag)
+        self.open_script = tag == "script"
+        if values.get("http-equiv") == "Content-Security-Policy":
+            self.policy = values["content"]
+        if "data-chart" in values:
+            self.charts.append(json.loads(values["data-chart"]))
+        for key in ("src", "href"):
+            if key in values and not values[key].startswith(("#", "data:")):
+                raise AssertionError(f"<{tag} {key}={values[key]}>")
+        for key in values:
+            if key.startswith("on"):
+                raise AssertionError(f"<{tag} {key}>")
+
+    def handle_endtag(self, tag):
+        self.open_script = False
+
+    def handle_data(self, data):
+        if self.open_script:
+            self.scripts.append(data)
+        else:
+            self.text += data
+
+
+class InFolder(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self.temporary.name)
+
+    def tearDown(self):
+        self.temporary.cleanup()
+
+    def check_page(self, path):
+        page = Page(path)
+        self.assertEqual(page.tags.count("script"), 2)
+        for script in page.scripts:
+            digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+            self.assertIn(f"'sha256-{digest}'", page.policy)
+        self.assertTrue(page.policy.startswith("default-src 'none';"), page.policy)
+        return page
+
+    def fails(self, code, text, *words, **variables):
+        done = run(STUDY, *words, **variables)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        self.assertIn(text, done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+
+
+class Study(InFolder):
+    def test_words_are_checked(self):
+        self.fails(2, "Did you mean fused-norm?", "study", "fused-nrm")
+        self.fails(2, "tpu", "study", "shuffle", "--device", "tpu")
+        self.fails(2, "needs --data-dir", "study", "shuffle", "--data", "mnist")
+        self.assertGreaterEqual(len(run(STUDY, "study", "--list").stdout.splitlines()), 40)
+        self.assertIn("--quick", run(STUDY, "study", "--help").stdout)
+        # wick itself passes these words on.
+        self.assertIn("--quick", run(WICK, "study", "--help").stdout)
+
+    def test_a_study_is_measured_and_shown(self):
+        folder = self.folder / NASTY
+        done = run(STUDY, "study", "set-to-none", *SHORT, "--run-dir", folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        comparison = next(line for line in lines(folder) if line["kind"] == "technique")[
+            "cases"][0]["comparison"]
+        for side in ("off", "on"):
+            self.assertGreater(comparison[side]["images_per_second"], 0)
+            self.assertGreater(comparison[side]["peak_bytes"], 0)
+        speed = comparison["speed"]
+        self.assertTrue(0 < speed["low"] <= speed["middle"] <= speed["high"])
+        page = self.check_page(folder / "study.html")
+        self.assertIn(NASTY, page.text)
+        self.assertEqual(page.charts[0]["bars"][0]["value"], speed["middle"])
+        self.assertFalse((folder / "scratch").exists())
+        # There is nothing left to measure.
+        again = run(STUDY, "study", "set-to-none", *SHORT, "--run-dir", folder)
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertEqual(ids(folder), ["set-to-none"])
+        self.fails(2, "another one", "study", "set-to-none", "--quick", "--run-dir", folder)
+
+    def test_what_fails_is_reported_and_the_rest_goes_on(self):
+        words = ["reduced-jpeg", "fused-clipping", *SHORT, "--run-dir", self.folder]
+        scratch = self.folder / "scratch"
+        scratch.write_text("")  # no folder for the JPEG files
+        done = run(STUDY, "study", *words)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stdout, "reduced-jpeg +failed: ")
+        self.assertEqual(ids(self.folder), ["fused-clipping"])
+        self.assertIn("What failed", self.check_page(self.folder / "study.html").text)
+        scratch.unlink(missing_ok=True)
+        done = run(STUDY, "study", *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(ids(self.folder), ["fused-clipping", "reduced-jpeg"])
+        self.assertNotIn("What failed", self.check_page(self.folder / "study.html").text)
+
+    def start(self, *names):
+        process = subprocess.Popen([STUDY, "study", *names, "--threads", "1", "--seconds", "60",
+                                    "--run-dir", str(self.folder)], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        deadline = time.monotonic() + 60
+        while len(children.read_text().split()) < 2 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return process, [int(word) for word in children.read_text().split()]
+
+    def test_an_interrupted_study_keeps_what_it_has(self):
+        run(STUDY, "study", "set-to-none", *SHORT, "--run-dir", self.folder)
+        with open(self.folder / "study.jsonl", "a") as file:
+            file.write('{"kind": "techn')  # as power goes off
+        process, children = self.start("set-to-none", "fused-clipping")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, out + err)
+        self.assertIn(f"wick study --run-dir {self.folder} set-to-none fused-clipping", out)
+        self.assertEqual(ids(self.folder), ["set-to-none"])
+        self.check_page(self.folder / "study.html")
+        for child in children:
+            self.assertFalse(pathlib.Path(f"/proc/{child}").exists())
+
+    def test_a_worker_that_dies_is_reported(self):
+        process, children = self.start("fused-clipping")
+        os.kill(children[1], signal.SIGKILL)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 1, out + err)
+        self.assertIn("failed: its process ended by signal 9", out)
+
+    def test_folders_that_will_not_do(self):
+        (self.folder / "study.jsonl").write_text("[]\n")
+        self.fails(1, "line 1 is not one of a study", "study", "shuffle", "--run-dir", self.folder)
+        self.fails(1, "cannot make", "study", "shuffle", "--run-dir", "/dev/null/study")
+
+    def test_kernels_are_shown_against_the_limits(self):
+        bench = self.folder / "bench.json"
+        row = {"run_name": NASTY, "aggregate_name": "median", "bytes_per_second": 1e9,
+               "flops_per_second": 1e10, "fraction_of_bound": 0.5}
+        ceilings = {"memory": [{"footprint": 1e9, "bytes_per_second": 2e10}],
+                    "flops_float32": 1e11}
+        bench.write_text(json.dumps({"context": {"wick": {"ceilings": ceilings}},
+                                     "benchmarks": [row]}))
+        folder = self.folder / "study"
+        done = run(STUDY, "study", "set-to-none", *SHORT, "--run-dir", folder, "--bench", bench)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        page = self.check_page(folder / "study.html")
+        self.assertEqual(len(page.charts[-1]["series"]), 2)
+        self.assertEqual(page.charts[-1]["series"][0]["names"], [NASTY])
+        bench.write_text("{}")
+        self.fails(1, "is not what wick bench", "study", "set-to-none", *SHORT, "--run-dir",
+                   folder, "--bench", bench)
+
+
+class Report(InFolder):
+    def train(self, name, *words):
+        folder = self.folder / name
+        done = run(WICK, "train", "--model", "lenet", "--max-steps", "6", "--batch-size", "32",
+                   "--run-dir", folder, *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return folder
+
+    def test_runs_side_by_side(self):
+        one, two = self.train(NASTY), self.train("two", "--optimizer", "sgd")
+        with open(two / "metrics.jsonl", "a") as file:
+            file.write('{"step": 7, "lo')  # a torn last line is passed over
+        done = run(STUDY, "report", one, two, "--out", self.folder / "both.html")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        page = self.check_page(self.folder / "both.html")
+        self.assertIn(NASTY, page.text)
+        self.assertIn("sgd", page.text)
+        loss = page.charts[0]["series"]
+        self.assertEqual([one["name"] for one in loss], [NASTY, "two"])
+        self.assertEqual(len(loss[0]["points"]), 6)
+        self.assertEqual(page.tags.count("img"), 2 * (24 + 1))
+        shown = re.search(r"(\d+) of 2000 test images right \(([\d.]+) %\)", page.text)
+        accuracy = json.loads((one / "metrics.jsonl").read_text().splitlines()[-1])
+        self.assertEqual(shown[2], f"{100 * accuracy['test_accuracy']:.2f}")
+
+    def test_folders_that_hold_no_whole_run(self):
+        self.fails(1, "holds no run", "report", self.folder)
+        run_folder = self.train("run")
+        metrics = (run_folder / "metrics.jsonl").read_text()
+        (run_folder / "metrics.jsonl").write_text(metrics + "[1]\n")
+        self.fails(1, "is not one of a run's metrics", "report", run_folder)
+        (run_folder / "metrics.jsonl").write_text(metrics)
+        weights = (run_folder / "weights.safetensors").read_bytes()
+        (run_folder / "weights.safetensors").write_bytes(weights[:1000])
+        done = run(STUDY, "report", run_folder)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("could not be run", done.stderr)
+        self.assertIn("could not be run", self.check_page(run_folder / "report.html").text)
+        (run_folder / "config.json").write_text('{"batch_size": "many"}')
+        self.fails(2, "wrong kind", "report", run_folder)
+
+
+@unittest.skipUnless(CHROMIUM, "Debian's chromium is not installed: pages were not drawn")
+class Drawn(InFolder):
+    def test_pages_draw_without_errors_and_requests(self):
+        folder = self.folder / "study"
+        run(STUDY, "study", "set-to-none", "fused-clipping", *SHORT, "--run-dir", folder)
+        page = folder / "study.html"
+        for width in (400, 1600):
+            for dark in (False, True):
+                with self.subTest(width=width, dark=dark):
+                    self.assertNotIn("CONSOLE", self.draw(page, width, dark))
+        # What a page asks for is refused by its policy, and the console says so.
+        asking = self.folder / "asking.html"
+        asking.write_text(page.read_text().replace("<main", '<img src="https://a.test/x"><main'))
+        self.assertIn("Content Security Policy", self.draw(asking, 400, False))
+
+    def draw(self, page, width, dark):
+        shot = self.folder / "shot.png"
+        scheme = ["--blink-settings=preferredColorScheme=0"] if dark else []
+        done = subprocess.run(
+            [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+             f"--user-data-dir={self.folder / 'profile'}", f"--window-size={width},1200",
+             f"--screenshot={shot}", "--enable-logging=stderr", "--virtual-time-budget=2000",
+             *scheme, page.as_uri()], capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreater(shot.stat().st_size, 10000)
+        return done.stderr
+
+
+if __name__ == "__main__":
+    unittest.main()

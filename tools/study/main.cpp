@@ -1,0 +1,89 @@
+// wick-study: what `wick study` and `wick report` run. A program of its own, so that `wick` alone
+// is built quickly.
+#include <fmt/core.h>
+#include <CLI/CLI.hpp>
+
+#include <csignal>
+#include <cstdio>
+
+#include "wick/tools/study/report.h"
+#include "wick/tools/study/run.h"
+#include "wick/tools/study/worker.h"
+#include "wick/tools/wick/config.h"
+
+namespace {
+
+using wick::study::StudyOptions;
+
+constexpr int kFailed = 1;
+constexpr int kUsage = 2;
+
+int list_techniques() {
+  for (const wick::study::Technique& technique : wick::study::techniques()) {
+    fmt::print("{:<26}{}{}\n", technique.id, technique.title,
+               technique.needs_gpu ? " (needs a GPU)" : "");
+  }
+  return 0;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("What each known optimization of training is worth on this machine.", "wick");
+  app.require_subcommand(1);
+  StudyOptions options;
+  bool list = false;
+  CLI::App* study = app.add_subcommand(
+      "study", "Measures techniques off and on in turn, and writes a page about them");
+  study->add_option("NAME", options.names, "techniques to measure; all if none is named");
+  study->add_flag("--list", list, "name the techniques and end");
+  study->add_flag("--quick", options.quick, "ten minutes at most, with wider intervals");
+  study->add_option("--device", options.device, "auto, cpu, cuda or cuda:N")->capture_default_str();
+  study->add_option("--data", options.data, "data set of the workloads that load one")
+      ->capture_default_str();
+  study->add_option("--data-dir", options.data_dir, "folder that holds the data's files");
+  study->add_option("--threads", options.threads, "threads that compute (default: the cores)")
+      ->check(CLI::Range(1, 1024));
+  study
+      ->add_option("--seconds", options.seconds,
+                   "time for each comparison (default: 10; with --quick 1.6)")
+      ->check(CLI::Range(0.01, 1e6));
+  study->add_option("--run-dir", options.run_dir,
+                    "folder for what is measured; one that holds a study goes on with it");
+  study->add_option("--bench", options.bench,
+                    "JSON file of wick bench, to show kernels against the machine's limits");
+  study->footer("Example: wick study --quick; wick study fused-norm bfloat16");
+
+  wick::study::ReportOptions report_options;
+  CLI::App* report = app.add_subcommand("report", "Writes a page about training runs");
+  report->add_option("RUN", report_options.runs, "folders of runs; several are compared")
+      ->required();
+  report->add_option("--out", report_options.out,
+                     "file to write (default: report.html in the "
+                     "first folder)");
+  report->add_option("--data-dir", report_options.data_dir, "where the data's files are now");
+  report->add_flag("--no-evaluation", report_options.no_evaluation,
+                   "leave out what needs the model to run: confusions, worst errors, pictures");
+  try {
+    app.parse(argc, argv);
+    if (*report) return wick::study::run_report(report_options);
+    return list ? list_techniques() : wick::study::run_study(options);
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "wick: {}\n", error.what());
+    return kUsage;
+  } catch (const wick::tool::UsageError& error) {
+    fmt::print(stderr, "wick: {}\n", error.what());
+    return kUsage;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "wick: {}\n", error.what());
+    return kFailed;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);
+  if (argc == 3 && std::string(argv[1]) == "worker") return wick::study::serve(argv[2]);
+  return run(argc, argv);
+}

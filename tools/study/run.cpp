@@ -1,0 +1,252 @@
+#include "wick/tools/study/run.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <ctime>
+#include <filesystem>
+
+#include "wick/core/stream.h"
+#include "wick/tools/study/study_page.h"
+#include "wick/tools/wick/config.h"
+#include "wick/tools/wick/hardware.h"
+#include "wick/tools/wick/setup.h"
+#include "wick/tools/wick/suggest.h"
+
+namespace wick::study {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kInterruptedExit = 130;
+constexpr int kSomeFailed = 1;
+constexpr double kQuickSeconds = 560;
+
+std::string local_time(const char* format) {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  char text[64];
+  std::strftime(text, sizeof text, format, &local);
+  return text;
+}
+
+std::string new_folder() {
+  const std::string base = "runs/study-" + local_time("%Y%m%d-%H%M%S");
+  std::string folder = base;
+  for (int i = 2; fs::exists(folder); ++i) folder = base + "-" + std::to_string(i);
+  return folder;
+}
+
+json describe_machine() {
+  const tool::Hardware hardware = tool::find_hardware();
+  return {{"processor", hardware.cpu_name},
+          {"cores", hardware.cores},
+          {"memory_bytes", hardware.memory_bytes},
+          {"features", hardware.isa},
+          {"gpus", hardware.gpus},
+          {"driver", hardware.nvidia_driver}};
+}
+
+// What all parts of one study have in common.
+json describe_study(const StudyOptions& options, const Settings& base) {
+  return {{"kind", "start"},
+          {"time", local_time("%Y-%m-%d %H:%M")},
+          {"machine", describe_machine()},
+          {"device", base.device},
+          {"threads", base.threads},
+          {"data", options.data},
+          {"quick", options.quick}};
+}
+
+void check_same_study(const json& now, const json& before) {
+  for (const char* key : {"machine", "device", "threads", "data", "quick"}) {
+    if (now[key] == before.value(key, json())) continue;
+    throw tool::UsageError(
+        fmt::format("study: the folder's study is another one: its {} is {}, this one's {}: name "
+                    "another --run-dir",
+                    key, before.value(key, json()).dump(), now[key].dump()));
+  }
+}
+
+std::vector<const Technique*> chosen(const StudyOptions& options) {
+  std::vector<const Technique*> result;
+  std::vector<std::string> known;
+  for (const Technique& technique : techniques()) {
+    known.emplace_back(technique.id);
+    if (options.names.empty()) result.push_back(&technique);
+  }
+  for (const std::string& name : options.names) {
+    const Technique* technique = find_technique(name);
+    if (technique == nullptr) {
+      throw tool::UsageError(fmt::format("study: unknown technique {}.{} See wick study --list",
+                                         name, tool::suggestion(name, known)));
+    }
+    result.push_back(technique);
+  }
+  return result;
+}
+
+std::string interval_text(const json& interval) {
+  return fmt::format("{:.2f}x ({:.2f} to {:.2f})", interval["middle"].get<double>(),
+                     interval["low"].get<double>(), interval["high"].get<double>());
+}
+
+void print_technique(const json& line) {
+  std::string name = line["id"];
+  for (const json& entry : line["cases"]) {
+    const json& comparison = entry["comparison"];
+    fmt::print("{:<26}{:<24}memory {:>5.2f}x  {}\n", name, interval_text(comparison["speed"]),
+               1 / comparison["memory"].get<double>(), entry["workload"].get<std::string>());
+    name.clear();
+  }
+  for (const json& entry : line["learning"]) {
+    fmt::print("{:<26}accuracy {:.1f} % to {:.1f} %  {}\n", name,
+               100 * entry["off"]["accuracy"].get<double>(),
+               100 * entry["on"]["accuracy"].get<double>(), entry["workload"].get<std::string>());
+    name.clear();
+  }
+  std::fflush(stdout);
+}
+
+class Study {
+ public:
+  Study(const StudyOptions& options, Store& store, const Settings& base)
+      : options_(options), store_(store), base_(base), how_(thoroughness(options)) {}
+
+  // Whether all of it was measured.
+  bool run() {
+    if (options_.names.empty()) {
+      part("ladder", "", "the ladder", [&] { return climb_ladder(base_, how_); });
+      part("sweep", "", "the loader's sweep", [&] { return sweep_loader(base_, how_); });
+      part("memory", "", "memory over a step", [&] { return trace_memory(base_); });
+    }
+    for (const Technique* technique : chosen(options_)) {
+      if (technique->needs_gpu && parse_device(base_.device).is_cpu()) {
+        fmt::print("{:<26}needs a GPU\n", technique->id);
+        continue;
+      }
+      part("technique", technique->id, technique->id,
+           [&] { return measure_technique(*technique, base_, how_); });
+    }
+    return complete_;
+  }
+
+ private:
+  template <class Measure>
+  void part(const std::string& kind, const std::string& id, const std::string& name,
+            const Measure& measure) {
+    if (interrupted) throw Interrupted();
+    if (store_.find(kind, id) != nullptr) return;  // from before an interruption
+    const double passed = std::chrono::duration<double>(Clock::now() - begin_).count();
+    if (passed > how_.most_seconds) {
+      fmt::print("{:<26}left out: the time is up\n", name);
+      complete_ = false;
+      return;
+    }
+    try {
+      const json line = measure();
+      store_.append(line);
+      if (kind == "technique") print_technique(line);
+    } catch (const ChildError& error) {
+      if (interrupted) throw Interrupted();
+      complete_ = false;
+      store_.append({{"kind", "failure"}, {"part", kind}, {"id", id}, {"error", error.what()}});
+      fmt::print("{:<26}failed: {}\n", name, error.what());
+    }
+    std::fflush(stdout);
+  }
+
+  const StudyOptions& options_;
+  Store& store_;
+  Settings base_;
+  Thoroughness how_;
+  Clock::time_point begin_ = Clock::now();
+  bool complete_ = true;
+};
+
+void stop_at_signals() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { interrupted = true; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);  // a worker that is gone is an error to report
+}
+
+}  // namespace
+
+Thoroughness thoroughness(const StudyOptions& options) {
+  Thoroughness how;
+  how.effort = {.seconds = 10, .slice_seconds = 0.1, .min_pairs = 12, .tight_enough = 0.005};
+  if (options.quick) {
+    how.effort = {.seconds = 1.6, .slice_seconds = 0.05, .min_pairs = 8, .max_pairs = 30};
+    how.learning_steps = 150;
+    how.learning_seeds = 4;
+    how.most_seconds = kQuickSeconds;
+  }
+  if (options.seconds > 0) how.effort.seconds = options.seconds;
+  how.effort.slice_seconds = std::min(how.effort.slice_seconds, how.effort.seconds / 16);
+  return how;
+}
+
+Settings base_settings(const StudyOptions& options, const std::string& scratch) {
+  Settings settings;
+  if (options.device != "auto") {
+    try {
+      parse_device(options.device);
+    } catch (const Error& error) {
+      throw tool::UsageError(std::string("--device: ") + error.what());
+    }
+  }
+  const Device device = tool::choose_device(options.device);
+  if (device.is_cuda() && device_properties(device).simulated) {
+    throw tool::UsageError("study: --device " + options.device +
+                           ": a simulated GPU has no speed: use --device cpu");
+  }
+  settings.device = to_string(device);
+  settings.threads = options.threads > 0 ? options.threads : tool::find_hardware().cores;
+  settings.data = options.data;
+  settings.data_dir = options.data_dir;
+  settings.scratch = scratch;
+  return settings;
+}
+
+int run_study(const StudyOptions& options) {
+  chosen(options);
+  tool::check_data(options.data, options.data_dir);
+  const std::string folder = options.run_dir.empty() ? new_folder() : options.run_dir;
+  const Settings base = base_settings(options, folder + "/scratch");
+  Store store(folder);
+  const json start = describe_study(options, base);
+  if (const json* before = store.find("start")) {
+    check_same_study(start, *before);
+  } else {
+    store.append(start);
+  }
+  stop_at_signals();
+  Study study(options, store, base);
+  bool complete = false;
+  try {
+    complete = study.run();
+  } catch (const Interrupted&) {
+  }
+  std::error_code ignored;
+  fs::remove_all(base.scratch, ignored);
+  write_study_page(store, options.bench);
+  fmt::print("\npage    {}\n", store.page());
+  if (complete) return 0;
+  std::string again = "wick study --run-dir " + folder;
+  if (options.quick) again += " --quick";
+  for (const std::string& name : options.names) again += " " + name;
+  fmt::print("not all of it was measured; go on with: {}\n", again);
+  return interrupted ? kInterruptedExit : kSomeFailed;
+}
+
+}  // namespace wick::study

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "wick/tools/study/compare.h"
+#include "wick/tools/study/store.h"
+#include "wick/tools/study/technique.h"
+
+namespace wick::study {
+
+/// What `wick study` is told.
+struct StudyOptions {
+  std::vector<std::string> names;  // of techniques; none: all, and ladder, sweep and timeline
+  bool quick = false;
+  std::string device = "auto";
+  std::string data = "shapes10";
+  std::string data_dir;
+  std::string run_dir;
+  std::string bench;  // JSON of wick bench, for the roofline
+  int64_t threads = 0;
+  double seconds = 0;  // of each comparison; 0: as --quick says
+};
+
+/// How thorough a study is.
+struct Thoroughness {
+  Effort effort;
+  int64_t learning_steps = 300;
+  int learning_seeds = 8;
+  double most_seconds = 1e9;  // of the whole study
+};
+Thoroughness thoroughness(const StudyOptions& options);
+
+/// The settings that all workloads of a study start from.
+Settings base_settings(const StudyOptions& options, const std::string& scratch);
+
+/// Measures a technique; the line for the store.
+nlohmann::json measure_technique(const Technique& technique, const Settings& base,
+                                 const Thoroughness& how);
+
+/// The way from the articles' script to everything on, one technique at a time.
+nlohmann::json climb_ladder(const Settings& base, const Thoroughness& how);
+/// Images per second of the loader alone by workers.
+nlohmann::json sweep_loader(const Settings& base, const Thoroughness& how);
+/// What a step holds over its time: the articles' script, everything on, and recomputation.
+nlohmann::json trace_memory(const Settings& base);
+
+/// `wick study`. Returns the exit code.
+int run_study(const StudyOptions& options);
+
+}  // namespace wick::study

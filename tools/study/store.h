@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace wick::study {
+
+/// The folder of a study: study.jsonl, a line of JSON for each thing that was measured, written at
+/// once, so that a study that is interrupted keeps it.
+class Store {
+ public:
+  /// Makes the folder if it is not there, and keeps other processes out while this object lives.
+  /// What study.jsonl holds already is read; a torn last line is dropped. Error if it cannot be
+  /// read or is no study's.
+  explicit Store(const std::string& folder);
+
+  const std::string& folder() const { return folder_; }
+  std::string page() const { return folder_ + "/study.html"; }
+  const std::vector<nlohmann::json>& lines() const { return lines_; }
+  /// The last line of that kind, and of that name if one is given; null if there is none.
+  const nlohmann::json* find(const std::string& kind, const std::string& id = "") const;
+  /// Writes a line. Error if that cannot be done.
+  void append(const nlohmann::json& line);
+
+ private:
+  std::string file() const { return folder_ + "/study.jsonl"; }
+
+  std::string folder_;
+  std::shared_ptr<void> lock_;
+  std::vector<nlohmann::json> lines_;
+};
+
+}  // namespace wick::study

@@ -1,0 +1,192 @@
+#include "wick/tools/study/technique.h"
+
+// What a step computes, and how: sections B, D, E and H of the articles' advice.
+namespace wick::study {
+
+namespace {
+
+constexpr Case kTinyResNet = {"ResNet-20, 32x32 images, batches of 4",
+                              [](Settings& s) { s.batch = 4; }};
+constexpr Case kEvaluate = {"evaluating a ResNet-20, batches of 64",
+                            [](Settings& s) { s.work = "evaluate"; }};
+constexpr Case kEvaluateMlp = {"evaluating an MLP, batches of 64", [](Settings& s) {
+                                 s.work = "evaluate";
+                                 s.model = "mlp";
+                               }};
+constexpr Case kVit = {"small vision transformer, batches of 16", [](Settings& s) {
+                         s.model = "vit";
+                         s.batch = 16;
+                       }};
+constexpr Case kResNet18 = {"ResNet-18, 32x32 images, batches of 16", [](Settings& s) {
+                              s.model = "resnet18";
+                              s.batch = 16;
+                            }};
+
+const std::vector<Technique> kStepTechniques = {
+    {.id = "no-grad",
+     .title = "Evaluate without recording gradients",
+     .articles = "001, 004",
+     .what = "What backward would need is not kept: less memory, and fewer writes.",
+     .knob = "NoGrad or InferenceMode (wick eval does)",
+     .off = [](Settings& s) { s.no_grad = false; },
+     .on = nullptr,
+     .cases = {kEvaluate, kEvaluateMlp}},
+    {.id = "no-profiling-forward",
+     .title = "Do not profile every step",
+     .articles = "001",
+     .what = "The case study of article 001 runs the model a second time in every step, under a "
+             "profiler. Without its table, the second forward pass alone costs this much.",
+     .knob = "profile a few steps, then take it out",
+     .off = [](Settings& s) { s.second_forward = true; },
+     .on = nullptr,
+     .cases = {kResNet}},
+    {.id = "no-anomaly-checks",
+     .title = "Switch off checks for NaN",
+     .articles = "000, 004",
+     .what = "Anomaly detection looks through gradients after every backward pass and has the "
+             "host wait for the answer. Here every parameter's gradient is looked through.",
+     .knob = "check when something is wrong, not in production",
+     .off = [](Settings& s) { s.check_gradients = true; },
+     .on = nullptr,
+     .cases = {kSmallMlp, kResNet}},
+    {.id = "no-memory-records",
+     .title = "Switch off records of memory",
+     .articles = "000, 004",
+     .what = "The allocator can note everything it does, for a viewer of memory.",
+     .knob = "--memory-history only when wanted",
+     .off = [](Settings& s) { s.memory_history = true; },
+     .on = nullptr,
+     .cases = {kSmallMlp, kResNet}},
+    {.id = "read-loss-seldom",
+     .title = "Do not read the loss in every step",
+     .articles = "001, 004",
+     .what = "loss.item() waits for the device, which then waits for the host. On the CPU there "
+             "is nobody to wait for: what it costs there is one read.",
+     .knob = "read it every N steps; wick train reads a GPU's every 200 ms",
+     .off = [](Settings& s) { s.read_loss = true; },
+     .on = nullptr,
+     .cases = {kSmallMlp, kResNet}},
+    {.id = "compute-threads",
+     .title = "Compute with all cores",
+     .articles = "004",
+     .what = "Kernels cut their work among threads, one for each core.",
+     .knob = "--threads N",
+     .off = [](Settings& s) { s.threads = 1; },
+     .on = nullptr,
+     .cases = {kResNet, kTinyResNet}},
+    {.id = "brief-spinning",
+     .title = "Let waiting threads give up their core soon",
+     .articles = "004",
+     .what = "OpenMP's threads wait by spinning. Where a loader needs the cores too, long spinning "
+             "takes them from it.",
+     .knob = "GOMP_SPINCOUNT=1000 (wick sets it for itself)",
+     .off = [](Settings& s) { s.brief_spin = false; },
+     .on = nullptr,
+     .cases = {{"MLP on JPEG files, two workers beside it",
+                [](Settings& s) {
+                  s.source = "photos";
+                  s.model = "mlp";
+                  s.image = 32;
+                  s.batch = 16;
+                  s.workers = 2;
+                }},
+               kResNet}},
+    {.id = "data-parallel",
+     .title = "Train copies of the model in parallel",
+     .articles = "001, 003, 004",
+     .what = "Each rank takes its part of the batch, and gradients are averaged while backward "
+             "goes on. It is for several GPUs; two ranks with half of the cores each show what "
+             "the exchange costs, and what small operations gain by not being cut up.",
+     .knob = "dist::DistributedDataParallel",
+     .off = nullptr,
+     .on = [](Settings& s) { s.ranks = 2; },
+     .cases = {kTinyResNet, kResNet}},
+    {.id = "conv-autotuning",
+     .title = "Measure which convolution algorithm is fastest",
+     .articles = "000, 001, 003, 004",
+     .what = "Each shape of a convolution is measured by every algorithm when it is first seen. "
+             "Without it a fixed rule chooses by the shape; what it gains is how wrong the rule "
+             "was.",
+     .knob = "--benchmark (set_benchmark), kept in the run folder's conv_plans.txt",
+     .off = nullptr,
+     .on = [](Settings& s) { s.benchmark = true; },
+     .cases = {kResNet18, kResNet}},
+    {.id = "no-bias-before-norm",
+     .title = "No bias before batch normalisation",
+     .articles = "000, 004",
+     .what = "Normalisation takes the mean away, and with it any bias: adding it and summing its "
+             "gradient are work for nothing.",
+     .knob = "Conv2dOptions{.bias = false}; wick train --lint finds those left",
+     .off = [](Settings& s) { s.bias = true; },
+     .on = nullptr,
+     .cases = {kResNet, kTinyResNet}},
+    {.id = "channels-last",
+     .title = "Store images channels-last",
+     .articles = "004",
+     .what = "Convolutions read all channels of a pixel together. Off, activations lie row-major "
+             "between layers, and every convolution turns them around first.",
+     .knob = "the default everywhere; MemoryFormat::kChannelsLast",
+     .off = [](Settings& s) { s.channels_last = false; },
+     .on = nullptr,
+     .cases = {kResNet, {"ResNet-20, 32x32 images, one image", [](Settings& s) { s.batch = 1; }}}},
+    {.id = "batch-norm",
+     .title = "Use batch normalisation",
+     .articles = "004",
+     .what = "It costs time in every step and memory; what it buys is a training that needs fewer "
+             "of them.",
+     .knob = "nn::BatchNorm2d",
+     .off = [](Settings& s) { s.norm = false; },
+     .on = nullptr,
+     .cases = {kResNet},
+     .learning = {{"ResNet-20, batches of 32",
+                   [](Settings& s) {
+                     s.source = "data";
+                     s.batch = 32;
+                   }}}},
+    {.id = "fused-norm",
+     .title = "Normalise, add and rectify in one pass",
+     .articles = "001",
+     .what = "Batch norm, the shortcut's addition and ReLU read and write every activation once "
+             "instead of three times: what article 001 hopes for from a compiler, done by hand.",
+     .knob = "BatchNorm::forward_relu, forward_add_relu (the models of wick use them)",
+     .off = [](Settings& s) { s.fused = false; },
+     .on = nullptr,
+     .cases = {kResNet, kTinyResNet}},
+    {.id = "recomputed-norm",
+     .title = "Make normalised activations again instead of keeping them",
+     .articles = "004",
+     .what = "The output of a batch norm follows from its input and a few numbers: backward makes "
+             "it again, in the pass that reads it.",
+     .knob = "set_recompute (on by default)",
+     .off = [](Settings& s) { s.recompute_norm = false; },
+     .on = nullptr,
+     .cases = {{"ResNet-20 without fused norms, batches of 64",
+                [](Settings& s) { s.fused = false; }},
+               kSmallMlp}},
+    {.id = "fused-loss",
+     .title = "Cross entropy in one pass",
+     .articles = "001",
+     .what = "Log-softmax, the pick of the label and the mean in one kernel each way, instead of "
+             "one pass over the logits for each.",
+     .knob = "cross_entropy, not log_softmax and gather",
+     .off = [](Settings& s) { s.fused_loss = false; },
+     .on = nullptr,
+     .cases = {kSmallMlp, kResNet}},
+    {.id = "bfloat16",
+     .title = "Compute in bfloat16 where it is safe",
+     .articles = "000, 001, 004",
+     .what = "Automatic mixed precision halves the bytes of activations; the arithmetic is faster "
+             "where the processor has units for it (AMX, AVX-512 BF16; tensor cores). The "
+             "articles promise at least twice the speed, of GPUs with tensor cores.",
+     .knob = "--amp bf16 (amp::Autocast)",
+     .off = nullptr,
+     .on = [](Settings& s) { s.amp = "bf16"; },
+     .cases = {kResNet18, kVit},
+     .learning = {kLearnLenet}},
+};
+
+}  // namespace
+
+const std::vector<Technique>& step_techniques() { return kStepTechniques; }
+
+}  // namespace wick::study
