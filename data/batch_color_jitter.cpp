@@ -44,16 +44,16 @@ Tensor turn_hue(const Tensor& x, const Tensor& turn) {
 
 }  // namespace
 
-BatchColorJitter::BatchColorJitter(const ColorJitterOptions& options, uint64_t seed)
-    : ranges_(jitter_ranges(options)), seed_(seed) {}
+BatchColorJitter::BatchColorJitter(const ColorJitterOptions& options, uint64_t seed, int64_t part)
+    : ranges_(jitter_ranges(options)), seed_(seed), part_(part) {}
 
 BatchColorJitter::Draw BatchColorJitter::draw(int64_t count, int64_t epoch, int64_t batch) const {
   PhiloxStream random(seed_ ^ kSeedOfJitter, static_cast<uint64_t>(batch),
                       static_cast<uint64_t>(epoch) << 32);
   Draw draw{draw_order(random), empty({4, count, 1, 1, 1})};
-  for (int64_t i = 0; i < count; ++i) {
+  for (int64_t i = -count * part_; i < count; ++i) {
     const std::array<double, 4> factors = draw_factors(ranges_, random);
-    for (size_t f = 0; f < factors.size(); ++f) {
+    for (size_t f = 0; i >= 0 && f < factors.size(); ++f) {
       draw.factors.data<float>()[static_cast<int64_t>(f) * count + i] =
           static_cast<float>(factors[f]);
     }

@@ -12,7 +12,8 @@ namespace wick::data {
 /// order one for all. What is drawn depends on the seed, the epoch and the batch's number alone.
 class BatchColorJitter {
  public:
-  explicit BatchColorJitter(const ColorJitterOptions& options, uint64_t seed = 0);
+  /// `part`: as BatchTransformOptions'.
+  explicit BatchColorJitter(const ColorJitterOptions& options, uint64_t seed = 0, int64_t part = 0);
 
   struct Draw {
     std::array<size_t, 4> order;  // of brightness (0), contrast (1), saturation (2) and hue (3)
@@ -27,6 +28,7 @@ class BatchColorJitter {
  private:
   std::array<JitterRange, 4> ranges_;
   uint64_t seed_;
+  int64_t part_;
 };
 
 }  // namespace wick::data

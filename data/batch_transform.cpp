@@ -53,7 +53,9 @@ Tensor BatchTransform::placements(int64_t count, ImageSize input, int64_t epoch,
   const auto happens = [&](double p) { return static_cast<double>(random.uniform()) < p; };
   std::vector<int32_t> numbers;
   const auto add = [&](int64_t number) { numbers.push_back(static_cast<int32_t>(number)); };
-  for (int64_t i = 0; i < count; ++i) {
+  // Images of the parts before draw first.
+  for (int64_t i = options_.random ? -count * options_.part : 0; i < count; ++i) {
+    if (i == 0) numbers.clear();
     if (!options_.random) {
       for (const int64_t number : {rows / 2 - options_.padding, columns / 2 - options_.padding}) {
         add(number);

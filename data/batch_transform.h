@@ -15,6 +15,7 @@ struct BatchTransformOptions {
   RandomErasingOptions erasing = {.p = 0};        // not with random bytes
   Dtype dtype = kFloat32;                         // of the result
   uint64_t seed = 0;
+  int64_t part = 0;  // what images are of their batch, in parts of one size: others draw apart
 };
 
 /// RandomCrop, flips, RandomErasing and Normalize of a batch of uint8 images at once, where they

@@ -89,9 +89,11 @@ Tensor normalized(const Tensor& images, const Normalize& normalize) {
 }
 
 // What is left to be done to batches of `bytes`.
-std::function<Batch(Batch, int64_t, int64_t)> finisher(const BytesDataset& bytes, uint64_t seed) {
+std::function<Batch(Batch, int64_t, int64_t)> finisher(const BytesDataset& bytes, uint64_t seed,
+                                                       int64_t part) {
   BatchTransformOptions options = bytes.transform;
   options.seed = seed;
+  options.part = part;
   if (!bytes.jitter) {
     return [transform = BatchTransform(bytes.normalize, options)](Batch batch, int64_t epoch,
                                                                   int64_t number) {
@@ -100,13 +102,13 @@ std::function<Batch(Batch, int64_t, int64_t)> finisher(const BytesDataset& bytes
     };
   }
   const Normalize to_unit = Normalize::to_unit(bytes.dataset->fields()[0].shape[0]);
-  return
-      [transform = BatchTransform(to_unit, options), jitter = BatchColorJitter(*bytes.jitter, seed),
-       normalize = bytes.normalize](Batch batch, int64_t epoch, int64_t number) {
-        const Tensor unit = transform.apply(batch[0], epoch, number);
-        batch.fields[0] = normalized(jitter.apply(unit, epoch, number), normalize);
-        return batch;
-      };
+  return [transform = BatchTransform(to_unit, options),
+          jitter = BatchColorJitter(*bytes.jitter, seed, part),
+          normalize = bytes.normalize](Batch batch, int64_t epoch, int64_t number) {
+    const Tensor unit = transform.apply(batch[0], epoch, number);
+    batch.fields[0] = normalized(jitter.apply(unit, epoch, number), normalize);
+    return batch;
+  };
 }
 
 }  // namespace
@@ -117,7 +119,8 @@ Prefetcher load_ahead(std::shared_ptr<const Dataset> dataset, const DataLoaderOp
       device.is_cuda() ? dataset->as_bytes() : std::optional<BytesDataset>();
   DataLoader loader(bytes ? bytes->dataset : std::move(dataset), options);
   PrefetcherOptions ahead;
-  if (bytes) ahead.prepare = finisher(*bytes, loader.seed());
+  const int64_t part = options.batch_sampler ? options.batch_sampler->part() : 0;
+  if (bytes) ahead.prepare = finisher(*bytes, loader.seed(), part);
   return Prefetcher(std::move(loader), device, std::move(ahead));
 }
 

@@ -107,14 +107,20 @@ std::shared_ptr<const Order> random_permutation(int64_t n, PhiloxStream random) 
   return listed_order(std::move(order));
 }
 
-std::shared_ptr<const Order> sequence() {
-  return found_order([](int64_t place) { return place; });
-}
-
 void check_count(const char* sampler, const char* what, int64_t count, int64_t least) {
   constexpr int64_t kMost = int64_t{1} << 60;
   WICK_CHECK(count >= least && count <= kMost, sampler, ": wrong ", what, ": got ", count,
              ", expected ", least, " or more");
+}
+
+std::shared_ptr<const Order> sequence(int64_t first = 0) {
+  return found_order([first](int64_t place) { return first + place; });
+}
+
+void check_replicas(const char* sampler, int64_t num_replicas, int64_t rank) {
+  check_count(sampler, "num_replicas", num_replicas, 1);
+  WICK_CHECK(rank >= 0 && rank < num_replicas, sampler, ": wrong rank: got ", rank,
+             ", expected 0 to ", num_replicas - 1);
 }
 
 class ListedOrder final : public Order {
@@ -138,12 +144,13 @@ std::shared_ptr<const Order> listed_order(std::vector<int64_t> samples) {
   return std::make_shared<const ListedOrder>(std::move(samples));
 }
 
-SequentialSampler::SequentialSampler(int64_t n) : n_(n) {
+SequentialSampler::SequentialSampler(int64_t n, int64_t first) : n_(n), first_(first) {
   check_count("sequential sampler", "number of samples", n, 0);
+  check_count("sequential sampler", "first sample", first, 0);
 }
 
 std::shared_ptr<const Order> SequentialSampler::order(uint64_t, int64_t) const {
-  return sequence();
+  return sequence(first_);
 }
 
 RandomSampler::RandomSampler(int64_t n, bool replacement, std::optional<int64_t> num_samples)
@@ -235,9 +242,7 @@ DistributedSampler::DistributedSampler(int64_t n, int64_t num_replicas, int64_t 
                                        Options options)
     : n_(n), num_replicas_(num_replicas), rank_(rank), shuffle_(options.shuffle) {
   check_count("distributed sampler", "number of samples", n, 0);
-  check_count("distributed sampler", "num_replicas", num_replicas, 1);
-  WICK_CHECK(rank >= 0 && rank < num_replicas, "distributed sampler: wrong rank: got ", rank,
-             ", expected 0 to ", num_replicas - 1);
+  check_replicas("distributed sampler", num_replicas, rank);
   size_ = n / num_replicas + (n % num_replicas != 0 && !options.drop_last ? 1 : 0);
 }
 
@@ -267,6 +272,39 @@ class EvenBatches final : public BatchOrder {
   int64_t samples_, batch_size_;
 };
 
+class SharedBatches final : public BatchOrder {
+ public:
+  SharedBatches(std::shared_ptr<const Order> order, int64_t samples, int64_t batch_size,
+                int64_t replicas, int64_t rank)
+      : order_(std::move(order)),
+        samples_(samples),
+        batch_size_(batch_size),
+        replicas_(replicas),
+        rank_(rank) {}
+  std::vector<int64_t> batch(int64_t index) const override {
+    const int64_t first = first_place(index), count = share(index);
+    std::vector<int64_t> samples(static_cast<size_t>(count));
+    const int64_t until_end = std::clamp<int64_t>(samples_ - first, 0, count);
+    if (until_end > 0) order_->at(first, {samples.data(), static_cast<size_t>(until_end)});
+    for (int64_t i = until_end; i < count; ++i) {
+      samples[static_cast<size_t>(i)] = one_of(*order_, (first + i) % samples_);
+    }
+    return samples;
+  }
+  int64_t first_place(int64_t index) const override {
+    return index * batch_size_ + rank_ * share(index);
+  }
+
+ private:
+  int64_t share(int64_t index) const {
+    const int64_t all = std::min(batch_size_, samples_ - index * batch_size_);
+    return (all + replicas_ - 1) / replicas_;
+  }
+
+  std::shared_ptr<const Order> order_;
+  int64_t samples_, batch_size_, replicas_, rank_;
+};
+
 }  // namespace
 
 BatchSampler::BatchSampler(std::shared_ptr<const Sampler> sampler, int64_t batch_size,
@@ -284,6 +322,25 @@ int64_t BatchSampler::size() const {
 std::shared_ptr<const BatchOrder> BatchSampler::order(uint64_t seed, int64_t epoch) const {
   return std::make_shared<const EvenBatches>(sampler_->order(seed, epoch), sampler_->size(),
                                              batch_size_);
+}
+
+DistributedBatchSampler::DistributedBatchSampler(std::shared_ptr<const Sampler> sampler,
+                                                 int64_t batch_size, int64_t num_replicas,
+                                                 int64_t rank, bool drop_last)
+    : sampler_(sampler),
+      whole_(std::move(sampler), batch_size, drop_last),
+      batch_size_(batch_size),
+      num_replicas_(num_replicas),
+      rank_(rank) {
+  check_replicas("distributed batch sampler", num_replicas, rank);
+  WICK_CHECK(batch_size % num_replicas == 0, "distributed batch sampler: wrong batch_size: got ",
+             batch_size, ", expected a multiple of the ", num_replicas, " replicas");
+}
+
+std::shared_ptr<const BatchOrder> DistributedBatchSampler::order(uint64_t seed,
+                                                                 int64_t epoch) const {
+  return std::make_shared<const SharedBatches>(sampler_->order(seed, epoch), sampler_->size(),
+                                               batch_size_, num_replicas_, rank_);
 }
 
 }  // namespace wick::data

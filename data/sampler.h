@@ -32,15 +32,15 @@ class Sampler {
   virtual bool repeats() const { return false; }
 };
 
-/// 0 to n - 1.
+/// `first` to first + n - 1.
 class SequentialSampler final : public Sampler {
  public:
-  explicit SequentialSampler(int64_t n);
+  explicit SequentialSampler(int64_t n, int64_t first = 0);
   int64_t size() const override { return n_; }
   std::shared_ptr<const Order> order(uint64_t seed, int64_t epoch) const override;
 
  private:
-  int64_t n_;
+  int64_t n_, first_;
 };
 
 /// 0 to n - 1 in a random order, or with `replacement` drawn one by one. `num_samples` (default: n)
@@ -129,6 +129,9 @@ class Batches {
   virtual int64_t size() const = 0;
   virtual std::shared_ptr<const BatchOrder> order(uint64_t seed, int64_t epoch) const = 0;
   virtual bool repeats() const { return false; }
+  /// Which part it gives of each batch, in parts of one size. What is drawn for batches as a whole
+  /// is drawn for all parts, and each takes its own.
+  virtual int64_t part() const { return 0; }
 };
 
 /// Batches of `batch_size` samples of `sampler`; the last one smaller, or with `drop_last` left
@@ -144,6 +147,29 @@ class BatchSampler final : public Batches {
   std::shared_ptr<const Sampler> sampler_;
   int64_t batch_size_;
   bool drop_last_;
+};
+
+/// The share of process `rank` of `num_replicas` in the batches of `sampler`: of each batch of
+/// `batch_size` samples, those of all processes together and a multiple of num_replicas, the
+/// rank-th part. So in every step all processes together see what one alone sees with
+/// BatchSampler(sampler, batch_size), whatever their number, and a run can go on with another
+/// number of them. If the samples do not divide, the last batch is left out with `drop_last`; else
+/// the order goes on from its start until all shares of it are equally long. (DistributedSampler
+/// deals samples out one by one, as PyTorch's does: which of them meet in a step then depends on
+/// the number of processes.) All processes' loaders need the same seed.
+class DistributedBatchSampler final : public Batches {
+ public:
+  DistributedBatchSampler(std::shared_ptr<const Sampler> sampler, int64_t batch_size,
+                          int64_t num_replicas, int64_t rank, bool drop_last);
+  int64_t size() const override { return whole_.size(); }
+  std::shared_ptr<const BatchOrder> order(uint64_t seed, int64_t epoch) const override;
+  bool repeats() const override { return sampler_->repeats(); }
+  int64_t part() const override { return rank_; }
+
+ private:
+  std::shared_ptr<const Sampler> sampler_;
+  BatchSampler whole_;  // of all processes together
+  int64_t batch_size_, num_replicas_, rank_;
 };
 
 }  // namespace wick::data

@@ -88,6 +88,17 @@ TEST(BatchColorJitter, DrawsFollowFromSeedEpochAndBatch) {
   EXPECT_EQ(orders.size(), 24u);
 }
 
+TEST(BatchColorJitter, PartsOfABatchDrawTogetherWhatItDraws) {
+  const ColorJitterOptions options{.brightness = 0.5, .hue = 0.2};
+  const auto whole = BatchColorJitter(options, 3).draw(6, 1, 2);
+  for (int64_t part = 0; part < 3; ++part) {
+    const auto own = BatchColorJitter(options, 3, part).draw(2, 1, 2);
+    EXPECT_EQ(own.order, whole.order);
+    EXPECT_EQ(own.factors.to_vector<float>(),
+              whole.factors.narrow(1, 2 * part, 2).to_vector<float>());
+  }
+}
+
 TEST(BatchColorJitter, WrongArgumentsAreErrors) {
   expect_error([] { BatchColorJitter({.hue = 2}); }, {"color jitter", "hue"});
   expect_error(

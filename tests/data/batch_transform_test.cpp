@@ -77,6 +77,20 @@ TEST(BatchTransform, DrawsFollowFromSeedEpochAndBatch) {
   EXPECT_EQ(seen.size(), 27u);
 }
 
+TEST(BatchTransform, PartsOfABatchDrawTogetherWhatItDraws) {
+  BatchTransformOptions options = kOptions;
+  const auto draw = [&](int64_t count) {
+    return BatchTransform(kNormalize, options).placements(count, {9, 7}, 1, 2).to_vector<int32_t>();
+  };
+  const std::vector<int32_t> whole = draw(12);
+  std::vector<int32_t> parts;
+  for (options.part = 0; options.part < 3; ++options.part) {
+    const std::vector<int32_t> own = draw(4);
+    parts.insert(parts.end(), own.begin(), own.end());
+  }
+  EXPECT_EQ(parts, whole);
+}
+
 TEST(BatchTransform, ChancesAndPlacesAreEven) {
   const BatchTransform transform(kNormalize, kOptions);
   constexpr int64_t kCount = 5000;

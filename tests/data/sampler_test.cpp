@@ -186,6 +186,85 @@ TEST(Sampler, Batches) {
   EXPECT_EQ(all.order(0, 0)->first_place(2), 6);
 }
 
+TEST(Sampler, SequentialFromAnyPlace) {
+  EXPECT_EQ(order_of(SequentialSampler(3, 4)), (Indices{4, 5, 6}));
+}
+
+// Together, the shares of a batch are that batch, followed by as much of the order's start as makes
+// them equally long.
+void expect_shares(int64_t n, int64_t batch_size, int64_t ranks, bool drop_last) {
+  const auto sampler = std::make_shared<RandomSampler>(n);
+  const Indices start = order_of(*sampler, 3, 2);
+  const BatchSampler whole(sampler, batch_size, drop_last);
+  for (int64_t i = 0; i < whole.size(); ++i) {
+    Indices expected = whole.order(3, 2)->batch(i);
+    const size_t size = expected.size();
+    for (size_t k = 0; expected.size() % static_cast<size_t>(ranks) != 0; ++k) {
+      expected.push_back(start[k % start.size()]);
+    }
+    Indices together;
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      const DistributedBatchSampler share(sampler, batch_size, ranks, rank, drop_last);
+      ASSERT_EQ(share.size(), whole.size());
+      EXPECT_EQ(share.order(3, 2)->first_place(i),
+                i * batch_size + static_cast<int64_t>(together.size()));
+      const Indices own = share.order(3, 2)->batch(i);
+      EXPECT_EQ(own.size(), expected.size() / static_cast<size_t>(ranks));
+      together.insert(together.end(), own.begin(), own.end());
+    }
+    EXPECT_EQ(together, expected) << "batch " << i << " of " << size << ", " << ranks << " ranks";
+  }
+}
+
+TEST(Sampler, DistributedBatchesAreSharesOfTheSameBatches) {
+  for (const int64_t n : {0, 1, 2, 7, 24, 29, 31}) {
+    for (const int64_t ranks : {1, 2, 3, 4, 6, 12}) {
+      for (const bool drop_last : {false, true}) expect_shares(n, 12, ranks, drop_last);
+    }
+  }
+  // Places of samples that repeat name their random streams: no two are the same.
+  const auto repeating = std::make_shared<RandomSampler>(5, true, 10);
+  const DistributedBatchSampler share(repeating, 4, 2, 1, false);
+  EXPECT_TRUE(share.repeats());
+  EXPECT_EQ(share.order(0, 0)->first_place(1), 6);
+}
+
+// The bytes of a loader's next batches on some number of ranks, each step's as one.
+std::vector<Bytes> steps_on(int64_t ranks, int64_t epoch, int64_t batch, int steps) {
+  std::vector<Bytes> images(static_cast<size_t>(steps)), labels(images.size());
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    DataLoaderOptions options;
+    options.batch_sampler = std::make_shared<DistributedBatchSampler>(
+        std::make_shared<RandomSampler>(50), 12, ranks, rank, true);
+    options.seed = 9;
+    options.num_workers = 2;
+    DataLoader loader = loader_of(50, options);
+    loader.seek(epoch, batch);
+    for (size_t step = 0; step < images.size(); ++step) {
+      const std::optional<Batch> own = loader.next();
+      if (!own) continue;
+      const Batch image{{(*own)[0]}}, label{{(*own)[1]}};
+      const Bytes first = bytes(image), second = bytes(label);
+      images[step].insert(images[step].end(), first.begin(), first.end());
+      labels[step].insert(labels[step].end(), second.begin(), second.end());
+    }
+  }
+  for (size_t i = 0; i < images.size(); ++i) {
+    images[i].insert(images[i].end(), labels[i].begin(), labels[i].end());
+  }
+  return images;
+}
+
+TEST(Sampler, RanksSeeTogetherWhatOneSees) {
+  const std::vector<Bytes> alone = steps_on(1, 0, 0, 9);  // two epochs, and the end of one
+  EXPECT_TRUE(alone[4].empty());
+  EXPECT_NE(alone[0], alone[5]);
+  for (const int64_t ranks : {2, 4}) {
+    EXPECT_EQ(steps_on(ranks, 0, 0, 9), alone);
+    EXPECT_EQ(steps_on(ranks, 1, 1, 3), std::vector<Bytes>(alone.begin() + 6, alone.end()));
+  }
+}
+
 TEST(Sampler, WrongArgumentsAreErrors) {
   expect_error([] { SequentialSampler(-1); }, {"sequential sampler", "got -1"});
   expect_error([] { RandomSampler(5, true, 0); }, {"num_samples", "got 0"});
@@ -195,6 +274,11 @@ TEST(Sampler, WrongArgumentsAreErrors) {
   expect_error([] { WeightedRandomSampler({0, 0}, 1); }, {"sum"});
   expect_error([] { WeightedRandomSampler({1, 0}, 2, false); }, {"got 1", "2"});
   expect_error([] { DistributedSampler(5, 2, 2); }, {"rank", "got 2", "0 to 1"});
+  const auto three = std::make_shared<SequentialSampler>(3);
+  expect_error([&] { DistributedBatchSampler(three, 4, 2, 2, false); }, {"rank", "0 to 1"});
+  expect_error([&] { DistributedBatchSampler(three, 5, 2, 0, false); }, {"got 5", "multiple of"});
+  expect_error([&] { DistributedBatchSampler(three, 4, 0, 0, false); }, {"num_replicas", "got 0"});
+  expect_error([&] { DistributedBatchSampler(nullptr, 4, 2, 0, false); }, {"no sampler"});
   expect_error([] { BatchSampler(nullptr, 2, false); }, {"no sampler"});
   expect_error([] { BatchSampler(std::make_shared<SequentialSampler>(3), 0, false); },
                {"batch_size", "got 0"});
