@@ -1,18 +1,31 @@
-# One program of all micro-benchmarks: bench_micro --benchmark_filter=softmax
-file(GLOB bench_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/micro/*.cpp)
-if(bench_sources)
-  wick_find_package(benchmark libbenchmark-dev)
-  wick_program(bench_micro ${bench_sources})
-  target_link_libraries(bench_micro PRIVATE benchmark::benchmark benchmark::benchmark_main)
+# Every kernel against what the hardware can do: what `wick bench` starts from its own folder. With
+# the preset count it counts what kernels do with memory.
+file(GLOB bench_sources CONFIGURE_DEPENDS
+     ${PROJECT_SOURCE_DIR}/bench/kernels/*.cpp ${PROJECT_SOURCE_DIR}/bench/runner/*.cpp)
+wick_find_package(fmt libfmt-dev)
+wick_find_package(nlohmann_json nlohmann-json3-dev)
+wick_find_package(CLI11 libcli11-dev)
+wick_program(wick_bench ${bench_sources})
+set_target_properties(wick_bench PROPERTIES OUTPUT_NAME wick-bench)
+# What it times is in the library, but for the loops that find the machine's ceilings.
+target_compile_options(wick_bench PRIVATE $<$<CONFIG:Release>:-O1>)
+set_source_files_properties(${PROJECT_SOURCE_DIR}/bench/runner/ceilings.cpp PROPERTIES
+                            COMPILE_OPTIONS -O3)
+target_link_libraries(wick_bench PRIVATE fmt::fmt nlohmann_json::nlohmann_json CLI11::CLI11)
+if(WICK_SIM_COUNT)
+  target_compile_definitions(wick_bench PRIVATE WICK_SIM_COUNT=1)
+endif()
+if(WICK_INSTALL)
+  install(TARGETS wick_bench RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT wick OPTIONAL)
+endif()
+if(WICK_TESTS)
+  add_test(NAME program_bench
+           COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/program/bench_test.py
+                   $<TARGET_FILE:wick_bench> ${PROJECT_SOURCE_DIR})
 endif()
 
 # What bench/peers/compare.py runs beside PyTorch.
 wick_program(wick_peer ${PROJECT_SOURCE_DIR}/bench/peers/wick_peer.cpp)
-
-# How kernels use memory, counted on the simulated GPU: kernel_counts softmax
-if(WICK_SIM_COUNT)
-  wick_program(kernel_counts ${PROJECT_SOURCE_DIR}/bench/kernel_counts.cpp)
-endif()
 
 # Memory and time of activation checkpointing: bench_recompute resnet50
 wick_program(bench_recompute ${PROJECT_SOURCE_DIR}/bench/recompute_bench.cpp)

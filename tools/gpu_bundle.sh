@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 most=$((55 << 20))  # bytes, packed
 packages='libcli11-dev libdnnl-dev libeigen3-dev libfmt-dev libjpeg62-turbo-dev libpng-dev
-  libssl-dev nlohmann-json3-dev zlib1g-dev libbenchmark-dev libgtest-dev'
+  libssl-dev nlohmann-json3-dev zlib1g-dev libgtest-dev'
 lib=/usr/lib/x86_64-linux-gnu
 fail() { printf 'gpu_bundle: %s\n' "$*" >&2; exit 1; }
 
@@ -29,10 +29,10 @@ collect() {
     done < <(dpkg -L "$package")
   done
   # Archives where there are any: they run on every distribution.
-  for file in libcrypto libgtest libgtest_main libbenchmark_main libjpeg libpng16 libz; do
+  for file in libcrypto libgtest libgtest_main libjpeg libpng16 libz; do
     put "$lib/$file.a" "lib/x86_64-linux-gnu/$file.a"
   done
-  for file in libdnnl.so libfmt.so libbenchmark.so libOpenCL.so.1; do
+  for file in libdnnl.so libfmt.so libOpenCL.so.1; do
     put_library "$file"
   done
   write_cache >bundle/cache.cmake
@@ -108,7 +108,7 @@ rehearse() {
     mkdir "$work/over/up" "$work/over/work"
     mount -t overlay overlay -o "lowerdir=/,upperdir=$work/over/up,workdir=$work/over/work" \
       "$work/root"
-    for package in $packages libdnnl2 libfmt9 libbenchmark1debian ocl-icd-libopencl1; do
+    for package in $packages libdnnl2 libfmt9 ocl-icd-libopencl1; do
       dpkg -L "$package" 2>/dev/null | while read -r file; do
         if [ -f "$file" ] || [ -L "$file" ]; then rm -f "$work/root$file"; fi
       done

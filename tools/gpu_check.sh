@@ -32,12 +32,12 @@ step() {
 }
 : >"$out/steps.jsonl"
 
-targets=(wick_cli golden_test ops_test)
+targets=(wick_cli wick_bench golden_test ops_test)
 if [ "$preset" = sim ]; then targets+=(sim_test); fi
 cache=()
 if [ -f bundle/cache.cmake ]; then cache=(-C bundle/cache.cmake); fi  # from tools/gpu_bundle.sh
 
-step configure cmake "${cache[@]}" --preset "$preset" -DWICK_TESTS=ON -DWICK_BENCH=OFF
+step configure cmake "${cache[@]}" --preset "$preset" -DWICK_TESTS=ON -DWICK_BENCH=ON
 step build cmake --build --preset "$preset" --target "${targets[@]}"
 step doctor "$bin/wick" doctor
 step golden "$bin/golden_test" --device cuda
@@ -54,6 +54,7 @@ else
         "$bin/ops_test" --gtest_filter='*other_device_float32'
     done
   fi
+  step bench "$bin/wick-bench" --device cuda --json "$out/bench.json"
   step train_resnet "$bin/wick" train --device cuda --model resnet20 --epochs 5 \
     --run-dir "$out/run_resnet" --json
 fi

@@ -3,13 +3,15 @@
 32 x 32 pixels of three channels, the better of torchvision's on uint8 tensors and on Pillow's
 images.
 
-usage: transforms.py BENCH_MICRO [SECONDS]    bench_micro, and seconds per measurement (0.2)
+usage: transforms.py WICK_BENCH [SECONDS]    wick-bench, and seconds per measurement (0.2)
 
 Run with a Python that has PyTorch, torchvision and Pillow.
 """
 import json
+import pathlib
 import subprocess
 import sys
+import tempfile
 import time
 
 
@@ -68,7 +70,7 @@ def peers(side):
 
 
 def rate(function, seconds):
-    """Calls per second of processor time, as Google Benchmark counts: the best of three."""
+    """Calls per second of processor time, as wick-bench counts: the best of three."""
     function()
     best = 0
     for _ in range(3):
@@ -80,17 +82,19 @@ def rate(function, seconds):
     return best
 
 
-def wick_rates(program, seconds):
-    words = [program, "--benchmark_filter=^transform/", "--benchmark_format=json",
-             f"--benchmark_min_time={seconds / 3}", "--benchmark_repetitions=3"]
-    report = json.loads(subprocess.run(words, check=True, capture_output=True).stdout)
+def wick_rates(program):
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        subprocess.run([program, "--device", "cpu", "--threads", "1", "--filter", "^transform/",
+                        "--json", file.name], check=True, stdout=subprocess.DEVNULL)
+        report = json.loads(pathlib.Path(file.name).read_text())
     rates = {}
     for run in report["benchmarks"]:
         if run["run_type"] != "iteration":
             continue
         _, name, side = run["run_name"].split("/")
+        images = 64 if name.startswith("batch") else 1
         key = name, int(side)
-        rates[key] = max(rates.get(key, 0), run["images_per_second"])
+        rates[key] = max(rates.get(key, 0), 1e9 * images / run["cpu_time"])
     return rates
 
 
@@ -101,7 +105,7 @@ def main():
     program = sys.argv[1]
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 0.2
     torch.set_num_threads(1)
-    ours = wick_rates(program, seconds)
+    ours = wick_rates(program)
     print(f"images per second of one core's time; torchvision {torchvision.__version__}")
     print(f"{'transform':26} {'pixels':>6} {'wick':>12} {'torchvision':>12} {'ratio':>7}")
     for side in (224, 32):

@@ -23,8 +23,8 @@ void add_ops(CLI::App& app, Command& command);
 void add_tune(CLI::App& app, Command& command);
 void add_data(CLI::App& app, Command& command);
 
-/// Becomes wick-study, from this program's folder, with all words behind `wick`. Error where there
+/// Becomes wick-`what` (study, bench), from this program's folder, with `words`. Error where there
 /// is none.
-[[noreturn]] void run_study(char** words);
+[[noreturn]] void run_sibling(const char* what, char** words);
 
 }  // namespace wick::tool

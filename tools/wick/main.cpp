@@ -80,9 +80,11 @@ int run(int argc, char** argv) {
   wick::tool::add_data(app, command);
   app.add_subcommand("study", "Measures what each optimization is worth here, on a page of charts");
   app.add_subcommand("report", "Writes a page about training runs, one or several side by side");
+  app.add_subcommand("bench", "Measures every kernel against what the hardware can do at best");
   try {
     const std::string word = argc > 1 ? argv[1] : "";
-    if (word == "study" || word == "report") wick::tool::run_study(argv + 1);
+    if (word == "study" || word == "report") wick::tool::run_sibling("study", argv + 1);
+    if (word == "bench") wick::tool::run_sibling("bench", argv + 2);
     app.allow_extras();
     for (CLI::App* sub : app.get_subcommands({})) sub->allow_extras();
     app.parse(argc, argv);

@@ -11,16 +11,15 @@
 
 namespace wick::tool {
 
-void run_study(char** words) {
+void run_sibling(const char* what, char** words) {
   const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe");
-  std::string program = (own.parent_path() / "wick-study").string();
+  std::string program = (own.parent_path() / concat("wick-", what)).string();
   std::vector<char*> arguments = {program.data()};
   while (*words != nullptr) arguments.push_back(*words++);
   arguments.push_back(nullptr);
   execv(program.c_str(), arguments.data());
-  throw Error(concat("study: cannot run ", program, ": ", std::strerror(errno),
-                     ": ./wick study builds it (cmake --build --preset release --target "
-                     "wick_study)"));
+  throw Error(concat(what, ": cannot run ", program, ": ", std::strerror(errno), ": ./wick ", what,
+                     " builds it (cmake --build --preset release --target wick_", what, ")"));
 }
 
 }  // namespace wick::tool

@@ -1,0 +1,59 @@
+// Matrix products, square and as skinny as training has them; in backward both gradients.
+#include "wick/core/ops/matmul.h"
+
+#include "wick/bench/kernels/row.h"
+#include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/reduce.h"
+
+namespace wick::bench::matmul_rows {
+namespace {
+
+struct Size {
+  int64_t batch, m, n, k;
+};
+constexpr Size kSizes[] = {
+    {1, 512, 512, 512},  {1, 2048, 2048, 2048}, {1, 1024, 3072, 768}, {1, 64, 10, 512},
+    {1, 16384, 64, 576}, {48, 197, 197, 64},    {512, 16, 16, 32},
+};
+
+// Small products term by term, large ones in float64.
+Tensor plain_matmul(const Tensor& a, const Tensor& b) {
+  if (a.numel() * b.size(-1) > (1 << 22)) return matmul(a, b);
+  return sum(a.unsqueeze(-1) * b.unsqueeze(-3), {-2});
+}
+
+bool add_matmul(const Size& z) {
+  const auto inputs = [z](const Setting& s) {
+    const int64_t batch = s.some(z.batch), m = z.batch == 1 ? s.some(z.m) : z.m;
+    const Shape a{batch, m, z.k}, b{batch, z.k, z.n};
+    if (z.batch > 1) return Tensors{normal(a), normal(b)};
+    return Tensors{normal({m, z.k}), normal({z.k, z.n})};
+  };
+  return add_op(
+      {.name = concat("matmul/", z.batch > 1 ? concat(z.batch, "x") : "", z.m, "x", z.n, "x", z.k),
+       .inputs = inputs,
+       .call = [](const Tensors& x) { return Tensors{matmul(x[0], x[1])}; },
+       .plain = [](const Tensors& x) { return Tensors{plain_matmul(x[0], x[1])}; }});
+}
+
+// With the weight as layers keep it, transposed, and a bias.
+bool add_linear(int64_t m, int64_t n, int64_t k) {
+  return add_op(
+      {.name = concat("matmul/linear_", m, "x", n, "x", k),
+       .inputs =
+           [=](const Setting& s) {
+             return Tensors{normal({s.some(m), k}), normal({n, k}), normal({n})};
+           },
+       .call = [](const Tensors& x) { return Tensors{linear(x[0], x[1], x[2])}; },
+       .plain = [](const Tensors& x) { return Tensors{plain_matmul(x[0], x[1].t()) + x[2]}; }});
+}
+
+[[maybe_unused]] const bool kAll = [] {
+  for (const Size& size : kSizes) add_matmul(size);
+  add_linear(64, 512, 784);
+  add_linear(1, 4096, 4096);
+  return add_linear(1024, 768, 3072);
+}();
+
+}  // namespace
+}  // namespace wick::bench::matmul_rows

@@ -1,0 +1,75 @@
+#include "wick/bench/runner/counts.h"
+
+#ifdef WICK_SIM_COUNT
+#include <fmt/core.h>
+
+#include "wick/core/random.h"
+#include "wick/core/stream.h"
+#include "wick/kernels/sim/count.h"
+#endif
+
+namespace wick::bench {
+
+#ifdef WICK_SIM_COUNT
+
+namespace {
+
+double ratio(int64_t a, int64_t b) {
+  return b == 0 ? 1 : static_cast<double>(a) / static_cast<double>(b);
+}
+
+void print_kernel(const std::string& row, const sim::CountedKernel& kernel) {
+  const sim::AccessCounts& c = kernel.counts;
+  fmt::print("{:<38} {:<22.22} {:>8} {:>6.2f} {:>8} {:>6.2f} {:>5.1f}\n", row, kernel.name,
+             c.global_accesses, ratio(c.global_sectors, c.least_sectors), c.shared_accesses,
+             ratio(c.shared_passes, c.least_passes), ratio(c.lanes, c.accesses()));
+}
+
+// What is wrong with the row's result, or empty.
+std::string count_row(const Row& row, const Setting& setting) {
+  manual_seed(0);
+  const Work work = row.prepare(setting);
+  const std::string wrong = work.check ? work.check() : "";
+  synchronize(setting.device);
+  sim::count_accesses(true);
+  work.call();
+  synchronize(setting.device);
+  sim::count_accesses(false);
+  for (const sim::CountedKernel& kernel : sim::counted_kernels()) print_kernel(row.name, kernel);
+  return wrong;
+}
+
+}  // namespace
+
+int run_counts(const Options& options) {
+  const Setting setting = setting_of(options);
+  fmt::print(
+      "device: simulated (counts, never times)\n{:<38} {:<22} {:>8} {:>6} {:>8} {:>6} {:>5}\n",
+      "row", "kernel", "accesses", "/least", "shared", "/least", "lanes");
+  int code = 0;
+  for (const Row* row : choose_rows(options, setting.device)) {
+    if (interrupted()) return kInterrupted;
+    std::string wrong;
+    try {
+      wrong = count_row(*row, setting);
+    } catch (const Error& error) {
+      wrong = error.what();
+    }
+    if (wrong.empty()) continue;
+    fmt::print("{:<38} {}\n", row->name, wrong);
+    code = kFailed;
+  }
+  return code;
+}
+
+#else
+
+int run_counts(const Options&) {
+  throw UsageError(
+      "--sim: this build does not count what kernels do with memory: ./wick bench --sim builds one "
+      "that does (cmake --preset count && cmake --build --preset count --target wick_bench)");
+}
+
+#endif
+
+}  // namespace wick::bench

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "wick/bench/kernels/row.h"
+#include "wick/bench/runner/measure.h"
+
+namespace wick::bench {
+
+/// The words after `wick bench`.
+struct Options {
+  std::string filter;
+  std::string device = "auto";
+  int threads = 0;  // 0: as many as there are
+  bool list = false, sim = false, quick = false, serve = false;
+  std::string json, baseline, against;
+};
+
+/// Options that cannot be followed: exit code 2.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// What --device and --quick mean.
+Setting setting_of(const Options& options);
+MeasureOptions measure_options(const Options& options, Device device);
+
+/// The rows that --filter chooses among those of `device`. UsageError if it is no regular
+/// expression or chooses none.
+std::vector<const Row*> choose_rows(const Options& options, Device device);
+
+/// Whether the user asked to end (SIGINT, SIGTERM).
+bool interrupted();
+void handle_interrupts();
+
+inline constexpr int kFailed = 1;
+inline constexpr int kUsage = 2;
+inline constexpr int kSlower = 3;  // rows are slower than those they are compared with
+inline constexpr int kInterrupted = 130;
+
+}  // namespace wick::bench

@@ -1,0 +1,232 @@
+"""Tests `wick bench`: bench_test.py PATH-OF-WICK-BENCH SOURCE-FOLDER. What it prints and writes,
+what it says of bad input, and that every family of kernels has rows."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+BENCH = sys.argv.pop(1)
+SOURCE = pathlib.Path(sys.argv.pop(1))
+KERNEL = re.compile(r"WICK_(?:LIBRARY_)?KERNEL\(|WICK_ELEMENTWISE\(")
+FEW = ["--quick", "--device", "cpu", "--filter", "^softmax/rows/"]
+
+
+def run(*words, program=BENCH, **variables):
+    return subprocess.run([program, *words], capture_output=True, text=True, timeout=120,
+                          env={**os.environ, **variables})
+
+
+class InFolder(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self.temporary.name)
+
+    def tearDown(self):
+        self.temporary.cleanup()
+
+    def fails(self, code, text, *words, **variables):
+        done = run(*words, **variables)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        self.assertIn(text, done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+    def script(self, name, text):
+        path = self.folder / name
+        path.write_text("#!/bin/sh\n" + text)
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        return str(path)
+
+    def measured(self, *words):
+        path = self.folder / "a.json"
+        done = run(*FEW, "--json", str(path), *words)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return path, json.loads(path.read_text())
+
+
+class Rows(unittest.TestCase):
+    def setUp(self):
+        listed = run("--list", "--device", "cpu")
+        self.assertEqual(listed.returncode, 0, listed.stderr)
+        self.names = listed.stdout.split()
+
+    def test_every_family_of_kernels_has_some(self):
+        families = [header.stem for header in (SOURCE / "kernels").glob("*.h")
+                    if header.stem != "declare" and KERNEL.search(header.read_text())]
+        self.assertGreater(len(families), 15)
+        covered = {name.split("/")[0] for name in self.names}
+        self.assertEqual(sorted(set(families) - covered), [])
+        for family in families:
+            self.assertTrue((SOURCE / "bench/kernels" / f"{family}.cpp").is_file(), family)
+
+    def test_names_differ_and_fit_the_table(self):
+        self.assertEqual(len(set(self.names)), len(self.names))
+        self.assertLessEqual(max(map(len, self.names)), 52)
+
+    def test_filter_chooses(self):
+        chosen = run("--list", "--device", "cpu", "--filter", "^norm/.*backward").stdout.split()
+        wanted = [name for name in self.names if re.search("^norm/.*backward", name)]
+        self.assertEqual(chosen, wanted)
+        self.assertNotEqual(chosen, [])
+
+
+class Results(InFolder):
+    def test_all_rows_are_right(self):
+        done = run("--quick", "--device", "cpu", "--filter", "^(?!transform|allocator|conv/)")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        for line in done.stdout.splitlines():
+            self.assertLessEqual(len(line), 100, line)
+
+    def test_json_is_as_google_benchmark_writes_it(self):
+        _, report = self.measured()
+        self.assertEqual(report["context"]["wick"]["shrink"], 64)
+        memory = report["context"]["wick"]["ceilings"]["memory"]
+        self.assertEqual(memory, sorted(memory, key=lambda m: m["footprint"]))
+        for key in ("date", "num_cpus", "mhz_per_cpu", "caches", "library_build_type"):
+            self.assertIn(key, report["context"])
+        runs = {}
+        for entry in report["benchmarks"]:
+            for key in ("name", "run_name", "run_type", "repetitions", "threads", "iterations",
+                        "real_time", "cpu_time", "time_unit"):
+                self.assertIn(key, entry)
+            runs.setdefault(entry["run_name"], []).append(entry)
+        self.assertEqual(len(runs), 4)  # forward and backward in two dtypes
+        for entries in runs.values():
+            samples = [e for e in entries if e["run_type"] == "iteration"]
+            self.assertEqual([e["repetition_index"] for e in samples], list(range(len(samples))))
+            median = next(e for e in entries if e.get("aggregate_name") == "median")
+            self.assertLessEqual(median["interval_low"], median["real_time"])
+            self.assertLessEqual(median["real_time"], median["interval_high"])
+            rate = median["bytes"] / median["real_time"] * 1e9
+            self.assertAlmostEqual(median["bytes_per_second"] / rate, 1, 6)
+
+    def test_ended_early_it_keeps_finished_rows(self):
+        path = self.folder / "a.json"
+        process = subprocess.Popen([BENCH, "--quick", "--device", "cpu", "--json", str(path)],
+                                   stdout=subprocess.PIPE, text=True)
+        lines = []
+        while len([line for line in lines if line.startswith("allocator")]) < 2:
+            lines.append(process.stdout.readline())
+            self.assertNotEqual(lines[-1], "")
+        process.send_signal(signal.SIGINT)
+        lines += process.communicate(timeout=60)[0].splitlines()
+        self.assertEqual(process.returncode, 130)
+        self.assertIn("interrupted: ", lines[-1])
+        names = {entry["run_name"] for entry in json.loads(path.read_text())["benchmarks"]}
+        self.assertGreaterEqual(len(names), 2)
+        self.assertEqual(list(self.folder.iterdir()), [path])
+
+
+class BadInput(InFolder):
+    def test_words(self):
+        self.fails(2, "not a regular expression", "--filter", "(")
+        self.fails(2, "no row matches", "--filter", "nothing has this name")
+        self.fails(2, "--threads", "--threads", "0")
+        self.fails(2, "expected", "--wrong")
+        self.fails(2, "--device", "--device", "tpu", "--list")
+        self.fails(2, "do not go", "--list", "--json", "x.json")
+
+    def test_json_that_cannot_be_written(self):
+        self.fails(2, "cannot write", *FEW, "--json", str(self.folder / "none" / "a.json"))
+        self.fails(2, "is a folder", *FEW, "--json", str(self.folder))
+
+    def test_sim_without_counting(self):
+        done = run("--sim", "--filter", "^elementwise/square/forward/float32")
+        if done.returncode == 0:  # a build that counts
+            self.assertIn("device: simulated", done.stdout)
+            self.assertNotIn(" ms", done.stdout)
+        else:
+            self.fails(2, "does not count", "--sim")
+
+    def test_full_disk(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([BENCH, "--list"], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot write", done.stderr)
+
+
+class BaselineTest(InFolder):
+    def test_slower_rows_are_named(self):
+        path, report = self.measured()
+        for entry in report["benchmarks"]:
+            if "backward" in entry["run_name"]:
+                entry["real_time"] /= 100
+            else:
+                entry["real_time"] *= 100
+        path.write_text(json.dumps(report))
+        done = run(*FEW, "--baseline", str(path))
+        self.assertEqual(done.returncode, 3, done.stdout)
+        self.assertEqual(len(re.findall("backward.*: takes .* times as long", done.stdout)), 2)
+        self.assertIn("2 of 4 rows are more than 30 % slower", done.stdout)
+
+    def test_slower_hardware_is_none_of_a_rows_fault(self):
+        path, report = self.measured()
+        for entry in report["benchmarks"]:
+            entry["real_time"] /= 100
+            if "bound_seconds" in entry:
+                entry["bound_seconds"] /= 1000
+        path.write_text(json.dumps(report))
+        done = run(*FEW, "--baseline", str(path))
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_what_is_no_baseline(self):
+        path, report = self.measured()
+        whole = path.read_text()
+
+        def bad(text, message="--baseline"):
+            path.write_text(text)
+            self.fails(1, message, *FEW, "--baseline", str(path))
+
+        bad("")
+        bad(whole[:len(whole) // 2])
+        bad("[" * 100000)
+        bad("{}")
+        bad(json.dumps({**report, "benchmarks": 3}))
+        bad(json.dumps({**report, "benchmarks": [3]}))
+        bad(whole.replace('"real_time": ', '"real_time": -'))
+        bad(whole.replace('"real_time": ', '"real_time": 1e999, "x": '))
+        bad(whole.replace('"time_unit": "ns"', '"time_unit": "fortnights"'), "fortnights")
+        bad(whole.replace('"shrink": 64', '"shrink": 1'), "--quick")
+        self.fails(1, "none.json", *FEW, "--baseline", str(self.folder / "none.json"))
+
+
+class AgainstTest(InFolder):
+    def test_a_build_that_is_slower(self):
+        other = self.script("other", f'unset WICK_BENCH_SLOWER; exec "{BENCH}" "$@"\n')
+        done = run("--quick", "--device", "cpu", "--filter", "^softmax/rows/backward", "--against",
+                   other, WICK_BENCH_SLOWER="backward/float32 3")
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, "softmax/rows/backward/float32 .*SLOWER")
+        self.assertIn("1 of 2 rows slower, 0 failed", done.stdout)
+
+    def test_programs_that_are_not_ours(self):
+        start = time.monotonic()
+        self.fails(2, "not a wick-bench", *FEW, "--against", "/bin/true")
+        self.fails(2, "not a wick-bench", *FEW, "--against", self.script("yes", "exec yes\n"))
+        self.fails(2, "not a wick-bench", *FEW, "--against",
+                   self.script("endless", "exec cat /dev/zero\n"))
+        self.fails(1, "cannot run", *FEW, "--against", str(self.folder / "none"))
+        self.fails(1, "cannot run", *FEW, "--against", __file__)
+        self.assertLess(time.monotonic() - start, 60)
+
+    def test_a_program_that_ends_in_the_middle(self):
+        dies = self.script("dies", "echo wick-bench 1; read x; echo softmax/rows/forward/float32\n")
+        self.fails(1, "ended early", "--quick", "--device", "cpu", "--filter",
+                   "^softmax/rows/forward/float32", "--against", dies)
+
+    def test_rows_that_the_other_has_not(self):
+        lacks = self.script("lacks", "echo wick-bench 1; read x; echo other/row; read x\n")
+        done = run(*FEW, "--against", lacks)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("4 failed", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
