@@ -22,7 +22,9 @@ TEST(Statistics, MedianIntervalIsTheTables) {
   for (int i = 1; i <= 20; ++i) {
     values.push_back(i);
     const Interval interval = median_interval(values);
-    if (i == 5) EXPECT_EQ(interval.low, 1);
+    if (i == 5) {
+      EXPECT_EQ(interval.low, 1);
+    }
     if (i == 9) {
       EXPECT_EQ(interval.low, 2);
       EXPECT_EQ(interval.high, 8);
