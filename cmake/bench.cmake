@@ -35,3 +35,6 @@ wick_program(bench_loader ${PROJECT_SOURCE_DIR}/bench/loader_bench.cpp)
 
 # What bench/peers/images.py runs beside torchvision: bench_images train FOLDER 1
 wick_program(bench_images ${PROJECT_SOURCE_DIR}/bench/images_bench.cpp)
+
+# A rank of what bench/peers/all_reduce.py measures
+wick_program(bench_all_reduce ${PROJECT_SOURCE_DIR}/bench/all_reduce_bench.cpp)

@@ -26,3 +26,4 @@ function(wick_find_library target header library package)
 endfunction()
 
 wick_find_library(wick_deps::dnnl dnnl.hpp dnnl libdnnl-dev)
+wick_find_library(wick_deps::gloo gloo/config.h gloo libgloo-dev)

@@ -26,7 +26,7 @@ target_include_directories(wick_archive PUBLIC
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_include_directories(wick_archive SYSTEM PRIVATE ${WICK_EIGEN_INCLUDE} ${WICK_JSON_INCLUDE})
 target_link_libraries(wick_archive PRIVATE
-  Threads::Threads JPEG::JPEG OpenSSL::Crypto PNG::PNG ZLIB::ZLIB wick_deps::dnnl)
+  Threads::Threads JPEG::JPEG OpenSSL::Crypto PNG::PNG ZLIB::ZLIB wick_deps::dnnl wick_deps::gloo)
 
 # Hand-written kernels: the same files once per instruction set, each in its own namespace, Eigen
 # included.

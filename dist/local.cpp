@@ -6,8 +6,8 @@
 #include <map>
 #include <mutex>
 
-#include "wick/core/ops/elementwise.h"
 #include "wick/dist/process_group.h"
+#include "wick/dist/reduction.h"
 
 namespace wick::dist {
 
@@ -148,21 +148,6 @@ class LocalWorld {
   std::string failure_;
 };
 
-// The elements of a dense tensor in the order of memory.
-Tensor flat(const Tensor& x) {
-  return x.is_contiguous() ? x.view({-1}) : x.permute({0, 2, 3, 1}).view({-1});
-}
-
-void combine(const Tensor& total, const Tensor& x, ReduceOp op) {
-  switch (op) {
-    case ReduceOp::kSum:
-    case ReduceOp::kAverage: total.add_(x); break;
-    case ReduceOp::kProduct: total.mul_(x); break;
-    case ReduceOp::kMin: total.copy_(minimum(total, x)); break;
-    case ReduceOp::kMax: total.copy_(maximum(total, x)); break;
-  }
-}
-
 class LocalGroup final : public ProcessGroup {
  public:
   LocalGroup(int rank, int size, const ProcessGroupOptions& options,
@@ -192,7 +177,7 @@ class LocalGroup final : public ProcessGroup {
       case CollectiveKind::kReduceScatter: {
         std::vector<Tensor> parts;
         for (int r = 0; r < size(); ++r) parts.push_back(given(r)[rank()]);
-        c.result.copy_(reduced(parts, c.op, c.tensor.device()));
+        reduce_parts(parts, c.op, c.result);
         break;
       }
       default: break;
@@ -239,20 +224,9 @@ class LocalGroup final : public ProcessGroup {
     }
   }
 
-  // The reduction of `parts`, one of each rank, in their order.
   Tensor reduced(const std::vector<Tensor>& parts, ReduceOp op, Device device) const {
-    const Dtype dtype = parts[0].dtype();
-    const Dtype wide = dtype == kFloat16 || dtype == kBFloat16 ? kFloat32 : dtype;
-    Tensor total;
-    for (const Tensor& part : parts) {
-      const Tensor here = part.to(device, true).to(wide);
-      if (total.defined()) {
-        combine(total, here, op);
-      } else {
-        total = here.clone();
-      }
-    }
-    if (op == ReduceOp::kAverage) total.div_(size());
+    const Tensor total = empty(parts[0].shape(), parts[0].dtype(), device);
+    reduce_parts(parts, op, total);
     return total;
   }
 

@@ -1,8 +1,10 @@
 #include "wick/dist/process_group.h"
 
 #include <condition_variable>
+#include <cstdlib>
 #include <deque>
 #include <exception>
+#include <filesystem>
 #include <mutex>
 #include <thread>
 
@@ -10,6 +12,7 @@
 
 #include "wick/core/autograd.h"
 #include "wick/core/base/threads.h"
+#include "wick/core/file.h"
 
 namespace wick::dist {
 
@@ -104,8 +107,13 @@ struct ProcessGroup::Engine {
       Item item;
       {
         std::unique_lock lock(mutex);
-        changed.wait(lock, [&] { return stopping || !queue.empty(); });
-        if (queue.empty()) return;
+        changed.wait(lock, [&] { return stopping || !queue.empty() || wants_to_leave_record(); });
+        if (queue.empty()) {
+          if (!wants_to_leave_record()) return;
+          lock.unlock();
+          leave_record();
+          continue;
+        }
         item = std::move(queue.front());
         queue.pop_front();
         if (FlightRecord* r = record_of(item)) {
@@ -163,11 +171,33 @@ struct ProcessGroup::Engine {
         r->end_us = now_us();
       }
     }
+    if (error) leave_record();
     item.collective = {};  // its tensors go before anybody is told
     const std::lock_guard lock(item.state->mutex);
     item.state->error = std::move(error);
     item.state->done = true;
     item.state->changed.notify_all();
+  }
+
+  bool wants_to_leave_record() const { return !failure.empty() && !has_left_record; }
+
+  // What happened, once, for whoever looks for the rank at fault. That it cannot be written is no
+  // reason to say anything but why the group failed.
+  void leave_record() {
+    {
+      const std::lock_guard lock(mutex);
+      if (!wants_to_leave_record()) return;
+      has_left_record = true;
+    }
+    const char* variable = std::getenv("WICK_FLIGHT_DIR");
+    std::string folder = group.options().flight_folder;
+    if (folder.empty() && variable != nullptr) folder = variable;
+    if (folder.empty()) return;
+    try {
+      std::filesystem::create_directories(folder);
+      write_file(concat(folder, "/flight-", group.rank(), ".json"), group.flight_json());
+    } catch (const std::exception&) {
+    }
   }
 
   ProcessGroup& group;
@@ -179,7 +209,7 @@ struct ProcessGroup::Engine {
   std::string failure;
   uint64_t recorded = 0;  // in all
   uint64_t sequence = 0, messages = 0;
-  bool stopping = false;
+  bool stopping = false, has_left_record = false;
   std::vector<Stream> streams;  // the thread's own
   std::thread thread;           // last: it uses the others
 };
@@ -310,6 +340,7 @@ void ProcessGroup::abort(const std::string& reason) {
     const std::lock_guard lock(engine_->mutex);
     if (!engine_->failure.empty()) return;
     engine_->failure = reason.empty() ? "aborted" : reason;
+    engine_->changed.notify_all();
   }
   on_abort(reason);
 }

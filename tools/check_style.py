@@ -27,7 +27,7 @@ LAYERS = (("core/base/", 0), ("kernels/", 1), ("core/", 2), ("nn/", 3),
 CUDA_HEADER = re.compile(r"^(cuda|cublas|cudnn|nccl|nvrtc|nvtx|cooperative_groups|cub/|mma\.h)")
 CUDA_FOLDERS = ("kernels/cuda/", "kernels/sim/", "core/cuda/", "dist/nccl.")
 THIRD_PARTY = re.compile(r"^(Eigen|unsupported|dnnl|oneapi|fmt|nlohmann|CLI|png|jpeglib|jerror"
-                         r"|openssl|zlib|gtest|benchmark|omp\.h)")
+                         r"|openssl|zlib|gloo|gtest|benchmark|omp\.h)")
 PRIVATE_FOLDERS = ("kernels/cpu/", "kernels/cuda/", "kernels/sim/",
                    "tools/", "bench/", "tests/")
 UMBRELLA_FOLDERS = ("core", "nn", "optim", "data", "dist")

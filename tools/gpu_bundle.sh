@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 most=$((55 << 20))  # bytes, packed
 packages='libcli11-dev libdnnl-dev libeigen3-dev libfmt-dev libjpeg62-turbo-dev libpng-dev
-  libssl-dev nlohmann-json3-dev zlib1g-dev libgtest-dev'
+  libssl-dev nlohmann-json3-dev zlib1g-dev libgtest-dev libgloo-dev'
 lib=/usr/lib/x86_64-linux-gnu
 fail() { printf 'gpu_bundle: %s\n' "$*" >&2; exit 1; }
 
@@ -32,7 +32,8 @@ collect() {
   for file in libcrypto libgtest libgtest_main libjpeg libpng16 libz; do
     put "$lib/$file.a" "lib/x86_64-linux-gnu/$file.a"
   done
-  for file in libdnnl.so libfmt.so libOpenCL.so.1; do
+  for file in libdnnl.so libfmt.so libOpenCL.so.1 ../libgloo.so libhiredis.so.0.14 libibverbs.so.1 \
+    libnl-3.so.200 libnl-route-3.so.200; do
     put_library "$file"
   done
   write_cache >bundle/cache.cmake
@@ -51,7 +52,7 @@ put_library() {
   soname=$(readelf -d "$file" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
   put "$file" "lib/x86_64-linux-gnu/$real"
   strip --strip-unneeded "bundle/lib/x86_64-linux-gnu/$real"
-  for name in "$soname" "$1"; do
+  for name in "$soname" "$(basename "$1")"; do
     [ "$name" = "$real" ] || ln -sf "$real" "bundle/lib/x86_64-linux-gnu/$name"
   done
 }
@@ -72,6 +73,8 @@ use(fmt_DIR ${lib}/cmake/fmt)
 use(nlohmann_json_DIR ${bundle}/share/cmake/nlohmann_json)
 use(WICK_dnnl_INCLUDE ${bundle}/include)
 use(WICK_dnnl_LIBRARY ${lib}/libdnnl.so)
+use(WICK_gloo_INCLUDE ${bundle}/include)
+use(WICK_gloo_LIBRARY ${lib}/libgloo.so)
 use(JPEG_INCLUDE_DIR ${bundle}/include)
 use(JPEG_LIBRARY_RELEASE ${lib}/libjpeg.a)
 use(OPENSSL_INCLUDE_DIR ${bundle}/include)
@@ -108,7 +111,7 @@ rehearse() {
     mkdir "$work/over/up" "$work/over/work"
     mount -t overlay overlay -o "lowerdir=/,upperdir=$work/over/up,workdir=$work/over/work" \
       "$work/root"
-    for package in $packages libdnnl2 libfmt9 ocl-icd-libopencl1; do
+    for package in $packages libdnnl2 libfmt9 ocl-icd-libopencl1 libgloo0; do
       dpkg -L "$package" 2>/dev/null | while read -r file; do
         if [ -f "$file" ] || [ -L "$file" ]; then rm -f "$work/root$file"; fi
       done

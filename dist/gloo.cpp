@@ -1,0 +1,226 @@
+// Ranks that are processes: what they ask for is compared, then done by PeerCollectives.
+#include "wick/dist/gloo.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "wick/core/stream.h"
+#include "wick/dist/control.h"
+#include "wick/dist/gloo_link.h"
+#include "wick/dist/peer_collectives.h"
+#include "wick/dist/reduction.h"
+#include "wick/dist/shared_memory_link.h"
+
+namespace wick::dist {
+
+namespace {
+
+// How long a rank that leaves waits for the others to do the same.
+constexpr auto kLinger = std::chrono::milliseconds(1000);
+
+// What goes before each collective, from every rank to every other: what the rank asks for.
+struct Announcement {
+  uint8_t kind = 0, op = 0, dtype = 0, is_on_gpu = 0;
+  int32_t peer = 0, axes = -1, unused = 0;
+  uint64_t sequence = 0;
+  int64_t sizes[kMaxRank] = {}, strides[kMaxRank] = {};
+  char text[256] = {};  // for messages
+
+  explicit Announcement(const Collective& c)
+      : kind(static_cast<uint8_t>(c.kind)),
+        op(static_cast<uint8_t>(c.op)),
+        peer(c.peer),
+        sequence(c.sequence) {
+    const std::string words = c.description();
+    std::memcpy(text, words.data(), std::min(words.size(), sizeof text - 1));
+    if (!c.tensor.defined()) return;
+    dtype = static_cast<uint8_t>(c.tensor.dtype());
+    is_on_gpu = c.tensor.device().is_cpu() ? 0 : 1;
+    axes = c.tensor.rank();
+    for (int i = 0; i < axes; ++i) {
+      sizes[i] = c.tensor.shape()[i];
+      strides[i] = c.tensor.strides()[i];
+    }
+  }
+  explicit Announcement(const void* bytes) {
+    std::memcpy(static_cast<void*>(this), bytes, sizeof *this);
+    text[sizeof text - 1] = '\0';
+  }
+
+  bool asks_the_same(const Announcement& other) const {
+    return kind == other.kind && op == other.op && peer == other.peer &&
+           sequence == other.sequence && has_same_tensor(other) &&
+           std::equal(strides, strides + kMaxRank, other.strides);
+  }
+  bool has_same_tensor(const Announcement& other) const {
+    return dtype == other.dtype && is_on_gpu == other.is_on_gpu && axes == other.axes &&
+           std::equal(sizes, sizes + kMaxRank, other.sizes);
+  }
+};
+
+// A tensor of a GPU as pinned host memory, and one of the host as it is. In the order of memory.
+Tensor on_host(const Tensor& x) {
+  if (x.device().is_cpu()) return flat(x);
+  const Tensor host = flat(x).to(kCpu, true);
+  synchronize(current_stream(x.device()));
+  return host;
+}
+
+class ProcessesGroup final : public ProcessGroup {
+ public:
+  ProcessesGroup(const LaunchEnv& env, const ProcessGroupOptions& options,
+                 std::unique_ptr<Control> control, std::vector<std::unique_ptr<Link>> links,
+                 bool is_one_host)
+      : ProcessGroup(env.rank, env.world_size, options),
+        control_(std::move(control)),
+        peers_(env.rank, std::move(links)),
+        is_one_host_(is_one_host) {
+    control_->start([this](const std::string& reason) { abort(reason); }, [this] { wake_all(); });
+  }
+
+  ~ProcessesGroup() override {
+    stop();
+    // Rank 0 watches over the others until they leave, too; and what was sent by Gloo is lost if
+    // the connection ends before it was read.
+    control_->leave(rank() == 0 || !is_one_host_ ? kLinger : std::chrono::milliseconds(0));
+  }
+
+ protected:
+  void run(const Collective& c) override {
+    control_->set_deadline(Clock::now() + options().timeout);
+    arrived_.assign(static_cast<size_t>(size()), false);
+    try {
+      if (c.kind == CollectiveKind::kSend) {
+        announce(c, c.peer);
+        const Tensor x = on_host(c.tensor);
+        peers_.send(c.peer, x.raw_data(), bytes_of(x));
+      } else if (c.kind == CollectiveKind::kReceive) {
+        receive_message(c);
+      } else {
+        for (const int r : peers_.others()) announce(c, r);
+        for (const int r : peers_.others()) check_agreement(c, r);
+        carry_out(c);
+      }
+      peers_.finish();
+    } catch (const Late& late) {
+      control_->blame(c.description(), missing(c, late.rank));
+    } catch (const ProcessGroupError& error) {
+      throw ProcessGroupError(concat(c.description(), ": ", error.what()));
+    }
+  }
+
+  void on_abort(const std::string& reason) override {
+    control_->fail(reason);
+    wake_all();
+  }
+
+ private:
+  void wake_all() const {
+    for (const int r : peers_.others()) peers_.link(r).wake();
+  }
+
+  static size_t bytes_of(const Tensor& x) {
+    return static_cast<size_t>(x.numel() * size_of(x.dtype()));
+  }
+
+  void announce(const Collective& c, int to) const {
+    const Announcement mine(c);
+    Link& link = peers_.link(to);
+    std::memcpy(link.begin_send(), &mine, sizeof mine);
+    link.end_send(sizeof mine);
+  }
+
+  Announcement await_announcement(int from) {
+    const Announcement theirs(peers_.link(from).receive(sizeof(Announcement)));
+    peers_.link(from).release();
+    arrived_[static_cast<size_t>(from)] = true;
+    return theirs;
+  }
+
+  void check_agreement(const Collective& c, int with) {
+    const Announcement mine(c), theirs = await_announcement(with);
+    if (mine.asks_the_same(theirs)) return;
+    throw ProcessGroupError(concat("ranks ask for different collectives: rank ", rank(), " for ",
+                                   mine.text, ", rank ", with, " for ", theirs.text));
+  }
+
+  // Who may have kept this rank waiting for `late`.
+  std::vector<int> missing(const Collective& c, int late) const {
+    const bool to_one = c.kind == CollectiveKind::kSend || c.kind == CollectiveKind::kReceive;
+    std::vector<int> ranks;
+    for (int r = 0; r < size(); ++r) {
+      const bool is_here = to_one || r == rank() || arrived_[static_cast<size_t>(r)];
+      if (r == late || (!is_here && !peers_.link(r).has_message())) ranks.push_back(r);
+    }
+    return ranks;
+  }
+
+  void receive_message(const Collective& c) {
+    const Announcement mine(c), theirs = await_announcement(c.peer);
+    if (theirs.kind != static_cast<uint8_t>(CollectiveKind::kSend) ||
+        !mine.has_same_tensor(theirs)) {
+      throw ProcessGroupError(concat("rank ", c.peer, " asks for ", theirs.text));
+    }
+    const Tensor x = c.tensor.device().is_cpu() ? flat(c.tensor) : on_host(c.tensor);
+    peers_.receive(c.peer, x.raw_data(), bytes_of(x));
+    put_back(x, c.tensor);
+  }
+
+  void put_back(const Tensor& host, const Tensor& x) const {
+    if (!x.device().is_cpu()) flat(x).copy_(host, true);
+  }
+
+  void carry_out(const Collective& c) const {
+    if (c.kind == CollectiveKind::kBarrier) return;
+    const Tensor x = on_host(c.tensor);
+    switch (c.kind) {
+      case CollectiveKind::kAllReduce:
+        peers_.all_reduce(x, c.op);
+        put_back(x, c.tensor);
+        break;
+      case CollectiveKind::kBroadcast:
+        peers_.broadcast(x, c.peer);
+        put_back(x, c.tensor);
+        break;
+      default: {
+        const bool is_here = c.result.device().is_cpu();
+        const Tensor result = is_here ? flat(c.result) : empty({c.result.numel()}, x.dtype());
+        if (c.kind == CollectiveKind::kAllGather) {
+          peers_.all_gather(x, result);
+        } else {
+          peers_.reduce_scatter(x, result, c.op);
+        }
+        if (!is_here) flat(c.result).copy_(result);
+      }
+    }
+  }
+
+  std::unique_ptr<Control> control_;
+  PeerCollectives peers_;
+  const bool is_one_host_;
+  std::vector<bool> arrived_;  // whose announcement of this collective has come
+};
+
+}  // namespace
+
+std::shared_ptr<ProcessGroup> init_process_group(const LaunchEnv& env,
+                                                 const ProcessGroupOptions& options) {
+  WICK_CHECK(env.world_size >= 1 && env.rank >= 0 && env.rank < env.world_size,
+             "process group: no such rank: got rank ", env.rank, " of ", env.world_size);
+  WICK_CHECK(options.timeout.count() > 0, "process group: timeout must be positive: got ",
+             options.timeout.count(), " ms");
+  if (env.world_size == 1) return make_local_groups(1, options)[0];
+  auto control = std::make_unique<Control>(env, options.timeout);
+  control->set_deadline(Clock::now() + options.timeout);
+  std::vector<std::unique_ptr<Link>> links;
+  const std::vector<std::string> wishes = control->exchange(options.shared_memory ? "shared" : "");
+  if (std::all_of(wishes.begin(), wishes.end(), [](const auto& s) { return !s.empty(); })) {
+    links = make_shared_memory_links(*control, env.rank, env.world_size);
+  }
+  const bool is_one_host = !links.empty();
+  if (!is_one_host) links = make_gloo_links(*control, env.rank, env.world_size);
+  return std::make_shared<ProcessesGroup>(env, options, std::move(control), std::move(links),
+                                          is_one_host);
+}
+
+}  // namespace wick::dist

@@ -1,0 +1,191 @@
+#include "wick/dist/socket.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <system_error>
+
+#include "wick/dist/process_group.h"
+
+namespace wick::dist {
+
+namespace {
+
+std::string system_message(int error) { return std::generic_category().message(error); }
+
+struct AddressesDeleter {
+  void operator()(addrinfo* all) const { freeaddrinfo(all); }
+};
+using Addresses = std::unique_ptr<addrinfo, AddressesDeleter>;
+
+// Null, and the reason, if the host is not known.
+Addresses addresses_of(const std::string& host, int port, int flags, std::string& reason) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags;
+  addrinfo* all = nullptr;
+  const int failed = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &all);
+  if (failed != 0) {
+    reason = gai_strerror(failed);
+    return nullptr;
+  }
+  return Addresses(all);
+}
+
+Socket open_socket(const addrinfo& address) {
+  Socket socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int on = 1;
+  if (socket.is_open()) {
+    setsockopt(socket.descriptor(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  }
+  return socket;
+}
+
+// Host and port of this end, as numbers.
+std::pair<std::string, std::string> own_name(int descriptor) {
+  sockaddr_storage address{};
+  socklen_t bytes = sizeof address;
+  char host[NI_MAXHOST] = "", port[NI_MAXSERV] = "0";
+  if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &bytes) == 0) {
+    getnameinfo(reinterpret_cast<sockaddr*>(&address), bytes, host, sizeof host, port, sizeof port,
+                NI_NUMERICHOST | NI_NUMERICSERV);
+  }
+  return {host, port};
+}
+
+}  // namespace
+
+Socket::~Socket() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+bool Socket::wait(short events, Clock::time_point deadline) const {
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    pollfd one{descriptor_, events, 0};
+    const int got = poll(&one, 1, static_cast<int>(std::clamp<int64_t>(left, 0, 60'000)));
+    if (got > 0) return true;
+    if (got < 0 && errno != EINTR) return true;  // the call that follows says what is wrong
+    if (got == 0 && left <= 0) return false;
+  }
+}
+
+void Socket::shut_down() const { shutdown(descriptor_, SHUT_RDWR); }
+
+std::string Socket::address() const { return own_name(descriptor_).first; }
+int Socket::port() const { return std::stoi(own_name(descriptor_).second); }
+
+Socket listen_at(const std::string& host, int port) {
+  std::string reason;
+  const Addresses all = addresses_of(host, port, AI_PASSIVE, reason);
+  for (const addrinfo* a = all.get(); a != nullptr; a = a->ai_next) {
+    Socket socket = open_socket(*a);
+    const int on = 1;
+    if (socket.is_open() &&
+        setsockopt(socket.descriptor(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+        bind(socket.descriptor(), a->ai_addr, a->ai_addrlen) == 0 &&
+        listen(socket.descriptor(), SOMAXCONN) == 0) {
+      return socket;
+    }
+    reason = system_message(errno);
+  }
+  throw ProcessGroupError(
+      concat("process group: rank 0 cannot listen at ", host, ":", port, ": ", reason));
+}
+
+Socket accept_from(const Socket& listener) {
+  Socket socket(accept4(listener.descriptor(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  const int on = 1;
+  if (socket.is_open()) {
+    setsockopt(socket.descriptor(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  }
+  return socket;
+}
+
+Socket connect_to(const std::string& host, int port, Clock::time_point deadline,
+                  std::string& reason) {
+  const Addresses all = addresses_of(host, port, 0, reason);
+  for (const addrinfo* a = all.get(); a != nullptr; a = a->ai_next) {
+    Socket socket = open_socket(*a);
+    if (!socket.is_open()) {
+      reason = system_message(errno);
+      continue;
+    }
+    if (connect(socket.descriptor(), a->ai_addr, a->ai_addrlen) == 0) return socket;
+    int error = errno;
+    if (error == EINPROGRESS) {
+      socklen_t bytes = sizeof error;
+      error = ETIMEDOUT;
+      if (socket.wait(POLLOUT, deadline)) {
+        getsockopt(socket.descriptor(), SOL_SOCKET, SO_ERROR, &error, &bytes);
+      }
+      if (error == 0) return socket;
+    }
+    reason = system_message(error);
+  }
+  return {};
+}
+
+// A notice is the size of its text (4 bytes, the lowest first, as all our machines have it), its
+// kind (1 byte) and the text.
+void NoticeChannel::put(NoticeKind kind, std::string_view text) {
+  const auto size = static_cast<uint32_t>(text.size());
+  output_.append(reinterpret_cast<const char*>(&size), sizeof size);
+  output_ += static_cast<char>(kind);
+  output_ += text;
+}
+
+bool NoticeChannel::flush() {
+  while (!output_.empty()) {
+    const ssize_t sent =
+        send(socket_.descriptor(), output_.data(), output_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
+    output_.erase(0, static_cast<size_t>(sent));
+  }
+  return true;
+}
+
+std::optional<uint32_t> NoticeChannel::first_size() const {
+  if (input_.size() < 5) return {};
+  uint32_t size = 0;
+  std::memcpy(&size, input_.data(), sizeof size);
+  return size;
+}
+
+bool NoticeChannel::fill(size_t most) {
+  char bytes[1 << 14];
+  for (;;) {
+    const ssize_t got = recv(socket_.descriptor(), bytes, sizeof bytes, MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
+    if (got == 0) return false;
+    input_.append(bytes, static_cast<size_t>(got));
+    const auto size = first_size();
+    if (size &&
+        (*size > most || input_[4] < 1 || input_[4] > static_cast<char>(NoticeKind::kLeft))) {
+      return false;
+    }
+    if (input_.size() > most + 5) return true;  // the rest once these are read
+  }
+}
+
+std::optional<Notice> NoticeChannel::next() {
+  const auto size = first_size();
+  if (!size || input_.size() < 5 + size_t{*size}) return {};
+  Notice notice{static_cast<NoticeKind>(input_[4]), input_.substr(5, *size)};
+  input_.erase(0, 5 + size_t{*size});
+  return notice;
+}
+
+}  // namespace wick::dist

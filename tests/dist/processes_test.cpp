@@ -1,0 +1,127 @@
+// What it takes processes to show: that all learn when one is killed or stopped.
+#include "wick/tests/dist/processes.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+
+#include "wick/core/core.h"
+#include "wick/dist/gloo.h"
+#include "wick/tests/dist/ranks.h"
+
+namespace wick::dist {
+namespace {
+
+using Body = std::function<void(const Group&)>;
+
+void reduce_for_ever(const Group& group) {
+  const Tensor small = ones({100}), large = ones({500'000});
+  for (int i = 0;; ++i) {
+    group->all_reduce(small, ReduceOp::kMax).wait();
+    group->all_reduce(large, ReduceOp::kMax).wait();
+    if (i == 3) tell_ready(group->rank());
+  }
+}
+
+void sum_ranks(const Group& group) {
+  const Tensor x = full({300'000}, group->rank() + 1);
+  group->all_reduce(x).wait();
+  tell(group->rank(), concat("sum ", x.sum().item() / 300'000));
+}
+
+const std::map<std::string, Body>& rank_bodies() {
+  static const std::map<std::string, Body> all = {{"reduce_for_ever", reduce_for_ever},
+                                                  {"sum_ranks", sum_ranks}};
+  return all;
+}
+
+// What a rank does: not a test of its own.
+TEST(Processes, DISABLED_Rank) {
+  const char* body = std::getenv("WICK_TEST_BODY");
+  if (body == nullptr) GTEST_SKIP() << "started by RankProcesses alone";
+  const LaunchEnv env = *launch_env();
+  try {
+    const ProcessGroupOptions options{
+        .timeout = std::chrono::milliseconds(std::atoi(std::getenv("WICK_TEST_TIMEOUT"))),
+        .shared_memory = std::getenv("WICK_TEST_GLOO") == nullptr};
+    rank_bodies().at(body)(init_process_group(env, options));
+  } catch (const std::exception& error) {
+    tell(env.rank, error.what());
+    std::_Exit(3);  // as a program would, that does not wait for its threads
+  }
+}
+
+RankProcesses::Variables variables_of(bool by_gloo, int timeout_ms) {
+  RankProcesses::Variables variables = {{"WICK_TEST_TIMEOUT", std::to_string(timeout_ms)}};
+  if (by_gloo) variables["WICK_TEST_GLOO"] = "1";
+  return variables;
+}
+
+TEST(Processes, ReduceTogether) {
+  for (const bool by_gloo : {false, true}) {
+    RankProcesses ranks(3, "sum_ranks", variables_of(by_gloo, 60'000));
+    for (int r = 0; r < 3; ++r) {
+      EXPECT_EQ(ranks.wait(r), 0);
+      EXPECT_EQ(ranks.words(r), "sum 6");
+    }
+  }
+}
+
+// Three ranks amid collectives, of which one gets a signal; the others must end with `reason`, and
+// tell of it in their flight records.
+class Signalled {
+ public:
+  static constexpr int kSize = 3;
+  Signalled(int victim, bool by_gloo, int timeout_ms)
+      : victim_(victim), ranks_(kSize, "reduce_for_ever", variables(by_gloo, timeout_ms)) {}
+
+  void send(int signal) const {
+    ASSERT_TRUE(ranks_.wait_until_ready()) << ranks_.words(0);
+    ranks_.send_signal(victim_, signal);
+  }
+  void expect_others_tell(const std::string& reason) {
+    for (int r = 0; r < kSize; ++r) {
+      if (r == victim_) continue;
+      EXPECT_EQ(ranks_.wait(r), 3);
+      EXPECT_NE(ranks_.words(r).find(reason), std::string::npos) << ranks_.words(r);
+      EXPECT_TRUE(std::filesystem::exists(flight_.path(concat("flight-", r, ".json"))));
+    }
+  }
+
+ private:
+  RankProcesses::Variables variables(bool by_gloo, int timeout_ms) const {
+    RankProcesses::Variables variables = variables_of(by_gloo, timeout_ms);
+    variables["WICK_FLIGHT_DIR"] = flight_.path();
+    return variables;
+  }
+
+  int victim_;
+  wick::testing::TemporaryFolder flight_;
+  RankProcesses ranks_;
+};
+
+TEST(Processes, NameWhoWasKilled) {
+  for (const bool by_gloo : {false, true}) {
+    for (const int victim : {0, 1}) {
+      Signalled ranks(victim, by_gloo, 60'000);
+      ranks.send(SIGKILL);
+      ranks.expect_others_tell(concat("rank ", victim, " is gone"));
+    }
+  }
+}
+
+TEST(Processes, NameWhoWasStopped) {
+  Signalled first(1, false, 1000), second(0, false, 1000), third(1, true, 1000);
+  first.send(SIGSTOP);
+  second.send(SIGSTOP);
+  third.send(SIGSTOP);
+  first.expect_others_tell("rank 1 did not come in time, nor answer");
+  second.expect_others_tell("rank 0 did not come within 1000 ms");
+  third.expect_others_tell("rank 1 did not come in time, nor answer");
+}
+
+}  // namespace
+}  // namespace wick::dist
