@@ -3,7 +3,7 @@
 wick_find_package(fmt libfmt-dev)
 wick_find_package(nlohmann_json nlohmann-json3-dev)
 wick_find_package(CLI11 libcli11-dev)
-find_file(WICK_CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js)
+find_file(WICK_CHART_JS chart.min.js PATH_SUFFIXES ../share/javascript/chart.js)
 mark_as_advanced(WICK_CHART_JS)
 if(NOT WICK_CHART_JS)
   message(FATAL_ERROR "wick-study needs Chart.js 3: install Debian's libjs-chart.js, or set "

@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 most=$((55 << 20))  # bytes, packed
 packages='libcli11-dev libdnnl-dev libeigen3-dev libfmt-dev libjpeg62-turbo-dev libpng-dev
-  libssl-dev nlohmann-json3-dev zlib1g-dev libgtest-dev libgloo-dev'
+  libssl-dev nlohmann-json3-dev zlib1g-dev libgtest-dev libgloo-dev libjs-chart.js'
 lib=/usr/lib/x86_64-linux-gnu
 fail() { printf 'gpu_bundle: %s\n' "$*" >&2; exit 1; }
 
@@ -24,6 +24,7 @@ collect() {
       case $file in
         /usr/include/*) put "$file" "include/${header#x86_64-linux-gnu/}" ;;
         $lib/cmake/* | /usr/share/*/cmake/*) put "$file" "${file#/usr/}" ;;
+        /usr/share/javascript/chart.js/chart.min.js) put "$file" "${file#/usr/}" ;;
         /usr/share/cmake/*) put "$file" "${file#/usr/}" ;;
       esac
     done < <(dpkg -L "$package")

@@ -33,7 +33,7 @@ step() {
 : >"$out/steps.jsonl"
 
 targets=(wick_cli wick_bench golden_test ops_test)
-if [ "$preset" = sim ]; then targets+=(sim_test); fi
+if [ "$preset" = sim ]; then targets+=(sim_test); else targets+=(wick_study); fi
 cache=()
 if [ -f bundle/cache.cmake ]; then cache=(-C bundle/cache.cmake); fi  # from tools/gpu_bundle.sh
 
@@ -57,6 +57,9 @@ else
   step bench "$bin/wick-bench" --device cuda --json "$out/bench.json"
   step train_resnet "$bin/wick" train --device cuda --model resnet20 --epochs 5 \
     --run-dir "$out/run_resnet" --json
+  step study "$bin/wick-study" study --device cuda --seconds 3 --run-dir "$out/study" --bench "$out/bench.json" \
+    use-the-gpu pinned-memory copy-ahead float16 bfloat16 conv-autotuning channels-last fused-norm \
+    fused-optimizer fused-loss set-to-none read-loss-seldom activation-checkpointing
 fi
 echo "results: $out"
 exit $failed

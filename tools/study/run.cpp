@@ -27,6 +27,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kInterruptedExit = 130;
 constexpr int kSomeFailed = 1;
 constexpr double kQuickSeconds = 560;
+constexpr double kLeastSeconds = 0.3;  // of a comparison, unless less is asked for
 
 std::string local_time(const char* format) {
   const std::time_t now = std::time(nullptr);
@@ -127,25 +128,38 @@ class Study {
       part("sweep", "", "the loader's sweep", [&] { return sweep_loader(base_, how_); });
       part("memory", "", "memory over a step", [&] { return trace_memory(base_); });
     }
-    for (const Technique* technique : chosen(options_)) {
-      if (technique->needs_gpu && parse_device(base_.device).is_cpu()) {
-        fmt::print("{:<26}needs a GPU\n", technique->id);
+    const std::vector<const Technique*> all = chosen(options_);
+    for (size_t i = 0; i < all.size(); ++i) {
+      const Technique& technique = *all[i];
+      if (technique.needs_gpu && parse_device(base_.device).is_cpu()) {
+        fmt::print("{:<26}needs a GPU\n", technique.id);
         continue;
       }
-      part("technique", technique->id, technique->id,
-           [&] { return measure_technique(*technique, base_, how_); });
+      part("technique", technique.id, technique.id,
+           [&] { return measure_technique(technique, base_, within_time(all.size() - i)); });
     }
     return complete_;
   }
 
  private:
+  double passed() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
+
+  // As thorough as the time left allows where `parts` are still to come: a third of a part's share
+  // goes to measuring its first workload, a sixth to its second.
+  Thoroughness within_time(size_t parts) const {
+    Thoroughness how = how_;
+    const double share = (how.most_seconds - passed()) / static_cast<double>(parts);
+    how.effort.seconds =
+        std::clamp(share / 3, std::min(kLeastSeconds, how.effort.seconds), how.effort.seconds);
+    return how;
+  }
+
   template <class Measure>
   void part(const std::string& kind, const std::string& id, const std::string& name,
             const Measure& measure) {
     if (interrupted) throw Interrupted();
     if (store_.find(kind, id) != nullptr) return;  // from before an interruption
-    const double passed = std::chrono::duration<double>(Clock::now() - begin_).count();
-    if (passed > how_.most_seconds) {
+    if (passed() > how_.most_seconds) {
       fmt::print("{:<26}left out: the time is up\n", name);
       complete_ = false;
       return;

@@ -43,14 +43,14 @@ struct Settings {
   bool benchmark = false;
   bool fused_loss = true;
   double label_smoothing = 0;
-  bool second_forward = false;   // another forward pass in every step, as for a profiler
-  bool check_gradients = false;  // every gradient is looked through for NaN
-  bool memory_history = false;   // the allocator records what it does
-  bool read_loss = false;        // the host reads the loss of every step
-  bool empty_cache = false;      // cached memory is given back after every step
-  bool no_grad = true;           // evaluate: nothing is recorded
-  int64_t accumulate = 1;        // pieces that a step's images are taken in
-  int64_t ranks = 1;             // copies of the model that train in parallel, in threads
+  bool second_forward = false;  // another forward pass in every step, as for a profiler
+  bool detect_anomaly = false;  // every gradient is looked through for NaN
+  bool memory_history = false;  // the allocator records what it does
+  bool read_loss = false;       // the host reads the loss of every step
+  bool empty_cache = false;     // cached memory is given back after every step
+  bool no_grad = true;          // evaluate: nothing is recorded
+  int64_t accumulate = 1;       // pieces that a step's images are taken in
+  int64_t ranks = 1;            // copies of the model that train in parallel, in threads
 
   std::string optimizer = "adamw";  // adamw, adam, sgd, lamb
   bool fused_optimizer = true;
@@ -66,7 +66,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(
     Settings, work, device, threads, seed, brief_spin, model, bias, norm, fused, channels_last,
     checkpoint, recompute_norm, source, data, data_dir, batch, image, workers, shuffle, persistent,
     collate, whole_jpeg, augment, normalize, pinned, ahead, copy_blob, amp, benchmark, fused_loss,
-    label_smoothing, second_forward, check_gradients, memory_history, read_loss, empty_cache,
+    label_smoothing, second_forward, detect_anomaly, memory_history, read_loss, empty_cache,
     no_grad, accumulate, ranks, optimizer, fused_optimizer, set_to_none, clip, ema, lr,
     weight_decay, schedule, scratch)
 

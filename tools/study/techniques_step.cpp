@@ -43,10 +43,12 @@ const std::vector<Technique> kStepTechniques = {
     {.id = "no-anomaly-checks",
      .title = "Switch off checks for NaN",
      .articles = "000, 004",
-     .what = "Anomaly detection looks through gradients after every backward pass and has the "
-             "host wait for the answer. Here every parameter's gradient is looked through.",
-     .knob = "check when something is wrong, not in production",
-     .off = [](Settings& s) { s.check_gradients = true; },
+     .what =
+         "Anomaly detection looks through the results of every operation, forward and backward, "
+         "and names the first with NaN. Articles switch it off at the top of every script; it "
+         "is off unless somebody asks for it.",
+     .knob = "--detect-anomaly (DetectAnomaly) for a search, not for whole runs",
+     .off = [](Settings& s) { s.detect_anomaly = true; },
      .on = nullptr,
      .cases = {kSmallMlp, kResNet}},
     {.id = "no-memory-records",

@@ -181,13 +181,6 @@ void Training::backward(const Inputs& inputs) {
       });
 }
 
-void Training::check_gradients() const {
-  for (const Tensor& param : params_) {
-    if (!param.grad().defined()) continue;
-    WICK_CHECK(!param.grad().isnan().any().item<int64_t>(), "study: a gradient became NaN");
-  }
-}
-
 void Training::update() {
   if (settings_.clip == "separate") optim::clip_grad_norm_(params_, kClipNorm);
   if (plain_step_) {
@@ -205,11 +198,12 @@ void Training::update() {
 }
 
 void Training::step() {
+  std::optional<DetectAnomaly> search;
+  if (settings_.detect_anomaly) search.emplace();
   optimizer_->zero_grad(settings_.set_to_none);
   const Inputs inputs = next();
   backward(inputs);
   if (settings_.second_forward) forward_loss(inputs.images, inputs.labels);
-  if (settings_.check_gradients) check_gradients();
   update();
   if (settings_.read_loss) loss();
   if (settings_.empty_cache) empty_cache(device_);

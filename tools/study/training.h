@@ -53,7 +53,6 @@ class Training {
   Tensor forward_loss(const Tensor& images, const Tensor& labels);
   void backward(const Inputs& inputs);
   void update();
-  void check_gradients() const;
   Tensor normalized(const Tensor& bytes) const;
 
   Settings settings_;
