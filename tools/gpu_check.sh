@@ -57,7 +57,8 @@ else
   step bench "$bin/wick-bench" --device cuda --json "$out/bench.json"
   step train_resnet "$bin/wick" train --device cuda --model resnet20 --epochs 5 \
     --run-dir "$out/run_resnet" --json
-  step study "$bin/wick-study" study --device cuda --seconds 3 --run-dir "$out/study" --bench "$out/bench.json" \
+  step study "$bin/wick-study" study --device cuda --seconds 3 --run-dir "$out/study" \
+    --bench "$out/bench.json" \
     use-the-gpu pinned-memory copy-ahead float16 bfloat16 conv-autotuning channels-last fused-norm \
     fused-optimizer fused-loss set-to-none read-loss-seldom activation-checkpointing
 fi
