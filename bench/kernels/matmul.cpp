@@ -33,7 +33,8 @@ bool add_matmul(const Size& z) {
       {.name = concat("matmul/", z.batch > 1 ? concat(z.batch, "x") : "", z.m, "x", z.n, "x", z.k),
        .inputs = inputs,
        .call = [](const Tensors& x) { return Tensors{matmul(x[0], x[1])}; },
-       .plain = [](const Tensors& x) { return Tensors{plain_matmul(x[0], x[1])}; }});
+       .plain = [](const Tensors& x) { return Tensors{plain_matmul(x[0], x[1])}; },
+       .check_shrink = 16});
 }
 
 // With the weight as layers keep it, transposed, and a bias.
@@ -45,7 +46,8 @@ bool add_linear(int64_t m, int64_t n, int64_t k) {
              return Tensors{normal({s.some(m), k}), normal({n, k}), normal({n})};
            },
        .call = [](const Tensors& x) { return Tensors{linear(x[0], x[1], x[2])}; },
-       .plain = [](const Tensors& x) { return Tensors{plain_matmul(x[0], x[1].t()) + x[2]}; }});
+       .plain = [](const Tensors& x) { return Tensors{plain_matmul(x[0], x[1].t()) + x[2]}; },
+       .check_shrink = 16});
 }
 
 [[maybe_unused]] const bool kAll = [] {

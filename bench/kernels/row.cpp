@@ -62,7 +62,9 @@ Tensors results(const Function& function, const Tensors& inputs, bool backward) 
   return grad(outputs, floating(leaves), weights_like(outputs));
 }
 
-std::string check(const OpRow& op, const Tensors& inputs, Dtype dtype, bool backward) {
+std::string check(const OpRow& op, const Setting& setting, Dtype dtype, bool backward) {
+  const Setting small{setting.device, setting.shrink * op.check_shrink};
+  const Tensors inputs = to_dtype(op.inputs(small), kFloat32, dtype, setting.device);
   const Tensors got = results(op.call, inputs, backward);
   const Tensors wide = to_dtype(inputs, dtype, kFloat64, kCpu);
   return difference(got, results(op.plain ? op.plain : op.call, wide, backward), dtype);
@@ -82,7 +84,7 @@ Work prepare_forward(const OpRow& op, Dtype dtype, const Setting& setting) {
     const NoGrad no_grad;
     call(inputs);
   };
-  work.check = [op, inputs, dtype] { return check(op, inputs, dtype, false); };
+  work.check = [op, setting, dtype] { return check(op, setting, dtype, false); };
   return work;
 }
 
@@ -102,7 +104,7 @@ Work prepare_backward(const OpRow& op, Dtype dtype, const Setting& setting) {
   }
   work.bytes = 2 * bytes_of(floating(inputs)) + bytes_of(weights);
   work.call = run;
-  work.check = [op, inputs, dtype] { return check(op, inputs, dtype, true); };
+  work.check = [op, setting, dtype] { return check(op, setting, dtype, true); };
   return work;
 }
 

@@ -56,6 +56,8 @@ struct OpRow {
   /// Bytes that forward must move; unset: those of inputs and outputs. Backward: the
   /// differentiated inputs twice and the gradients of the outputs.
   std::function<double(const Tensors& inputs)> bytes = nullptr;
+  /// The check divides sizes by it: for what takes long in float64.
+  int64_t check_shrink = 1;
 };
 bool add_op(const OpRow& op);
 

@@ -18,7 +18,8 @@ Tensor sums(const Tensor& x) {
     add_op({.name = "scan/cumsum_rows",
             .inputs = matrix,
             .call = [](const Tensors& x) { return Tensors{cumsum(x[0], 1)}; },
-            .plain = [](const Tensors& x) { return Tensors{sums(x[0])}; }});
+            .plain = [](const Tensors& x) { return Tensors{sums(x[0])}; },
+            .check_shrink = 8});
 
 [[maybe_unused]] const bool kColumns =
     add_op({.name = "scan/cumsum_columns",
@@ -35,7 +36,8 @@ Tensor sums(const Tensor& x) {
                 },
             .call = [](const Tensors& x) { return Tensors{cumprod(x[0], 1)}; },
             .plain = [](const Tensors& x) { return Tensors{sums(x[0].log()).exp()}; },
-            .dtypes = {kFloat32}});
+            .dtypes = {kFloat32},
+            .check_shrink = 8});
 
 }  // namespace
 }  // namespace wick::bench::scan_rows
