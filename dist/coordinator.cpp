@@ -19,7 +19,7 @@ constexpr char kMagic[] = "wick process group";
 constexpr uint32_t kProtocolVersion = 1;
 constexpr size_t kMostBytesOfHello = 1024;
 constexpr size_t kMostBytesOfNotice = 1 << 20;
-constexpr size_t kMostStrangers = 64;
+constexpr int kMostStrangers = 64;
 constexpr milliseconds kHelloTimeout{5000};
 // How long a rank may take to say that it lives.
 constexpr milliseconds kAnswerTimeout{500};
@@ -175,7 +175,7 @@ void Coordinator::accept_all() {
     if (!socket.is_open()) return;
     const auto strangers =
         std::count_if(clients_.begin(), clients_.end(), [](const auto& c) { return c->rank < 0; });
-    if (static_cast<size_t>(strangers) >= kMostStrangers) continue;  // closed at once
+    if (strangers >= env_.world_size + kMostStrangers) continue;  // closed at once
     clients_.push_back(std::make_unique<Client>(std::move(socket)));
     clients_.back()->hello_by = Clock::now() + kHelloTimeout;
   }
