@@ -99,7 +99,9 @@ void show_case(Html& html, const CaseResult& result) {
     html.element("p", fmt::format("peak memory {:.1f} to {:.1f} MB", c.off.peak_bytes / 1e6,
                                   c.on.peak_bytes / 1e6));
   }
-  if (std::max(c.off.wait_share, c.on.wait_share) > 0.01) {
+  const bool waits = std::max(c.off.wait_share, c.on.wait_share) > 0.01;
+  const bool only_loads = std::min(c.off.wait_share, c.on.wait_share) > 0.9;
+  if (waits && !only_loads) {
     html.element("p", fmt::format("waiting for data {:.0f} % to {:.0f} % of the time",
                                   100 * c.off.wait_share, 100 * c.on.wait_share));
   }

@@ -201,7 +201,7 @@ Thoroughness thoroughness(const StudyOptions& options) {
   how.effort = {.seconds = 10, .slice_seconds = 0.1, .min_pairs = 12, .tight_enough = 0.005};
   if (options.quick) {
     how.effort = {.seconds = 1.6, .slice_seconds = 0.05, .min_pairs = 8, .max_pairs = 30};
-    how.learning_steps = 150;
+    how.learning_steps = 200;
     how.learning_seeds = 4;
     how.most_seconds = kQuickSeconds;
   }

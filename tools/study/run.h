@@ -26,7 +26,7 @@ struct StudyOptions {
 /// How thorough a study is.
 struct Thoroughness {
   Effort effort;
-  int64_t learning_steps = 300;
+  int64_t learning_steps = 600;
   int learning_seeds = 8;
   double most_seconds = 1e9;  // of the whole study
 };

@@ -58,9 +58,9 @@ void show_overview(Html& html, const std::vector<Measured>& all) {
   html.element("p",
                "Images per second with each technique over those without, on a workload where it "
                "should matter. Both sides ran in turn, each in a process of its own. The line is "
-               "an interval that holds the true median with 99 % confidence; it takes both that "
-               "the interval excludes 1 and a median 2 % away from it to be called faster or "
-               "slower.");
+               "an interval that holds the true median with 99 % confidence (less where there was "
+               "time for fewer than 8 pairs); it takes both that the interval excludes 1 and a "
+               "median 2 % away from it to be called faster or slower.");
   std::vector<const Measured*> shown;
   for (const Measured& measured : all) {
     if (!measured.cases.empty()) shown.push_back(&measured);

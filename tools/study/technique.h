@@ -51,7 +51,8 @@ inline constexpr Case kSmallMlp = {"MLP of 512 units, batches of 64",
 inline constexpr Case kLearnLenet = {"LeNet, batches of 64", [](Settings& s) {
                                        s.model = "lenet";
                                        s.source = "data";
-                                       s.lr = 0.004;
+                                       s.augment = "none";
+                                       s.lr = 0.001;
                                      }};
 
 }  // namespace wick::study

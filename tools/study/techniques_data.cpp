@@ -134,7 +134,12 @@ const std::vector<Technique> kDataTechniques = {
      .off = [](Settings& s) { s.augment = "none"; },
      .on = nullptr,
      .cases = {kLoadData, kTrainData},
-     .learning = {kLearnLenet}},
+     .learning = {{"LeNet, batches of 64",
+                   [](Settings& s) {
+                     s.model = "lenet";
+                     s.source = "data";
+                     s.lr = 0.001;
+                   }}}},
 };
 
 }  // namespace

@@ -134,17 +134,12 @@ const std::vector<Technique> kStepTechniques = {
     {.id = "batch-norm",
      .title = "Use batch normalisation",
      .articles = "004",
-     .what = "It costs time in every step and memory; what it buys is a training that needs fewer "
-             "of them.",
+     .what = "It costs time and memory in every step. What it buys, a training that needs fewer "
+             "of them, shows in longer trainings than a study has time for.",
      .knob = "nn::BatchNorm2d",
      .off = [](Settings& s) { s.norm = false; },
      .on = nullptr,
-     .cases = {kResNet},
-     .learning = {{"ResNet-20, batches of 32",
-                   [](Settings& s) {
-                     s.source = "data";
-                     s.batch = 32;
-                   }}}},
+     .cases = {kResNet}},
     {.id = "fused-norm",
      .title = "Normalise, add and rectify in one pass",
      .articles = "001",

@@ -22,13 +22,19 @@ const number = value => {
 };
 const measured = (value, unit) => number(value) + (unit ? (unit === '×' ? '' : ' ') + unit : '');
 
+// Whether a value is 1, 2 or 5 times a power of ten: what logarithmic axes are marked with.
+const round = value => /^[125](\.0+)?e/.test(value.toExponential(6));
+
 function scale(axis, extra) {
   return Object.assign({
     type: axis.log ? 'logarithmic' : 'linear',
     beginAtZero: Boolean(axis.begin),
     title: {display: Boolean(axis.title), text: axis.title, color: color('quiet')},
     grid: {color: color('line'), borderColor: color('line')},
-    ticks: {color: color('quiet'), maxTicksLimit: 9, callback: value => measured(value, axis.unit)},
+    ticks: {
+      color: color('quiet'), maxTicksLimit: 9, maxRotation: 0,
+      callback: value => axis.log && !round(value) ? '' : measured(value, axis.unit),
+    },
   }, extra);
 }
 
