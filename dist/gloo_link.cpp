@@ -17,7 +17,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr size_t kGlooSlots = 4;
-constexpr size_t kGlooSlotBytes = 1 << 18;
+constexpr size_t kMostGlooSlotBytes = 1 << 20, kLeastGlooSlotBytes = 1 << 16;
+constexpr size_t kMostBytesOfGlooSlots = 128 << 20;        // of a rank
 constexpr auto kConnectTimeout = std::chrono::seconds(4);  // Gloo waits five times as long
 // How long the reason why a connection broke may take to be known.
 constexpr milliseconds kReasonTimeout{1000};
@@ -43,8 +44,12 @@ struct GlooTransport {
 
 class GlooLink final : public Link {
  public:
-  GlooLink(Control& control, std::shared_ptr<GlooTransport> transport, int peer)
-      : control_(control), transport_(std::move(transport)), peer_(peer) {
+  GlooLink(Control& control, std::shared_ptr<GlooTransport> transport, int peer, int size)
+      : control_(control),
+        transport_(std::move(transport)),
+        peer_(peer),
+        slot_bytes_(std::clamp(kMostBytesOfGlooSlots / (2 * kGlooSlots * static_cast<size_t>(size)),
+                               kLeastGlooSlotBytes, kMostGlooSlotBytes)) {
     for (size_t i = 0; i < kGlooSlots; ++i) {
       outbox_.push_back(make_slot());
       inbox_.push_back(make_slot());
@@ -52,7 +57,7 @@ class GlooLink final : public Link {
     while (expected_ < kGlooSlots) expect_next();
   }
 
-  size_t slot_bytes() const override { return kGlooSlotBytes; }
+  size_t slot_bytes() const override { return slot_bytes_; }
 
   void* begin_send() override {
     block_broken_pipes();
@@ -106,13 +111,14 @@ class GlooLink final : public Link {
   };
 
   Slot make_slot() const {
-    Slot slot{std::make_unique<char[]>(kGlooSlotBytes), nullptr};
-    slot.buffer = transport_->context->createUnboundBuffer(slot.bytes.get(), kGlooSlotBytes);
+    // Not written to before it is used, so that it takes no memory until then.
+    Slot slot{std::unique_ptr<char[]>(new char[slot_bytes_]), nullptr};
+    slot.buffer = transport_->context->createUnboundBuffer(slot.bytes.get(), slot_bytes_);
     return slot;
   }
   // Receives may be asked for before the message comes; they are served in order.
   void expect_next() {
-    inbox_[expected_ % kGlooSlots].buffer->recv(peer_, kTag, 0, kGlooSlotBytes);
+    inbox_[expected_ % kGlooSlots].buffer->recv(peer_, kTag, 0, slot_bytes_);
     ++expected_;
   }
   void await_sent() {
@@ -151,6 +157,7 @@ class GlooLink final : public Link {
   Control& control_;
   std::shared_ptr<GlooTransport> transport_;
   const int peer_;
+  const size_t slot_bytes_;
   std::vector<Slot> outbox_, inbox_;
   uint64_t sent_ = 0, done_ = 0, expected_ = 0, received_ = 0;
   bool has_received_ = false;
@@ -182,7 +189,7 @@ std::vector<std::unique_ptr<Link>> make_gloo_links(Control& control, int rank, i
       if (theirs.size() != static_cast<size_t>(size)) throw ProcessGroupError("no address");
       const std::string& address = theirs[static_cast<size_t>(rank)];
       transport->context->getPair(r)->connect({address.begin(), address.end()});
-      links[static_cast<size_t>(r)] = std::make_unique<GlooLink>(control, transport, r);
+      links[static_cast<size_t>(r)] = std::make_unique<GlooLink>(control, transport, r, size);
     }
   } catch (const ProcessGroupError&) {
     throw;
