@@ -12,6 +12,7 @@
 #include "wick/kernels/declare.h"
 #include "wick/kernels/library_version.h"
 #include "wick/tools/wick/commands.h"
+#include "wick/tools/wick/flight.h"
 #include "wick/tools/wick/hardware.h"
 #include "wick/tools/wick/setup.h"
 
@@ -109,8 +110,12 @@ void show_limits() {
 void add_doctor(CLI::App& app, Command& command) {
   CLI::App* sub = app.add_subcommand(
       "doctor", "Tells what this machine and this build have, and what each missing thing costs");
-  sub->callback([&command] {
-    command = [] {
+  auto flight = std::make_shared<std::string>();
+  CLI::Option* option = sub->add_option(
+      "--flight", *flight, "folder with flight-*.json: tells which rank made the others fail");
+  sub->callback([&command, flight, option] {
+    command = [flight, option] {
+      if (option->count() > 0) return report_flight(*flight);
       const Hardware hardware = find_hardware();
       show_cpu(hardware);
       show_gpu(hardware);
