@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -14,6 +16,11 @@ inline constexpr const char* kSpinCount = "1000";
 /// What a subcommand does once its flags are read; the result is the program's exit code.
 using Command = std::function<int()>;
 
+/// Does what the program does when it is called with `words`; returns its exit code.
+int run_program(const std::vector<std::string>& words);
+/// The words of the latest call.
+const std::vector<std::string>& program_words();
+
 // Each adds its subcommand and sets `command` if that is the one called.
 
 void add_train(CLI::App& app, Command& command);
@@ -22,9 +29,11 @@ void add_doctor(CLI::App& app, Command& command);
 void add_ops(CLI::App& app, Command& command);
 void add_tune(CLI::App& app, Command& command);
 void add_data(CLI::App& app, Command& command);
+/// `words` are those behind "--".
+void add_launch(CLI::App& app, Command& command, const std::vector<std::string>& words);
 
 /// Becomes wick-`what` (study, bench), from this program's folder, with `words`. Error where there
 /// is none.
-[[noreturn]] void run_sibling(const char* what, char** words);
+[[noreturn]] void run_sibling(const char* what, std::vector<std::string> words);
 
 }  // namespace wick::tool

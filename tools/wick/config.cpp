@@ -66,7 +66,7 @@ constexpr auto kFields = std::tuple{
     config_field("log_every", &TrainConfig::log_every, "steps between lines of metrics.jsonl"),
     config_field("eval_every", &TrainConfig::eval_every,
                  "epochs between evaluations, of which one is at the end (0: none at all)"),
-    config_field("batch_size", &TrainConfig::batch_size, "images per step"),
+    config_field("batch_size", &TrainConfig::batch_size, "images per step, of all ranks together"),
     config_field("optimizer", &TrainConfig::optimizer,
                  "adamw, adam, sgd, adamax, nadam, radam, rmsprop, adagrad, adadelta, asgd, lars, "
                  "lamb or novograd"),
@@ -98,10 +98,14 @@ constexpr auto kFields = std::tuple{
                  "nor those that take more processor time to decode (0: any)"),
     config_field("detect_anomaly", &TrainConfig::detect_anomaly,
                  "end with the name of the op and module where NaN first appears (slow)"),
-    config_field("threads", &TrainConfig::threads, "threads that compute"),
+    config_field("threads", &TrainConfig::threads, "threads that compute, on each rank"),
     config_field("seed", &TrainConfig::seed, "what all random numbers follow from"),
     config_field("run_dir", &TrainConfig::run_dir, "folder for all that the run writes"),
     config_field("resume", &TrainConfig::resume, "go on from the run folder's newest checkpoint"),
+    config_field("sync_batch_norm", &TrainConfig::sync_batch_norm,
+                 "batch normalisation by the batches of all ranks together"),
+    config_field("rank_timeout", &TrainConfig::rank_timeout,
+                 "seconds that ranks wait for one of them before all give up"),
     config_field("benchmark", &TrainConfig::benchmark,
                  "measure which convolution algorithms are fastest"),
     config_field("deterministic", &TrainConfig::deterministic,
@@ -396,6 +400,7 @@ void check_config(const TrainConfig& config) {
   check_range("max_image_seconds", config.max_image_seconds, 0, 1e9);
   check_range("threads", config.threads, 1, 1024);
   check_range("seed", config.seed, 0, 9e18);
+  check_range("rank_timeout", config.rank_timeout, 0.1, 1e6);
   if (config.resume && config.run_dir.empty()) {
     throw UsageError("--resume: needs --run-dir, the folder of the run to go on with");
   }

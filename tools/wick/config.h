@@ -66,6 +66,8 @@ struct TrainConfig {
   int64_t seed = 0;
   std::string run_dir;
   bool resume = false;
+  bool sync_batch_norm = false;
+  double rank_timeout = 600;
   bool benchmark = false;
   bool deterministic = false;
   bool memory_history = false;

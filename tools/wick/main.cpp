@@ -2,16 +2,19 @@
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "wick/core/base/check.h"
 #include "wick/tools/wick/commands.h"
 #include "wick/tools/wick/config.h"
+#include "wick/tools/wick/ranks.h"
 #include "wick/tools/wick/suggest.h"
 
 namespace {
@@ -68,39 +71,56 @@ void spin_briefly(char** argv) {
   execv(path, argv);  // returns only if it fails: then it goes on as it is
 }
 
-int run(int argc, char** argv) {
+std::vector<std::string> called_with;
+
+}  // namespace
+
+namespace wick::tool {
+
+const std::vector<std::string>& program_words() { return called_with; }
+
+int run_program(const std::vector<std::string>& words) {
+  called_with = words;
+  // What launch starts is none of its flags.
+  const auto end = !words.empty() && words[0] == "launch"
+                       ? std::find(words.begin(), words.end(), "--")
+                       : words.end();
+  const std::vector<std::string> behind(end == words.end() ? end : end + 1, words.end());
   CLI::App app("Trains neural networks, and tells what each optimization is worth.", "wick");
   app.require_subcommand(0, 1);
-  wick::tool::Command command;
-  wick::tool::add_train(app, command);
-  wick::tool::add_eval(app, command);
-  wick::tool::add_doctor(app, command);
-  wick::tool::add_ops(app, command);
-  wick::tool::add_tune(app, command);
-  wick::tool::add_data(app, command);
+  Command command;
+  add_train(app, command);
+  add_eval(app, command);
+  add_doctor(app, command);
+  add_ops(app, command);
+  add_tune(app, command);
+  add_data(app, command);
+  add_launch(app, command, behind);
   app.add_subcommand("study", "Measures what each optimization is worth here, on a page of charts");
   app.add_subcommand("report", "Writes a page about training runs, one or several side by side");
   app.add_subcommand("bench", "Measures every kernel against what the hardware can do at best");
   try {
-    const std::string word = argc > 1 ? argv[1] : "";
-    if (word == "study" || word == "report") wick::tool::run_sibling("study", argv + 1);
-    if (word == "bench") wick::tool::run_sibling("bench", argv + 2);
+    const std::string word = words.empty() ? "" : words[0];
+    if (word == "study" || word == "report") run_sibling("study", words);
+    if (word == "bench") run_sibling("bench", {words.begin() + 1, words.end()});
     app.allow_extras();
     for (CLI::App* sub : app.get_subcommands({})) sub->allow_extras();
-    app.parse(argc, argv);
+    app.parse(std::vector<std::string>(std::make_reverse_iterator(end), words.rend()));
     std::vector<std::string> extras = app.remaining(true);
     if (!extras.empty()) return fail(kUsage, unknown_words(app, extras.front()));
     if (!command) {
       std::printf("%s", app.help().c_str());
-      return argc == 1 ? 0 : kUsage;
+      return words.empty() ? 0 : kUsage;
     }
     return command();
   } catch (const CLI::CallForHelp& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
     return fail(kUsage, error.what());
-  } catch (const wick::tool::UsageError& error) {
+  } catch (const UsageError& error) {
     return fail(kUsage, error.what());
+  } catch (const OtherRankFailed& error) {
+    return fail(kOtherRankFailedExit, error.what());
   } catch (const std::bad_alloc&) {
     return fail(kFailed, "out of memory");
   } catch (const std::exception& error) {
@@ -108,13 +128,13 @@ int run(int argc, char** argv) {
   }
 }
 
-}  // namespace
+}  // namespace wick::tool
 
 int main(int argc, char** argv) {
   spin_briefly(argv);
   // A file at its size limit is an error to report, not the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
-  const int code = run(argc, argv);
+  const int code = wick::tool::run_program({argv + 1, argv + std::max(argc, 1)});
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   return code == 0 ? fail(kFailed, "cannot write to standard output") : code;
 }

@@ -36,7 +36,7 @@ bool exists(const std::string& path) {
 }
 
 void check_free(const RunFolder& folder) {
-  WICK_CHECK(!exists(folder.config_file()), "run folder: ", folder.path(),
+  WICK_CHECK(!folder.holds_run(), "run folder: ", folder.path(),
              " already holds a run: go on with it by --resume, or name another folder");
 }
 
@@ -64,10 +64,12 @@ RunFolder RunFolder::plan(const std::string& path) {
 
 RunFolder RunFolder::open(const std::string& path) {
   RunFolder folder(path);
-  WICK_CHECK(exists(folder.config_file()), "run folder: ", path, " holds no run: expected ",
+  WICK_CHECK(folder.holds_run(), "run folder: ", path, " holds no run: expected ",
              folder.config_file());
   return folder;
 }
+
+bool RunFolder::holds_run() const { return exists(config_file()); }
 
 void RunFolder::claim(bool is_new) {
   std::error_code error;

@@ -18,11 +18,15 @@ class RunFolder {
   static RunFolder plan(const std::string& path);
   /// The folder of a run that is there already.
   static RunFolder open(const std::string& path);
+  /// The folder of a run that another process cares for: to read from.
+  static RunFolder of_other(const std::string& path) { return RunFolder(path); }
 
   /// Makes the folder where it is not there, and keeps other processes from claiming it while this
   /// object lives. Error if it cannot be made, one of them has it, or (`is_new`) it holds a run.
   void claim(bool is_new);
 
+  /// Whether it holds a run.
+  bool holds_run() const;
   const std::string& path() const { return path_; }
   std::string config_file() const { return path_ + "/config.json"; }
   std::string metrics_file() const { return path_ + "/metrics.jsonl"; }

@@ -22,6 +22,12 @@ Device choose_device(const std::string& name, std::string* why) {
   return kCpu;
 }
 
+Device choose_device(const std::string& name, int local_rank, std::string* why) {
+  const Device device = choose_device(name, why);
+  if (device.is_cpu() || name.find(':') != std::string::npos) return device;
+  return cuda_device(local_rank % cuda_device_count());
+}
+
 data::TrainTest open_train_data(const TrainConfig& config) {
   data::set_image_limits({config.max_image_pixels, config.max_image_seconds});
   return data::open_data(config.data, config.data_dir, config.image_size,

@@ -19,6 +19,10 @@ TrainConfig resolve(TrainConfig config);
 /// (`why` then says in one sentence why not a GPU), never a simulated one.
 Device choose_device(const std::string& name, std::string* why = nullptr);
 
+/// The same for the `local_rank`-th rank of a machine: unless `name` says which, each has a GPU of
+/// its own as long as there are enough.
+Device choose_device(const std::string& name, int local_rank, std::string* why = nullptr);
+
 /// The data that `config` names, augmented as it says, with its limits for images from now on.
 data::TrainTest open_train_data(const TrainConfig& config);
 

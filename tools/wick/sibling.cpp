@@ -11,11 +11,11 @@
 
 namespace wick::tool {
 
-void run_sibling(const char* what, char** words) {
+void run_sibling(const char* what, std::vector<std::string> words) {
   const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe");
   std::string program = (own.parent_path() / concat("wick-", what)).string();
   std::vector<char*> arguments = {program.data()};
-  while (*words != nullptr) arguments.push_back(*words++);
+  for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   execv(program.c_str(), arguments.data());
   throw Error(concat(what, ": cannot run ", program, ": ", std::strerror(errno), ": ./wick ", what,

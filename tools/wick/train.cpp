@@ -8,9 +8,11 @@
 #include "wick/core/base/parallel.h"
 #include "wick/core/conv_plan.h"
 #include "wick/core/memory/stats.h"
+#include "wick/dist/launch_env.h"
 #include "wick/tools/wick/commands.h"
 #include "wick/tools/wick/config.h"
 #include "wick/tools/wick/hardware.h"
+#include "wick/tools/wick/launch.h"
 #include "wick/tools/wick/lint.h"
 #include "wick/tools/wick/memory_hint.h"
 #include "wick/tools/wick/trainer.h"
@@ -27,6 +29,7 @@ struct TrainFlags {
   bool print_config = false;
   bool json = false;
   bool lint = false;
+  LaunchFlags launch;
 };
 
 // What a resumed run must have in common with the run it goes on with.
@@ -35,20 +38,25 @@ void check_same_run(const TrainConfig& now, const TrainConfig& before) {
   for (const char* key :
        {"model", "data", "augment", "random_erasing", "mixup", "cutmix", "batch_size", "optimizer",
         "schedule", "seed", "lr", "weight_decay", "label_smoothing", "amp", "clip_norm",
-        "accumulate", "ema", "image_size"}) {
+        "accumulate", "ema", "image_size", "sync_batch_norm"}) {
     if (a[key] == b[key]) continue;
     throw UsageError(fmt::format("--resume: {} cannot change: got {}, the run has {}", key,
                                  a[key].dump(), b[key].dump()));
   }
 }
 
-void print_header(const TrainConfig& config, Trainer& trainer) {
+void print_header(const TrainConfig& config, Trainer& trainer, const Ranks& ranks) {
   std::string why_cpu;
-  const Device device = choose_device(config.device, &why_cpu);
+  choose_device(config.device, &why_cpu);
+  const Device device = trainer.device();
   const Hardware hardware = find_hardware();
   fmt::print("hardware  {}\n", one_line(hardware));
   fmt::print("device    {}{}\n", to_string(device),
              why_cpu.empty() ? "" : fmt::format(" ({})", why_cpu));
+  if (!ranks.alone()) {
+    fmt::print("ranks     {}, {} images of each step on each\n", ranks.size(),
+               *config.batch_size / ranks.size());
+  }
   const Shape& image = trainer.data().image_shape();
   fmt::print("data      {}: {} images of {}x{}x{} to train on, {} to test with, {} classes\n",
              config.data, trainer.data().train->size(), image[1], image[2], image[0],
@@ -62,10 +70,11 @@ void print_header(const TrainConfig& config, Trainer& trainer) {
 }
 
 // Runs to the end, or until memory does: the error then says what would help.
-Outcome run_and_explain(const TrainConfig& config, Trainer& trainer) {
+Outcome run_and_explain(const TrainConfig& config, Trainer& trainer, const Ranks& ranks) {
   const Device device = trainer.device();
   const auto save_history = [&] {
-    if (config.memory_history) save_memory_snapshot(device, trainer.folder().memory_file());
+    if (config.memory_history && ranks.first())
+      save_memory_snapshot(device, trainer.folder().memory_file());
   };
   if (config.memory_history) record_memory_history(device);
   try {
@@ -74,15 +83,17 @@ Outcome run_and_explain(const TrainConfig& config, Trainer& trainer) {
     return outcome;
   } catch (const OutOfMemory& error) {
     save_history();
+    if (!ranks.alone()) throw;
     const Shape& image = trainer.data().image_shape();
     throw OutOfMemory(error.what() + memory_hint(config, trainer.model(), image, device),
                       error.requested_bytes());
   }
 }
 
-int train(const TrainConfig& config, bool json) {
-  RunFolder folder =
-      config.resume ? RunFolder::open(config.run_dir) : RunFolder::plan(config.run_dir);
+int train(const TrainConfig& config, bool json, const Ranks& ranks) {
+  RunFolder folder = !ranks.first()  ? RunFolder::of_other(config.run_dir)
+                     : config.resume ? RunFolder::open(config.run_dir)
+                                     : RunFolder::plan(config.run_dir);
   set_num_threads(static_cast<int>(*config.threads));
   const std::string plan = folder.conv_plan_file();
   if (std::filesystem::exists(plan)) conv_plans_load(plan);
@@ -90,31 +101,47 @@ int train(const TrainConfig& config, bool json) {
   set_deterministic(config.deterministic);
 
   const std::string path = folder.path();
-  Trainer trainer(config, std::move(folder), json);
+  const bool text = !json && ranks.first();
+  Trainer trainer(config, std::move(folder), json, ranks);
   trainer.begin();
-  if (!json) {
-    print_header(config, trainer);
+  if (text) {
+    print_header(config, trainer, ranks);
     if (config.resume) {
       fmt::print("going on after step {} of {}\n", trainer.step(), trainer.total_steps());
     }
   }
   stop_on_signals();
-  const Outcome outcome = run_and_explain(config, trainer);
-  if (config.benchmark) conv_plans_save(plan);
+  const Outcome outcome = run_and_explain(config, trainer, ranks);
+  if (config.benchmark && ranks.first()) conv_plans_save(plan);
   if (outcome == Outcome::kInterrupted) {
-    if (!json) {
+    if (text) {
       fmt::print("stopped after step {}; go on with: wick train --run-dir {} --resume\n",
                  trainer.step(), path);
     }
     return kInterruptedExit;
   }
-  if (!json) {
+  if (text) {
     fmt::print("\nmetrics      {}\nweights      {}\ncheckpoints  {}\n",
                trainer.folder().metrics_file(), trainer.folder().weights_file(),
                trainer.folder().checkpoints());
     fmt::print("evaluate it again with: wick eval --run-dir {}\n", path);
   }
   return 0;
+}
+
+// As one of the ranks, if there are several. What ends one of them ends all.
+int train_on_ranks(const TrainConfig& config, const TrainFlags& flags) {
+  const Ranks ranks = join_ranks(config, flags.launch.ranks);
+  try {
+    return train(config, flags.json, ranks);
+  } catch (const std::exception& error) {
+    if (ranks.alone()) throw;
+    ranks.group()->abort(error.what());
+    const std::string text =
+        fmt::format("rank {} of {}: {}", ranks.rank(), ranks.size(), error.what());
+    if (dynamic_cast<const dist::ProcessGroupError*>(&error)) throw OtherRankFailed(text);
+    throw Error(text);
+  }
 }
 
 }  // namespace
@@ -129,6 +156,7 @@ void add_train(CLI::App& app, Command& command) {
   sub->add_flag("--print-config", flags->print_config, "print the configuration in force and end");
   sub->add_flag("--lint", flags->lint,
                 "look for habits that cost time, say what each costs here, and end");
+  add_launch_flags(*sub, flags->launch);
   sub->add_flag("--json", flags->json, "print JSON lines instead of text");
   sub->footer(
       "Every flag is also a key of the file (batch_size) and a variable (WICK_BATCH_SIZE).\n"
@@ -141,6 +169,9 @@ void add_train(CLI::App& app, Command& command) {
         const RunFolder folder = RunFolder::open(config.run_dir);
         apply_config_file(*sub, folder.config_file(), config);
         config.resume = true;
+        // So many as suit the ranks there are now.
+        const bool several = flags->launch.ranks || dist::launch_env();
+        if (several && sub->get_option("--threads")->count() == 0) config.threads.reset();
         check_config(config);
         check_same_run(resolve(config), config_from_json(folder.config_file()));
       }
@@ -150,7 +181,9 @@ void add_train(CLI::App& app, Command& command) {
         fmt::print("{}\n", to_json(resolved).dump(2));
         return 0;
       }
-      return flags->lint ? lint(resolved, flags->json) : train(resolved, flags->json);
+      if (flags->lint) return lint(resolved, flags->json);
+      if (starts_ranks(flags->launch)) return launch_train(flags->launch, resolved);
+      return train_on_ranks(resolved, *flags);
     };
   });
 }

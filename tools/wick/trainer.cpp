@@ -81,11 +81,13 @@ void stop_on_signals() {
 }
 
 Evaluation evaluate(nn::Module& model, const std::shared_ptr<const data::Dataset>& dataset,
-                    const data::DataLoaderOptions& options, Device device, Progress& progress) {
+                    const data::DataLoaderOptions& options, Device device, Progress& progress,
+                    const Ranks& ranks) {
   const InferenceMode inference;
   const bool was_training = model.is_training();
   model.eval();
-  data::Prefetcher loader = data::load_ahead(dataset, options, device);
+  data::Prefetcher loader =
+      data::load_ahead(dataset, ranks.evaluation_share(options, dataset->size()), device);
   // Sums stay on the device, which is waited for once.
   const Tensor loss = zeros({}, kFloat64, device), correct = zeros({}, kInt64, device);
   int64_t done = 0;
@@ -94,23 +96,29 @@ Evaluation evaluate(nn::Module& model, const std::shared_ptr<const data::Dataset
     loss.add_(cross_entropy(logits, target).to(kFloat64), batch->size());
     correct.add_(count_correct(logits, target));
     done += batch->size();
-    progress.show_evaluation(done, dataset->size());
+    progress.show_evaluation(done * ranks.size(), dataset->size());
   }
   model.train(was_training);
-  if (done == 0) throw Error(no_images(loader));
-  const auto n = static_cast<double>(done);
-  return {loss.item() / n, correct.item() / n};
+  const std::vector<double> sums =
+      ranks.sum({loss.item(), correct.item(), static_cast<double>(done)});
+  if (sums[2] == 0) throw Error(no_images(loader));
+  return {sums[0] / sums[2], sums[1] / sums[2]};
 }
 
-Trainer::Trainer(const TrainConfig& config, RunFolder folder, bool json)
+Trainer::Trainer(const TrainConfig& config, RunFolder folder, bool json, Ranks ranks)
     : config_(config),
       folder_(std::move(folder)),
-      json_(json),
-      device_(choose_device(config.device)),
+      ranks_(std::move(ranks)),
+      json_(json && ranks_.first()),
+      text_(!json && ranks_.first()),
+      device_(choose_device(config.device, ranks_.local_rank())),
       data_(open_train_data(config)),
       model_(make_seeded_model(config, data_, device_)),
       optimizer_(make_optimizer(config, *model_)),
-      loader_(data::load_ahead(data_.train, train_loader_options(config, data_, device_), device_)),
+      loader_(data::load_ahead(
+          data_.train,
+          ranks_.share(train_loader_options(config, data_, device_), data_.train->size()),
+          device_)),
       mix_(data_.num_classes(), {.mixup = config.mixup,
                                  .cutmix = config.cutmix,
                                  .seed = static_cast<uint64_t>(config.seed)}),
@@ -120,18 +128,36 @@ Trainer::Trainer(const TrainConfig& config, RunFolder folder, bool json)
       rollback_(running_statistics(config, *model_)),
       ema_(make_ema(config, *model_)),
       store_(folder_.checkpoints()),
-      progress_(json) {}
+      progress_(!text_) {}
 
 void Trainer::begin() {
   checkpoint_activations();
-  folder_.claim(/*is_new=*/!config_.resume);
+  if (ranks_.first()) folder_.claim(/*is_new=*/!config_.resume);
   if (config_.resume) resume();
+  if (!ranks_.alone()) join_models();
   scaler_.name_parameters(model_->named_parameters());
   if (schedule_ && scaler_.enabled()) {
     counted_schedule_ =
         std::make_unique<optim::DeviceSchedule>(*schedule_, *optimizer_, total_steps_);
   }
-  folder_.write_config(config_);
+  if (!ranks_.first()) return;
+  TrainConfig lasting = config_;
+  if (!ranks_.alone()) lasting.threads.reset();  // these suit that many ranks
+  folder_.write_config(lasting);
+}
+
+void Trainer::join_models() {
+  ranks_.check_same("steps that checkpoints go on from", std::to_string(step_));
+  // Dropout is to differ from rank to rank. A checkpoint keeps rank 0's seed, which is any run's.
+  constexpr uint64_t kSeedOfRanks = 0x9e3779b97f4a7c15;
+  RandomKey random = default_generator(device_).get_state();
+  random.seed ^= static_cast<uint64_t>(ranks_.rank()) * kSeedOfRanks;
+  default_generator(device_).set_state(random);
+  if (config_.sync_batch_norm) dist::synchronize_batch_norms(*model_, ranks_.group());
+  // Synchronised, running statistics are the same on all ranks.
+  parallel_ = std::make_unique<dist::DistributedDataParallel>(
+      model_, ranks_.group(),
+      dist::DataParallelOptions{.broadcast_buffers = !config_.sync_batch_norm});
 }
 
 void Trainer::checkpoint_activations() {
@@ -140,9 +166,9 @@ void Trainer::checkpoint_activations() {
   if (!budget) return;
   const Shape& image = data_.image_shape();
   Generator generator;
-  const Tensor noise =
-      randn({*config_.batch_size, image[0], image[1], image[2]}, kFloat32, device_, &generator);
-  const Tensor target = zeros({*config_.batch_size}, kInt64, device_);
+  const int64_t count = *config_.batch_size / ranks_.size();
+  const Tensor noise = randn({count, image[0], image[1], image[2]}, kFloat32, device_, &generator);
+  const Tensor target = zeros({count}, kInt64, device_);
   const nn::ActivationFit fit = nn::fit_activations(*model_, device_, *budget, [&] {
     Tensor loss;
     {
@@ -151,7 +177,7 @@ void Trainer::checkpoint_activations() {
     }
     loss.backward();
   });
-  if (json_) return;
+  if (!text_) return;
   fmt::print("activations  {} of {} blocks are made again: a step holds {}, without {}\n",
              fit.recomputed, fit.units, bytes_text(fit.peak), bytes_text(fit.plain_peak));
 }
@@ -159,7 +185,7 @@ void Trainer::checkpoint_activations() {
 void Trainer::resume() {
   std::string rejected;
   const std::optional<Checkpoint> checkpoint = store_.load_newest(&rejected);
-  if (!rejected.empty()) fmt::print(stderr, "{}", rejected);
+  if (!rejected.empty() && ranks_.first()) fmt::print(stderr, "{}", rejected);
   if (checkpoint) {
     if (checkpoint->step > total_steps_) {
       throw UsageError(fmt::format(
@@ -184,11 +210,12 @@ void Trainer::resume() {
                                           static_cast<uint64_t>(number("random_offset"))});
     step_ = checkpoint->step;
   }
-  folder_.drop_metrics_after(step_);
+  if (ranks_.first()) folder_.drop_metrics_after(step_);
 }
 
 void Trainer::save_checkpoint() {
   if (counted_schedule_) counted_schedule_->settle();
+  if (!ranks_.first()) return;
   Checkpoint checkpoint;
   checkpoint.step = step_;
   checkpoint.parts["weights"] = model_->state_dict();
@@ -216,11 +243,13 @@ std::pair<Tensor, Tensor> Trainer::backpropagate(const data::Batch& batch) {
   optim::accumulate(
       batch.size(), config_.accumulate, [&](int64_t begin, int64_t end, double share) {
         const bool whole = share == 1;
+        std::optional<dist::DistributedDataParallel::NoSync> gathering;
+        if (parallel_ && end < batch.size()) gathering.emplace(*parallel_);
         const Tensor own_target = whole ? target : target.slice(0, begin, end);
         Tensor logits, loss;
         {
           const amp::Autocast autocast = make_autocast(config_, device_);
-          logits = (*model_)(whole ? images : images.slice(0, begin, end));
+          logits = forward(whole ? images : images.slice(0, begin, end));
           loss = cross_entropy(logits, own_target, {.label_smoothing = config_.label_smoothing});
         }
         if (!whole) loss = loss * share;
@@ -250,20 +279,36 @@ void Trainer::next_rates() {
   }
 }
 
+void Trainer::add_up(Tensor& loss, Tensor& correct, int64_t& images) {
+  const auto own = static_cast<double>(images);
+  const std::vector<double> sums =
+      ranks_.sum({loss.item() * own, correct.item(), own, stop_requested ? 1.0 : 0.0});
+  loss = scalar_tensor(sums[0] / sums[2]);
+  correct = scalar_tensor(static_cast<int64_t>(sums[1]), kInt64);
+  images = static_cast<int64_t>(sums[2]);
+  stopping_ = sums[3] > 0;
+}
+
 Trainer::UnreadStep Trainer::train_step(const data::Batch& batch) {
   optimizer_->zero_grad();
   if (scaler_.enabled()) rollback_.remember();
   const double lr = optimizer_->lr();
   std::optional<DetectAnomaly> search;
   if (config_.detect_anomaly) search.emplace();
-  const auto [loss, correct] = backpropagate(batch);
+  auto [loss, correct] = backpropagate(batch);
   search.reset();
   update();
   ++step_;
-  epoch_images_ += batch.size();
+  int64_t images = batch.size();
+  if (parallel_) {
+    add_up(loss, correct, images);
+  } else {
+    stopping_ = stop_requested;
+  }
+  epoch_images_ += images;
   const std::chrono::duration<double> elapsed = Clock::now() - epoch_start_;
   return {step_,
-          batch.size(),
+          images,
           lr,
           static_cast<double>(epoch_images_) / elapsed.count(),
           (loader_.wait_seconds() - epoch_wait_) / elapsed.count(),
@@ -272,6 +317,7 @@ Trainer::UnreadStep Trainer::train_step(const data::Batch& batch) {
 }
 
 std::string Trainer::first_anomaly(const data::Batch& batch) {
+  if (!ranks_.alone()) return "";  // those that find nothing would wait for the others
   const DetectAnomaly search({.infinities = true});
   try {
     backpropagate(batch);
@@ -287,6 +333,12 @@ void Trainer::print_json(const nlohmann::ordered_json& values) const {
   std::fflush(stdout);
 }
 
+void Trainer::log(const nlohmann::ordered_json& values) {
+  if (!ranks_.first()) return;
+  folder_.log(values);
+  print_json(values);
+}
+
 void Trainer::log_step(const UnreadStep& step, double loss, int64_t correct) {
   if (step.step % config_.log_every != 0 && step.step != total_steps_) return;
   nlohmann::ordered_json line;
@@ -298,8 +350,7 @@ void Trainer::log_step(const UnreadStep& step, double loss, int64_t correct) {
   line["data_wait"] = step.data_wait;
   line["accuracy"] = static_cast<double>(correct) / static_cast<double>(step.images);
   line["memory_bytes"] = static_cast<int64_t>(max_memory_allocated(device_));
-  folder_.log(line);
-  print_json(line);
+  log(line);
 }
 
 void Trainer::show(const UnreadStep& step, double loss) {
@@ -359,7 +410,7 @@ void Trainer::train_epoch(bool& interrupted) {
       throw amp::NonFiniteGradients(error.what() + first_anomaly(*batch));
     }
     next_rates();
-    interrupted = stop_requested;
+    interrupted = stopping_;
   }
   report();
 }
@@ -368,7 +419,13 @@ void Trainer::evaluate_model() {
   const amp::Autocast autocast = make_autocast(config_, device_);
   std::optional<optim::Ema::Swap> averages;
   if (ema_) averages.emplace(*ema_);
-  last_ = evaluate(*model_, data_.test, loader_options(config_, device_), device_, progress_);
+  std::vector<Tensor> buffers;
+  for (const auto& [name, buffer] : model_->named_buffers()) {
+    if (buffer.defined()) buffers.push_back(buffer);
+  }
+  ranks_.broadcast(buffers);
+  last_ =
+      evaluate(*model_, data_.test, loader_options(config_, device_), device_, progress_, ranks_);
 }
 
 void Trainer::evaluate_and_log() {
@@ -383,9 +440,8 @@ void Trainer::evaluate_and_log() {
   line["epoch"] = epoch;
   line["test_loss"] = last_->loss;
   line["test_accuracy"] = last_->accuracy;
-  folder_.log(line);
-  print_json(line);
-  if (json_) return;
+  log(line);
+  if (!text_) return;
   const bool whole = step_ % steps_per_epoch() == 0;
   const std::string when = whole ? concat("epoch ", epoch, "/", *config_.epochs)
                                  : concat("step ", step_, ", in epoch ", epoch);
@@ -409,12 +465,13 @@ Outcome Trainer::run() {
     evaluate_and_log();
     save_checkpoint();
   }
-  {
+  if (ranks_.first()) {
     std::optional<optim::Ema::Swap> averages;
     if (ema_) averages.emplace(*ema_);
     save_safetensors(folder_.weights_file(), model_->state_dict());
   }
   if (!last_ && config_.eval_every > 0) evaluate_model();
+  ranks_.barrier();  // all is written, or all fail
   progress_.finish_line();
   nlohmann::ordered_json line;
   line["event"] = "end";
@@ -426,7 +483,7 @@ Outcome Trainer::run() {
   line["run_dir"] = folder_.path();
   if (const int64_t skipped = loader_.loader().skipped(); skipped > 0) {
     line["skipped_images"] = skipped;
-    if (!json_) {
+    if (text_) {
       fmt::print("left out {} times an image that cannot be read, the last: {}\n", skipped,
                  loader_.loader().last_skipped());
     }

@@ -8,7 +8,9 @@
 #include "wick/core/checkpoint.h"
 #include "wick/data/batch_mix.h"
 #include "wick/data/catalog.h"
+#include "wick/dist/data_parallel.h"
 #include "wick/tools/wick/progress.h"
+#include "wick/tools/wick/ranks.h"
 #include "wick/tools/wick/run_folder.h"
 #include "wick/tools/wick/setup.h"
 
@@ -20,9 +22,11 @@ struct Evaluation {
   double accuracy = 0;  // 0 to 1
 };
 
-/// Runs `model` in evaluation mode over all of `dataset`, loaded as `options` say.
+/// Runs `model` in evaluation mode over all of `dataset`, loaded as `options` say, each rank over
+/// its part. Gives all ranks the same.
 Evaluation evaluate(nn::Module& model, const std::shared_ptr<const data::Dataset>& dataset,
-                    const data::DataLoaderOptions& options, Device device, Progress& progress);
+                    const data::DataLoaderOptions& options, Device device, Progress& progress,
+                    const Ranks& ranks = {});
 
 /// How a run ended.
 enum class Outcome { kComplete, kInterrupted };
@@ -31,8 +35,9 @@ enum class Outcome { kComplete, kInterrupted };
 class Trainer {
  public:
   /// `config` is resolved. Output goes to standard output unless `json`, when every line is a JSON
-  /// object there too.
-  Trainer(const TrainConfig& config, RunFolder folder, bool json);
+  /// object there too. Of several ranks, which all call the same, the first alone prints and
+  /// writes.
+  Trainer(const TrainConfig& config, RunFolder folder, bool json, Ranks ranks = {});
 
   /// Claims the folder, goes on from its newest good checkpoint if the run is resumed and there is
   /// one, and writes the configuration. Error if the checkpoint is past the end of the run.
@@ -55,7 +60,7 @@ class Trainer {
   // What is known of a step that the device may not have finished yet.
   struct UnreadStep {
     int64_t step;
-    int64_t images;
+    int64_t images;  // of all ranks, as what follows
     double lr, images_per_second, data_wait;
     Tensor loss, correct;
   };
@@ -63,12 +68,19 @@ class Trainer {
   /// Does what --checkpoint-activations asks for.
   void checkpoint_activations();
   void resume();
+  /// Makes the ranks' models one.
+  void join_models();
   void train_epoch(bool& interrupted);
   UnreadStep train_step(const data::Batch& batch);
   /// Forward and backward of a batch, in pieces; their losses and right answers.
   std::pair<Tensor, Tensor> backpropagate(const data::Batch& batch);
   /// Where `batch`, gone through again, first gives what is not finite; empty if nowhere.
   std::string first_anomaly(const data::Batch& batch);
+  Tensor forward(const Tensor& images) {
+    return parallel_ ? (*parallel_)(images) : (*model_)(images);
+  }
+  /// Makes what this rank has seen in a step what all have seen; and one that is to stop stops all.
+  void add_up(Tensor& loss, Tensor& correct, int64_t& images);
   /// The step of the optimizer and of what follows it.
   void update();
   void next_rates();
@@ -81,13 +93,16 @@ class Trainer {
   void show(const UnreadStep& step, double loss);
   int64_t epoch_of(int64_t step) const { return (step - 1) / steps_per_epoch() + 1; }
   void print_json(const nlohmann::ordered_json& values) const;
+  void log(const nlohmann::ordered_json& values);
 
   TrainConfig config_;
   RunFolder folder_;
-  bool json_;
+  Ranks ranks_;
+  bool json_, text_;
   Device device_;
   data::TrainTest data_;
   std::shared_ptr<nn::Module> model_;
+  std::unique_ptr<dist::DistributedDataParallel> parallel_;  // around it, with several ranks
   std::unique_ptr<optim::Optimizer> optimizer_;
   data::Prefetcher loader_;
   data::BatchMix mix_;
@@ -101,6 +116,7 @@ class Trainer {
   Progress progress_;
 
   int64_t step_ = 0;
+  bool stopping_ = false;
   // Of the epoch under way in this process:
   Clock::time_point epoch_start_;
   double epoch_wait_ = 0;
