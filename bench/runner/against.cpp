@@ -19,10 +19,12 @@ namespace wick::bench {
 
 namespace {
 
-constexpr int kPairs = 9;           // of turns per row and block
+// Pairs of turns per row and block: until their median is known to 1.5 %.
+constexpr size_t kLeastPairs = 9, kMostPairs = 41;
+constexpr double kTightPairs = 0.015;
 constexpr size_t kLeastBlocks = 6;  // fewer cannot exclude anything
-constexpr size_t kMostBlocks = 16;
-constexpr double kSlice = 0.01, kQuickSlice = 1e-3;  // seconds of a turn
+constexpr size_t kMostBlocks = 24;
+constexpr double kSlice = 3e-3, kQuickSlice = 1e-3;  // seconds of a turn
 constexpr double kMargin = 1.03;                     // nearer to 1 than this is the same
 constexpr double kGreetingSeconds = 10, kAnswerSeconds = 600;
 
@@ -49,6 +51,11 @@ struct Compared {
     }
   }
 };
+
+bool are_tight(const std::vector<double>& ratios) {
+  const Interval interval = median_interval(ratios);
+  return interval.high - interval.low <= 2 * kTightPairs;
+}
 
 const char* verdict_text(Verdict verdict) {
   switch (verdict) {
@@ -104,7 +111,11 @@ class Duel {
       }
       if (open.empty()) break;
       std::shuffle(open.begin(), open.end(), random_);
-      run_block(open, block == 0);
+      try {
+        run_block(open, block == 0);
+      } catch (const Error&) {
+        if (!interrupted()) throw;
+      }
     }
     for (const Compared& row : rows_) {
       if (row.verdict == Verdict::kUnclear) print_row(row);
@@ -178,7 +189,7 @@ class Duel {
     if (row.calls == 0) row.calls = static_cast<int64_t>(calls);
     const std::string run = "run " + std::to_string(row.calls);
     std::vector<double> ratios, seconds;
-    for (int pair = 0; pair < kPairs; ++pair) {
+    while (ratios.size() < kMostPairs && !(ratios.size() >= kLeastPairs && are_tight(ratios))) {
       double ours = 0, theirs = 0;
       const bool ours_first = random_() % 2 == 0;
       if (ours_first) ours = turn(*ours_, run);

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "wick/bench/runner/measure.h"
+#include "wick/bench/runner/options.h"
 #include "wick/core/base/check.h"
 
 namespace wick::bench {
@@ -99,6 +100,7 @@ std::string Child::answer(double seconds) {
     }
     WICK_CHECK(pending_.size() < kMostBytesOfLine, program_, " answers without end");
     const double left = end - now();
+    WICK_CHECK(!interrupted(), program_, " was not waited for");
     WICK_CHECK(left > 0, program_, " gave no answer within ", seconds, " s");
     pollfd waiting = {from_, POLLIN, 0};
     if (poll(&waiting, 1, static_cast<int>(left * 1000) + 1) <= 0) continue;

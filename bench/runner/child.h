@@ -15,7 +15,7 @@ class Child {
   Child& operator=(const Child&) = delete;
 
   /// Sends `line`, and gives the answer, without its end. Error if there is none within
-  /// `seconds`, or none that is a line.
+  /// `seconds` or before the user interrupts, or none that is a line.
   std::string ask(const std::string& line, double seconds);
   std::string answer(double seconds);
 
