@@ -18,9 +18,9 @@ double ratio(int64_t a, int64_t b) {
   return b == 0 ? 1 : static_cast<double>(a) / static_cast<double>(b);
 }
 
-void print_kernel(const std::string& row, const sim::CountedKernel& kernel) {
+void print_kernel(const sim::CountedKernel& kernel) {
   const sim::AccessCounts& c = kernel.counts;
-  fmt::print("{:<38} {:<22.22} {:>8} {:>6.2f} {:>8} {:>6.2f} {:>5.1f}\n", row, kernel.name,
+  fmt::print("  {:<40.40} {:>10} {:>7.2f} {:>10} {:>7.2f} {:>6.1f}\n", kernel.name,
              c.global_accesses, ratio(c.global_sectors, c.least_sectors), c.shared_accesses,
              ratio(c.shared_passes, c.least_passes), ratio(c.lanes, c.accesses()));
 }
@@ -35,7 +35,8 @@ std::string count_row(const Row& row, const Setting& setting) {
   work.call();
   synchronize(setting.device);
   sim::count_accesses(false);
-  for (const sim::CountedKernel& kernel : sim::counted_kernels()) print_kernel(row.name, kernel);
+  fmt::print("{}\n", row.name);
+  for (const sim::CountedKernel& kernel : sim::counted_kernels()) print_kernel(kernel);
   return wrong;
 }
 
@@ -43,9 +44,8 @@ std::string count_row(const Row& row, const Setting& setting) {
 
 int run_counts(const Options& options) {
   const Setting setting = setting_of(options);
-  fmt::print(
-      "device: simulated (counts, never times)\n{:<38} {:<22} {:>8} {:>6} {:>8} {:>6} {:>5}\n",
-      "row", "kernel", "accesses", "/least", "shared", "/least", "lanes");
+  fmt::print("device: simulated (counts, never times)\n{:<42} {:>10} {:>7} {:>10} {:>7} {:>6}\n",
+             "row, and its kernels", "accesses", "/ least", "shared", "/ least", "lanes");
   int code = 0;
   for (const Row* row : choose_rows(options, setting.device)) {
     if (interrupted()) return kInterrupted;
@@ -56,7 +56,7 @@ int run_counts(const Options& options) {
       wrong = error.what();
     }
     if (wrong.empty()) continue;
-    fmt::print("{:<38} {}\n", row->name, wrong);
+    fmt::print("{}: {}\n", row->name, wrong);
     code = kFailed;
   }
   return code;

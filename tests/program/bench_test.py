@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import stat
 import subprocess
@@ -122,6 +123,25 @@ class Results(InFolder):
         names = {entry["run_name"] for entry in json.loads(path.read_text())["benchmarks"]}
         self.assertGreaterEqual(len(names), 2)
         self.assertEqual(list(self.folder.iterdir()), [path])
+
+
+class Program(InFolder):
+    def setUp(self):
+        super().setUp()
+        self.wick = pathlib.Path(BENCH).parent / "wick"
+        if not self.wick.exists():
+            self.skipTest("no wick beside wick-bench")
+
+    def test_wick_bench_becomes_it(self):
+        words = ["--list", "--device", "cpu", "--filter", "^clip/"]
+        done = run("bench", *words, program=str(self.wick))
+        self.assertEqual((done.returncode, done.stdout), (0, run(*words).stdout))
+
+    def test_without_it_wick_says_how_to_get_it(self):
+        alone = shutil.copy(self.wick, self.folder)
+        done = run("bench", program=alone)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("./wick bench builds it", done.stderr)
 
 
 class BadInput(InFolder):
