@@ -19,7 +19,7 @@ namespace {
 using std::chrono::milliseconds;
 
 // How long a rank gives rank 0 to decide and to tell.
-constexpr milliseconds kVerdictTimeout{800};
+constexpr milliseconds kVerdictTimeout{950};
 // Rank 0 tells the others that time is up a little before they find out.
 constexpr milliseconds kGrace{1000};
 constexpr size_t kMostBytesFromRankZero = 64 << 20;

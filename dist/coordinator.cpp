@@ -22,7 +22,7 @@ constexpr size_t kMostBytesOfNotice = 1 << 20;
 constexpr int kMostStrangers = 64;
 constexpr milliseconds kHelloTimeout{5000};
 // How long a rank may take to say that it lives.
-constexpr milliseconds kAnswerTimeout{500};
+constexpr milliseconds kAnswerTimeout{700};
 
 void append_number(std::string& text, uint32_t number) {
   text.append(reinterpret_cast<const char*>(&number), sizeof number);

@@ -33,6 +33,9 @@ using wick::testing::TemporaryFolder;
 // By shared memory, and by Gloo.
 constexpr bool kTransports[] = {true, false};
 
+// Of what is to time out: longer than what is not may take.
+constexpr milliseconds kShort{wick::testing::kSanitized ? 2000 : 400};
+
 LaunchEnv env_of(int rank, int size, const TemporaryFolder& folder) {
   LaunchEnv env;
   env.rank = env.local_rank = rank;
@@ -258,15 +261,14 @@ TEST(PeerGroup, NamesWhatRanksAskForWhereItDiffers) {
 TEST(PeerGroup, NamesWhoDidNotComeAndLeavesFlightRecords) {
   for (const bool shared_memory : kTransports) {
     const TemporaryFolder folder;
-    const ProcessGroupOptions options{.timeout = milliseconds(400),
-                                      .flight_folder = folder.path("flight"),
-                                      .shared_memory = shared_memory};
+    const ProcessGroupOptions options{
+        .timeout = kShort, .flight_folder = folder.path("flight"), .shared_memory = shared_memory};
     const auto errors = errors_on_peers(
         3,
         [](const Group& group) {
           group->barrier().wait();
           // Rank 1 is busy elsewhere; it hears of it all the same.
-          if (group->rank() == 1) std::this_thread::sleep_for(milliseconds(900));
+          if (group->rank() == 1) std::this_thread::sleep_for(kShort + milliseconds(500));
           group->all_reduce(ones({4})).wait();
         },
         options);
@@ -344,11 +346,10 @@ LaunchEnv at_port(int rank, int size, int port) {
 
 TEST(Rendezvous, NamesWhoDoesNotArrive) {
   const int port = free_port();
-  const auto errors =
-      errors_of_joining({at_port(0, 4, port), at_port(2, 4, port)}, milliseconds(300));
+  const auto errors = errors_of_joining({at_port(0, 4, port), at_port(2, 4, port)}, kShort);
   for (const std::string& error : errors) {
     EXPECT_EQ(error, concat("process group: ranks 1, 3 of 4 did not come to 127.0.0.1:", port,
-                            " within 300 ms"));
+                            " within ", kShort.count(), " ms"));
   }
   const std::string alone = error_of_joining(at_port(1, 2, port), milliseconds(100));
   EXPECT_EQ(alone, concat("process group: rank 1 cannot reach rank 0 at 127.0.0.1:", port,

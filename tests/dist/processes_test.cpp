@@ -15,6 +15,7 @@
 #include "wick/core/core.h"
 #include "wick/dist/gloo.h"
 #include "wick/tests/dist/ranks.h"
+#include "wick/tests/harness/sanitized.h"
 
 namespace wick::dist {
 namespace {
@@ -124,13 +125,14 @@ TEST(Processes, NameWhoWasKilled) {
 }
 
 TEST(Processes, NameWhoWasStopped) {
-  Signalled first(1, false, 1000), second(0, false, 1000), third(1, true, 1000);
+  const int timeout_ms = wick::testing::kSanitized ? 4000 : 1000;
+  Signalled first(1, false, timeout_ms), second(0, false, timeout_ms), third(1, true, timeout_ms);
   for (const Signalled* ranks : {&first, &second, &third}) ranks->wait_until_ready();
   first.send(SIGSTOP);
   second.send(SIGSTOP);
   third.send(SIGSTOP);
   first.expect_others_tell("rank 1 did not come in time, nor answer");
-  second.expect_others_tell("rank 0 did not come within 1000 ms");
+  second.expect_others_tell(concat("rank 0 did not come within ", timeout_ms, " ms"));
   third.expect_others_tell("rank 1 did not come in time, nor answer");
 }
 
