@@ -198,14 +198,18 @@ class Training(InFolder):
         size = [*MLP, "--epochs", "3", "--threads", "1", "--batch-size", "100"]  # sixty steps
         wanted = sha256(self.train("whole", "--ranks", "2", size=size) / "weights.safetensors")
         folder = self.folder / "run"
+        flight = self.folder / "flight"
         job = Job(WICK, "train", "--run-dir", str(folder), *size, "--ranks", "2",
-                  "--max-restarts", "3")
+                  "--max-restarts", "3", "--flight", str(flight))
         for step, rank in [(5, 1), (25, 0), (45, 1)]:
             job.wait_for_step(folder, step)
             job.kill_a_rank(rank)
         code, stderr = job.wait(120)
         self.assertEqual(code, 0, stderr)
         self.assertIn("restart 3 of 3", stderr)
+        for records, rank in [(flight, 1), (flight / "restart-1", 0), (flight / "restart-2", 1)]:
+            told = run("doctor", "--flight", records)
+            self.assertIn(f"to blame: rank {rank} left no record", told.stdout, told.stderr)
         self.assertEqual(sha256(folder / "weights.safetensors"), wanted)
         self.assertEqual([x["step"] for x in lines(folder) if "loss" in x], list(range(1, 61)))
 

@@ -313,9 +313,13 @@ void clear_flight_records(const std::string& folder) {
 
 }  // namespace
 
-int supervise(const SuperviseOptions& options, const RankWords& words) {
+int supervise(const SuperviseOptions& all_options, const RankWords& words) {
   const HeldSignals signals;
   for (int64_t restarts = 0;; ++restarts) {
+    SuperviseOptions options = all_options;
+    if (restarts > 0 && !options.flight_folder.empty()) {
+      options.flight_folder += concat("/restart-", restarts);
+    }
     clear_flight_records(options.flight_folder);
     Attempt attempt(options, restarts, words(restarts), signals);
     attempt.wait();
@@ -324,14 +328,14 @@ int supervise(const SuperviseOptions& options, const RankWords& words) {
     if (!attempt.failed()) return code;
     const bool again =
         restarts < options.max_restarts && code != kUsageExit && code != kCannotStartExit;
-    const std::string what = attempt.sentence();
-    const std::string next =
-        again ? fmt::format(": starting all again, restart {} of {}", restarts + 1,
-                            options.max_restarts)
-        : options.flight_folder.empty()
-            ? ""
-            : fmt::format("; see wick doctor --flight {}", options.flight_folder);
-    fmt::print(stderr, "wick: {}{}\n", what, next);
+    std::string text = attempt.sentence();
+    if (!options.flight_folder.empty()) {
+      text += concat("; see wick doctor --flight ", options.flight_folder);
+    }
+    if (again) {
+      text += concat("; starting all again, restart ", restarts + 1, " of ", options.max_restarts);
+    }
+    fmt::print(stderr, "wick: {}\n", text);
     if (!again) return code;
   }
 }
