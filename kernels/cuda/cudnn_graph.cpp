@@ -123,6 +123,18 @@ CudnnDescriptor cudnn_tensor(int64_t id, cudnnDataType_t type, const Shape& size
   return tensor;
 }
 
+CudnnDescriptor cudnn_number(int64_t id) {
+  CudnnDescriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+  tensor.set(CUDNN_ATTR_TENSOR_DIMENSIONS, {1, 1, 1, 1});
+  tensor.set(CUDNN_ATTR_TENSOR_STRIDES, {1, 1, 1, 1});
+  tensor.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, {id});
+  tensor.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, {int64_t{alignof(float)}});
+  tensor.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, true);
+  tensor.finalize();
+  return tensor;
+}
+
 CudnnDescriptor cudnn_graph(cudnnHandle_t handle,
                             std::span<const CudnnDescriptor* const> operations) {
   std::vector<cudnnBackendDescriptor_t> handles;

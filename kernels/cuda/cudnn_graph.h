@@ -26,6 +26,9 @@ cudnnDataType_t cudnn_type(Dtype dtype);
 CudnnDescriptor cudnn_tensor(int64_t id, cudnnDataType_t type, const Shape& sizes,
                              const Shape& strides);
 
+/// A float of the host's, which cudnn_execute reads where `id` points to.
+CudnnDescriptor cudnn_number(int64_t id);
+
 CudnnDescriptor cudnn_graph(cudnnHandle_t handle,
                             std::span<const CudnnDescriptor* const> operations);
 

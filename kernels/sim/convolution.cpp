@@ -13,8 +13,6 @@ namespace wick::cuda {
 
 namespace {
 
-constexpr const char* kCall = "cudnnBackendExecute";
-
 struct Arguments {
   ConvDirection direction;
   View x, weight, bias, y;
@@ -51,9 +49,10 @@ void compute(const Arguments& arguments) {
 }
 
 void check_image(const char* what, const View& x) {
-  sim::check_argument(kCall, what, x);
-  WICK_CHECK(x.rank() == 4 && is_channels_last(x.shape, x.strides) && x.numel() > 0, kCall, ": ",
-             what, " is not a channels-last image: shape ", x.shape, ", strides ", x.strides);
+  sim::check_argument(sim::kCudnnCall, what, x);
+  WICK_CHECK(x.rank() == 4 && is_channels_last(x.shape, x.strides) && x.numel() > 0,
+             sim::kCudnnCall, ": ", what, " is not a channels-last image: shape ", x.shape,
+             ", strides ", x.strides);
 }
 
 // The engines that keep what is asked for now.
@@ -80,26 +79,27 @@ bool has_convolution(Device, const Conv2dProblem& problem) { return problem.dtyp
 void convolution(ConvDirection direction, const View& x, const View& weight, const View& bias,
                  const View& y, const Conv2dParams& params, int engine, Workspace& workspace) {
   const cudaStream_t stream = enter_device(y.device);
-  WICK_CHECK(is_floating(x.dtype) && x.dtype != kFloat64, kCall, ": no such dtype: ", x.dtype);
-  WICK_CHECK(x.dtype == weight.dtype && x.dtype == y.dtype, kCall, ": dtypes differ");
+  WICK_CHECK(is_floating(x.dtype) && x.dtype != kFloat64, sim::kCudnnCall,
+             ": no such dtype: ", x.dtype);
+  WICK_CHECK(x.dtype == weight.dtype && x.dtype == y.dtype, sim::kCudnnCall, ": dtypes differ");
   check_image("x", x);
   check_image("weight", weight);
   check_image("y", y);
-  sim::check_argument(kCall, "bias", bias);
+  sim::check_argument(sim::kCudnnCall, "bias", bias);
   const std::vector<sim::Engine> engines = offered();
-  WICK_CHECK(engine < static_cast<int>(engines.size()) && !engines.empty(), kCall, ": no engine ",
-             engine, " of ", engines.size());
+  WICK_CHECK(engine < static_cast<int>(engines.size()) && !engines.empty(), sim::kCudnnCall,
+             ": no engine ", engine, " of ", engines.size());
   const sim::Engine& chosen = engines[static_cast<size_t>(std::max(engine, 0))];
-  void* const scratch = sim::take_scratch(kCall, workspace);
-  check(chosen.error, kCall);
+  void* const scratch = sim::take_scratch(sim::kCudnnCall, workspace);
+  check(chosen.error, sim::kCudnnCall);
   sim::count_run(chosen.name);
   const auto run = [scratch, a = Arguments{direction, x, weight, bias, y, params}] {
     const View* const written[] = {&a.y, &a.x, &a.weight};  // by direction
-    const View& result = *written[static_cast<int>(a.direction)];
-    const sim::LibraryWork work({&a.x, &a.weight, &a.bias, &a.y}, result, scratch);
+    const sim::LibraryWork work({&a.x, &a.weight, &a.bias, &a.y},
+                                {written[static_cast<int>(a.direction)]}, scratch);
     compute(a);
   };
-  check(sim::enqueue(kCall, stream, run, chosen.milliseconds), kCall);
+  check(sim::enqueue(sim::kCudnnCall, stream, run, chosen.milliseconds), sim::kCudnnCall);
 }
 
 }  // namespace wick::cuda

@@ -11,11 +11,11 @@ namespace wick::cuda {
 
 namespace {
 
-constexpr const char* kCall = "cublasLtMatmul";
+constexpr const char* kGemmCall = "cublasLtMatmul";
 
 View view_of(const GemmOperand& x, Dtype dtype, int64_t batch, int64_t rows, int64_t columns) {
-  WICK_CHECK(x.ld >= (x.transposed ? rows : columns), kCall, ": the leading dimension is ", x.ld,
-             " for ", rows, " x ", columns, x.transposed ? " in columns" : " in rows");
+  WICK_CHECK(x.ld >= (x.transposed ? rows : columns), kGemmCall, ": the leading dimension is ",
+             x.ld, " for ", rows, " x ", columns, x.transposed ? " in columns" : " in rows");
   View view;
   view.data = const_cast<void*>(x.data);
   view.dtype = dtype;
@@ -28,8 +28,8 @@ View view_of(const GemmOperand& x, Dtype dtype, int64_t batch, int64_t rows, int
 
 void gemm(Device device, const Gemm& g, Workspace& workspace) {
   const cudaStream_t stream = enter_device(device);
-  WICK_CHECK(is_floating(g.dtype), kCall, ": no such dtype: ", g.dtype);
-  WICK_CHECK(g.batch > 0 && g.m > 0 && g.n > 0 && g.k > 0, kCall, ": a size is not positive");
+  WICK_CHECK(is_floating(g.dtype), kGemmCall, ": no such dtype: ", g.dtype);
+  WICK_CHECK(g.batch > 0 && g.m > 0 && g.n > 0 && g.k > 0, kGemmCall, ": a size is not positive");
   const View a = view_of(g.a, g.dtype, g.batch, g.m, g.k);
   const View b = view_of(g.b, g.dtype, g.batch, g.k, g.n);
   const View y = view_of({g.y, g.n, g.m * g.n}, g.dtype, g.batch, g.m, g.n);
@@ -37,20 +37,20 @@ void gemm(Device device, const Gemm& g, Workspace& workspace) {
   if (g.bias != nullptr) {
     bias = {const_cast<void*>(g.bias), g.dtype, kCpu, {g.n}, {1}};
   }
-  sim::check_argument(kCall, "a", a);
-  sim::check_argument(kCall, "b", b);
-  sim::check_argument(kCall, "bias", bias);
-  sim::check_argument(kCall, "y", y);
-  void* const scratch = sim::take_scratch(kCall, workspace);
+  sim::check_argument(kGemmCall, "a", a);
+  sim::check_argument(kGemmCall, "b", b);
+  sim::check_argument(kGemmCall, "bias", bias);
+  sim::check_argument(kGemmCall, "y", y);
+  void* const scratch = sim::take_scratch(kGemmCall, workspace);
   const auto compute = [=] {
-    const sim::LibraryWork work({&a, &b, &bias}, y, scratch);
+    const sim::LibraryWork work({&a, &b, &bias}, {&y}, scratch);
     sim::HostWorkspace host;
     const View out = sim::computable(y, host, false);
     cpu::matmul(sim::computable(a, host, true), sim::computable(b, host, true),
                 sim::computable(bias, host, true), out, host);
     sim::copy_back(out, y);
   };
-  check(sim::enqueue(kCall, stream, compute), kCall);
+  check(sim::enqueue(kGemmCall, stream, compute), kGemmCall);
 }
 
 }  // namespace wick::cuda

@@ -78,11 +78,11 @@ void* take_scratch(const char* call, Workspace& workspace) {
   return scratch;
 }
 
-LibraryWork::LibraryWork(std::initializer_list<const View*> read, const View& written,
-                         void* scratch) {
+LibraryWork::LibraryWork(std::initializer_list<const View*> read,
+                         std::initializer_list<const View*> written, void* scratch) {
   note_write(scratch, kScratch);
   for (const View* x : read) for_runs(*x, note_read);
-  for_runs(written, note_write);
+  for (const View* x : written) for_runs(*x, note_write);
   threads_ = num_threads();
   if (WICK_SIM_TSAN) set_num_threads(1);  // others would not be ignored
   std::memset(scratch, 0xff, kScratch);

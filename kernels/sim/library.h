@@ -12,6 +12,9 @@
 // check of what they are handed.
 namespace wick::sim {
 
+/// What runs a graph of cuDNN's.
+inline constexpr const char* kCudnnCall = "cudnnBackendExecute";
+
 /// Scratch memory of the host, for the CPU's kernels.
 class HostWorkspace final : public Workspace {
  public:
@@ -38,7 +41,8 @@ void* take_scratch(const char* call, Workspace& workspace);
 /// which device memory it reads and writes, but nothing of how the host computes it.
 class LibraryWork {
  public:
-  LibraryWork(std::initializer_list<const View*> read, const View& written, void* scratch);
+  LibraryWork(std::initializer_list<const View*> read, std::initializer_list<const View*> written,
+              void* scratch);
   ~LibraryWork();
   LibraryWork(const LibraryWork&) = delete;
   LibraryWork& operator=(const LibraryWork&) = delete;

@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "wick/core/ops/compare.h"
+#include "wick/core/ops/random.h"
+#include "wick/core/stream.h"
+#include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/op_case.h"
 
 namespace wick::testing {
@@ -66,6 +70,48 @@ WICK_OP_CASE(
     // Scores, weights and their sum are rounded to the dtype one after the other.
     .tolerance = {.factor = 64, .floor = 32, .roundings = 12}, .second_order = true,
     .same_for_any_threads = false);
+
+HostArray reshaped(HostArray x, const Shape& shape) {
+  x.shape = shape;
+  return x;
+}
+
+// What a GPU's library computes in 16 bits: also with the heads as a projection leaves them.
+WICK_OP_CASE(
+    scaled_dot_product_attention_of_heads, .covers = {"library_attention"},
+    .samples = {{normal({2, 3, 5, 8}), normal({2, 3, 7, 8}), uniform({2, 3, 7, 16}, 0.5, 2)}},
+    .call = [](const Tensors& x) -> Tensors {
+      const auto split = [](const Tensor& t) {
+        return t.transpose(1, 2).contiguous().transpose(1, 2);
+      };
+      return {scaled_dot_product_attention(x[0], x[1], x[2], {}, false, 0.5),
+              scaled_dot_product_attention(split(x[0]), split(x[1]), split(x[2]), {}, false, 0.5)};
+    },
+    .reference = [](const Arrays& x) -> Arrays {
+      const HostArray y =
+          attention(reshaped(x[0], {6, 5, 8}), reshaped(x[1], {6, 7, 8}),
+                    reshaped(x[2], {6, 7, 16}), 0.5, [](int64_t, int64_t) { return 0.0; });
+      return {reshaped(y, {2, 3, 5, 16}), reshaped(y, {2, 3, 5, 16})};
+    },
+    .tolerance = {.factor = 64, .floor = 32, .roundings = 12}, .second_order = true,
+    .same_for_any_threads = false);
+
+TEST(Attention, IsTheLibrarysOnAGpuWhereThatHasIt) {
+  if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
+  const auto uses_library = [](const Tensor& q, const Tensor& mask = {}, bool is_causal = false) {
+    q.set_requires_grad();
+    const auto ops = graph_ops({scaled_dot_product_attention(q, q, q, mask, is_causal)});
+    return std::count(ops.begin(), ops.end(), "library_attention") > 0;
+  };
+  const auto heads = [](Dtype dtype) { return randn({2, 3, 5, 16}).to(dtype).to(kGpu); };
+  EXPECT_TRUE(uses_library(heads(kBFloat16)));
+  EXPECT_FALSE(uses_library(heads(kFloat32)));
+  EXPECT_FALSE(uses_library(heads(kFloat16), {}, true));
+  EXPECT_FALSE(uses_library(heads(kFloat16), zeros({5, 5}, kFloat16, kGpu)));
+  set_library_attention(false);
+  EXPECT_FALSE(uses_library(heads(kBFloat16)));
+  set_library_attention(true);
+}
 
 TEST(Attention, LeavesOutWhatABoolMaskExcludes) {
   const Tensor q = ones({1, 2, 4}), k = ones({1, 3, 4});

@@ -1,0 +1,156 @@
+#include "wick/kernels/attention.h"
+
+#include <cmath>
+#include <vector>
+
+#include "wick/core/base/check.h"
+#include "wick/kernels/cuda/common/enter_device.h"
+#include "wick/kernels/sim/library.h"
+#include "wick/kernels/sim/simulator.h"
+
+// Stands for cuDNN.
+namespace wick::cuda {
+
+namespace {
+
+constexpr int64_t kMostFeatures = 128;  // of a head
+
+/// One head of a tensor: rows of neighbouring elements.
+template <class T>
+struct Rows {
+  T* data;
+  int64_t step;
+
+  Rows(const View& x, int64_t batch, int64_t head)
+      : data(x.as<T>() + batch * x.strides[0] + head * x.strides[1]), step(x.strides[2]) {}
+  float at(int64_t row, int64_t i) const { return static_cast<float>(data[row * step + i]); }
+  void put(int64_t row, int64_t i, float value) const { data[row * step + i] = T(value); }
+};
+
+/// Of one head: L, S, E and F of kernels/attention.h.
+struct Sizes {
+  int64_t queries, keys, features, values;
+  explicit Sizes(const Attention& a)
+      : queries(a.q.shape[2]), keys(a.k.shape[2]), features(a.q.shape[3]), values(a.v.shape[3]) {}
+};
+
+template <class T>
+float dot(const Rows<T>& a, int64_t i, const Rows<T>& b, int64_t j, int64_t n) {
+  float sum = 0;
+  for (int64_t c = 0; c < n; ++c) sum += a.at(i, c) * b.at(j, c);
+  return sum;
+}
+
+template <class T>
+void forward_head(const Attention& a, int64_t batch, int64_t head) {
+  const Sizes n(a);
+  const Rows<T> q(a.q, batch, head), k(a.k, batch, head), v(a.v, batch, head), o(a.o, batch, head);
+  const Rows<float> stats(a.stats, batch, head);
+  std::vector<float> weights(static_cast<size_t>(n.keys));
+  for (int64_t i = 0; i < n.queries; ++i) {
+    float most = -HUGE_VALF, total = 0;
+    for (int64_t j = 0; j < n.keys; ++j) {
+      weights[static_cast<size_t>(j)] = dot(q, i, k, j, n.features) * a.scale;
+      most = std::max(most, weights[static_cast<size_t>(j)]);
+    }
+    for (float& w : weights) total += w = std::exp(w - most);
+    stats.put(i, 0, most + std::log(total));
+    for (int64_t c = 0; c < n.values; ++c) {
+      float sum = 0;
+      for (int64_t j = 0; j < n.keys; ++j) sum += weights[static_cast<size_t>(j)] * v.at(j, c);
+      o.put(i, c, sum / total);
+    }
+  }
+}
+
+template <class T>
+void backward_head(const Attention& a, const AttentionGradients& g, int64_t batch, int64_t head) {
+  const Sizes n(a);
+  const Rows<T> q(a.q, batch, head), k(a.k, batch, head), v(a.v, batch, head), o(a.o, batch, head);
+  const Rows<T> d_o(g.d_o, batch, head), dq(g.dq, batch, head), dk(g.dk, batch, head),
+      dv(g.dv, batch, head);
+  const Rows<float> stats(a.stats, batch, head);
+  std::vector<float> sum_q(static_cast<size_t>(n.queries * n.features));
+  std::vector<float> sum_k(static_cast<size_t>(n.features)), sum_v(static_cast<size_t>(n.values));
+  for (int64_t j = 0; j < n.keys; ++j) {
+    std::fill(sum_k.begin(), sum_k.end(), 0.0f);
+    std::fill(sum_v.begin(), sum_v.end(), 0.0f);
+    for (int64_t i = 0; i < n.queries; ++i) {
+      const float weight = std::exp(dot(q, i, k, j, n.features) * a.scale - stats.at(i, 0));
+      const float slope = dot(d_o, i, v, j, n.values) - dot(d_o, i, o, i, n.values);
+      const float d_score = weight * slope * a.scale;
+      for (int64_t c = 0; c < n.values; ++c) {
+        sum_v[static_cast<size_t>(c)] += weight * d_o.at(i, c);
+      }
+      for (int64_t c = 0; c < n.features; ++c) {
+        sum_k[static_cast<size_t>(c)] += d_score * q.at(i, c);
+        sum_q[static_cast<size_t>(i * n.features + c)] += d_score * k.at(j, c);
+      }
+    }
+    for (int64_t c = 0; c < n.features; ++c) dk.put(j, c, sum_k[static_cast<size_t>(c)]);
+    for (int64_t c = 0; c < n.values; ++c) dv.put(j, c, sum_v[static_cast<size_t>(c)]);
+  }
+  for (int64_t i = 0; i < n.queries; ++i) {
+    for (int64_t c = 0; c < n.features; ++c) {
+      dq.put(i, c, sum_q[static_cast<size_t>(i * n.features + c)]);
+    }
+  }
+}
+
+template <class Head>
+void for_each_head(const Attention& a, const Head& head) {
+  for (int64_t b = 0; b < a.q.shape[0]; ++b) {
+    for (int64_t h = 0; h < a.q.shape[1]; ++h) {
+      if (a.q.dtype == kFloat16) {
+        head(Type<Half>{}, b, h);
+      } else {
+        head(Type<BFloat16>{}, b, h);
+      }
+    }
+  }
+}
+
+void check_attention(const Attention& a) {
+  WICK_CHECK(has_attention(a.q.device, a), sim::kCudnnCall, ": no plan for query ", a.q.shape);
+  for (const auto& [name, x] : {std::pair{"q", &a.q}, std::pair{"k", &a.k}, std::pair{"v", &a.v},
+                                std::pair{"o", &a.o}, std::pair{"stats", &a.stats}}) {
+    sim::check_argument(sim::kCudnnCall, name, *x);
+  }
+}
+
+}  // namespace
+
+bool has_attention(Device, const Attention& a) {
+  const Sizes n(a);
+  const auto fits = [](int64_t features) { return features % 8 == 0 && features <= kMostFeatures; };
+  return (a.q.dtype == kFloat16 || a.q.dtype == kBFloat16) && fits(n.features) && fits(n.values);
+}
+
+void attention_forward(const Attention& a, Workspace& workspace) {
+  const cudaStream_t stream = enter_device(a.q.device);
+  check_attention(a);
+  void* const scratch = sim::take_scratch(sim::kCudnnCall, workspace);
+  const auto run = [=] {
+    const sim::LibraryWork work({&a.q, &a.k, &a.v}, {&a.o, &a.stats}, scratch);
+    for_each_head(a, [&]<class T>(Type<T>, int64_t b, int64_t h) { forward_head<T>(a, b, h); });
+  };
+  check(sim::enqueue(sim::kCudnnCall, stream, run), sim::kCudnnCall);
+}
+
+void attention_backward(const Attention& a, const AttentionGradients& g, Workspace& workspace) {
+  const cudaStream_t stream = enter_device(a.q.device);
+  check_attention(a);
+  for (const auto& [name, x] : {std::pair{"d_o", &g.d_o}, std::pair{"dq", &g.dq},
+                                std::pair{"dk", &g.dk}, std::pair{"dv", &g.dv}}) {
+    sim::check_argument(sim::kCudnnCall, name, *x);
+  }
+  void* const scratch = sim::take_scratch(sim::kCudnnCall, workspace);
+  const auto run = [=] {
+    const sim::LibraryWork work({&a.q, &a.k, &a.v, &a.o, &a.stats, &g.d_o}, {&g.dq, &g.dk, &g.dv},
+                                scratch);
+    for_each_head(a, [&]<class T>(Type<T>, int64_t b, int64_t h) { backward_head<T>(a, g, b, h); });
+  };
+  check(sim::enqueue(sim::kCudnnCall, stream, run), sim::kCudnnCall);
+}
+
+}  // namespace wick::cuda
