@@ -46,4 +46,7 @@ if(WICK_TESTS)
   add_test(NAME program_study
            COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/program/study_test.py
                    $<TARGET_FILE:wick_study> $<TARGET_FILE:wick_cli>)
+  add_test(NAME program_docs
+           COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/program/docs_test.py
+                   $<TARGET_FILE:wick_cli>)
 endif()
