@@ -217,6 +217,7 @@ class Report(InFolder):
         page = self.check_page(self.folder / "both.html")
         self.assertIn(NASTY, page.text)
         self.assertIn("sgd", page.text)
+        self.assertIn("compiler", page.text)
         loss = page.charts[0]["series"]
         self.assertEqual([one["name"] for one in loss], [NASTY, "two"])
         self.assertEqual(len(loss[0]["points"]), 6)

@@ -138,6 +138,17 @@ void show_configuration(Html& html, const std::vector<TrainedRun>& runs) {
   }
 }
 
+void show_environment(Html& html, const std::vector<TrainedRun>& runs) {
+  html.element("h2", "Environment", {{"id", "environment"}});
+  CellRows rows;
+  for (const TrainedRun& run : runs) {
+    for (const auto& [key, value] : run.environment) rows.push_back({run.name, key, value});
+  }
+  if (rows.empty()) html.element("p", "The runs say nothing of where they ran.");
+  if (!rows.empty()) html.table("Where the runs ran", {"Run", "", ""}, rows);
+  html.element("p", "This page was made on: " + tool::one_line(tool::find_hardware()) + ".");
+}
+
 void show_confusion(Html& html, const Examination& result) {
   const size_t classes = result.classes.size();
   constexpr size_t kMostClasses = 30;
@@ -238,8 +249,7 @@ int run_report(const ReportOptions& options) {
   show_curves(html, runs);
   if (!options.no_evaluation) show_examinations(html, runs, options);
   show_configuration(html, runs);
-  html.element("h2", "Environment", {{"id", "environment"}});
-  html.element("p", "This page was made on: " + tool::one_line(tool::find_hardware()) + ".");
+  show_environment(html, runs);
   std::vector<std::pair<std::string, std::string>> sections = {{"results", "Results"},
                                                                {"curves", "Curves"}};
   if (!options.no_evaluation) sections.emplace_back("mistakes", "Mistakes");

@@ -39,6 +39,17 @@ void read_metrics(const std::string& path, TrainedRun& run) {
   }
 }
 
+// Runs of before this was written have none.
+void read_environment(const std::string& path, TrainedRun& run) {
+  if (!std::filesystem::exists(path)) return;
+  const json values =
+      json::parse(read_file(path, kMostFileBytes), nullptr, /*allow_exceptions=*/false);
+  WICK_CHECK(values.is_object(), "report: ", path, " is not a run's environment");
+  for (const auto& [key, value] : values.items()) {
+    if (value.is_string()) run.environment[key] = value.get<std::string>();
+  }
+}
+
 // Normalised floats [C, H, W] as the bytes they were, height by width by channel.
 void unnormalize(const Tensor& image, const data::Preparation& preparation, uint8_t* out,
                  int64_t row_pixels) {
@@ -162,6 +173,7 @@ TrainedRun read_run(const std::string& folder) {
   WICK_CHECK(std::filesystem::exists(files.metrics_file()), "report: ", folder,
              " has no metrics.jsonl: nothing was trained in it yet");
   read_metrics(files.metrics_file(), run);
+  read_environment(files.environment_file(), run);
   return run;
 }
 

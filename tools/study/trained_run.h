@@ -18,6 +18,7 @@ struct TrainedRun {
   std::string name;  // of the folder
   std::string folder;
   nlohmann::ordered_json config;
+  std::map<std::string, std::string> environment;  // as far as it is known
   std::map<std::string, Curve> curves;  // by the key in metrics.jsonl: loss, test_accuracy, ...
 };
 

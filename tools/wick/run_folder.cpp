@@ -12,6 +12,7 @@
 
 #include "wick/core/base/check.h"
 #include "wick/core/file.h"
+#include "wick/tools/wick/hardware.h"
 
 namespace wick::tool {
 
@@ -88,6 +89,10 @@ void RunFolder::write_config(const TrainConfig& config) const {
   TrainConfig lasting = config;
   lasting.resume = false;
   write_file(config_file(), to_json(lasting).dump(2) + "\n");
+  const nlohmann::ordered_json environment = {
+      {"time", now_text()}, {"machine", one_line(find_hardware())}, {"compiler", __VERSION__}};
+  write_file(environment_file(),
+             environment.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 void RunFolder::log(const nlohmann::ordered_json& values) {

@@ -29,12 +29,14 @@ class RunFolder {
   bool holds_run() const;
   const std::string& path() const { return path_; }
   std::string config_file() const { return path_ + "/config.json"; }
+  std::string environment_file() const { return path_ + "/environment.json"; }
   std::string metrics_file() const { return path_ + "/metrics.jsonl"; }
   std::string weights_file() const { return path_ + "/weights.safetensors"; }
   std::string conv_plan_file() const { return path_ + "/conv_plans.txt"; }
   std::string memory_file() const { return path_ + "/memory.pickle"; }
   std::string checkpoints() const { return path_ + "/checkpoints"; }
 
+  /// Writes config.json, and to environment.json what the run goes on.
   void write_config(const TrainConfig& config) const;
   /// Appends a line to metrics.jsonl.
   void log(const nlohmann::ordered_json& values);
