@@ -200,6 +200,8 @@ std::vector<Measured> read_measured(const Store& store) {
         measured.cases.push_back(
             {entry.at("workload").get<std::string>(), entry.at("comparison").get<Comparison>()});
       }
+    }
+    if (const json* line = store.find("learning", technique.id)) {
       for (const json& entry : line->at("learning")) {
         measured.learning.push_back({entry.at("workload").get<std::string>(),
                                      entry.at("steps").get<int64_t>(),

@@ -26,6 +26,7 @@ double Side::run(int64_t steps) {
   if (interrupted) throw Interrupted();
   const nlohmann::json answer = child_.ask("run " + std::to_string(steps));
   const double seconds = answer.at("seconds").get<double>();
+  steps_ = steps;
   step_seconds_ = std::max(1e-9, seconds / static_cast<double>(steps));
   seconds_.push_back(step_seconds_);
   waits_.push_back(answer.at("wait_seconds").get<double>() / std::max(1e-9, seconds));
@@ -35,7 +36,7 @@ double Side::run(int64_t steps) {
 
 int64_t Side::steps_for(double seconds) const {
   const double steps = std::ceil(seconds / step_seconds_);
-  return std::clamp<int64_t>(static_cast<int64_t>(steps), 1, kMostSteps);
+  return std::clamp<int64_t>(static_cast<int64_t>(steps), 1, std::min(4 * steps_, kMostSteps));
 }
 
 void Side::warm_up(double most_seconds) {

@@ -51,7 +51,8 @@ class Side {
   explicit Side(const Settings& settings);
   /// Runs `steps` and keeps the figures.
   double run(int64_t steps);
-  /// Steps that take `seconds` or more.
+  /// Steps that take about `seconds`, but at most four times as many as the last ones: those may
+  /// have been quick for once.
   int64_t steps_for(double seconds) const;
   /// Runs until two turns in a row take about the same time.
   void warm_up(double most_seconds);
@@ -64,6 +65,7 @@ class Side {
   Settings settings_;
   Child child_;
   double step_seconds_ = 1;
+  int64_t steps_ = 1;  // of the last turn
   std::vector<double> seconds_, waits_, peaks_;
 };
 

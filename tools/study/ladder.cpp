@@ -84,13 +84,13 @@ class Ladder {
     std::vector<Candidate> left;
     for (const Rung& rung : kRungs) {
       if (base_.threads == 1 && rung.on == nullptr) continue;
-      left.push_back({&rung, try_rung(rung).comparison.speed.middle});
+      left.push_back({&rung, try_rung(rung, first_look()).comparison.speed.middle});
     }
     while (!left.empty()) {
       const auto best = std::max_element(
           left.begin(), left.end(),
           [](const Candidate& a, const Candidate& b) { return a.expected < b.expected; });
-      Trial trial = try_rung(*best->rung);
+      Trial trial = try_rung(*best->rung, how_.effort);
       const Interval& speed = trial.comparison.speed;
       best->expected = speed.middle;
       const bool ahead = std::none_of(left.begin(), left.end(), [&](const Candidate& other) {
@@ -117,10 +117,18 @@ class Ladder {
     Comparison comparison;
   };
 
-  Trial try_rung(const Rung& rung) {
+  // What looks best is measured again before it is taken.
+  Effort first_look() const {
+    Effort effort = how_.effort;
+    effort.seconds /= 4;
+    effort.min_pairs = std::min(effort.min_pairs, 4);
+    return effort;
+  }
+
+  Trial try_rung(const Rung& rung, const Effort& effort) {
     Trial trial;
     trial.side = std::make_unique<Side>(with(rung, at_->settings(), base_));
-    trial.comparison = compare(*at_, *trial.side, how_.effort);
+    trial.comparison = compare(*at_, *trial.side, effort);
     return trial;
   }
 

@@ -35,8 +35,8 @@ void add_curve(std::vector<double>& sum, const std::vector<double>& values, int 
   for (size_t i = 0; i < values.size(); ++i) sum[i] += values[i] / count;
 }
 
-json measure_learning(const Technique& technique, const Case& workload, const Settings& base,
-                      const Thoroughness& how) {
+json learn_both(const Technique& technique, const Case& workload, const Settings& base,
+                const Thoroughness& how) {
   Child off(changed(base, workload, technique.off)), on(changed(base, workload, technique.on));
   std::vector<double> off_curve, on_curve, off_loss, on_loss, gains;
   std::vector<double> off_accuracy, on_accuracy;
@@ -72,17 +72,21 @@ json measure_learning(const Technique& technique, const Case& workload, const Se
 }  // namespace
 
 json measure_technique(const Technique& technique, const Settings& base, const Thoroughness& how) {
-  json line = {{"kind", "technique"}, {"id", technique.id}};
-  line["cases"] = line["learning"] = json::array();
+  json cases = json::array();
   Effort effort = how.effort;
   for (const Case& workload : technique.cases) {
-    line["cases"].push_back(measure_case(technique, workload, base, effort));
+    cases.push_back(measure_case(technique, workload, base, effort));
     effort.seconds = how.effort.seconds / 2;  // those where it should not matter
   }
+  return {{"kind", "technique"}, {"id", technique.id}, {"cases", cases}};
+}
+
+json measure_learning(const Technique& technique, const Settings& base, const Thoroughness& how) {
+  json learning = json::array();
   for (const Case& workload : technique.learning) {
-    line["learning"].push_back(measure_learning(technique, workload, base, how));
+    learning.push_back(learn_both(technique, workload, base, how));
   }
-  return line;
+  return {{"kind", "learning"}, {"id", technique.id}, {"learning", learning}};
 }
 
 json sweep_loader(const Settings& base, const Thoroughness& how) {

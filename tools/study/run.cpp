@@ -99,15 +99,15 @@ std::string interval_text(const json& interval) {
                      interval["low"].get<double>(), interval["high"].get<double>());
 }
 
-void print_technique(const json& line) {
+void print_line(const json& line) {
   std::string name = line["id"];
-  for (const json& entry : line["cases"]) {
+  for (const json& entry : line.value("cases", json::array())) {
     const json& comparison = entry["comparison"];
     fmt::print("{:<26}{:<24}memory {:>5.2f}x  {}\n", name, interval_text(comparison["speed"]),
                1 / comparison["memory"].get<double>(), entry["workload"].get<std::string>());
     name.clear();
   }
-  for (const json& entry : line["learning"]) {
+  for (const json& entry : line.value("learning", json::array())) {
     fmt::print("{:<26}accuracy {:.1f} % to {:.1f} %  {}\n", name,
                100 * entry["off"]["accuracy"].get<double>(),
                100 * entry["on"]["accuracy"].get<double>(), entry["workload"].get<std::string>());
@@ -133,10 +133,15 @@ class Study {
       const Technique& technique = *all[i];
       if (technique.needs_gpu && parse_device(base_.device).is_cpu()) {
         fmt::print("{:<26}needs a GPU\n", technique.id);
-        continue;
+      } else if (!technique.cases.empty()) {
+        part("technique", technique.id, technique.id,
+             [&] { return measure_technique(technique, base_, within_time(all.size() - i)); });
       }
-      part("technique", technique.id, technique.id,
-           [&] { return measure_technique(technique, base_, within_time(all.size() - i)); });
+    }
+    for (const Technique* technique : all) {
+      if (technique->learning.empty()) continue;
+      part("learning", technique->id, technique->id,
+           [&] { return measure_learning(*technique, base_, how_); });
     }
     return complete_;
   }
@@ -144,13 +149,14 @@ class Study {
  private:
   double passed() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
 
-  // As thorough as the time left allows where `parts` are still to come: a third of a part's share
-  // goes to measuring its first workload, a sixth to its second.
+  // As thorough as the time left allows where `parts` are still to come: a quarter of a part's
+  // share goes to measuring its first workload, an eighth to its second, the rest to what is not
+  // measuring, and to learning.
   Thoroughness within_time(size_t parts) const {
     Thoroughness how = how_;
     const double share = (how.most_seconds - passed()) / static_cast<double>(parts);
     how.effort.seconds =
-        std::clamp(share / 3, std::min(kLeastSeconds, how.effort.seconds), how.effort.seconds);
+        std::clamp(share / 4, std::min(kLeastSeconds, how.effort.seconds), how.effort.seconds);
     return how;
   }
 
@@ -167,7 +173,7 @@ class Study {
     try {
       const json line = measure();
       store_.append(line);
-      if (kind == "technique") print_technique(line);
+      if (!id.empty()) print_line(line);
     } catch (const ChildError& error) {
       if (interrupted) throw Interrupted();
       complete_ = false;

@@ -35,9 +35,12 @@ Thoroughness thoroughness(const StudyOptions& options);
 /// The settings that all workloads of a study start from.
 Settings base_settings(const StudyOptions& options, const std::string& scratch);
 
-/// Measures a technique; the line for the store.
+/// Measures a technique's speed and memory on its workloads; the line for the store.
 nlohmann::json measure_technique(const Technique& technique, const Settings& base,
                                  const Thoroughness& how);
+/// Trains with it and without; the line for the store.
+nlohmann::json measure_learning(const Technique& technique, const Settings& base,
+                                const Thoroughness& how);
 
 /// The way from the articles' script to everything on, one technique at a time.
 nlohmann::json climb_ladder(const Settings& base, const Thoroughness& how);
