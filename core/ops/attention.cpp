@@ -46,8 +46,9 @@ struct LibraryAttentionBackward {
     const auto like = [](const Tensor& x) { return empty(x.shape(), x.dtype(), x.device()); };
     const std::array<Tensor, 3> out{like(q), like(k), like(v)};
     const Tensor d_o = dy.contiguous();
+    [[maybe_unused]] const Attention done = describe(q, k, v, o, stats, scale);
     AllocatorWorkspace workspace(q.device());
-    WICK_CALL_CUDA(attention_backward(describe(q, k, v, o, stats, scale),
+    WICK_CALL_CUDA(attention_backward(done,
                                       {d_o.view_for_kernel(), out[0].view_for_kernel(),
                                        out[1].view_for_kernel(), out[2].view_for_kernel()},
                                       workspace));
@@ -63,8 +64,9 @@ struct LibraryAttention {
   Tensor forward(Saved& saved, const Tensor& q, const Tensor& k, const Tensor& v) const {
     const Tensor o = empty({q.size(0), q.size(1), q.size(2), v.size(3)}, q.dtype(), q.device());
     const Tensor stats = empty({q.size(0), q.size(1), q.size(2), 1}, kFloat32, q.device());
+    [[maybe_unused]] const Attention wanted = describe(q, k, v, o, stats, scale);
     AllocatorWorkspace workspace(q.device());
-    WICK_CALL_CUDA(attention_forward(describe(q, k, v, o, stats, scale), workspace));
+    WICK_CALL_CUDA(attention_forward(wanted, workspace));
     saved.save(q, k, v, o, stats);
     return o;
   }
