@@ -16,7 +16,7 @@ import unittest
 
 BENCH = sys.argv.pop(1)
 SOURCE = pathlib.Path(sys.argv.pop(1))
-KERNEL = re.compile(r"WICK_(?:LIBRARY_)?KERNEL\(|WICK_ELEMENTWISE\(")
+KERNEL = re.compile(r"WICK_(?:LIBRARY_)?KERNEL\(|WICK_ELEMENTWISE\(|^namespace cuda \{\n", re.M)
 FEW = ["--quick", "--device", "cpu", "--filter", "^softmax/rows/"]
 
 
