@@ -38,6 +38,9 @@ def wrong(words):
     """What is wrong with a command's words, or nothing."""
     if words[0] in SCRIPTS:
         return None
+    if "--" in words:  # what a launcher runs: another program, or wick's own words
+        own, rest = words[:words.index("--")], words[words.index("--") + 1:]
+        return wrong(own) or (None if "/" in rest[0] else wrong(rest))
     depth = 2 if words[0] in ("tune", "data") and len(words) > 1 else 1
     text = help_of(tuple(words[:depth]))
     if not text:
@@ -60,6 +63,7 @@ class Commands(unittest.TestCase):
     def test_what_does_not_exist_is_found(self):
         self.assertIn("there is no wick trian", wrong(["trian"]))
         self.assertIn("has no --epoch", wrong(["train", "--epoch", "3"]))
+        self.assertIn("train has no --epoch", wrong(["launch", "--", "train", "--epoch", "3"]))
 
 
 if __name__ == "__main__":
