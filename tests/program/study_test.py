@@ -122,7 +122,7 @@ class Study(InFolder):
         page = self.check_page(folder / "study.html")
         self.assertIn(NASTY, page.text)
         self.assertEqual(page.charts[0]["bars"][0]["value"], speed["middle"])
-        self.assertFalse((folder / "scratch").exists())
+        self.assertFalse((folder / ".study-scratch").exists())
         # There is nothing left to measure.
         again = run(STUDY, "study", LIGHT, *SHORT, "--run-dir", folder)
         self.assertEqual(again.returncode, 0, again.stderr)
@@ -131,7 +131,7 @@ class Study(InFolder):
 
     def test_what_fails_is_reported_and_the_rest_goes_on(self):
         words = [OTHER, LIGHT, *SHORT, "--run-dir", self.folder]
-        scratch = self.folder / "scratch"
+        scratch = self.folder / ".study-scratch"
         scratch.write_text("")  # no folder for the JPEG files
         done = run(STUDY, "study", *words)
         self.assertEqual(done.returncode, 1, done.stderr)

@@ -13,6 +13,8 @@ using nlohmann::json;
 
 constexpr double kWorthSaying = 0.02;  // smaller effects are none
 constexpr double kMemoryWorthSaying = 0.05;
+constexpr double kPointsWorthSaying = 0.005;  // of accuracy, 0 to 1
+constexpr double kLeastConfidence = 0.96;     // of an interval that is judged: of 6 samples
 
 // JSON has no number that is not finite: null stands for it.
 double number_or_nan(const json& value) { return value.is_number() ? value.get<double>() : NAN; }
@@ -32,7 +34,7 @@ void badge(Html& html, Verdict verdict, const std::string& words) {
 std::string percent(double ratio) { return fmt::format("{:.0f} %", 100 * std::fabs(ratio - 1)); }
 
 void badges(Html& html, const Measured& measured) {
-  bool any = false;
+  bool any = false, clear = true;
   const auto say = [&](Verdict verdict, const std::string& words) {
     badge(html, verdict, words);
     any = true;
@@ -42,18 +44,21 @@ void badges(Html& html, const Measured& measured) {
     const Verdict speed = speed_verdict(c), memory = memory_verdict(c);
     if (speed == Verdict::kGain) say(speed, percent(c.speed.middle) + " faster");
     if (speed == Verdict::kLoss) say(speed, percent(c.speed.middle) + " slower");
+    clear = speed != Verdict::kUnclear;
     if (memory == Verdict::kGain) say(memory, percent(1 / c.memory) + " less memory");
     if (memory == Verdict::kLoss) say(memory, percent(1 / c.memory) + " more memory");
   }
   for (const LearningResult& learning : measured.learning) {
     const Verdict verdict = learning_verdict(learning);
-    if (verdict == Verdict::kSame) continue;
+    clear = clear && verdict != Verdict::kUnclear;
+    if (verdict == Verdict::kSame || verdict == Verdict::kUnclear) continue;
     say(verdict, fmt::format("{:+.1f} points of accuracy", 100 * learning.gain.middle));
   }
   if (any) return;
   const bool known = !measured.cases.empty() || !measured.learning.empty();
   badge(html, Verdict::kSame,
-        known                           ? "no difference"
+        known && clear                  ? "no difference"
+        : known                         ? "not clear"
         : measured.technique->needs_gpu ? "needs a GPU"
                                         : "not measured");
 }
@@ -167,9 +172,11 @@ const char* kind_of(Verdict verdict) {
 
 Verdict speed_verdict(const Comparison& comparison) {
   const Interval& speed = comparison.speed;
+  if (speed.confidence < kLeastConfidence) return Verdict::kUnclear;
   if (speed.low > 1 && speed.middle > 1 + kWorthSaying) return Verdict::kGain;
   if (speed.high < 1 && speed.middle < 1 - kWorthSaying) return Verdict::kLoss;
-  return Verdict::kSame;
+  const bool small = speed.low > 1 - 2 * kWorthSaying && speed.high < 1 + 2 * kWorthSaying;
+  return small ? Verdict::kSame : Verdict::kUnclear;
 }
 
 Verdict memory_verdict(const Comparison& comparison) {
@@ -180,9 +187,12 @@ Verdict memory_verdict(const Comparison& comparison) {
 }
 
 Verdict learning_verdict(const LearningResult& learning) {
-  if (learning.gain.low > 0) return Verdict::kGain;
-  if (learning.gain.high < 0) return Verdict::kLoss;
-  return Verdict::kSame;
+  const Interval& gain = learning.gain;
+  if (gain.confidence < kLeastConfidence) return Verdict::kUnclear;
+  if (gain.low > 0) return Verdict::kGain;
+  if (gain.high < 0) return Verdict::kLoss;
+  const bool small = gain.low > -kPointsWorthSaying && gain.high < kPointsWorthSaying;
+  return small ? Verdict::kSame : Verdict::kUnclear;
 }
 
 std::string ratio_text(double ratio) {

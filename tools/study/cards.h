@@ -31,7 +31,9 @@ struct Measured {
   std::vector<LearningResult> learning;
 };
 
-enum class Verdict { kGain, kLoss, kSame };
+/// kSame: any difference is too small to be worth saying. kUnclear: the interval holds both that
+/// and more, or is of too few measurements.
+enum class Verdict { kGain, kLoss, kSame, kUnclear };
 /// "gain", "loss" or "same": names of colours.
 const char* kind_of(Verdict verdict);
 

@@ -82,7 +82,11 @@ void show_claims(Html& html, const Store& store, const std::vector<Measured>& al
       row.insert(row.end(), {"–", gpu ? "needs a GPU" : "not measured", ""});
     } else {
       const Interval& speed = measured->cases[0].comparison.speed;
-      const std::string verdict = judge(speed, claim.ratio);
+      const Verdict gained = speed_verdict(measured->cases[0].comparison);
+      const std::string verdict = claim.ratio > 1               ? judge(speed, claim.ratio)
+                                  : gained == Verdict::kGain    ? "holds"
+                                  : gained == Verdict::kUnclear ? "not clear"
+                                                                : "does not hold";
       row.insert(row.end(), {ratio_text(speed.middle) + " (" + ratio_text(speed.low) + " to " +
                                  ratio_text(speed.high) + ")",
                              verdict, verdict == "holds" ? "" : claim.why_not});

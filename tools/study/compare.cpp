@@ -17,6 +17,7 @@ double since(Clock::time_point begin) {
 }
 
 constexpr int64_t kMostSteps = 100000;
+constexpr int kFewestPairs = 6;  // whose interval has a confidence of 97 %
 
 }  // namespace
 
@@ -95,7 +96,7 @@ Comparison compare(Side& off, Side& on, const Effort& effort) {
     const bool tight = speed.high - speed.middle < effort.tight_enough * speed.middle &&
                        speed.middle - speed.low < effort.tight_enough * speed.middle;
     if (result.pairs >= effort.min_pairs && (tight || since(begin) > effort.seconds)) break;
-    if (result.pairs >= 4 && since(begin) > 3 * effort.seconds) break;
+    if (result.pairs >= kFewestPairs && since(begin) > 3 * effort.seconds) break;
   }
   result.off = off.figures();
   result.on = on.figures();

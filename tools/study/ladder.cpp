@@ -86,6 +86,7 @@ class Ladder {
       if (base_.threads == 1 && rung.on == nullptr) continue;
       left.push_back({&rung, try_rung(rung, first_look()).comparison.speed.middle});
     }
+    int looks = 0;  // at candidates, since the last that was settled
     while (!left.empty()) {
       const auto best = std::max_element(
           left.begin(), left.end(),
@@ -96,8 +97,10 @@ class Ladder {
       const bool ahead = std::none_of(left.begin(), left.end(), [&](const Candidate& other) {
         return other.expected > speed.middle;
       });
-      if (!ahead) continue;
-      if (!speed.above(kWorthIt)) {  // nor is any other
+      // Two that are alike may overtake each other for ever.
+      if (!ahead && ++looks < kMostLooks) continue;
+      looks = 0;
+      if (speed.low <= 1 || speed.middle <= kWorthIt) {  // nor is any other
         rejected_.push_back({{"id", best->rung->id}, {"comparison", trial.comparison}});
         left.erase(best);
         continue;
@@ -110,7 +113,8 @@ class Ladder {
   }
 
  private:
-  static constexpr double kWorthIt = 1.0;
+  static constexpr int kMostLooks = 4;
+  static constexpr double kWorthIt = 1.02;
 
   struct Trial {
     std::unique_ptr<Side> side;

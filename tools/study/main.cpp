@@ -35,7 +35,7 @@ int run(int argc, char** argv) {
       "study", "Measures techniques off and on in turn, and writes a page about them");
   study->add_option("NAME", options.names, "techniques to measure; all if none is named");
   study->add_flag("--list", list, "name the techniques and end");
-  study->add_flag("--quick", options.quick, "ten minutes at most, with wider intervals");
+  study->add_flag("--quick", options.quick, "about ten minutes, with wider intervals");
   study->add_option("--device", options.device, "auto, cpu, cuda or cuda:N")->capture_default_str();
   study->add_option("--data", options.data, "data set of the workloads that load one")
       ->capture_default_str();

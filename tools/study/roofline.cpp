@@ -27,9 +27,15 @@ struct KernelRow {
 
 json read_bench(const std::string& path) {
   json file = json::parse(read_file(path, kMostBenchBytes), nullptr, /*allow_exceptions=*/false);
-  WICK_CHECK(file.is_object() && file.contains("benchmarks") && file["benchmarks"].is_array() &&
-                 file.contains("context") && file["context"].is_object(),
-             "study: ", path, " is not what wick bench --json writes");
+  const auto is_bench = [&] {
+    if (!file.is_object() || !file.contains("benchmarks") || !file["benchmarks"].is_array()) {
+      return false;
+    }
+    const auto pointer = "/context/wick/ceilings"_json_pointer;
+    if (!file.contains(pointer) || !file[pointer].is_object()) return false;
+    return !file[pointer].contains("memory") || file[pointer]["memory"].is_array();
+  };
+  WICK_CHECK(is_bench(), "study: ", path, " is not what wick bench --json writes");
   return file;
 }
 
@@ -64,13 +70,20 @@ json roof_points(double bytes_per_second, double flops_per_second, double most_i
   return points;
 }
 
+std::vector<KernelRow> shown_rows(const json& file, const std::string& path) {
+  std::vector<KernelRow> rows = read_rows(file);
+  WICK_CHECK(!rows.empty(), "study: ", path, " has no row with a median and bytes per second");
+  return rows;
+}
+
 }  // namespace
+
+void check_bench(const std::string& path) { shown_rows(read_bench(path), path); }
 
 void show_roofline(Html& html, const std::string& path) {
   const json file = read_bench(path);
-  const std::vector<KernelRow> rows = read_rows(file);
-  WICK_CHECK(!rows.empty(), "study: ", path, " has no row with a median and bytes per second");
-  const json ceilings = file["context"].value("/wick/ceilings"_json_pointer, json::object());
+  const std::vector<KernelRow> rows = shown_rows(file, path);
+  const json& ceilings = file["/context/wick/ceilings"_json_pointer];
   html.element("h2", "Kernels against the machine's limits", {{"id", "roofline"}});
   html.element("p",
                "Each mark is a kernel: how many operations it does for each byte that it has "

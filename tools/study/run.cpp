@@ -3,12 +3,14 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <csignal>
 #include <ctime>
 #include <filesystem>
 
 #include "wick/core/stream.h"
+#include "wick/tools/study/roofline.h"
 #include "wick/tools/study/study_page.h"
 #include "wick/tools/wick/config.h"
 #include "wick/tools/wick/hardware.h"
@@ -63,11 +65,12 @@ json describe_study(const StudyOptions& options, const Settings& base) {
           {"device", base.device},
           {"threads", base.threads},
           {"data", options.data},
-          {"quick", options.quick}};
+          {"quick", options.quick},
+          {"seconds", options.seconds}};
 }
 
 void check_same_study(const json& now, const json& before) {
-  for (const char* key : {"machine", "device", "threads", "data", "quick"}) {
+  for (const char* key : {"machine", "device", "threads", "data", "quick", "seconds"}) {
     if (now[key] == before.value(key, json())) continue;
     throw tool::UsageError(
         fmt::format("study: the folder's study is another one: its {} is {}, this one's {}: name "
@@ -114,6 +117,31 @@ void print_line(const json& line) {
     name.clear();
   }
   std::fflush(stdout);
+}
+
+// The command that goes on with this study.
+std::string command_to_go_on(const StudyOptions& options, const std::string& folder) {
+  std::string command = "wick study";
+  const auto add = [&](const char* flag, const std::string& value) {
+    if (value.empty()) return;
+    command += fmt::format(" {} ", flag);
+    for (const char c : value) {  // as the shell reads it
+      const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+                         std::string_view("-_./:=,").find(c) != std::string_view::npos;
+      if (!plain) command += '\\';
+      command += c;
+    }
+  };
+  add("--run-dir", folder);
+  if (options.quick) command += " --quick";
+  if (options.device != "auto") add("--device", options.device);
+  if (options.data != "shapes10") add("--data", options.data);
+  add("--data-dir", options.data_dir);
+  add("--bench", options.bench);
+  if (options.threads > 0) add("--threads", std::to_string(options.threads));
+  if (options.seconds > 0) add("--seconds", fmt::format("{}", options.seconds));
+  for (const std::string& name : options.names) command += " " + name;
+  return command;
 }
 
 class Study {
@@ -207,8 +235,8 @@ Thoroughness thoroughness(const StudyOptions& options) {
   how.effort = {.seconds = 10, .slice_seconds = 0.1, .min_pairs = 12, .tight_enough = 0.005};
   if (options.quick) {
     how.effort = {.seconds = 1.6, .slice_seconds = 0.05, .min_pairs = 8, .max_pairs = 30};
-    how.learning_steps = 200;
-    how.learning_seeds = 4;
+    how.learning_steps = 140;
+    how.learning_seeds = 6;
     how.most_seconds = kQuickSeconds;
   }
   if (options.seconds > 0) how.effort.seconds = options.seconds;
@@ -241,8 +269,9 @@ Settings base_settings(const StudyOptions& options, const std::string& scratch) 
 int run_study(const StudyOptions& options) {
   chosen(options);
   tool::check_data(options.data, options.data_dir);
+  if (!options.bench.empty()) check_bench(options.bench);
   const std::string folder = options.run_dir.empty() ? new_folder() : options.run_dir;
-  const Settings base = base_settings(options, folder + "/scratch");
+  const Settings base = base_settings(options, folder + "/.study-scratch");
   Store store(folder);
   const json start = describe_study(options, base);
   if (const json* before = store.find("start")) {
@@ -262,10 +291,7 @@ int run_study(const StudyOptions& options) {
   write_study_page(store, options.bench);
   fmt::print("\npage    {}\n", store.page());
   if (complete) return 0;
-  std::string again = "wick study --run-dir " + folder;
-  if (options.quick) again += " --quick";
-  for (const std::string& name : options.names) again += " " + name;
-  fmt::print("not all of it was measured; go on with: {}\n", again);
+  fmt::print("not all of it was measured; go on with: {}\n", command_to_go_on(options, folder));
   return interrupted ? kInterruptedExit : kSomeFailed;
 }
 

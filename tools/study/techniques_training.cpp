@@ -178,7 +178,11 @@ const std::vector<Technique> kTrainingTechniques = {
              "have the same number of steps, and what differs is the loss at the end.",
      .knob = "--schedule onecycle at three times the rate, against constant",
      .off = nullptr,
-     .on = [](Settings& s) { s.schedule = "onecycle"; },
+     .on =
+         [](Settings& s) {
+           s.schedule = "onecycle";
+           s.lr *= 3;
+         },
      .cases = {kSmallMlp},
      .learning = {kLearnLenet}},
     {.id = "cosine-decay",

@@ -148,8 +148,11 @@ void count_and_rank(const Guesses& all, const data::ImageSource& images, Examina
       wrong.push_back(i);
     }
   }
+  const auto badness = [&](size_t i) {  // NaN is as bad as can be
+    return std::isnan(all.losses[i]) ? HUGE_VALF : all.losses[i];
+  };
   std::sort(wrong.begin(), wrong.end(),
-            [&](size_t a, size_t b) { return all.losses[a] > all.losses[b]; });
+            [&](size_t a, size_t b) { return badness(a) > badness(b); });
   wrong.resize(std::min(wrong.size(), kMostWorst));
   for (const size_t i : wrong) {
     const auto index = static_cast<int64_t>(i);
