@@ -39,7 +39,7 @@ struct Compared {
   Verdict verdict = Verdict::kUnclear;
 
   void judge() {
-    if (blocks.size() < kLeastBlocks) return;
+    if (verdict == Verdict::kFailed || blocks.size() < kLeastBlocks) return;
     const Interval interval = centre_interval(blocks);
     const double margin = std::log(kMargin);
     if (interval.low > margin) {
@@ -127,10 +127,7 @@ class Duel {
   // New processes for every block: where the system puts their memory makes each a little faster
   // or slower for as long as it lives, which no number of turns averages out.
   void run_block(const std::vector<Compared*>& open, bool first) {
-    const bool ours_first = random_() % 2 == 0;
-    if (ours_first) ours_ = start(own_path());
-    theirs_ = start(other_path_);
-    if (!ours_first) ours_ = start(own_path());
+    start_both();
     std::set<std::string> known;
     std::istringstream names(theirs_->ask("list", kAnswerSeconds));
     for (std::string name; names >> name;) known.insert(name);
@@ -139,11 +136,24 @@ class Duel {
       if (known.count(row->name) == 0) {
         fail(*row, "not in " + other_path_);
       } else {
-        run_row(*row, first);
+        try {
+          run_row(*row, first);
+        } catch (const Error& error) {  // a side ended, fell silent or answered with an error
+          if (interrupted()) throw;
+          fail(*row, error.what());
+          start_both();
+        }
       }
       row->judge();
       if (row->verdict != Verdict::kUnclear) print_row(*row);
     }
+  }
+
+  void start_both() {
+    const bool ours_first = random_() % 2 == 0;
+    if (ours_first) ours_ = start(own_path());
+    theirs_ = start(other_path_);
+    if (!ours_first) ours_ = start(own_path());
   }
 
   std::unique_ptr<Child> start(const std::string& path) const {
