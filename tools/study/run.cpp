@@ -65,12 +65,11 @@ json describe_study(const StudyOptions& options, const Settings& base) {
           {"device", base.device},
           {"threads", base.threads},
           {"data", options.data},
-          {"quick", options.quick},
-          {"seconds", options.seconds}};
+          {"quick", options.quick}};
 }
 
 void check_same_study(const json& now, const json& before) {
-  for (const char* key : {"machine", "device", "threads", "data", "quick", "seconds"}) {
+  for (const char* key : {"machine", "device", "threads", "data", "quick"}) {
     if (now[key] == before.value(key, json())) continue;
     throw tool::UsageError(
         fmt::format("study: the folder's study is another one: its {} is {}, this one's {}: name "
