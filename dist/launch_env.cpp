@@ -18,13 +18,23 @@ struct LauncherNames {
   const char* launcher;
   const char *rank, *world_size, *local_rank, *local_world_size;
   bool local_rank_is_optional, size_alone_counts;
+  // What has to be there as well; null: nothing.
+  const char* only_with;
   // What else names this job, as no other job of this host; null: the parent process does.
   std::vector<const char*> job;
 };
 
 const std::vector<LauncherNames>& launchers() {
   static const std::vector<LauncherNames> all = {
-      {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", false, true, {}},
+      {"torchrun",
+       "RANK",
+       "WORLD_SIZE",
+       "LOCAL_RANK",
+       "LOCAL_WORLD_SIZE",
+       false,
+       true,
+       nullptr,
+       {}},
       {"Open MPI",
        "OMPI_COMM_WORLD_RANK",
        "OMPI_COMM_WORLD_SIZE",
@@ -32,9 +42,18 @@ const std::vector<LauncherNames>& launchers() {
        "OMPI_COMM_WORLD_LOCAL_SIZE",
        false,
        true,
+       nullptr,
        {"PMIX_NAMESPACE"}},
-      {"PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", true, true, {}},
-      // A shell of salloc has SLURM_NTASKS, and is no rank.
+      {"PMI",
+       "PMI_RANK",
+       "PMI_SIZE",
+       "MPI_LOCALRANKID",
+       "MPI_LOCALNRANKS",
+       true,
+       true,
+       nullptr,
+       {}},
+      // A shell of salloc and a script of sbatch have some of these, are no step, and no ranks.
       {"Slurm",
        "SLURM_PROCID",
        "SLURM_NTASKS",
@@ -42,6 +61,7 @@ const std::vector<LauncherNames>& launchers() {
        nullptr,
        false,
        false,
+       "SLURM_STEP_ID",
        {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
   };
   return all;
@@ -77,6 +97,7 @@ constexpr int kMostRanks = 1 << 20;
 
 const LauncherNames* launcher_of(const LaunchVariables& variables) {
   for (const LauncherNames& names : launchers()) {
+    if (names.only_with != nullptr && !variables.has(names.only_with)) continue;
     if (variables.has(names.rank)) return &names;
     if (names.size_alone_counts && variables.has(names.world_size)) return &names;
   }
@@ -141,9 +162,14 @@ std::optional<LaunchEnv> launch_env(const VariableGetter& get) {
   env.job_token = variables.text("WICK_JOB_TOKEN");
   WICK_CHECK(env.job_token.size() <= 256, "launch: WICK_JOB_TOKEN is too long: got ",
              env.job_token.size(), " bytes, expected at most 256");
+  const bool knows_hosts = variables.has(names->local_world_size);
+  WICK_CHECK(!has_file || variables.has("MASTER_ADDR") || !knows_hosts ||
+                 env.local_world_size == env.world_size,
+             "launch: the ", env.world_size,
+             " ranks are on several hosts, and rank 0 has to be "
+             "reached from all: missing MASTER_ADDR, the address of its host");
   if (!has_file && !has_address) {
-    WICK_CHECK(variables.has(names->local_world_size) ? env.local_world_size == env.world_size
-                                                      : env.world_size == 1,
+    WICK_CHECK(knows_hosts ? env.local_world_size == env.world_size : env.world_size == 1,
                "launch: ", names->launcher, " does not say where the ", env.world_size,
                " ranks meet, and they may be on several hosts: missing MASTER_ADDR, MASTER_PORT: "
                "set them to the first host's address and a free port");

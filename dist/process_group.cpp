@@ -189,15 +189,22 @@ struct ProcessGroup::Engine {
       if (!wants_to_leave_record()) return;
       has_left_record = true;
     }
+    const std::filesystem::path path = record_path(group);
+    if (path.empty()) return;
+    try {
+      std::filesystem::create_directories(path.parent_path());
+      write_file(path, group.flight_json());
+    } catch (const std::exception&) {
+    }
+  }
+
+  // Empty if none is wanted.
+  static std::filesystem::path record_path(const ProcessGroup& group) {
     const char* variable = std::getenv("WICK_FLIGHT_DIR");
     std::string folder = group.options().flight_folder;
     if (folder.empty() && variable != nullptr) folder = variable;
-    if (folder.empty()) return;
-    try {
-      std::filesystem::create_directories(folder);
-      write_file(concat(folder, "/flight-", group.rank(), ".json"), group.flight_json());
-    } catch (const std::exception&) {
-    }
+    if (folder.empty()) return {};
+    return std::filesystem::path(folder) / concat("flight-", group.rank(), ".json");
   }
 
   ProcessGroup& group;
@@ -220,6 +227,10 @@ ProcessGroup::ProcessGroup(int rank, int size, const ProcessGroupOptions& option
              " of ", size);
   WICK_CHECK(options.timeout.count() > 0, "process group: timeout must be positive: got ",
              options.timeout.count(), " ms");
+  std::error_code ignored;  // one that an earlier group left would tell of another failure
+  if (const auto record = Engine::record_path(*this); !record.empty()) {
+    std::filesystem::remove(record, ignored);
+  }
   engine_ = std::make_unique<Engine>(*this);
 }
 
@@ -369,7 +380,8 @@ std::string ProcessGroup::flight_json() const {
                                   {"begin_us", r.begin_us},
                                   {"end_us", r.end_us}});
   }
-  return all.dump(1);
+  // Whatever bytes are in an error's text: the record must be left.
+  return all.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 }  // namespace wick::dist

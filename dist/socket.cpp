@@ -42,13 +42,33 @@ Addresses addresses_of(const std::string& host, int port, int flags, std::string
   return Addresses(all);
 }
 
+// Small notices go at once, and a host that is out of reach is noticed within half a minute.
+void set_options(const Socket& socket) {
+  if (!socket.is_open()) return;
+  const auto set = [&](int level, int name, int value) {
+    setsockopt(socket.descriptor(), level, name, &value, sizeof value);
+  };
+  set(IPPROTO_TCP, TCP_NODELAY, 1);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 10);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 30'000);
+}
+
 Socket open_socket(const addrinfo& address) {
   Socket socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const int on = 1;
-  if (socket.is_open()) {
-    setsockopt(socket.descriptor(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  }
+  set_options(socket);
   return socket;
+}
+
+// Whether nobody listened there, but the kernel chose that port for this end.
+bool is_connected_to_itself(const Socket& socket) {
+  sockaddr_storage own{}, other{};
+  socklen_t own_bytes = sizeof own, other_bytes = sizeof other;
+  return getsockname(socket.descriptor(), reinterpret_cast<sockaddr*>(&own), &own_bytes) == 0 &&
+         getpeername(socket.descriptor(), reinterpret_cast<sockaddr*>(&other), &other_bytes) == 0 &&
+         own_bytes == other_bytes && std::memcmp(&own, &other, own_bytes) == 0;
 }
 
 // Host and port of this end, as numbers.
@@ -105,10 +125,7 @@ Socket listen_at(const std::string& host, int port) {
 
 Socket accept_from(const Socket& listener) {
   Socket socket(accept4(listener.descriptor(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  const int on = 1;
-  if (socket.is_open()) {
-    setsockopt(socket.descriptor(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  }
+  set_options(socket);
   return socket;
 }
 
@@ -121,16 +138,16 @@ Socket connect_to(const std::string& host, int port, Clock::time_point deadline,
       reason = system_message(errno);
       continue;
     }
-    if (connect(socket.descriptor(), a->ai_addr, a->ai_addrlen) == 0) return socket;
-    int error = errno;
+    int error = connect(socket.descriptor(), a->ai_addr, a->ai_addrlen) == 0 ? 0 : errno;
     if (error == EINPROGRESS) {
       socklen_t bytes = sizeof error;
       error = ETIMEDOUT;
       if (socket.wait(POLLOUT, deadline)) {
         getsockopt(socket.descriptor(), SOL_SOCKET, SO_ERROR, &error, &bytes);
       }
-      if (error == 0) return socket;
     }
+    if (error == 0 && is_connected_to_itself(socket)) error = ECONNREFUSED;
+    if (error == 0) return socket;
     reason = system_message(error);
   }
   return {};

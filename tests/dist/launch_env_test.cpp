@@ -39,16 +39,16 @@ const Variables kOpenMpi = {{"OMPI_COMM_WORLD_RANK", "3"},
                             {"PMIX_NAMESPACE", "77.1"}};
 const Variables kPmi = {
     {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}};
-const Variables kSlurm = {{"SLURM_PROCID", "6"},
-                          {"SLURM_NTASKS", "8"},
-                          {"SLURM_LOCALID", "2"},
-                          {"MASTER_ADDR", "node1"},
-                          {"MASTER_PORT", "12345"}};
+const Variables kSlurm = {{"SLURM_PROCID", "6"},    {"SLURM_NTASKS", "8"},
+                          {"SLURM_LOCALID", "2"},   {"SLURM_STEP_ID", "0"},
+                          {"MASTER_ADDR", "node1"}, {"MASTER_PORT", "12345"}};
 
 TEST(LaunchEnv, IsNoneWithoutALauncher) {
   EXPECT_FALSE(read({}).has_value());
   EXPECT_FALSE(read({{"MASTER_ADDR", "h"}, {"MASTER_PORT", "1"}, {"SLURM_NTASKS", "4"}}));
   EXPECT_FALSE(read({{"RANK", ""}, {"WORLD_SIZE", ""}}));
+  // A script of sbatch.
+  EXPECT_FALSE(read({{"SLURM_PROCID", "0"}, {"SLURM_LOCALID", "0"}, {"SLURM_NTASKS", "4"}}));
 }
 
 TEST(LaunchEnv, ReadsEachLaunchersVariables) {
@@ -99,7 +99,9 @@ TEST(LaunchEnv, PrefersTheNearestLauncher) {
 }
 
 TEST(LaunchEnv, MeetsByAFile) {
-  const Variables file = {{"WICK_RENDEZVOUS_FILE", "/shared/here"}, {"WICK_JOB_TOKEN", "secret"}};
+  const Variables file = {{"WICK_RENDEZVOUS_FILE", "/shared/here"},
+                          {"WICK_JOB_TOKEN", "secret"},
+                          {"LOCAL_WORLD_SIZE", "8"}};
   const auto env =
       read(changed(changed(kTorchrun, {{"MASTER_ADDR", ""}, {"MASTER_PORT", ""}}), file));
   EXPECT_EQ(env->rendezvous_file, "/shared/here");
@@ -137,6 +139,10 @@ TEST(LaunchEnv, NamesWhatIsMissingOrWrong) {
       {changed(kSlurm, {{"MASTER_ADDR", ""}, {"MASTER_PORT", ""}}),
        "launch: Slurm does not say where the 8 ranks meet, and they may be on several hosts: "
        "missing MASTER_ADDR, MASTER_PORT: set them to the first host's address and a free port"},
+      {changed(kTorchrun,
+               {{"MASTER_ADDR", ""}, {"MASTER_PORT", ""}, {"WICK_RENDEZVOUS_FILE", "f"}}),
+       "launch: the 8 ranks are on several hosts, and rank 0 has to be reached from all: missing "
+       "MASTER_ADDR, the address of its host"},
       {changed(kTorchrun, {{"RANK", "8"}}),
        "launch: RANK is wrong: got \"8\", expected a whole number from 0 to 7"},
       {changed(kTorchrun, {{"RANK", "1x"}}),

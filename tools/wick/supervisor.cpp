@@ -170,12 +170,16 @@ class Attempt {
       if (deadline && Clock::now() >= *deadline) kill_rest();
       const int number = signals_.wait(std::chrono::milliseconds(200));
       if (number == 0 || number == SIGCHLD) continue;
-      signal_all(interrupted_ ? SIGKILL : number);
-      interrupted_ = true;
+      signal_all(is_signalled_ ? SIGKILL : number);
+      is_signalled_ = interrupted_ = true;
     }
   }
 
-  bool interrupted() const { return interrupted_; }
+  bool was_asked_to_stop() const { return interrupted_; }
+  // Whether all ended as they were asked to.
+  bool interrupted() const {
+    return interrupted_ && !(failed_ && WIFEXITED(*processes_[*failed_].status));
+  }
   std::optional<size_t> failed() const { return failed_; }
   int exit_code() const {
     if (!failed_) return interrupted_ ? kStoppedExit : 0;
@@ -267,10 +271,20 @@ class Attempt {
     for (size_t r = 0; r < processes_.size(); ++r) {
       RankProcess& p = processes_[r];
       int status = 0;
-      if (p.status || waitpid(p.pid, &status, WNOHANG) != p.pid) continue;
+      siginfo_t ended{};
+      if (p.status ||
+          waitid(P_PID, static_cast<id_t>(p.pid), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+          ended.si_pid != p.pid) {
+        continue;
+      }
+      kill(-p.pid, SIGKILL);  // what it may have left behind, while the number is still its own
+      if (waitpid(p.pid, &status, 0) != p.pid) continue;
       p.status = status;
-      kill(-p.pid, SIGKILL);  // what it may have left behind
-      if (WIFEXITED(status) && WEXITSTATUS(status) == kStoppedExit) interrupted_ = true;
+      if (WIFEXITED(status) && WEXITSTATUS(status) == kStoppedExit) {
+        // It was asked to stop by somebody else: so are the others.
+        if (!interrupted_) signal_all(SIGTERM);
+        interrupted_ = true;
+      }
       if (!p.killed && guilt(status) > (failed_ ? guilt(*processes_[*failed_].status) : 0)) {
         failed_ = r;
       }
@@ -294,7 +308,8 @@ class Attempt {
   std::string token_ = random_token();
   std::vector<RankProcess> processes_;
   std::optional<size_t> failed_;
-  bool interrupted_ = false;
+  bool interrupted_ = false;   // asked to stop, by a signal to this process or to a rank
+  bool is_signalled_ = false;  // this process was
 };
 
 // Records of an earlier start would tell of ranks that left none this time.
@@ -311,6 +326,16 @@ void clear_flight_records(const std::string& folder) {
   }
 }
 
+void clear_restarts(const std::string& folder) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string path = entry.path().string();
+    if (!entry.path().filename().string().starts_with("restart-")) continue;
+    clear_flight_records(path);
+    std::filesystem::remove(path, error);  // if nothing else is in it
+  }
+}
+
 }  // namespace
 
 int supervise(const SuperviseOptions& all_options, const RankWords& words) {
@@ -321,13 +346,14 @@ int supervise(const SuperviseOptions& all_options, const RankWords& words) {
       options.flight_folder += concat("/restart-", restarts);
     }
     clear_flight_records(options.flight_folder);
+    if (restarts == 0) clear_restarts(options.flight_folder);
     Attempt attempt(options, restarts, words(restarts), signals);
     attempt.wait();
     const int code = attempt.exit_code();
     if (attempt.interrupted()) return kStoppedExit;
     if (!attempt.failed()) return code;
-    const bool again =
-        restarts < options.max_restarts && code != kUsageExit && code != kCannotStartExit;
+    const bool again = !attempt.was_asked_to_stop() && restarts < options.max_restarts &&
+                       code != kUsageExit && code != kCannotStartExit;
     std::string text = attempt.sentence();
     if (!options.flight_folder.empty()) {
       text += concat("; see wick doctor --flight ", options.flight_folder);

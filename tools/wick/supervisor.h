@@ -22,7 +22,7 @@ using RankWords = std::function<std::vector<std::string>(int64_t restarts)>;
 /// Starts `ranks` processes on this machine, which find each other by torchrun's variables, and
 /// waits for all. When one fails, the others get a few seconds to say what they have to say; what
 /// is then left is killed, and all are started again as often as `max_restarts` says. Signals that
-/// ask to end are passed on. No process is left behind, not even if this one is killed. Returns 0,
+/// ask to end are passed on. No rank is left behind, not even if this process is killed. Returns 0,
 /// 130 if a signal asked for the end, or the exit code of the rank that failed first (128 + N for
 /// signal N), which a sentence on standard error names: the first by signal, else by another exit
 /// code than kOtherRankFailedExit, else any.

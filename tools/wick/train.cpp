@@ -140,6 +140,7 @@ int train_on_ranks(const TrainConfig& config, const TrainFlags& flags) {
     const std::string text =
         fmt::format("rank {} of {}: {}", ranks.rank(), ranks.size(), error.what());
     if (dynamic_cast<const dist::ProcessGroupError*>(&error)) throw OtherRankFailed(text);
+    if (dynamic_cast<const UsageError*>(&error)) throw UsageError(text);
     throw Error(text);
   }
 }

@@ -460,6 +460,7 @@ Outcome Trainer::run() {
     if (interrupted && step_ < total_steps_) {
       progress_.finish_line();
       save_checkpoint();
+      ranks_.barrier();  // whoever leaves first may be the end of the others
       return Outcome::kInterrupted;
     }
     evaluate_and_log();
