@@ -56,6 +56,7 @@ INSTANTIATE_TEST_SUITE_P(Orders, ClipNorm, ::testing::Values(1, 2, 3, 0.5, -1, H
 void scale_together(Device device, double p) {
   for (const Dtype dtype : {kFloat32, kFloat64, kFloat16, kBFloat16}) {
     const bool reduced = size_of(dtype) == 2;
+    if (reduced && p != 2) continue;  // one order shows how they are read and written
     const double eps = dtype == kFloat64 ? 1e-12 : 1e-6;
     const double rounding = dtype == kFloat16 ? 5e-4 : dtype == kBFloat16 ? 4e-3 : eps;
     const std::vector<Tensor> params = params_of(dtype, device);

@@ -162,7 +162,7 @@ class Study(InFolder):
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130, out + err)
-        self.assertIn(f"wick study --run-dir {self.folder} {LIGHT} {OTHER}", out)
+        self.assertIn(f"--run-dir {self.folder} --threads 1 --seconds 60 {LIGHT} {OTHER}", out)
         self.assertEqual(ids(self.folder), [LIGHT])
         self.check_page(self.folder / "study.html")
         for child in children:
