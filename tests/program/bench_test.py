@@ -238,8 +238,11 @@ class AgainstTest(InFolder):
 
     def test_a_program_that_ends_in_the_middle(self):
         dies = self.script("dies", "echo wick-bench 1; read x; echo softmax/rows/forward/float32\n")
-        self.fails(1, "ended early", "--quick", "--device", "cpu", "--filter",
-                   "^softmax/rows/forward/float32", "--against", dies)
+        done = run("--quick", "--device", "cpu", "--filter", "^softmax/rows/forward/float32",
+                   "--against", dies)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("ended early", done.stdout)
+        self.assertIn("1 failed", done.stdout)
 
     def test_rows_that_the_other_has_not(self):
         lacks = self.script("lacks", "echo wick-bench 1; read x; echo other/row; read x\n")
