@@ -45,7 +45,8 @@ void mend_checksums(std::vector<uint8_t>& bytes) {
     char digits[12];
     std::copy_n(block + kSize, 11, digits);
     digits[11] = '\0';
-    const size_t length = std::strtoull(digits, nullptr, 8);
+    const size_t length = std::strtoull(digits, nullptr, 8);  // "-1000" is nearly 2^64
+    if (length > bytes.size()) return;
     at += kBlock + (length + kBlock - 1) / kBlock * kBlock;
   }
 }
