@@ -8,6 +8,9 @@
 namespace wick {
 
 CpuIsa cpu_isa() {
+#ifdef WICK_WITHOUT_AVX2
+  return CpuIsa::kAvx512;
+#else
   static const CpuIsa isa = [] {
     const char* wanted = std::getenv("WICK_CPU_ISA");
     if (wanted != nullptr && std::string_view(wanted) == "avx2") return CpuIsa::kAvx2;
@@ -16,6 +19,7 @@ CpuIsa cpu_isa() {
     return v4 ? CpuIsa::kAvx512 : CpuIsa::kAvx2;
   }();
   return isa;
+#endif
 }
 
 void no_cuda_in_this_build() { detail::fail("cuda: this build has no GPU support (WICK_GPU=off)"); }

@@ -54,14 +54,20 @@ CpuIsa cpu_isa();
 #define WICK_CALL_CUDA_INTO(result, ...) ::wick::no_cuda_in_this_build()
 #endif
 
+#ifdef WICK_WITHOUT_AVX2  // built with a sanitizer on a machine that has AVX-512, to be run there
+#define WICK_CALL_CPU(...) ::wick::cpu_avx512::__VA_ARGS__
+#else
+#define WICK_CALL_CPU(...)                                                              \
+  (::wick::cpu_isa() == ::wick::CpuIsa::kAvx512 ? (void)::wick::cpu_avx512::__VA_ARGS__ \
+                                                : (void)::wick::cpu_avx2::__VA_ARGS__)
+#endif
+
 /// Calls a kernel where `device` is: `WICK_DISPATCH(x.device(), softmax_forward(x, y));`
-#define WICK_DISPATCH(device, ...)                             \
-  do {                                                         \
-    if ((device).is_cuda()) {                                  \
-      WICK_CALL_CUDA(__VA_ARGS__);                             \
-    } else if (::wick::cpu_isa() == ::wick::CpuIsa::kAvx512) { \
-      ::wick::cpu_avx512::__VA_ARGS__;                         \
-    } else {                                                   \
-      ::wick::cpu_avx2::__VA_ARGS__;                           \
-    }                                                          \
+#define WICK_DISPATCH(device, ...) \
+  do {                             \
+    if ((device).is_cuda()) {      \
+      WICK_CALL_CUDA(__VA_ARGS__); \
+    } else {                       \
+      WICK_CALL_CPU(__VA_ARGS__);  \
+    }                              \
   } while (false)

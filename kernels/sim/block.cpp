@@ -32,6 +32,39 @@ struct StackPool {
     return static_cast<char*>(memory);
   }
 };
+
+// Memory for the shared memory of blocks, hidden but for what a block is given of it. Kept for the
+// next kernel, but under ThreadSanitizer, to which new memory says that the next kernel's use of it
+// is another.
+struct Arenas {
+  static constexpr size_t kCount = WICK_SIM_TSAN ? 1024 : 1;
+  char* memory = nullptr;
+  size_t taken = 0;
+  ~Arenas() { unmap(); }
+  char* next() {
+    if (taken == kCount) unmap();
+    if (memory == nullptr) {
+      void* mapped = ::mmap(nullptr, kCount * kSharedBytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      WICK_CHECK(mapped != MAP_FAILED, "simulated GPU: no memory for a block's shared memory");
+      memory = static_cast<char*>(mapped);
+      hide(memory, kCount * kSharedBytes);
+    }
+    return memory + taken++ * kSharedBytes;
+  }
+  void drop() {
+    taken = 0;
+    if (WICK_SIM_TSAN) unmap();
+  }
+  void unmap() {
+    if (memory == nullptr) return;
+    show(memory, kCount * kSharedBytes);
+    ::munmap(memory, kCount * kSharedBytes);
+    memory = nullptr;
+    taken = 0;
+  }
+};
+thread_local Arenas arenas;
 thread_local StackPool stack_pools[kIdentitySets * kIdentities];
 thread_local Identity identities[kIdentitySets * kIdentities] = {};
 
@@ -81,40 +114,30 @@ std::string BlockRunner::run(const std::vector<uint64_t>& wanted) {
   }
   become(outside);
   acquire(&end_token_);
-  drop_arenas();
-  for (const auto& fiber : fibers_) stack_pools[fiber->identity].stacks.push_back(fiber->stack);
+  if (arena_ != nullptr) drop_arena();
+  for (const auto& fiber : fibers_) {
+    if (!failure_.empty()) show(fiber->stack, kStackBytes);  // threads left their frames there
+    stack_pools[fiber->identity].stacks.push_back(fiber->stack);
+  }
   return failure_;
 }
 
 /// Shared memory for the next block. Under ThreadSanitizer each block has its own stretch, since it
 /// would take the next block's use of the same bytes for a race.
 void BlockRunner::take_arena() {
-  constexpr size_t kArenas = WICK_SIM_TSAN ? 1024 : 1;
-  if (arenas_ == nullptr || (WICK_SIM_TSAN && next_arena_ == kArenas)) {
-    drop_arenas();
-    void* memory = ::mmap(nullptr, kArenas * kSharedBytes, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    WICK_CHECK(memory != MAP_FAILED, "simulated GPU: no memory for a block's shared memory");
-    arenas_ = static_cast<char*>(memory);
-    arena_bytes_ = kArenas * kSharedBytes;
-    next_arena_ = 0;
-  }
-  arena_ = arenas_ + next_arena_ * kSharedBytes;
-  if (WICK_SIM_TSAN) ++next_arena_;
+  if (arena_ == nullptr || WICK_SIM_TSAN) arena_ = arenas.next();
 }
 
-void BlockRunner::drop_arenas() {
-  if (arenas_ == nullptr) return;
-  show(arenas_, arena_bytes_);
-  ::munmap(arenas_, arena_bytes_);
-  arenas_ = nullptr;
+void BlockRunner::drop_arena() {
+  hide(arena_, used_);
+  arenas.drop();
 }
 
 void BlockRunner::prepare_arena(uint64_t index) {
   block_ = index;
-  show(arena_, kSharedBytes);
+  show(arena_, kernel_.shared);
   std::memset(arena_, 0xff, kernel_.shared);  // NaN
-  hide(arena_ + kernel_.shared, kSharedBytes - kernel_.shared);
+  hide(arena_ + kernel_.shared, used_ - kernel_.shared);
 }
 
 void BlockRunner::run_block(uint64_t index, bool is_first) {
@@ -148,16 +171,19 @@ void BlockRunner::run_block(uint64_t index, bool is_first) {
 }
 
 void BlockRunner::start_threads() {
-  std::vector<int> all;
+  together_.clear();
   for (int t = 0; t < size_; ++t) {
     threads_[t] = Thread{};
     threads_[t].identity = identity_of(unsigned(t), block_, number_);
-    all.push_back(t);
+    together_.push_back(t);
+  }
+  for (int t = 0; t < size_; t += 32) {
+    warp_of(t) = {0, size_ - t < 32 ? ~0u << (size_ - t) : 0};
   }
   ahead_ = int(random_.below(unsigned(size_)));
   ready_.clear();
   next_ = ready_.data();
-  make_ready(all);
+  make_ready(together_.data(), size_);
 }
 
 /// What the thread, which no longer runs, wants.
@@ -165,7 +191,7 @@ void BlockRunner::attend_to(int t) {
   const Thread& thread = threads_[t];
   switch (thread.state) {
     case State::kAtBarrier: ++at_barrier_; break;
-    case State::kAtWarp: return release_warp_if_complete(t);
+    case State::kAtWarp: warp_of(t).waiting |= 1u << t % 32; return release_warp_if_complete(t);
     case State::kStopped: return set_failure(thread, thread.failure);
     default: idle_[thread.identity].push_back(thread.fiber);
   }
@@ -173,11 +199,12 @@ void BlockRunner::attend_to(int t) {
 }
 
 /// Puts threads that may go on (again) behind those that wait to, in the order that was asked for.
-void BlockRunner::make_ready(const std::vector<int>& threads) {
+void BlockRunner::make_ready(const int* threads, int count) {
   ready_.erase(ready_.begin(), ready_.begin() + (next_ - ready_.data()));
-  for (const int t : threads) {
-    if (threads_[t].state != State::kNew) threads_[t].state = State::kReady;
-    ready_.push_back(t);
+  for (int i = 0; i < count; ++i) {
+    Thread& thread = threads_[threads[i]];
+    if (thread.state != State::kNew) thread.state = State::kReady;
+    ready_.push_back(threads[i]);
   }
   if (settings_.threads == ThreadOrder::kReverse) std::sort(ready_.rbegin(), ready_.rend());
   if (settings_.threads == ThreadOrder::kRandom) {
@@ -202,7 +229,6 @@ Fiber& BlockRunner::idle_fiber(unsigned identity) {
     fiber = fibers_.emplace_back(std::make_unique<Fiber>()).get();
     fiber->identity = identity;
     fiber->stack = stack_pools[identity].take();
-    show(fiber->stack, kStackBytes);  // a kernel that failed left its frames there
   } else {
     fiber = idle.back();
     idle.pop_back();
@@ -261,6 +287,7 @@ WICK_SIM_UNWATCHED void BlockRunner::fiber_main(Fiber& fiber) {
     kernel_.thread();
     release(&end_token_);
     threads_[fiber.thread].state = State::kDone;
+    warp_of(fiber.thread).absent |= 1u << fiber.thread % 32;
     --alive_;
     // The next thread that has not begun, if it is its turn, on the same fiber.
     if (at_barrier_ > 0 || next_ == ready_end_) return;

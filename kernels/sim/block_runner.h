@@ -53,6 +53,11 @@ struct Thread {
   unsigned barriers = 0, warp_syncs = 0;  // passed so far
 };
 
+/// Which lanes of a warp wait for others of it, and which have ended or never were.
+struct Warp {
+  unsigned waiting = 0, absent = 0;
+};
+
 struct SharedVariable {
   const void* key = nullptr;
   size_t bytes = 0, offset = 0;
@@ -68,6 +73,8 @@ class BlockRunner {
     size_ = int(kernel.block.x * kernel.block.y * kernel.block.z);
     threads_storage_ = std::make_unique<Thread[]>(size_t(size_));
     threads_ = threads_storage_.get();
+    warps_storage_ = std::make_unique<Warp[]>(size_t(size_ + 31) / 32);
+    warps_ = warps_storage_.get();
   }
 
   std::string run(const std::vector<uint64_t>& wanted);
@@ -96,7 +103,7 @@ class BlockRunner {
   }
   void run_block(uint64_t index, bool is_first);
   void take_arena();
-  void drop_arenas();
+  void drop_arena();
   void prepare_arena(uint64_t index);
   void start_threads();
   int next_ready();
@@ -106,7 +113,8 @@ class BlockRunner {
   void release_barrier_if_complete();
   void release_warp_if_complete(int thread);
   void set_failure(const Thread& thread, const std::string& what);
-  void make_ready(const std::vector<int>& threads);
+  void make_ready(const int* threads, int count);
+  Warp& warp_of(int thread) { return warps_[thread / 32]; }
   void explain_deadlock();
   Fiber& idle_fiber(unsigned identity);
   WICK_SIM_UNWATCHED void fiber_main(Fiber& fiber);
@@ -122,7 +130,9 @@ class BlockRunner {
   uint64_t block_ = 0;
   std::unique_ptr<Thread[]> threads_storage_;
   Thread* threads_ = nullptr;
-  std::vector<int> ready_;
+  std::unique_ptr<Warp[]> warps_storage_;
+  Warp* warps_ = nullptr;
+  std::vector<int> ready_, together_;  // together_: threads that begin, or leave a barrier
   const int *next_ = nullptr, *ready_end_ = nullptr;  // into ready_
   int ahead_ = 0;
   int alive_ = 0, at_barrier_ = 0;
@@ -133,9 +143,7 @@ class BlockRunner {
   [[maybe_unused]] const void* scheduler_stack_ = nullptr;  // for AddressSanitizer
   [[maybe_unused]] size_t scheduler_stack_bytes_ = 0;
   std::string failure_;
-  char* arenas_ = nullptr;
-  size_t arena_bytes_ = 0, next_arena_ = 0;
-  char* arena_ = nullptr;  // this block's
+  char* arena_ = nullptr;  // this block's shared memory
   size_t used_ = 0;        // of the arena, by the dynamic part and the variables
   size_t named_ = 0;       // bytes of the variables
   static constexpr int kMostVariables = 64;

@@ -9,6 +9,14 @@
 // What threads of a block do together: barriers, warp functions, shared memory, failures.
 namespace wick::sim {
 
+namespace {
+
+bool is_same(Site a, Site b) {
+  return a.line == b.line && (a.file == b.file || !std::strcmp(a.file, b.file));
+}
+
+}  // namespace
+
 void BlockRunner::wait_at_barrier(Site site, bool value) {
   Thread& thread = current();
   thread.state = State::kAtBarrier;
@@ -22,25 +30,22 @@ void BlockRunner::wait_at_barrier(Site site, bool value) {
 
 void BlockRunner::release_barrier_if_complete() {
   if (at_barrier_ == 0 || at_barrier_ < alive_) return;
-  std::vector<int> waiting;
+  together_.clear();
   int count = 0;
   for (int t = 0; t < size_; ++t) {
     if (threads_[t].state != State::kAtBarrier) continue;
-    waiting.push_back(t);
+    together_.push_back(t);
     count += threads_[t].bits != 0;
   }
-  const Thread& first = threads_[waiting[0]];
-  for (const int t : waiting) {
-    Thread& thread = threads_[t];
-    thread.count = count;
-    if (thread.site.line == first.site.line && !std::strcmp(thread.site.file, first.site.file)) {
-      continue;
-    }
-    failure_ = concat("divergent barrier: ", where(waiting[0]), ", ", where(t));
+  const int first = together_[0];
+  for (const int t : together_) {
+    threads_[t].count = count;
+    if (is_same(threads_[t].site, threads_[first].site)) continue;
+    failure_ = concat("divergent barrier: ", where(first), ", ", where(t));
     return;
   }
   at_barrier_ = 0;
-  make_ready(waiting);
+  make_ready(together_.data(), int(together_.size()));
 }
 
 void BlockRunner::sync_warp(Site site, unsigned mask) {
@@ -64,39 +69,35 @@ void BlockRunner::wait_at_warp(Site site, unsigned mask, uint64_t bits, int sour
 
 void BlockRunner::release_warp_if_complete(int thread_of_warp) {
   const Thread& me = threads_[thread_of_warp];
+  Warp& warp = warp_of(thread_of_warp);
   const unsigned mask = me.mask;
+  if (const unsigned absent = mask & warp.absent; absent != 0) {
+    const int lane = __builtin_ctz(absent);
+    return set_failure(me, concat("lane ", lane, " of the warp mask is absent"));
+  }
+  if ((mask & warp.waiting) != mask) return;
   const int first = thread_of_warp / 32 * 32;
-  std::vector<int> lanes;
-  for (int l = 0; l < 32; ++l) {
-    if ((mask >> l & 1) == 0) continue;
-    const int t = first + l;
-    if (t >= size_ || threads_[t].state == State::kDone) {
-      return set_failure(me, concat("lane ", l, " of the warp mask is absent"));
-    }
-    lanes.push_back(t);
-  }
-  for (const int t : lanes) {
+  int threads[32], count = 0;
+  unsigned votes = 0;
+  for (unsigned left = mask; left != 0; left &= left - 1) {
+    const int t = first + __builtin_ctz(left);
     const Thread& thread = threads_[t];
-    const bool here_too = thread.state == State::kAtWarp && thread.mask == mask &&
-                          thread.site.line == me.site.line &&
-                          !std::strcmp(thread.site.file, me.site.file);
-    if (!here_too) return;  // not yet; a deadlock is found when nobody can go on
+    // Not yet, if they wait for others; a deadlock is found when nobody can go on.
+    if (thread.mask != mask || !is_same(thread.site, me.site)) return;
+    votes |= unsigned{thread.bits != 0} << (t - first);
+    threads[count++] = t;
   }
-  std::vector<uint64_t> results;
-  for (const int t : lanes) {
-    const Thread& thread = threads_[t];
-    if (thread.source < 0) {
-      uint64_t votes = 0;
-      for (const int u : lanes) votes |= uint64_t{threads_[u].bits != 0} << (u % 32);
-      results.push_back(votes);
-    } else if ((mask >> thread.source & 1) == 0) {
-      return set_failure(me, concat("lane ", thread.source, ", read from, is not in the mask"));
-    } else {
-      results.push_back(threads_[first + thread.source].bits);
+  uint64_t results[32];
+  for (int i = 0; i < count; ++i) {
+    const int source = threads_[threads[i]].source;
+    if (source >= 0 && (mask >> source & 1) == 0) {
+      return set_failure(me, concat("lane ", source, ", read from, is not in the mask"));
     }
+    results[i] = source < 0 ? votes : threads_[first + source].bits;
   }
-  for (size_t i = 0; i < lanes.size(); ++i) threads_[lanes[i]].bits = results[i];
-  make_ready(lanes);
+  for (int i = 0; i < count; ++i) threads_[threads[i]].bits = results[i];
+  warp.waiting &= ~mask;
+  make_ready(threads, count);
 }
 
 void* BlockRunner::shared(const void* key, size_t bytes) {

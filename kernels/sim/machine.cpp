@@ -1,7 +1,9 @@
 #include "wick/kernels/sim/machine.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "wick/core/base/check.h"
 #include "wick/kernels/sim/block.h"
@@ -10,7 +12,8 @@ namespace wick::sim {
 
 namespace {
 
-constexpr size_t kLongestQueue = 4096;  // then the oldest work is run, to bound memory
+constexpr size_t kLongestQueue = 4096;               // then the oldest work is run, to bound memory
+constexpr std::chrono::microseconds kPatience{100};  // with work that is not ready
 
 thread_local cudaError_t last_error = cudaSuccess;
 thread_local int thread_device = 0;
@@ -113,19 +116,35 @@ void Machine::add(SimulatedStream& stream, SimulatedWork work) {
   release(kept->token.get());
   stream.queue.push_back(std::move(kept));
   ++stream.queued;
-  if (settings.streams == StreamOrder::kEager) run_until(stream, stream.queued);
-  if (stream.queue.size() > kLongestQueue) run_until(stream, stream.queued - kLongestQueue / 2);
+  const bool is_long = stream.queue.size() > kLongestQueue;
+  const uint64_t position = settings.streams == StreamOrder::kEager ? stream.queued
+                            : is_long ? stream.queued - kLongestQueue / 2
+                                      : 0;
+  while (stream.done < position && try_one(stream)) {
+  }
 }
 
 void Machine::run_until(SimulatedStream& stream, uint64_t position) {
-  while (stream.done < position && !stream.queue.empty()) run_one(stream);
+  while (stream.done < position && !stream.queue.empty()) {
+    if (try_one(stream)) continue;
+    mutex.unlock();
+    std::this_thread::sleep_for(kPatience);
+    mutex.lock();
+  }
 }
 
-void Machine::run_one(SimulatedStream& stream) {
+bool Machine::try_one(SimulatedStream& stream) {
+  if (stream.queue.empty()) return false;
+  const SimulatedWork& next = *stream.queue.front();
+  if (next.stream != nullptr) {
+    while (next.stream->done < next.position) {
+      if (!try_one(*next.stream)) return false;
+    }
+  }
+  SimulatedDevice& device = *devices[size_t(stream.device)];
+  if (device.broken == cudaSuccess && next.is_ready && !next.is_ready()) return false;
   std::unique_ptr<SimulatedWork> work = std::move(stream.queue.front());
   stream.queue.pop_front();
-  SimulatedDevice& device = *devices[size_t(stream.device)];
-  if (work->stream != nullptr) run_until(*work->stream, work->position);
   if (device.broken == cudaSuccess) {
     const std::string failure = run_as(stream, std::move(work));
     if (!failure.empty()) {
@@ -134,13 +153,13 @@ void Machine::run_one(SimulatedStream& stream) {
     }
   }
   ++stream.done;
+  return true;
 }
 
 void Machine::run_some() {
   const std::vector<SimulatedStream*> all = all_streams(-1);
   for (uint32_t times = random.below(4); times > 0; --times) {
-    SimulatedStream& stream = *all[random.below(uint32_t(all.size()))];
-    if (!stream.queue.empty()) run_one(stream);
+    try_one(*all[random.below(uint32_t(all.size()))]);
   }
 }
 
@@ -246,16 +265,27 @@ cudaError_t enter_call(const char* name) {
 }
 
 cudaError_t enqueue(const char* name, cudaStream_t stream, std::function<void()> work,
-                    double milliseconds) {
+                    double milliseconds, std::function<bool()> is_ready) {
   WICK_SIM_ENTER(name);
   SimulatedStream* s = m.find(stream);
   if (s == nullptr) return report(cudaErrorInvalidResourceHandle);
-  m.add(*s, {.name = name, .run = [s, milliseconds, work = std::move(work)] {
-               work();
-               s->milliseconds += milliseconds;
-               return std::string();
-             }});
+  m.add(*s, {.name = name,
+             .run =
+                 [s, milliseconds, work = std::move(work)] {
+                   work();
+                   s->milliseconds += milliseconds;
+                   return std::string();
+                 },
+             .is_ready = std::move(is_ready)});
   return report(m.devices[size_t(s->device)]->broken);
+}
+
+void run_what_is_ready(cudaStream_t stream) {
+  Machine& m = machine();
+  const std::lock_guard<std::recursive_mutex> lock(m.mutex);
+  SimulatedStream* s = m.find(stream);
+  while (s != nullptr && m.try_one(*s)) {
+  }
 }
 
 cudaError_t launch(const char* name, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,

@@ -21,7 +21,8 @@ struct SimulatedWork {
   std::function<std::string()> run = {};  // returns what went wrong, if anything
   SimulatedStream* stream = nullptr;
   uint64_t position = 0;
-  std::shared_ptr<char> token = {};  // orders this behind what queued it, for ThreadSanitizer
+  std::shared_ptr<char> token = {};     // orders this behind what queued it, for ThreadSanitizer
+  std::function<bool()> is_ready = {};  // none: as soon as it is its turn
 };
 
 struct SimulatedStream {
@@ -86,9 +87,11 @@ struct Machine {
   Machine();
   /// The stream behind a handle of the current device; null if there is none such.
   SimulatedStream* find(cudaStream_t stream);
-  /// Runs the queue of `stream` until `position` pieces are done, and what that waits for.
+  /// Runs the queue of `stream` until `position` pieces are done, and what that waits for. Lets go
+  /// of the lock, which must be held once, while a piece of it is not ready.
   void run_until(SimulatedStream& stream, uint64_t position);
-  void run_one(SimulatedStream& stream);
+  /// Runs the next piece, and what it waits for; false if there is none or one is not ready.
+  bool try_one(SimulatedStream& stream);
   /// Runs some work of random streams.
   void run_some();
   void add(SimulatedStream& stream, SimulatedWork work);

@@ -96,9 +96,12 @@ void count_run(const std::string& name);
 cudaError_t enter_call(const char* name);
 
 /// Queues `work` on `stream` of the current device: what stands for a vendor library's kernels.
-/// `milliseconds` is what events will say it took, if they tell times.
+/// `milliseconds` is what events will say it took, if they tell times. It holds its stream up until
+/// `is_ready`, which is asked now and then, by any thread, and calls nothing of the simulator.
 cudaError_t enqueue(const char* name, cudaStream_t stream, std::function<void()> work,
-                    double milliseconds = 0);
+                    double milliseconds = 0, std::function<bool()> is_ready = {});
+/// Runs the queue of `stream` as far as it goes without waiting.
+void run_what_is_ready(cudaStream_t stream);
 /// Queues a kernel: `thread` is run once per thread of the grid.
 cudaError_t launch(const char* name, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
                    std::function<void()> thread);

@@ -112,10 +112,6 @@ struct OpCase {
   GradcheckOptions gradcheck = {};
   /// Floating point operations on a sample; unset: not checked.
   std::function<double(const Tensors&)> flops = {};
-  /// What a benchmark runs; unset: the op has none.
-  Sample benchmark = {};
-  /// Bytes that must move at least; unset: those of the inputs and outputs.
-  std::function<double(const Tensors& inputs, const Tensors& outputs)> bytes = {};
 };
 
 /// `reference` of an op that maps each element.

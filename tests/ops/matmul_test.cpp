@@ -77,8 +77,7 @@ WICK_OP_CASE(
                 {normal({2, 0, 3}), normal({2, 3, 4})}},
     .call = [](const Tensors& x) -> Tensors { return {matmul(x[0], x[1])}; },
     .reference = [](const Arrays& x) -> Arrays { return {product(x[0], x[1])}; },
-    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false,
-    .benchmark = {normal({512, 512}), normal({512, 512})});
+    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
 
 WICK_OP_CASE(
     matmul_transposed,

@@ -79,7 +79,7 @@ WICK_OP_CASE(
     .composed = [](const Tensors& x) -> Tensors {
       return {composed_batch_norm(x[0], x[1], x[2], 1e-5)};
     },
-    .tolerance = kNormTolerance, .second_order = true, .benchmark = channels({128, 64, 32, 32}));
+    .tolerance = kNormTolerance, .second_order = true);
 
 WICK_OP_CASE(
     batch_norm_plain, .samples = {{normal({5, 6, 3, 2})}},
@@ -101,8 +101,7 @@ WICK_OP_CASE(
     .composed = [](const Tensors& x) -> Tensors {
       return {relu(composed_batch_norm(x[0], x[1], x[2], 1e-5))};
     },
-    .dtypes = {kFloat64, kFloat32}, .tolerance = kNormTolerance, .second_order = true,
-    .benchmark = channels({128, 64, 32, 32}));
+    .dtypes = {kFloat64, kFloat32}, .tolerance = kNormTolerance, .second_order = true);
 
 Sample with_residual(const Shape& shape) {
   Sample sample = channels(shape);
@@ -174,7 +173,7 @@ WICK_OP_CASE(
     .composed = [](const Tensors& x) -> Tensors {
       return {composed_layer_norm(x[0], 1, x[1], x[2], 1e-5)};
     },
-    .tolerance = kNormTolerance, .second_order = true, .benchmark = rows({8192, 4096}));
+    .tolerance = kNormTolerance, .second_order = true);
 
 WICK_OP_CASE(
     layer_norm_two_axes, .samples = {{normal({4, 3, 5})}},

@@ -243,9 +243,7 @@ void conv2d_forward(const View& x, const View& weight, const View& bias, const V
     return im2col_forward(x, weight, bias, y, params, workspace);
   }
   if (plan.algorithm == ConvAlgorithm::kWinograd) {
-    return cpu_isa() == CpuIsa::kAvx512
-               ? cpu_avx512::winograd_forward(x, weight, bias, y, params.padding, workspace)
-               : cpu_avx2::winograd_forward(x, weight, bias, y, params.padding, workspace);
+    return WICK_CALL_CPU(winograd_forward(x, weight, bias, y, params.padding, workspace));
   }
   with_dnnl_errors("conv2d", [&] {
     Execution& execution = direct(
@@ -261,9 +259,7 @@ void conv2d_backward_data(const View& dy, const View& weight, const View& dx,
     return im2col_backward_data(dy, weight, dx, params, workspace);
   }
   if (plan.algorithm == ConvAlgorithm::kWinograd) {
-    return cpu_isa() == CpuIsa::kAvx512
-               ? cpu_avx512::winograd_backward_data(dy, weight, dx, params.padding, workspace)
-               : cpu_avx2::winograd_backward_data(dy, weight, dx, params.padding, workspace);
+    return WICK_CALL_CPU(winograd_backward_data(dy, weight, dx, params.padding, workspace));
   }
   with_dnnl_errors("conv2d_backward_input", [&] {
     direct({ConvDirection::kBackwardData, dy.dtype, dx.shape, weight.shape, dy.shape, params},
@@ -279,9 +275,7 @@ void conv2d_backward_weights(const View& x, const View& dy, const View& dweight,
     return im2col_backward_weights(x, dy, dweight, params, workspace);
   }
   if (plan.algorithm == ConvAlgorithm::kWinograd) {
-    return cpu_isa() == CpuIsa::kAvx512
-               ? cpu_avx512::winograd_backward_weights(x, dy, dweight, params.padding, workspace)
-               : cpu_avx2::winograd_backward_weights(x, dy, dweight, params.padding, workspace);
+    return WICK_CALL_CPU(winograd_backward_weights(x, dy, dweight, params.padding, workspace));
   }
   with_dnnl_errors("conv2d_backward_weight", [&] {
     direct({ConvDirection::kBackwardWeights, x.dtype, x.shape, dweight.shape, dy.shape, params},
