@@ -334,6 +334,9 @@ struct Door {
 std::vector<Tensor> run_op(const OpType& type, const void* op, std::span<const Tensor> given) {
   if (!type.info.any_device) Door::check_devices(type.info, given);
   const CurrentOp current(type.info.name);
+  if (hooks_in_force != nullptr && *current.before == 0) {
+    hooks_in_force->before_op(given, type.info.mutates);
+  }
   std::vector<Tensor> cast;
   const std::span<const Tensor> inputs = amp::cast_inputs(type.info, given, cast);
   const amp::Pause pause;

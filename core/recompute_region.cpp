@@ -57,7 +57,10 @@ class RecomputeRegion final : public RefCounted, private SavedTensorHooks {
  public:
   RecomputeRegion(RecomputeScope::Function function, std::span<const Tensor> inputs,
                   const RecomputeOptions& options)
-      : function_(std::move(function)), options_(options), collector_(*this) {
+      : function_(std::move(function)),
+        options_(options),
+        around_(saved_tensor_hooks()),
+        collector_(*this) {
     for (const Tensor& tensor : inputs) inputs_.emplace_back(tensor);
     if (options.preserve_rng_state) random_ = random_states();
   }
@@ -131,6 +134,11 @@ class RecomputeRegion final : public RefCounted, private SavedTensorHooks {
    private:
     RecomputeRegion& region_;
   };
+
+  // In the first run, within those around it.
+  void before_op(std::span<const Tensor> inputs, uint32_t mutates) override {
+    if (around_ != nullptr) around_->before_op(inputs, mutates);
+  }
 
   // The first run. Parameters, and other leaves, are kept anyway.
   Ref<PackedTensor> pack(const Tensor& tensor) override {
@@ -210,6 +218,7 @@ class RecomputeRegion final : public RefCounted, private SavedTensorHooks {
 
   RecomputeScope::Function function_;
   RecomputeOptions options_;
+  SavedTensorHooks* const around_;  // in force as the first run began
   Collector collector_;
   std::vector<Input> inputs_;
   std::vector<RandomKey> random_;

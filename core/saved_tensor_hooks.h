@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "wick/core/tensor.h"
 
 namespace wick {
@@ -18,6 +20,11 @@ class SavedTensorHooks {
   /// Called with each tensor as an op is about to keep it; its elements may be written only later,
   /// by the same op. What is returned is kept in its place; with null the tensor itself is.
   virtual Ref<PackedTensor> pack(const Tensor& tensor) = 0;
+  /// Called before each op that is no part of another: what was packed so far is written, or queued
+  /// to be. The op changes those of `inputs` in place whose bit is set in `mutates`.
+  virtual void before_op(std::span<const Tensor> inputs, uint32_t mutates) {
+    (void)inputs, (void)mutates;
+  }
 };
 
 /// The hooks in force on this thread; null if there are none.

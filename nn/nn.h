@@ -3,6 +3,7 @@
 // Not here, being these modules' own: child_observer.h.
 #include "wick/nn/activation.h"
 #include "wick/nn/activation_checkpoint.h"
+#include "wick/nn/activation_offload.h"
 #include "wick/nn/activation_plan.h"
 #include "wick/nn/attention.h"
 #include "wick/nn/conv.h"

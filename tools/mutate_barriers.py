@@ -25,17 +25,18 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "tsan"
 BARRIER = re.compile(r"__syncthreads\(\);|__syncwarp\([^;]*\);")
-EVENT_WAIT = re.compile(r"WICK_CUDA_CALL\(cudaStreamWaitEvent[^;]*;|\w+(->|\.)block\([^;]*\);")
+EVENT_WAIT = re.compile(
+    r"WICK_CUDA_CALL\(cudaStreamWaitEvent[^;]*;|\w[\w.>-]*(->|\.)block\([^;]*\);")
 PLACES = ((BARRIER, "kernels/cuda"), (BARRIER, "kernels/cuda/common"), (EVENT_WAIT, "core/cuda"),
-          (EVENT_WAIT, "core/ops"), (EVENT_WAIT, "data"))
+          (EVENT_WAIT, "core/ops"), (EVENT_WAIT, "data"), (EVENT_WAIT, "nn"))
 # By whose tests a file's mutants are found: programs of the build and their cases, as
 # GoogleTest's filters say it.
 FAMILIES = json.loads((ROOT / "tools" / "mutate_barriers.json").read_text())
 
 
 class Mutant:
-    def __init__(self, pattern, path, number, span):
-        self.path, self.number, self.span = path, number, span
+    def __init__(self, pattern, path, number, start):
+        self.path, self.number, self.start = path, number, start
         self.in_source = pattern is EVENT_WAIT
         self.name = f"{path}:{number}"
         self.program, self.cases = FAMILIES.get(path.name, FAMILIES["*"])
@@ -49,7 +50,7 @@ def mutants():
                 continue
             for number, line in enumerate(path.read_text().splitlines(), 1):
                 for match in pattern.finditer(line.split("//")[0]):
-                    found.append(Mutant(pattern, path.relative_to(ROOT), number, match.span()))
+                    found.append(Mutant(pattern, path.relative_to(ROOT), number, match.start()))
     return found
 
 
@@ -97,9 +98,8 @@ def judge_in_source(mutant):
     file = ROOT / mutant.path
     original = file.read_text()
     lines = original.splitlines(keepends=True)
-    start, end = mutant.span
     line = lines[mutant.number - 1]
-    lines[mutant.number - 1] = line[:start] + ";" + line[end:]
+    lines[mutant.number - 1] = line[:mutant.start] + "if (false) " + line[mutant.start:]
     try:
         file.write_text("".join(lines))
         if build(mutant.program).returncode != 0:

@@ -21,6 +21,7 @@ const std::vector<Technique> kTrainingTechniques = {
     {.id = "batch-size",
      .title = "Larger batches",
      .articles = "000, 004",
+     .page = "tuning.md",
      .what = "What a step costs once (launching kernels, the update, starting threads) is shared "
              "by more images, up to the batch from which throughput is flat. Article 004 tells of "
              "four times from 64 to 512, on one GPU; the learning rate has to follow.",
@@ -32,6 +33,7 @@ const std::vector<Technique> kTrainingTechniques = {
     {.id = "huge-batch",
      .title = "As large a batch as memory holds",
      .articles = "000, 004",
+     .page = "tuning.md",
      .what = "Beyond the point where throughput is flat a larger batch only takes memory, and "
              "caches no longer hold its activations.",
      .knob = "--batch-size 512 against 64",
@@ -42,6 +44,7 @@ const std::vector<Technique> kTrainingTechniques = {
     {.id = "gradient-accumulation",
      .title = "Take a batch in pieces",
      .articles = "004",
+     .page = "optimizations/gradient_accumulation.md",
      .what = "Gradients of several small batches add up to those of a large one: the memory of a "
              "piece, the step of the whole.",
      .knob = "--accumulate 4 (optim::accumulate)",
@@ -52,6 +55,7 @@ const std::vector<Technique> kTrainingTechniques = {
     {.id = "activation-checkpointing",
      .title = "Make activations again in backward",
      .articles = "004",
+     .page = "recomputation.md",
      .what = "Between its ends a block's activations are let go after forward and computed a "
              "second time: about a third more time for less memory.",
      .knob = "--checkpoint-activations on, or budget=SIZE",
@@ -61,6 +65,7 @@ const std::vector<Technique> kTrainingTechniques = {
     {.id = "keep-the-cache",
      .title = "Do not empty the allocator's cache",
      .articles = "001, 003",
+     .page = "memory.md",
      .what = "Article 001 recommends empty_cache against running out of memory. The allocator "
              "gives cached memory back by itself before it fails; emptied in every step, all of "
              "it must be had again, page by page.",
@@ -71,6 +76,7 @@ const std::vector<Technique> kTrainingTechniques = {
     {.id = "alias-memory",
      .title = "Use memory where it is",
      .articles = "004",
+     .page = "optimizations/transfers.md",
      .what = "as_tensor and from_blob make a tensor of the caller's memory; tensor() copies it.",
      .knob = "as_tensor or from_blob, not tensor",
      .off = [](Settings& s) { s.copy_blob = true; },
@@ -88,6 +94,7 @@ const std::vector<Technique> kTrainingTechniques = {
     {.id = "fused-optimizer",
      .title = "Update all parameters in a few passes",
      .articles = "004",
+     .page = "optimizations/fused_optimizer.md",
      .what = "AdamW as it is written down is some ten operations for each parameter, each with a "
              "pass over memory. Fused, all parameters are read and written once. Article 004 "
              "gives 5 % for Apex's.",
@@ -98,6 +105,7 @@ const std::vector<Technique> kTrainingTechniques = {
     {.id = "set-to-none",
      .title = "Forget gradients instead of setting them to zero",
      .articles = "000, 004",
+     .page = "optimizations/set_to_none.md",
      .what = "The first gradient is then written instead of added to zeros: a write less, and a "
              "read.",
      .knob = "zero_grad() (set_to_none is the default)",
@@ -107,6 +115,7 @@ const std::vector<Technique> kTrainingTechniques = {
     {.id = "fused-clipping",
      .title = "Clip gradients within the update",
      .articles = "004",
+     .page = "optimizations/clipping.md",
      .what = "Clipping is a factor that the update multiplies by. clip_grad_norm_ writes all "
              "gradients once more.",
      .knob = "--clip-norm (StepControl::max_norm), not clip_grad_norm_",
@@ -116,6 +125,7 @@ const std::vector<Technique> kTrainingTechniques = {
     {.id = "clipping",
      .title = "Clip gradients",
      .articles = "004",
+     .page = "optimizations/clipping.md",
      .what = "A step that would go too far is shortened. It costs the norm of all gradients.",
      .knob = "--clip-norm 1",
      .off = nullptr,
@@ -125,6 +135,7 @@ const std::vector<Technique> kTrainingTechniques = {
     {.id = "averaged-weights",
      .title = "Evaluate averaged weights",
      .articles = "beyond",
+     .page = "optimizations/averaged_weights.md",
      .what = "An exponential moving average of the weights evaluates better than the last ones; "
              "it costs a pass over them.",
      .knob = "--ema 0.99",
@@ -135,6 +146,7 @@ const std::vector<Technique> kTrainingTechniques = {
     {.id = "adamw",
      .title = "AdamW instead of Adam",
      .articles = "003, 004",
+     .page = "optimizations/optimizers.md",
      .what = "Weight decay beside the adaptive step, not within it. A step costs the same.",
      .knob = "--optimizer adamw against adam",
      .off = [](Settings& s) { s.optimizer = "adam"; },
@@ -144,6 +156,7 @@ const std::vector<Technique> kTrainingTechniques = {
     {.id = "sgd",
      .title = "SGD with momentum instead of AdamW",
      .articles = "001, 003",
+     .page = "optimizations/optimizers.md",
      .what = "One state per parameter instead of two. Article 003 calls it faster than Adam; a "
              "step is, a training need not be.",
      .knob = "--optimizer sgd against adamw",
@@ -159,6 +172,7 @@ const std::vector<Technique> kTrainingTechniques = {
     {.id = "lamb",
      .title = "An optimizer for large batches",
      .articles = "000, 004",
+     .page = "optimizations/optimizers.md",
      .what = "LAMB scales each layer's update by the norm of its weights, so that large batches "
              "can have large rates. It measures norms in every step.",
      .knob = "--optimizer lamb; also lars, novograd",
@@ -173,6 +187,7 @@ const std::vector<Technique> kTrainingTechniques = {
     {.id = "one-cycle",
      .title = "One-cycle learning rate",
      .articles = "004",
+     .page = "optimizations/schedules.md",
      .what = "The rate rises to a peak and falls to nearly nothing, the momentum the other way. "
              "Article 004 tells of a tenth of the steps for the same accuracy; here both sides "
              "have the same number of steps, and what differs is the loss at the end.",
@@ -188,6 +203,7 @@ const std::vector<Technique> kTrainingTechniques = {
     {.id = "cosine-decay",
      .title = "Let the learning rate fall",
      .articles = "000, 003",
+     .page = "optimizations/schedules.md",
      .what = "The rate follows a cosine down to 0.",
      .knob = "--schedule cosine against constant",
      .off = nullptr,
@@ -197,6 +213,7 @@ const std::vector<Technique> kTrainingTechniques = {
     {.id = "linear-scaling",
      .title = "Raise the learning rate with the batch",
      .articles = "000, 004",
+     .page = "tuning.md",
      .what = "With eight times the batch there are an eighth of the steps: SGD's rate is "
              "multiplied by eight too.",
      .knob = "--lr; wick tune batch suggests it",
@@ -215,6 +232,7 @@ const std::vector<Technique> kTrainingTechniques = {
     {.id = "label-smoothing",
      .title = "Smooth labels",
      .articles = "beyond",
+     .page = "optimizations/label_smoothing.md",
      .what = "A part of the target goes to all classes. Within the fused loss it costs nothing; "
              "its loss is another one, so that only accuracies compare.",
      .knob = "--label-smoothing 0.1",
@@ -225,6 +243,7 @@ const std::vector<Technique> kTrainingTechniques = {
     {.id = "normalized-input",
      .title = "Normalise the input",
      .articles = "004",
+     .page = "optimizations/normalization.md",
      .what = "Off, the network gets bytes from 0 to 255 as they are.",
      .knob = "data::Normalize; wick train --lint finds inputs that are not",
      .off = [](Settings& s) { s.normalize = "none"; },
