@@ -1,10 +1,19 @@
-"""The workloads of compare.py in PyTorch, eager, images channels-last, bfloat16 by autocast. Speaks
-the protocol of wick_peer.cpp: WORKLOAD THREADS as arguments, then one line per command on standard
-input: `run N` answers with the seconds of N iterations, `memory` with the growth of the peak
-resident set since before the workload was set up, after three iterations."""
+"""The workloads of compare.py in PyTorch. Speaks the protocol of wick_peer.cpp: WORKLOAD THREADS
+[DEVICE [STYLE]] as arguments, then one line per command on standard input: `run N` answers with the
+seconds of N iterations, `memory` with the growth of peak memory since before the workload was set
+up, after three iterations: of the resident set, or of what the allocator held on a GPU.
 
+Styles: `written`, eager as the articles begin: float32, images NCHW, default optimizers; `tuned`,
+the default: eager, images channels-last, bfloat16 by autocast where the workload is named so, and
+on a GPU TF32, measured cuDNN engines and fused optimizers; `compiled`: that by torch.compile in its
+default mode, or as `compiled:MODE`."""
+
+import re
 import sys
 import time
+
+device = "cpu"
+style = "tuned"
 
 
 def peak_kilobytes():
@@ -20,7 +29,7 @@ def training_step(torch, model, x, target, optimizer, mixed=False):
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", torch.bfloat16, enabled=mixed):
+        with torch.autocast(device, torch.bfloat16, enabled=mixed):
             loss = loss_function(model(x), target)
         loss.backward()
         optimizer.step()
@@ -28,18 +37,34 @@ def training_step(torch, model, x, target, optimizer, mixed=False):
     return step
 
 
-def resnet18_step(torch, batch, size, mixed=False):
+def compiled(torch, function):
+    """`function` by torch.compile, in the mode of the style, if the style asks for it."""
+    if not style.startswith("compiled"):
+        return function
+    return torch.compile(function, mode=style.partition(":")[2] or None)
+
+
+def optimizer_options():
+    return {"fused": True} if device == "cuda" and style != "written" else {}
+
+
+def resnet_step(torch, layers, batch, size, mixed):
     import torchvision
 
-    model = torchvision.models.resnet18(num_classes=10 if size <= 64 else 1000)
+    model = getattr(torchvision.models, f"resnet{layers}")(num_classes=10 if size <= 64 else 1000)
     if size <= 64:
         model.conv1 = torch.nn.Conv2d(3, 64, 3, padding=1, bias=False)
         model.maxpool = torch.nn.Identity()
-    model = model.to(memory_format=torch.channels_last)
-    x = torch.randn(batch, 3, size, size).contiguous(memory_format=torch.channels_last)
-    target = torch.randint(0, 10, (batch,))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=5e-4)
-    return training_step(torch, model, x, target, optimizer, mixed)
+    model = model.to(device)
+    x = torch.randn(batch, 3, size, size, device=device)
+    if style != "written":
+        model = model.to(memory_format=torch.channels_last)
+        x = x.contiguous(memory_format=torch.channels_last)
+    target = torch.randint(0, 10, (batch,), device=device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=5e-4,
+                                **optimizer_options())
+    return training_step(torch, compiled(torch, model), x, target, optimizer,
+                         mixed and style != "written")
 
 
 def article_001(torch, how):
@@ -72,7 +97,7 @@ def article_001(torch, how):
     loader = torch.utils.data.DataLoader(
         Images(), batch_size=128, shuffle=True, num_workers=2 if tuned else 4,
         persistent_workers=tuned)
-    model = torchvision.models.resnet18()
+    model = torchvision.models.resnet18().to(device)
     if tuned:
         model = model.to(memory_format=torch.channels_last)
     if how == "compiled":
@@ -86,7 +111,7 @@ def article_001(torch, how):
     batches = endless()
 
     def step():
-        x, target = next(batches)
+        x, target = (t.to(device) for t in next(batches))
         if tuned:
             x = x.contiguous(memory_format=torch.channels_last)
         training_step(torch, model, x, target, optimizer, mixed=tuned)()
@@ -98,31 +123,39 @@ def mlp_step(torch):
     from torch import nn
 
     model = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(),
-                          nn.Linear(512, 10))
-    x, target = torch.randn(64, 784), torch.randint(0, 10, (64,))
-    return training_step(torch, model, x, target, torch.optim.AdamW(model.parameters(), lr=1e-3))
+                          nn.Linear(512, 10)).to(device)
+    x, target = torch.randn(64, 784, device=device), torch.randint(0, 10, (64,), device=device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, **optimizer_options())
+    return training_step(torch, compiled(torch, model), x, target, optimizer)
 
 
-def adamw_step(torch, **options):
-    parameters = [torch.randn(2**20, requires_grad=True) for _ in range(24)]
+def adamw_step(torch, tensors, size, **options):
+    parameters = [torch.randn(size, device=device, requires_grad=True) for _ in range(tensors)]
     for parameter in parameters:
         parameter.grad = torch.randn_like(parameter)
-    return torch.optim.AdamW(parameters, lr=1e-3, **options).step
+    options = optimizer_options() | options
+    return compiled(torch, torch.optim.AdamW(parameters, lr=1e-3, **options).step)
 
 
-def row_op(torch, name):
-    x = torch.randn(8192, 4096)
-    target = torch.randint(0, 4096, (8192,))
-    weight, bias = torch.ones(4096), torch.zeros(4096)
+def row_op(torch, name, columns, dtype, backward):
+    x = torch.randn(8192, columns, device=device).to(dtype)
+    target = torch.randint(0, columns, (8192,), device=device)
+    weight = torch.ones(columns, dtype=dtype, device=device)
+    bias = torch.zeros(columns, dtype=dtype, device=device)
     functional = torch.nn.functional
-    op = {
+    smoothing = 0.1 if columns > 4096 else 0.0
+    op = compiled(torch, {
         "softmax": lambda t: functional.softmax(t, 1),
-        "layer_norm": lambda t: functional.layer_norm(t, (4096,), weight, bias),
+        "layer_norm": lambda t: functional.layer_norm(t, (columns,), weight, bias),
         "gelu": functional.gelu,
-        "cross_entropy": lambda t: functional.cross_entropy(t, target),
-    }[name.removesuffix("_backward")]
-    if not name.endswith("_backward"):
-        return lambda: op(x)
+        "cross_entropy": lambda t: functional.cross_entropy(t, target, label_smoothing=smoothing),
+    }[name])
+    if not backward:
+        def alone():
+            with torch.no_grad():
+                op(x)
+
+        return alone
     x.requires_grad_()
     gradient = torch.ones_like(op(x))
 
@@ -133,52 +166,75 @@ def row_op(torch, name):
     return both
 
 
+def ceiling(torch, what):
+    """What the machine does at most, to see how far from it the rest is."""
+    if what == "copy":
+        source = torch.randn(2**28, device=device)
+        copy = torch.empty_like(source)
+        return lambda: copy.copy_(source)
+    a, b = (torch.randn(8192, 8192, device=device).to(torch.bfloat16) for _ in range(2))
+    return lambda: a @ b
+
+
 def make(torch, workload):
-    if workload == "resnet18_32_b128":
-        return resnet18_step(torch, 128, 32)
-    if workload == "resnet18_224_b16":
-        return resnet18_step(torch, 16, 224)
-    if workload == "resnet18_32_b128_bf16":
-        return resnet18_step(torch, 128, 32, mixed=True)
-    if workload == "resnet18_224_b16_bf16":
-        return resnet18_step(torch, 16, 224, mixed=True)
-    if workload.startswith("article_001"):
-        return article_001(torch, workload.removeprefix("article_001").strip("_") or "written")
+    def has(form):
+        return re.fullmatch(form, workload)
+
+    if part := has(r"resnet(18|50)_(\d+)_b(\d+)(_bf16)?"):
+        return resnet_step(torch, int(part[1]), int(part[3]), int(part[2]), part[4] is not None)
+    if part := has("article_001(?:_(.*))?"):
+        return article_001(torch, part[1] or "written")
     if workload == "mlp_b64":
         return mlp_step(torch)
-    if workload == "adamw_25m":
-        return adamw_step(torch)
-    if workload == "adamw_25m_fused":
-        return adamw_step(torch, fused=True)
-    return row_op(torch, workload)
+    if part := has("adamw_(25m|100m)(_fused)?"):
+        sizes = (24, 2**20) if part[1] == "25m" else (150, 700_000)
+        return adamw_step(torch, *sizes, **({"fused": True} if part[2] else {}))
+    if part := has(r"(softmax|layer_norm|gelu|cross_entropy)(_\d+)?(_bf16)?(_backward)?"):
+        return row_op(torch, part[1], int((part[2] or "_4096")[1:]),
+                      torch.bfloat16 if part[3] else torch.float32, part[4] is not None)
+    if part := has("ceiling_(copy|matmul)"):
+        return ceiling(torch, part[1])
+    raise SystemExit(f"peer: unknown workload: {workload}")
 
 
 def main():
+    global device, style
     workload, threads = sys.argv[1], int(sys.argv[2])
+    device, style = (sys.argv[3:] + ["cpu", "tuned"][len(sys.argv) - 3:])[:2]
     import torch
 
     torch.set_num_threads(threads)
     torch.manual_seed(0)
-    if workload.startswith(("resnet18", "article")):
+    on_gpu = device == "cuda"
+    if on_gpu and style != "written":
+        torch.backends.cudnn.benchmark = True
+        torch.set_float32_matmul_precision("high")
+        torch.backends.cudnn.allow_tf32 = True
+    if workload.startswith(("resnet", "article")):
         import torchvision  # its own memory is no part of the workload
 
         assert torchvision
-    before = peak_kilobytes()
-    has_backward = workload not in ("softmax", "layer_norm", "gelu", "cross_entropy")
-    with torch.enable_grad() if has_backward else torch.no_grad():
-        iterate = make(torch, workload)
-        print("ready", torch.__version__, flush=True)
-        for line in sys.stdin:
-            command = line.split()
-            if command[0] == "run":
-                start = time.perf_counter()
-                for _ in range(int(command[1])):
-                    iterate()
-                print(time.perf_counter() - start, flush=True)
-            else:
-                for _ in range(3):
-                    iterate()
-                print((peak_kilobytes() - before) * 1024, flush=True)
+
+    def peak_bytes():
+        return torch.cuda.max_memory_allocated() if on_gpu else peak_kilobytes() * 1024
+
+    def finish():
+        if on_gpu:
+            torch.cuda.synchronize()
+
+    before = peak_bytes()
+    iterate = make(torch, workload)
+    print("ready", torch.__version__, flush=True)
+    for line in sys.stdin:
+        command = line.split()
+        count = int(command[1]) if command[0] == "run" else 3
+        finish()
+        start = time.perf_counter()
+        for _ in range(count):
+            iterate()
+        finish()
+        seconds = time.perf_counter() - start
+        print(seconds if command[0] == "run" else peak_bytes() - before, flush=True)
 
 
 if __name__ == "__main__":

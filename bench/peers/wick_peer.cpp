@@ -1,6 +1,7 @@
-// The workloads of compare.py in Wick. Arguments: WORKLOAD THREADS. Then one line per command on
-// standard input: `run N` answers with the seconds of N iterations, `memory` with the growth of the
-// peak resident set since before the workload was set up, after three iterations.
+// The workloads of compare.py in Wick. Arguments: WORKLOAD THREADS [DEVICE]. Then one line per
+// command on standard input: `run N` answers with the seconds of N iterations, `memory` with the
+// growth of peak memory since before the workload was set up, after three iterations: of the
+// resident set, or of what the allocator held on a GPU.
 #include <chrono>
 #include <fstream>
 #include <functional>
@@ -8,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <regex>
 #include <string>
 
 #include "wick/wick.h"
@@ -17,12 +19,20 @@ namespace {
 using namespace wick;
 using Iterate = std::function<void()>;
 
+Device device = kCpu;
+
 int64_t peak_bytes() {
+  if (device != kCpu) return max_memory_allocated(device);
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
     if (line.starts_with("VmHWM:")) return std::stoll(line.substr(6)) * 1024;
   }
   throw Error("peer: /proc/self/status has no VmHWM");
+}
+
+Tensor noise(const Shape& shape) { return randn(shape, kFloat32, device); }
+Tensor labels(int64_t classes, int64_t count) {
+  return randint(0, classes, {count}, kInt64, device);
 }
 
 Iterate training_step(std::shared_ptr<nn::Module> model, const Tensor& x, const Tensor& target,
@@ -39,15 +49,17 @@ Iterate training_step(std::shared_ptr<nn::Module> model, const Tensor& x, const 
   };
 }
 
-Iterate resnet18_step(int64_t batch, int64_t size, bool mixed = false) {
+Iterate resnet_step(int layers, int64_t batch, int64_t size, bool mixed) {
   nn::ResNetOptions options;
   options.classes = size <= 64 ? 10 : 1000;
   options.small_input = size <= 64;
-  auto model = std::make_shared<nn::ResNet>(nn::resnet18(options));
-  const Tensor x = randn({batch, 3, size, size}).contiguous(MemoryFormat::kChannelsLast);
+  auto model =
+      std::make_shared<nn::ResNet>(layers == 18 ? nn::resnet18(options) : nn::resnet50(options));
+  model->to(device);
+  const Tensor x = noise({batch, 3, size, size}).contiguous(MemoryFormat::kChannelsLast);
   auto optimizer = std::make_shared<optim::SGD>(
       model->parameters(), optim::SGDOptions{.lr = 0.01, .momentum = 0.9, .weight_decay = 5e-4});
-  return training_step(model, x, randint(0, 10, {batch}), optimizer, mixed);
+  return training_step(model, x, labels(10, batch), optimizer, mixed);
 }
 
 // Article 001's training loop, whole: CIFAR-10 (here of noise) cropped and resized to 224, flipped
@@ -68,8 +80,10 @@ Iterate article_001(bool mixed) {
   loading.batch_size = 128;
   loading.shuffle = true;
   loading.num_workers = data::kAuto;
-  const auto loader = std::make_shared<data::Prefetcher>(data::load_ahead(dataset, loading, kCpu));
+  const auto loader =
+      std::make_shared<data::Prefetcher>(data::load_ahead(dataset, loading, device));
   const auto model = std::make_shared<nn::ResNet>(nn::resnet18({.classes = 1000}));
+  model->to(device);
   const auto optimizer = std::make_shared<optim::SGD>(
       model->parameters(), optim::SGDOptions{.lr = 0.01, .momentum = 0.9});
   return [=] {
@@ -82,37 +96,36 @@ Iterate article_001(bool mixed) {
 Iterate mlp_step() {
   auto model = std::make_shared<nn::Sequential>(
       nn::Linear(784, 512), nn::ReLU(), nn::Linear(512, 512), nn::ReLU(), nn::Linear(512, 10));
+  model->to(device);
   auto optimizer =
       std::make_shared<optim::AdamW>(model->parameters(), optim::AdamWOptions{.lr = 1e-3});
-  return training_step(model, randn({64, 784}), randint(0, 10, {64}), optimizer);
+  return training_step(model, noise({64, 784}), labels(10, 64), optimizer);
 }
 
-Iterate adamw_step() {
+Iterate adamw_step(int tensors, int64_t size) {
   std::vector<Tensor> parameters;
-  for (int i = 0; i < 24; ++i) {
-    parameters.push_back(randn({1 << 20}).set_requires_grad());
-    parameters.back().set_grad(randn({1 << 20}));
+  for (int i = 0; i < tensors; ++i) {
+    parameters.push_back(noise({size}).set_requires_grad());
+    parameters.back().set_grad(noise({size}));
   }
   auto optimizer = std::make_shared<optim::AdamW>(parameters);
   return [=] { optimizer->step(); };
 }
 
-Iterate row_op(std::string name) {
-  const Tensor x = randn({8192, 4096});
-  const Tensor target = randint(0, 4096, {8192});
-  const Tensor weight = ones({4096}), bias = zeros({4096});
+// [8192, columns]; forward alone, or with backward.
+Iterate row_op(const std::string& name, int64_t columns, Dtype dtype, bool backward) {
+  const Tensor x = noise({8192, columns}).to(dtype);
+  const Tensor target = labels(columns, 8192);
+  const Tensor weight = ones({columns}, dtype, device), bias = zeros({columns}, dtype, device);
+  const double smoothing = columns > 4096 ? 0.1 : 0;
   const std::map<std::string, std::function<Tensor(const Tensor&)>> ops = {
       {"softmax", [](const Tensor& t) { return softmax(t, 1); }},
-      {"layer_norm", [=](const Tensor& t) { return layer_norm(t, {4096}, weight, bias); }},
+      {"layer_norm", [=](const Tensor& t) { return layer_norm(t, {columns}, weight, bias); }},
       {"gelu", [](const Tensor& t) { return gelu(t); }},
-      {"cross_entropy", [=](const Tensor& t) { return cross_entropy(t, target); }},
+      {"cross_entropy",
+       [=](const Tensor& t) { return cross_entropy(t, target, {.label_smoothing = smoothing}); }},
   };
-  constexpr std::string_view kBackward = "_backward";
-  const bool backward = name.ends_with(kBackward);
-  if (backward) name.resize(name.size() - kBackward.size());
-  const auto found = ops.find(name);
-  WICK_CHECK(found != ops.end(), "peer: unknown workload: got \"", name, "\"");
-  const auto op = found->second;
+  const auto op = ops.at(name);
   if (!backward) {
     return [=] {
       const NoGrad no_grad;
@@ -127,23 +140,48 @@ Iterate row_op(std::string name) {
   };
 }
 
+// What the machine does at most, to see how far from it the rest is.
+Iterate ceiling(const std::string& what) {
+  if (what == "copy") {
+    const Tensor from = noise({1 << 28}), to = empty_like(from);
+    return [=] { to.copy_(from); };
+  }
+  const Tensor a = noise({8192, 8192}).to(kBFloat16), b = noise({8192, 8192}).to(kBFloat16);
+  return [=] { matmul(a, b); };
+}
+
 Iterate make(const std::string& workload) {
-  if (workload == "resnet18_32_b128") return resnet18_step(128, 32);
-  if (workload == "resnet18_224_b16") return resnet18_step(16, 224);
-  if (workload == "resnet18_32_b128_bf16") return resnet18_step(128, 32, true);
-  if (workload == "resnet18_224_b16_bf16") return resnet18_step(16, 224, true);
-  if (workload == "article_001") return article_001(false);
-  if (workload.starts_with("article_001_")) return article_001(true);
+  std::smatch part;
+  const auto is = [&](const char* form) {
+    return std::regex_match(workload, part, std::regex(form));
+  };
+  if (is("resnet(18|50)_([0-9]+)_b([0-9]+)(_bf16)?")) {
+    return resnet_step(std::stoi(part[1]), std::stoll(part[3]), std::stoll(part[2]),
+                       part[4].matched);
+  }
+  if (is("article_001(_.*)?")) return article_001(part[1].matched);
   if (workload == "mlp_b64") return mlp_step();
-  if (workload.starts_with("adamw_25m")) return adamw_step();
-  return row_op(workload);
+  if (is("adamw_25m(_fused)?")) return adamw_step(24, 1 << 20);
+  if (is("adamw_100m(_fused)?")) return adamw_step(150, 700'000);
+  if (is("(softmax|layer_norm|gelu|cross_entropy)(_[0-9]+)?(_bf16)?(_backward)?")) {
+    const int64_t columns = part[2].matched ? std::stoll(part[2].str().substr(1)) : 4096;
+    return row_op(part[1], columns, part[3].matched ? kBFloat16 : kFloat32, part[4].matched);
+  }
+  if (is("ceiling_(copy|matmul)")) return ceiling(part[1]);
+  throw Error(concat("peer: unknown workload: got \"", workload, "\""));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) try {
-  WICK_CHECK(argc == 3, "peer: expected WORKLOAD THREADS");
+  WICK_CHECK(argc == 3 || argc == 4, "peer: expected WORKLOAD THREADS [DEVICE]");
   set_num_threads(std::stoi(argv[2]));
+  if (argc == 4 && argv[3] != std::string("cpu")) {
+    WICK_CHECK(argv[3] == std::string("cuda"), "peer: device: got \"", argv[3], "\"");
+    device = cuda_device(0);
+    set_benchmark(true);
+    set_allow_tf32(true);
+  }
   manual_seed(0);
   const int64_t before = peak_bytes();
   const Iterate iterate = make(argv[1]);
@@ -152,8 +190,10 @@ int main(int argc, char** argv) try {
   while (std::cin >> command) {
     int64_t count = 3;
     if (command == "run") std::cin >> count;
+    if (device != kCpu) synchronize(device);
     const auto start = std::chrono::steady_clock::now();
     for (int64_t i = 0; i < count; ++i) iterate();
+    if (device != kCpu) synchronize(device);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     if (command == "run") {
       std::cout << seconds.count() << std::endl;
