@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <random>
@@ -96,6 +97,9 @@ class WrongToken final : public ProcessGroupError {
   using ProcessGroupError::ProcessGroupError;
 };
 
+// How often a rank that waits for rank 0's welcome looks whether it does so at the right place.
+constexpr milliseconds kLookAgain{200};
+
 }  // namespace
 
 Control::Control(const LaunchEnv& env, milliseconds timeout)
@@ -107,7 +111,7 @@ Control::Control(const LaunchEnv& env, milliseconds timeout)
   LaunchEnv own = env;
   std::optional<RendezvousFile> file;
   if (rank_ == 0) {
-    Socket listener = listen_at(env.master_addr, env.master_port);
+    Socket listener = listen_at(env.master_addr, env.master_port, deadline_);
     own.master_port = listener.port();
     if (!env.rendezvous_file.empty()) {
       const std::string token = random_token();
@@ -157,8 +161,15 @@ bool Control::try_to_join(const LaunchEnv& env) {
   send(NoticeKind::kHello, hello.text());
   const auto deadline = deadline_;
   deadline_ = Clock::now() + timeout_ + kGrace;  // rank 0 tells before that
+  const auto check_place = [&] {
+    if (env.rendezvous_file.empty()) return;
+    const std::optional<Place> place = read_place(env.rendezvous_file);
+    if (place && env.job_token + place->token != own.job_token) {
+      throw WrongToken(concat("process group: ", env.rendezvous_file, " was of another run"));
+    }
+  };
   try {
-    wait_for(NoticeKind::kWelcome);
+    wait_for(NoticeKind::kWelcome, check_place);
   } catch (const WrongToken&) {
     if (env.rendezvous_file.empty() || is_last) throw;
     deadline_ = deadline;
@@ -167,7 +178,7 @@ bool Control::try_to_join(const LaunchEnv& env) {
   return true;
 }
 
-Notice Control::wait_for(NoticeKind kind) {
+Notice Control::wait_for(NoticeKind kind, const std::function<void()>& look_again) {
   for (bool is_there = true;;) {
     while (const std::optional<Notice> notice = channel_->next()) {
       if (notice->kind == kind) return *notice;
@@ -188,7 +199,12 @@ Notice Control::wait_for(NoticeKind kind) {
                                      "address closed the connection: rank 0 is gone, or it is "
                                      "another program"));
     }
-    if (!channel_->socket().wait(POLLIN, deadline_)) {
+    bool has_news = false;
+    while (!has_news && Clock::now() < deadline_) {
+      has_news = channel_->socket().wait(POLLIN, std::min(deadline_, Clock::now() + kLookAgain));
+      if (!has_news && look_again) look_again();
+    }
+    if (!has_news) {
       throw ProcessGroupError(concat("process group: rank ", rank_,
                                      " has heard nothing from "
                                      "rank 0 within ",
@@ -200,6 +216,15 @@ Notice Control::wait_for(NoticeKind kind) {
 
 std::vector<std::string> Control::exchange(const std::string& mine) {
   send(NoticeKind::kBlob, mine);
+  return await_blobs();
+}
+
+std::vector<std::string> Control::exchange_parts(const std::vector<std::string>& mine) {
+  send(NoticeKind::kParts, pack(mine));
+  return await_blobs();
+}
+
+std::vector<std::string> Control::await_blobs() {
   std::vector<std::string> all = unpack(wait_for(NoticeKind::kBlobs).text);
   if (all.size() != world_size_) throw ProcessGroupError("process group: rank 0 sent nonsense");
   return all;
@@ -316,8 +341,8 @@ void Control::blame(const std::string& what, const std::vector<int>& ranks) {
   send(NoticeKind::kOverdue, pack(words));
   wait_for_failure(kVerdictTimeout);
   if (has_failed()) throw_failure();
-  throw ProcessGroupError(
-      concat(what, ": ", names_of(ranks), " did not come within ", timeout_.count(), " ms"));
+  const std::string who = ranks.empty() ? "not done" : concat(names_of(ranks), " did not come");
+  throw ProcessGroupError(concat(what, ": ", who, " within ", timeout_.count(), " ms"));
 }
 
 }  // namespace wick::dist

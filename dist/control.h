@@ -31,6 +31,8 @@ class Control {
 
   /// What each rank gave. Every rank must call it. Before start().
   std::vector<std::string> exchange(const std::string& mine);
+  /// What each rank gave for this one; mine[r] is for rank r.
+  std::vector<std::string> exchange_parts(const std::vector<std::string>& mine);
   /// Listens from now on, in a thread of its own, which calls `on_failure` once if the group fails,
   /// with the reason, and `on_left` when a rank has left.
   void start(std::function<void(const std::string& reason)> on_failure,
@@ -56,14 +58,17 @@ class Control {
   [[noreturn]] void throw_failure() const;
   /// Makes the group fail, here and on the other ranks.
   void fail(const std::string& reason);
-  /// The group fails since `ranks` were waited for in vain in `what`: asks rank 0 who is to blame.
+  /// The group fails since `ranks`, or all together if there are none, were waited for in vain in
+  /// `what`: asks rank 0 who is to blame.
   [[noreturn]] void blame(const std::string& what, const std::vector<int>& ranks);
 
  private:
   void join(const LaunchEnv& env);
   bool try_to_join(const LaunchEnv& env);
-  Notice wait_for(NoticeKind kind);
+  /// Calls `look_again`, which may throw, now and then.
+  Notice wait_for(NoticeKind kind, const std::function<void()>& look_again = {});
   void send(NoticeKind kind, std::string_view text);
+  std::vector<std::string> await_blobs();
   void listen();
   void note_failure(const std::string& reason);
   void note_left(const std::string& rank);

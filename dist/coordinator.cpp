@@ -16,7 +16,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr char kMagic[] = "wick process group";
-constexpr uint32_t kProtocolVersion = 1;
+constexpr uint32_t kProtocolVersion = 2;
 constexpr size_t kMostBytesOfHello = 1024;
 constexpr size_t kMostBytesOfNotice = 1 << 20;
 constexpr int kMostStrangers = 64;
@@ -206,6 +206,10 @@ void Coordinator::handle(Client& client, const Notice& notice) {
       tell_all(NoticeKind::kBlobs, pack(all));
       break;
     }
+    case NoticeKind::kParts:
+      parts_[client.rank] = unpack(notice.text);
+      hand_out_parts();
+      break;
     case NoticeKind::kAlive:
       client.answered = Clock::now();
       decide_overdue(false);
@@ -229,6 +233,23 @@ void Coordinator::handle(Client& client, const Notice& notice) {
       break;
     default: break;
   }
+}
+
+// To each rank what all ranks gave for it, once all have.
+void Coordinator::hand_out_parts() {
+  const auto size = static_cast<size_t>(env_.world_size);
+  if (parts_.size() < size) return;
+  for (const auto& client : clients_) {
+    if (client->rank < 0 || client->is_gone) continue;
+    std::vector<std::string> own;
+    for (auto& [rank, parts] : parts_) {
+      parts.resize(size);
+      own.push_back(std::move(parts[static_cast<size_t>(client->rank)]));
+    }
+    client->channel.put(NoticeKind::kBlobs, pack(own));
+    client->channel.flush();
+  }
+  parts_.clear();
 }
 
 void Coordinator::greet(Client& client, const Notice& notice) {
@@ -300,7 +321,9 @@ void Coordinator::decide_overdue(bool is_late) {
   std::sort(silent.begin(), silent.end());
   const Overdue overdue = std::move(*overdue_);
   overdue_.reset();
-  if (silent.empty()) {
+  if (silent.empty() && overdue.ranks.empty()) {
+    fail(concat(overdue.what, ": all ranks came, and live: a GPU hangs, or what connects them"));
+  } else if (silent.empty()) {
     fail(concat(overdue.what, ": ", names_of(overdue.ranks), " did not come in time"));
   } else {
     fail(concat(overdue.what, ": ", names_of(silent),

@@ -68,6 +68,7 @@ class Coordinator {
   void handle(Client& client, const Notice& notice);
   void greet(Client& client, const Notice& notice);
   void begin_if_complete();
+  void hand_out_parts();
   void keep_time();
   void decide_overdue(bool is_late);
   void lose(Client& client);
@@ -84,6 +85,7 @@ class Coordinator {
   const std::string place_;  // where it listens
   std::vector<std::unique_ptr<Client>> clients_;
   std::map<int, std::string> blobs_;
+  std::map<int, std::vector<std::string>> parts_;
   std::optional<Overdue> overdue_;
   std::string failure_;
   bool has_begun_ = false, has_failed_ = false, is_stopping_ = false;

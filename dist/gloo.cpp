@@ -1,12 +1,17 @@
-// Ranks that are processes: what they ask for is compared, then done by PeerCollectives.
+// Ranks that are processes: what they ask for is compared, then done by NCCL or PeerCollectives.
 #include "wick/dist/gloo.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "wick/core/stream.h"
+#include "wick/dist/backend.h"
 #include "wick/dist/control.h"
 #include "wick/dist/gloo_link.h"
+#include "wick/dist/nccl.h"
 #include "wick/dist/peer_collectives.h"
 #include "wick/dist/reduction.h"
 #include "wick/dist/shared_memory_link.h"
@@ -17,6 +22,7 @@ namespace {
 
 // How long a rank that leaves waits for the others to do the same.
 constexpr auto kLinger = std::chrono::milliseconds(1000);
+constexpr int kLeaveExit = 3;
 
 // What goes before each collective, from every rank to every other: what the rank asks for.
 struct Announcement {
@@ -70,30 +76,59 @@ class ProcessesGroup final : public ProcessGroup {
  public:
   ProcessesGroup(const LaunchEnv& env, const ProcessGroupOptions& options,
                  std::unique_ptr<Control> control, std::vector<std::unique_ptr<Link>> links,
-                 bool is_one_host)
+                 bool is_one_host, std::string why_no_nccl)
       : ProcessGroup(env.rank, env.world_size, options),
         control_(std::move(control)),
         peers_(env.rank, std::move(links)),
-        is_one_host_(is_one_host) {
+        is_one_host_(is_one_host),
+        why_no_nccl_(std::move(why_no_nccl)) {
     control_->start([this](const std::string& reason) { abort(reason); }, [this] { wake_all(); });
   }
 
   ~ProcessesGroup() override {
     stop();
+    if (nccl_) nccl_->stop();  // it stays, for whoever calls abort() until control_ has left
     // Rank 0 watches over the others until they leave, too; and what was sent by Gloo is lost if
     // the connection ends before it was read.
     control_->leave(rank() == 0 || !is_one_host_ ? kLinger : std::chrono::milliseconds(0));
   }
 
+  // Before anything else: tensors of `gpu`, and of no other, go through NCCL from here on.
+  void use_nccl(Device gpu, const std::string& id) {
+    nccl_ = make_nccl_group(
+        *control_, rank(), size(), gpu, id, options().timeout,
+        {.failed = [this](const std::string& reason) { abort(reason); },
+         .ended = [this](CollectiveKind kind, uint64_t sequence) { note_end(kind, sequence); },
+         .stuck = [this](const std::string& reason) { leave(reason); }});
+    gpu_ = gpu;
+    is_nccl_made_.store(true, std::memory_order_release);
+  }
+
+  std::string transport() const override {
+    if (nccl_) return concat("NCCL ", nccl_version());
+    const char* const host = is_one_host_ ? "shared memory" : "Gloo";
+    return why_no_nccl_.empty() ? host : concat(host, " and not NCCL: ", why_no_nccl_);
+  }
+
  protected:
+  bool ends_later(const Collective& c) const override { return goes_by_nccl(c); }
+
   void run(const Collective& c) override {
+    if (goes_by_nccl(c) && c.tensor.device() != gpu_) {
+      throw ProcessGroupError(concat(c.description(), ": the tensor is on ", c.tensor.device(),
+                                     ", but this rank exchanges those of ", gpu_));
+    }
     control_->set_deadline(Clock::now() + options().timeout);
     arrived_.assign(static_cast<size_t>(size()), false);
     try {
       if (c.kind == CollectiveKind::kSend) {
         announce(c, c.peer);
-        const Tensor x = on_host(c.tensor);
-        peers_.send(c.peer, x.raw_data(), bytes_of(x));
+        if (goes_by_nccl(c)) {
+          nccl_->run(c);
+        } else {
+          const Tensor x = on_host(c.tensor);
+          peers_.send(c.peer, x.raw_data(), bytes_of(x));
+        }
       } else if (c.kind == CollectiveKind::kReceive) {
         receive_message(c);
       } else {
@@ -112,9 +147,22 @@ class ProcessesGroup final : public ProcessGroup {
   void on_abort(const std::string& reason) override {
     control_->fail(reason);
     wake_all();
+    if (is_nccl_made_.load(std::memory_order_acquire)) nccl_->abort();
   }
 
  private:
+  bool goes_by_nccl(const Collective& c) const {
+    return nccl_ && c.tensor.defined() && c.tensor.numel() > 0 && !c.tensor.device().is_cpu();
+  }
+
+  // The thread that computes waits for its GPU, for ever.
+  void leave(const std::string& reason) {
+    leave_record();
+    if (options().leave != nullptr) return options().leave(reason);
+    std::fprintf(stderr, "wick: rank %d of %d leaves: %s\n", rank(), size(), reason.c_str());
+    std::_Exit(kLeaveExit);
+  }
+
   void wake_all() const {
     for (const int r : peers_.others()) peers_.link(r).wake();
   }
@@ -161,6 +209,7 @@ class ProcessesGroup final : public ProcessGroup {
         !mine.has_same_tensor(theirs)) {
       throw ProcessGroupError(concat("rank ", c.peer, " asks for ", theirs.text));
     }
+    if (goes_by_nccl(c)) return nccl_->run(c);
     const Tensor x = c.tensor.device().is_cpu() ? flat(c.tensor) : on_host(c.tensor);
     peers_.receive(c.peer, x.raw_data(), bytes_of(x));
     put_back(x, c.tensor);
@@ -172,6 +221,7 @@ class ProcessesGroup final : public ProcessGroup {
 
   void carry_out(const Collective& c) const {
     if (c.kind == CollectiveKind::kBarrier) return;
+    if (goes_by_nccl(c)) return nccl_->run(c);
     const Tensor x = on_host(c.tensor);
     switch (c.kind) {
       case CollectiveKind::kAllReduce:
@@ -198,7 +248,11 @@ class ProcessesGroup final : public ProcessGroup {
   std::unique_ptr<Control> control_;
   PeerCollectives peers_;
   const bool is_one_host_;
+  const std::string why_no_nccl_;
   std::vector<bool> arrived_;  // whose announcement of this collective has come
+  std::unique_ptr<NcclGroup> nccl_;
+  Device gpu_;
+  std::atomic<bool> is_nccl_made_ = false;
 };
 
 }  // namespace
@@ -209,18 +263,22 @@ std::shared_ptr<ProcessGroup> init_process_group(const LaunchEnv& env,
              "process group: no such rank: got rank ", env.rank, " of ", env.world_size);
   WICK_CHECK(options.timeout.count() > 0, "process group: timeout must be positive: got ",
              options.timeout.count(), " ms");
-  if (env.world_size == 1) return make_local_groups(1, options)[0];
+  if (env.world_size == 1 && options.backend != Backend::kNccl) {
+    return make_local_groups(1, options)[0];
+  }
   auto control = std::make_unique<Control>(env, options.timeout);
   control->set_deadline(Clock::now() + options.timeout);
+  const BackendChoice choice = agree_on_backend(*control, env, options);
   std::vector<std::unique_ptr<Link>> links;
-  const std::vector<std::string> wishes = control->exchange(options.shared_memory ? "shared" : "");
-  if (std::all_of(wishes.begin(), wishes.end(), [](const auto& s) { return !s.empty(); })) {
-    links = make_shared_memory_links(*control, env.rank, env.world_size);
-  }
+  if (choice.shared_memory) links = make_shared_memory_links(*control, env.rank, env.world_size);
   const bool is_one_host = !links.empty();
   if (!is_one_host) links = make_gloo_links(*control, env.rank, env.world_size);
-  return std::make_shared<ProcessesGroup>(env, options, std::move(control), std::move(links),
-                                          is_one_host);
+  std::string id;
+  if (choice.nccl) id = control->exchange(env.rank == 0 ? new_nccl_id() : "")[0];
+  const auto group = std::make_shared<ProcessesGroup>(
+      env, options, std::move(control), std::move(links), is_one_host, choice.why_no_nccl);
+  if (choice.nccl) group->use_nccl(choice.gpu, id);
+  return group;
 }
 
 }  // namespace wick::dist

@@ -25,16 +25,30 @@ constexpr milliseconds kReasonTimeout{1000};
 // What a rank sent before it left is here within this time.
 constexpr milliseconds kLastWords{300};
 
-// Gloo writes to connections that may have been closed, which would end the process. Threads that
-// this one starts inherit it.
-void block_broken_pipes() {
-  static thread_local bool is_done = false;
-  if (std::exchange(is_done, true)) return;
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGPIPE);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-}
+// Gloo writes to connections that may have been closed, which would end the process by SIGPIPE.
+// This keeps it from the thread while it lives, and for good from those that the thread starts.
+class NoBrokenPipes {
+ public:
+  NoBrokenPipes() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~NoBrokenPipes() {
+    if (sigismember(&before_, SIGPIPE) == 1) return;
+    const timespec none{};
+    sigtimedwait(&pipe_, nullptr, &none);  // one that came
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  NoBrokenPipes(const NoBrokenPipes&) = delete;
+  NoBrokenPipes& operator=(const NoBrokenPipes&) = delete;
+
+ private:
+  sigset_t pipe_, before_;
+};
+
+// The same for a thread of the group's own, for good.
+void block_broken_pipes() { static thread_local const NoBrokenPipes blocked; }
 
 // What the links share, and last lets go of.
 struct GlooTransport {
@@ -168,7 +182,7 @@ class GlooLink final : public Link {
 std::vector<std::unique_ptr<Link>> make_gloo_links(Control& control, int rank, int size) {
   std::vector<std::unique_ptr<Link>> links(static_cast<size_t>(size));
   try {
-    block_broken_pipes();
+    const NoBrokenPipes no_broken_pipes;
     gloo::transport::tcp::attr attributes;
     attributes.hostname = control.address();
     const auto transport = std::make_shared<GlooTransport>();
@@ -182,12 +196,11 @@ std::vector<std::unique_ptr<Link>> make_gloo_links(Control& control, int rank, i
       if (r != rank) bytes = transport->context->createPair(r)->address().bytes();
       addresses.emplace_back(bytes.begin(), bytes.end());
     }
-    const std::vector<std::string> all = control.exchange(pack(addresses));
+    const std::vector<std::string> theirs = control.exchange_parts(addresses);
     for (int r = 0; r < size; ++r) {
       if (r == rank) continue;
-      const std::vector<std::string> theirs = unpack(all[static_cast<size_t>(r)]);
-      if (theirs.size() != static_cast<size_t>(size)) throw ProcessGroupError("no address");
-      const std::string& address = theirs[static_cast<size_t>(rank)];
+      const std::string& address = theirs[static_cast<size_t>(r)];
+      if (address.empty()) throw ProcessGroupError("no address");
       transport->context->getPair(r)->connect({address.begin(), address.end()});
       links[static_cast<size_t>(r)] = std::make_unique<GlooLink>(control, transport, r, size);
     }

@@ -21,6 +21,18 @@ const char* to_string(ReduceOp op) {
   return kNames[static_cast<int>(op)];
 }
 
+const char* to_string(Backend backend) {
+  static constexpr const char* kNames[] = {"auto", "nccl", "gloo"};
+  return kNames[static_cast<int>(backend)];
+}
+
+Backend parse_backend(const std::string& name) {
+  for (const Backend b : {Backend::kAuto, Backend::kNccl, Backend::kGloo}) {
+    if (name == to_string(b)) return b;
+  }
+  throw Error(concat("backend: unknown: got ", name, ", expected auto, nccl or gloo"));
+}
+
 const char* to_string(CollectiveKind kind) {
   static constexpr const char* kNames[] = {
       "all_reduce", "broadcast", "all_gather", "reduce_scatter", "barrier", "send", "recv"};
@@ -143,9 +155,10 @@ struct ProcessGroup::Engine {
       const StreamGuard guard(stream_of(device));
       const Stream stream = current_stream(device);
       item.state->ready->block(stream);
-      group.run(item.collective);
+      // Before it is queued: what fails may be under way all the same.
       item.collective.tensor.record_stream(stream);
       if (item.collective.result.defined()) item.collective.result.record_stream(stream);
+      group.run(item.collective);
       item.state->behind.emplace(device);
       item.state->behind->record(stream);
       return nullptr;
@@ -166,7 +179,8 @@ struct ProcessGroup::Engine {
   void finish(Item& item, std::exception_ptr error) {
     {
       const std::lock_guard lock(mutex);
-      if (FlightRecord* r = record_of(item)) {
+      FlightRecord* const r = record_of(item);
+      if (r != nullptr && (error || !group.ends_later(item.collective))) {
         r->state = error ? FlightRecord::State::kFailed : FlightRecord::State::kDone;
         r->end_us = now_us();
       }
@@ -244,6 +258,19 @@ void ProcessGroup::stop() {
   }
   engine_->thread.join();
 }
+
+void ProcessGroup::note_end(CollectiveKind kind, uint64_t sequence) {
+  const std::lock_guard lock(engine_->mutex);
+  for (FlightRecord& r : engine_->records) {
+    if (r.kind != kind || r.sequence != sequence || r.state != FlightRecord::State::kRunning) {
+      continue;
+    }
+    r.state = FlightRecord::State::kDone;
+    r.end_us = engine_->now_us();
+  }
+}
+
+void ProcessGroup::leave_record() { engine_->leave_record(); }
 
 Work ProcessGroup::enqueue(Collective collective) {
   auto state = std::make_shared<Work::State>();

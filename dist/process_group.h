@@ -63,6 +63,14 @@ class Work {
   std::shared_ptr<State> state_;
 };
 
+/// What carries the tensors of GPUs between processes; those of the CPU go through shared memory or
+/// Gloo's TCP in any case. kAuto: NCCL if it can be used by all ranks and each has a real GPU of
+/// its own (`device`), else Gloo. kGloo: through the host's memory.
+enum class Backend : uint8_t { kAuto, kNccl, kGloo };
+const char* to_string(Backend backend);
+/// The one that "auto", "nccl" or "gloo" names; an error for any other text.
+Backend parse_backend(const std::string& name);
+
 struct ProcessGroupOptions {
   /// How long a rank waits for the others in one collective.
   std::chrono::milliseconds timeout = std::chrono::minutes(10);
@@ -71,6 +79,15 @@ struct ProcessGroupOptions {
   std::string flight_folder = {};
   /// Whether processes of one host may exchange tensors through shared memory.
   bool shared_memory = true;
+  /// Every rank must ask for the same.
+  Backend backend = Backend::kAuto;
+  /// The GPU whose tensors this rank exchanges. None: those of any, and with kNccl the one of its
+  /// number among the ranks of this host.
+  std::optional<Device> device = {};
+  /// What a rank does that cannot go on and cannot say so, since its GPU waits for ever and not
+  /// even NCCL's abort returns. Null: tells `reason` on stderr and leaves the process, with exit
+  /// code 3.
+  void (*leave)(const std::string& reason) = nullptr;
 };
 
 /// What became of one of the last 256 collectives of a rank.
@@ -88,7 +105,8 @@ struct FlightRecord {
 /// Ranks 0 to size() - 1 that exchange tensors. Every rank calls the same collectives in the same
 /// order; each returns at once, and a thread of the group carries them out in that order, on a GPU
 /// on a stream of its own. Tensors given must not be changed, nor results read, before wait().
-/// Results are the same bits on every rank, and in every run with the same number of ranks.
+/// Results are the same bits on every rank, and in every run with the same number of ranks; where
+/// NCCL makes them, which it promises for neither, see docs/data_parallel.md.
 /// One thread at a time may call a group.
 class ProcessGroup {
  public:
@@ -99,6 +117,8 @@ class ProcessGroup {
   int rank() const { return rank_; }
   int size() const { return size_; }
   const ProcessGroupOptions& options() const { return options_; }
+  /// What carries the tensors, for people: "threads", "shared memory", "Gloo", "NCCL 2.28.9".
+  virtual std::string transport() const { return "threads"; }
 
   /// Puts the reduction over all ranks in the place of `x`: dense, of any shape and a numeric
   /// dtype, the same on all ranks. 16-bit floats are added in float32; integers have no kAverage.
@@ -136,6 +156,11 @@ class ProcessGroup {
   virtual void on_abort(const std::string& reason) = 0;
   /// Waits for what is under way. Every derived destructor calls it first.
   void stop();
+  /// Whether the GPU may still be at it when run() returns. Then note_end() says when it is over.
+  virtual bool ends_later(const Collective&) const { return false; }
+  void note_end(CollectiveKind kind, uint64_t sequence);
+  /// Leaves flight_json() where the options say, if the group has failed. Any thread may call it.
+  void leave_record();
 
  private:
   struct Engine;

@@ -62,4 +62,12 @@ Tensor flat(const Tensor& x) {
   return x.is_contiguous() ? x.view({-1}) : x.permute({0, 2, 3, 1}).view({-1});
 }
 
+Tensor in_layout_of(const Tensor& part, const Tensor& like) {
+  if (like.is_contiguous() || !like.is_contiguous(MemoryFormat::kChannelsLast)) {
+    return part.view(like.shape());
+  }
+  const Shape& s = like.shape();
+  return part.view({s[0], s[2], s[3], s[1]}).permute({0, 3, 1, 2});
+}
+
 }  // namespace wick::dist

@@ -14,4 +14,7 @@ void reduce_parts(const std::vector<Tensor>& parts, ReduceOp op, const Tensor& r
 /// The elements of a dense tensor in the order of memory, as one axis.
 Tensor flat(const Tensor& x);
 
+/// What flat() undoes: the elements `part`, as one axis, in the shape and layout of `like`.
+Tensor in_layout_of(const Tensor& part, const Tensor& like);
+
 }  // namespace wick::dist

@@ -10,11 +10,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <condition_variable>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <system_error>
+#include <thread>
 
-#include "wick/dist/process_group.h"
+#include "wick/core/base/check.h"
 
 namespace wick::dist {
 
@@ -27,19 +30,47 @@ struct AddressesDeleter {
 };
 using Addresses = std::unique_ptr<addrinfo, AddressesDeleter>;
 
-// Null, and the reason, if the host is not known.
-Addresses addresses_of(const std::string& host, int port, int flags, std::string& reason) {
+int look_up(const std::string& host, int port, int flags, Addresses& found) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = flags;
   addrinfo* all = nullptr;
   const int failed = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &all);
-  if (failed != 0) {
-    reason = gai_strerror(failed);
+  if (failed == 0) found.reset(all);
+  return failed;
+}
+
+// What a thread finds that may be left to itself.
+struct LookUp {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::optional<int> failed;
+  Addresses found;
+};
+
+// Null, and the reason, if the host is not known, or the system's resolver, which waits for servers
+// as long as it likes, does not answer by `deadline`.
+Addresses addresses_of(const std::string& host, int port, int flags, Clock::time_point deadline,
+                       std::string& reason) {
+  Addresses numeric;
+  if (look_up(host, port, flags | AI_NUMERICHOST, numeric) == 0) return numeric;
+  const auto shared = std::make_shared<LookUp>();
+  std::thread([=] {
+    Addresses found;
+    const int failed = look_up(host, port, flags, found);
+    const std::lock_guard lock(shared->mutex);
+    shared->found = std::move(found);
+    shared->failed = failed;
+    shared->changed.notify_all();
+  }).detach();
+  std::unique_lock lock(shared->mutex);
+  if (!shared->changed.wait_until(lock, deadline, [&] { return shared->failed.has_value(); })) {
+    reason = "no answer from the name service";
     return nullptr;
   }
-  return Addresses(all);
+  if (*shared->failed != 0) reason = gai_strerror(*shared->failed);
+  return std::move(shared->found);
 }
 
 // Small notices go at once, and a host that is out of reach is noticed within half a minute.
@@ -105,9 +136,9 @@ void Socket::shut_down() const { shutdown(descriptor_, SHUT_RDWR); }
 std::string Socket::address() const { return own_name(descriptor_).first; }
 int Socket::port() const { return std::stoi(own_name(descriptor_).second); }
 
-Socket listen_at(const std::string& host, int port) {
+Socket listen_at(const std::string& host, int port, Clock::time_point deadline) {
   std::string reason;
-  const Addresses all = addresses_of(host, port, AI_PASSIVE, reason);
+  const Addresses all = addresses_of(host, port, AI_PASSIVE, deadline, reason);
   for (const addrinfo* a = all.get(); a != nullptr; a = a->ai_next) {
     Socket socket = open_socket(*a);
     const int on = 1;
@@ -119,8 +150,7 @@ Socket listen_at(const std::string& host, int port) {
     }
     reason = system_message(errno);
   }
-  throw ProcessGroupError(
-      concat("process group: rank 0 cannot listen at ", host, ":", port, ": ", reason));
+  throw Error(concat("process group: rank 0 cannot listen at ", host, ":", port, ": ", reason));
 }
 
 Socket accept_from(const Socket& listener) {
@@ -131,7 +161,7 @@ Socket accept_from(const Socket& listener) {
 
 Socket connect_to(const std::string& host, int port, Clock::time_point deadline,
                   std::string& reason) {
-  const Addresses all = addresses_of(host, port, 0, reason);
+  const Addresses all = addresses_of(host, port, 0, deadline, reason);
   for (const addrinfo* a = all.get(); a != nullptr; a = a->ai_next) {
     Socket socket = open_socket(*a);
     if (!socket.is_open()) {
@@ -190,7 +220,7 @@ bool NoticeChannel::fill(size_t most) {
     input_.append(bytes, static_cast<size_t>(got));
     const auto size = first_size();
     if (size &&
-        (*size > most || input_[4] < 1 || input_[4] > static_cast<char>(NoticeKind::kLeft))) {
+        (*size > most || input_[4] < 1 || input_[4] > static_cast<char>(NoticeKind::kParts))) {
       return false;
     }
     if (input_.size() > most + 5) return true;  // the rest once these are read

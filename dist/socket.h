@@ -38,8 +38,10 @@ class Socket {
   int descriptor_ = -1;
 };
 
-/// Listens at a host's address, of this machine, and a port, 0 for any that is free.
-Socket listen_at(const std::string& host, int port);
+/// Listens at a host's address, of this machine, and a port, 0 for any that is free. Error if it
+/// cannot, or the host's name is not resolved by `deadline`.
+Socket listen_at(const std::string& host, int port,
+                 Clock::time_point deadline = Clock::now() + std::chrono::minutes(1));
 /// The next connection, if one has come.
 Socket accept_from(const Socket& listener);
 /// Tries once. `reason` says why if it is not open.
@@ -59,6 +61,7 @@ enum class NoticeKind : uint8_t {
   kFailure,    // either way: the group has failed, and why
   kLeave,      // to rank 0: I need the group no more
   kLeft,       // from rank 0: who needs it no more
+  kParts,      // to rank 0: something for each rank, which answers by a kBlobs
 };
 
 struct Notice {

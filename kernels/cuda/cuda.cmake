@@ -37,11 +37,24 @@ target_include_directories(wick_cuda_kernels PRIVATE ${PROJECT_BINARY_DIR}/inclu
 
 file(GLOB cuda_sources CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cpp ${PROJECT_SOURCE_DIR}/core/cuda/*.cpp)
+find_path(WICK_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+mark_as_advanced(WICK_NCCL_INCLUDE)
+if(WICK_NCCL_INCLUDE)
+  set(WICK_HAS_NCCL ON)
+  list(APPEND cuda_sources ${PROJECT_SOURCE_DIR}/dist/nccl.cpp
+       ${PROJECT_SOURCE_DIR}/dist/nccl_api.cpp)
+else()
+  message(STATUS "NCCL's header nccl.h was not found: GPUs of several ranks will exchange tensors "
+                 "through the host's memory")
+endif()
 add_library(wick_cuda OBJECT ${cuda_sources})
 set_target_properties(wick_cuda PROPERTIES POSITION_INDEPENDENT_CODE ON)
 wick_options(wick_cuda)
 target_compile_definitions(wick_cuda PRIVATE WICK_HAS_CUDA=1)
 target_include_directories(wick_cuda SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+if(WICK_HAS_NCCL)
+  target_include_directories(wick_cuda SYSTEM PRIVATE ${WICK_NCCL_INCLUDE})
+endif()
 
 target_sources(wick_archive PRIVATE $<TARGET_OBJECTS:wick_cuda_kernels> $<TARGET_OBJECTS:wick_cuda>)
 target_link_libraries(wick_archive PRIVATE CUDA::cudart_static)

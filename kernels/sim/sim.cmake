@@ -8,13 +8,15 @@ endif()
 
 file(GLOB sim_sources CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cu ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cpp
-     ${PROJECT_SOURCE_DIR}/kernels/sim/*.cpp ${PROJECT_SOURCE_DIR}/core/cuda/*.cpp)
+     ${PROJECT_SOURCE_DIR}/kernels/sim/*.cpp ${PROJECT_SOURCE_DIR}/core/cuda/*.cpp
+     ${PROJECT_SOURCE_DIR}/dist/nccl.cpp ${PROJECT_SOURCE_DIR}/dist/nccl_api.cpp)
+set(WICK_HAS_NCCL ON)
 # The vendor's libraries; what stands for them is in kernels/sim.
 list(FILTER sim_sources EXCLUDE REGEX "/kernels/cuda/(cublaslt|cudnn)")
 add_library(wick_sim OBJECT ${sim_sources})
 set_target_properties(wick_sim PROPERTIES POSITION_INDEPENDENT_CODE ON)
 wick_options(wick_sim)
-target_compile_definitions(wick_sim PRIVATE WICK_HAS_CUDA=1 WICK_SIM=1)
+target_compile_definitions(wick_sim PRIVATE WICK_HAS_CUDA=1 WICK_SIM=1 ${WICK_CPU_DEFINITIONS})
 target_include_directories(wick_sim SYSTEM PRIVATE ${WICK_BOOST_INCLUDE})
 # What calls back at every load and store, for kernels/sim/count.h. A vector would be one access.
 option(WICK_SIM_COUNT "Let the simulated GPU count what kernels do with memory" OFF)

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -16,7 +18,7 @@
 #include "wick/dist/gloo.h"
 #include "wick/nn/models/registry.h"
 #include "wick/nn/nn.h"
-#include "wick/tests/dist/ranks.h"
+#include "wick/tests/dist/peers.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/host_array.h"
 #include "wick/tests/harness/sanitized.h"
@@ -35,34 +37,6 @@ constexpr bool kTransports[] = {true, false};
 
 // Of what is to time out: longer than what is not may take.
 constexpr milliseconds kShort{wick::testing::kSanitized ? 2000 : 400};
-
-LaunchEnv env_of(int rank, int size, const TemporaryFolder& folder) {
-  LaunchEnv env;
-  env.rank = env.local_rank = rank;
-  env.world_size = env.local_world_size = size;
-  env.rendezvous_file = folder.path("rendezvous");
-  return env;
-}
-
-// Runs `body` on each rank of a new group, a thread each; what each threw, or "".
-std::vector<std::string> errors_on_peers(int size, const std::function<void(const Group&)>& body,
-                                         const ProcessGroupOptions& options) {
-  const TemporaryFolder folder;
-  std::vector<std::string> errors(static_cast<size_t>(size));
-  std::vector<std::thread> threads;
-  for (int r = 0; r < size; ++r) {
-    threads.emplace_back([&, r] {
-      try {
-        body(init_process_group(env_of(r, size, folder), options));
-      } catch (const std::exception& error) {
-        errors[static_cast<size_t>(r)] = error.what();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_FALSE(std::filesystem::exists(folder.path("rendezvous")));
-  return errors;
-}
 
 void on_peers(int size, bool shared_memory, const std::function<void(const Group&)>& body) {
   const auto errors = errors_on_peers(
@@ -155,24 +129,19 @@ TEST(PeerGroup, BroadcastsGathersScattersAndSends) {
         EXPECT_TRUE(bit_equal(mine, expected));
 
         const Tensor left = zeros({n}), right = given_by(rank, {n});
-        const int next = (rank + 1) % 4, before = (rank + 3) % 4;
-        if (rank % 2 == 0) {
-          group->send(right, next);
-          group->recv(left, before).wait();
-        } else {
-          group->recv(left, before);
-          group->send(right, next).wait();
-        }
+        pass_around(group, right, left);
         group->barrier().wait();
-        EXPECT_TRUE(bit_equal(left, given_by(before, {n})));
+        EXPECT_TRUE(bit_equal(left, given_by((rank + 3) % 4, {n})));
       });
     }
   }
 }
 
 TEST(PeerGroup, StagesTensorsOfGpus) {
-  // ThreadSanitizer takes threads for one another that use simulated GPUs in turn.
-  if (!cuda_is_available() || wick::testing::kThreadSanitized) GTEST_SKIP() << "no GPU to watch";
+  if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
+  if (wick::testing::kThreadSanitized) {
+    GTEST_SKIP() << "ThreadSanitizer takes threads for one another that use simulated GPUs in turn";
+  }
   on_peers(2, true, [](const Group& group) {
     const int rank = group->rank();
     const Device device = cuda_device(rank % cuda_device_count());
@@ -417,7 +386,7 @@ TEST(Rendezvous, TurnsStrangersAwayAndGoesOn) {
   const auto answer = old.next();
   ASSERT_TRUE(answer.has_value());
   EXPECT_EQ(answer->text,
-            "versions differ: rank 0 speaks 1, this rank 7: all ranks must run the "
+            "versions differ: rank 0 speaks 2, this rank 7: all ranks must run the "
             "same program");
   // Those of the job come together all the same.
   std::vector<std::unique_ptr<NoticeChannel>> ranks;
@@ -456,6 +425,42 @@ TEST(Rendezvous, IgnoresAFileOfAnotherRun) {
   rank1.join();
   waiting.join();
   EXPECT_EQ(late, "no error");
+}
+
+TEST(Rendezvous, LeavesAnOldFileThatNamesASilentPort) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("rendezvous");
+  const Socket silent = listen_at("127.0.0.1", 0);  // takes connections and says nothing
+  std::ofstream(path) << "wick rendezvous\n127.0.0.1\n" << silent.port() << "\nold token\n";
+  ASSERT_EQ(chmod(path.c_str(), 0600), 0);
+  std::string late;
+  std::thread rank1([&] { late = error_of_joining(env_of(1, 2, folder)); });
+  ASSERT_TRUE(silent.wait(POLLIN, Clock::now() + std::chrono::seconds(20)));  // it fell for it
+  EXPECT_EQ(error_of_joining(env_of(0, 2, folder)), "no error");
+  rank1.join();
+  EXPECT_EQ(late, "no error");
+}
+
+TEST(Rendezvous, TellsThatAHostHasNoAddress) {
+  LaunchEnv env = at_port(1, 2, 1);
+  env.master_addr = "no-such-host.invalid";
+  const std::string error = error_of_joining(env, milliseconds(200));
+  EXPECT_EQ(error.find("process group: rank 1 cannot reach rank 0 at no-such-host.invalid:1 within "
+                       "200 ms: "),
+            0)
+      << error;
+  env.rank = 0;
+  const std::string own = error_of_joining(env, milliseconds(200));
+  EXPECT_EQ(own.find("process group: rank 0 cannot listen at no-such-host.invalid:1: "), 0) << own;
+}
+
+TEST(PeerGroup, LeavesTheCallersSignalsAlone) {
+  on_peers(2, false, [](const Group& group) {
+    group->all_reduce(ones({4})).wait();
+    sigset_t blocked;
+    pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+    EXPECT_EQ(sigismember(&blocked, SIGPIPE), 0);
+  });
 }
 
 }  // namespace

@@ -47,19 +47,11 @@ TEST(ProcessGroup, ReducesEveryDtypeInTheOrderOfRanks) {
           if (op == ReduceOp::kAverage && !is_floating(dtype)) continue;
           const Shape shape = {7, 3};
           const bool is_16_bit = dtype == kFloat16 || dtype == kBFloat16;
-          Tensor expected = input_of(0, shape, dtype).to(is_16_bit ? kFloat32 : dtype);
-          for (int r = 1; r < size; ++r) {
-            const Tensor x = input_of(r, shape, dtype).to(expected.dtype());
-            if (op == ReduceOp::kMin) {
-              expected = minimum(expected, x);
-            } else if (op == ReduceOp::kMax) {
-              expected = maximum(expected, x);
-            } else {
-              expected = op == ReduceOp::kProduct ? expected * x : expected + x;
-            }
+          std::vector<Tensor> given;
+          for (int r = 0; r < size; ++r) {
+            given.push_back(input_of(r, shape, dtype).to(is_16_bit ? kFloat32 : dtype));
           }
-          if (op == ReduceOp::kAverage) expected = expected / size;
-          expected = expected.to(dtype);
+          const Tensor expected = reduce_by_hand(given, op).to(dtype);
           on_ranks(size, [&](const Group& group) {
             const Tensor x =
                 input_of(group->rank(), shape, dtype).to(device_of(on_gpu, group->rank()));

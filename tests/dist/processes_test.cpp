@@ -37,9 +37,21 @@ void sum_ranks(const Group& group) {
   tell(group->rank(), concat("sum ", x.sum().item() / 300'000));
 }
 
+// By whatever the group has for GPUs.
+void reduce_on_gpu_for_ever(const Group& group) {
+  const Tensor x = ones({5000}, kFloat32, cuda_device(group->rank()));
+  for (int i = 0;; ++i) {
+    group->all_reduce(x, ReduceOp::kMax).wait();
+    EXPECT_EQ(x.sum().item(), 5000);
+    if (i == 3) tell_ready(group->rank());
+  }
+}
+
 const std::map<std::string, Body>& rank_bodies() {
-  static const std::map<std::string, Body> all = {{"reduce_for_ever", reduce_for_ever},
-                                                  {"sum_ranks", sum_ranks}};
+  static const std::map<std::string, Body> all = {
+      {"reduce_for_ever", reduce_for_ever},
+      {"reduce_on_gpu_for_ever", reduce_on_gpu_for_ever},
+      {"sum_ranks", sum_ranks}};
   return all;
 }
 
@@ -49,9 +61,10 @@ TEST(Processes, DISABLED_Rank) {
   if (body == nullptr) GTEST_SKIP() << "started by RankProcesses alone";
   const LaunchEnv env = *launch_env();
   try {
-    const ProcessGroupOptions options{
+    ProcessGroupOptions options{
         .timeout = std::chrono::milliseconds(std::atoi(std::getenv("WICK_TEST_TIMEOUT"))),
         .shared_memory = std::getenv("WICK_TEST_GLOO") == nullptr};
+    if (std::string(body) == "reduce_on_gpu_for_ever") options.backend = Backend::kNccl;
     rank_bodies().at(body)(init_process_group(env, options));
   } catch (const std::exception& error) {
     tell(env.rank, error.what());
@@ -80,8 +93,8 @@ TEST(Processes, ReduceTogether) {
 class Signalled {
  public:
   static constexpr int kSize = 3;
-  Signalled(int victim, bool by_gloo, int timeout_ms)
-      : victim_(victim), ranks_(kSize, "reduce_for_ever", variables(by_gloo, timeout_ms)) {}
+  Signalled(int victim, bool by_gloo, int timeout_ms, const char* body = "reduce_for_ever")
+      : victim_(victim), ranks_(kSize, body, variables(by_gloo, timeout_ms)) {}
 
   void wait_until_ready() const { ASSERT_TRUE(ranks_.wait_until_ready()) << ranks_.words(0); }
   void send(int signal) const { ranks_.send_signal(victim_, signal); }
@@ -134,6 +147,22 @@ TEST(Processes, NameWhoWasStopped) {
   first.expect_others_tell("rank 1 did not come in time, nor answer");
   second.expect_others_tell(concat("rank 0 did not come within ", timeout_ms, " ms"));
   third.expect_others_tell("rank 1 did not come in time, nor answer");
+}
+
+// The GPUs of the others wait in NCCL for the one that is gone.
+TEST(Processes, NameWhoWasKilledOrStoppedAmidNccl) {
+  if (!cuda_is_available() || !device_properties(cuda_device(0)).simulated) {
+    GTEST_SKIP() << "needs three GPUs, as simulated ones are";
+  }
+  const int timeout_ms = wick::testing::kSanitized ? 4000 : 1000;
+  Signalled killed(1, false, 60'000, "reduce_on_gpu_for_ever");
+  Signalled stopped(2, false, timeout_ms, "reduce_on_gpu_for_ever");
+  killed.wait_until_ready();
+  stopped.wait_until_ready();
+  killed.send(SIGKILL);
+  stopped.send(SIGSTOP);
+  killed.expect_others_tell("rank 1 is gone");
+  stopped.expect_others_tell("rank 2 did not come in time, nor answer");
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "wick/core/ops/compare.h"
+#include "wick/core/ops/elementwise.h"
 #include "wick/dist/process_group.h"
 
 namespace wick::dist {
@@ -31,6 +33,34 @@ inline void on_ranks(int size, const std::function<void(const Group&)>& body,
   for (std::thread& thread : threads) thread.join();
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);
+  }
+}
+
+/// What all_reduce of `given`, one of each rank, is to give.
+inline Tensor reduce_by_hand(const std::vector<Tensor>& given, ReduceOp op) {
+  Tensor result = given[0];
+  for (size_t r = 1; r < given.size(); ++r) {
+    if (op == ReduceOp::kMin) {
+      result = minimum(result, given[r]);
+    } else if (op == ReduceOp::kMax) {
+      result = maximum(result, given[r]);
+    } else {
+      result = op == ReduceOp::kProduct ? result * given[r] : result + given[r];
+    }
+  }
+  return op == ReduceOp::kAverage ? result / static_cast<int64_t>(given.size()) : result;
+}
+
+/// Sends `mine` to the next rank of a ring of an even number, and receives the one's before.
+inline void pass_around(const Group& group, const Tensor& mine, const Tensor& received) {
+  const int rank = group->rank(), size = group->size();
+  const int next = (rank + 1) % size, before = (rank + size - 1) % size;
+  if (rank % 2 == 0) {
+    group->send(mine, next);
+    group->recv(received, before).wait();
+  } else {
+    group->recv(received, before);
+    group->send(mine, next).wait();
   }
 }
 
