@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "wick/dist/process_group.h"
@@ -24,6 +25,8 @@ struct DataParallelOptions {
   std::optional<Dtype> communication_dtype = {};
 };
 
+class Reducer;
+
 /// A module of which each rank has a copy and trains it on its own part of each batch (Li et al.
 /// 2020, arXiv 2006.15704). At the start rank 0's parameters and buffers go to all ranks. Backward
 /// replaces each gradient by its average over the ranks: gradients are kept in buckets, in the
@@ -41,8 +44,8 @@ class DistributedDataParallel final : public nn::Module {
   /// Error, on all ranks, if their modules differ in the number, names, shapes or dtypes of
   /// parameters.
   template <class M>
-  DistributedDataParallel(M module, std::shared_ptr<ProcessGroup> group,
-                          const Options& options = {})
+  requires std::is_base_of_v<nn::Module, M> DistributedDataParallel(
+      M module, std::shared_ptr<ProcessGroup> group, const Options& options = {})
       : module_(add("module", std::move(module))), reducer_(make(std::move(group), options)) {}
   DistributedDataParallel(std::shared_ptr<nn::Module> module, std::shared_ptr<ProcessGroup> group,
                           const Options& options = {})
@@ -53,6 +56,8 @@ class DistributedDataParallel final : public nn::Module {
   Tensor forward(const Tensor& x) override;
   std::string description() const override { return "DistributedDataParallel"; }
   nn::Module& module() { return *module_; }
+  /// For the library's own use.
+  const std::shared_ptr<Reducer>& reducer() const { return reducer_; }
 
   /// While it lives, backward adds to each rank's own gradients and nothing is exchanged; the first
   /// backward whose forward was outside it reduces what has gathered.
@@ -69,7 +74,6 @@ class DistributedDataParallel final : public nn::Module {
   };
 
  private:
-  class Reducer;
   std::shared_ptr<Reducer> make(std::shared_ptr<ProcessGroup> group, const Options& options);
 
   nn::Handle<nn::Module> module_;

@@ -56,8 +56,11 @@ Tensor GradScaler::scale(const Tensor& loss) {
 }
 
 void GradScaler::look(Optimizer& optimizer, Seen& seen, bool unscale) {
+  optim::Sharding* const sharding = optimizer.sharding();
   for (int g = 0; g < optimizer.num_groups(); ++g) {
-    for (const Tensor& param : optimizer.params(g)) {
+    const std::vector<Tensor>& params = optimizer.params(g);
+    for (size_t i = 0; i < params.size(); ++i) {
+      const Tensor& param = params[i];
       const Tensor grad = param.grad();
       if (!grad.defined()) continue;
       WICK_CHECK(!unscale || grad.dtype() != kFloat16,
@@ -66,6 +69,7 @@ void GradScaler::look(Optimizer& optimizer, Seen& seen, bool unscale) {
       WICK_CHECK(grad.device() == scale_.device(), "grad_scaler: a gradient is on ", grad.device(),
                  ", the scale on ", scale_.device(), ": use one scaler per device");
       seen.params.push_back(param);
+      seen.wholes.push_back(sharding != nullptr ? sharding->parameter(g, i) : param);
     }
   }
   WICK_CHECK(!seen.params.empty(), "grad_scaler: no parameter of the optimizer has a gradient");
@@ -73,6 +77,11 @@ void GradScaler::look(Optimizer& optimizer, Seen& seen, bool unscale) {
   more.any_inf = any_inf_.data<float>();
   const optim::SurveyResult result =
       optim::survey_grads("grad_scaler", seen.params, scale_, unscale, more);
+  if (sharding != nullptr) {
+    sharding->combine(result.norm, result.found_inf);
+    const NoGrad no_grad;
+    any_inf_.copy_(any_inf_.maximum(result.found_inf));
+  }
   seen.found_inf = result.found_inf;
   seen.norm = result.norm;
   seen.first = result.first;
@@ -186,9 +195,9 @@ std::string GradScaler::first_non_finite() const {
       if (chunk >= 0) continue;
       std::string name = concat("number ", i);
       for (const auto& [known, tensor] : names_) {
-        if (tensor.is_same(seen.params[i])) name = known;
+        if (tensor.is_same(seen.wholes[i])) name = known;
       }
-      return concat("the gradient of parameter ", name, ", of shape ", seen.params[i].shape());
+      return concat("the gradient of parameter ", name, ", of shape ", seen.wholes[i].shape());
     }
   }
   return "a gradient";

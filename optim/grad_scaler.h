@@ -90,7 +90,8 @@ class GradScaler {
   // What is known of an optimizer since the last update().
   struct Seen {
     Stage stage = Stage::kReady;
-    std::vector<Tensor> params;  // those whose gradients were looked at
+    std::vector<Tensor> params;  // those whose gradients were looked at, or this rank's parts
+    std::vector<Tensor> wholes;  // the same, whole
     Tensor found_inf, norm, first;
   };
 

@@ -34,6 +34,7 @@ class LARS final : public OptimizerOf<LARSOptions> {
  public:
   explicit LARS(std::vector<Tensor> params, const LARSOptions& options = {});
   explicit LARS(std::vector<ParamGroup<LARSOptions>> groups);
+  bool is_elementwise() const override { return false; }
 
  protected:
   void update(int group, const std::vector<OptimTensor>& tensors, const OptimStep& step) override;
@@ -74,6 +75,7 @@ class LAMB final : public OptimizerOf<LAMBOptions> {
  public:
   explicit LAMB(std::vector<Tensor> params, const LAMBOptions& options = {});
   explicit LAMB(std::vector<ParamGroup<LAMBOptions>> groups);
+  bool is_elementwise() const override { return false; }
 
  protected:
   std::optional<double> own_max_norm(int group) const override;
@@ -115,6 +117,7 @@ class NovoGrad final : public OptimizerOf<NovoGradOptions> {
  public:
   explicit NovoGrad(std::vector<Tensor> params, const NovoGradOptions& options = {});
   explicit NovoGrad(std::vector<ParamGroup<NovoGradOptions>> groups);
+  bool is_elementwise() const override { return false; }
 
  protected:
   void update(int group, const std::vector<OptimTensor>& tensors, const OptimStep& step) override;

@@ -19,4 +19,5 @@
 #include "wick/optim/schedule_compose.h"
 #include "wick/optim/schedule_cycle.h"
 #include "wick/optim/sgd.h"
+#include "wick/optim/sharding.h"
 #include "wick/optim/training_snapshot.h"

@@ -168,13 +168,16 @@ Tensor Optimizer::step(const StepControl& control) {
       if (!done[first]) step_alike(g, first, done, step);
     }
   }
+  if (sharding_) sharding_->gather_parameters();
   return clips ? norm : Tensor();
 }
 
 Tensor Optimizer::grad_norm(const Tensor& grad_scale) const {
   std::vector<Tensor> params;
   for (const auto& group : groups_) params.insert(params.end(), group.begin(), group.end());
-  return survey_grads(name_, params, grad_scale, /*unscale=*/false).norm;
+  const SurveyResult found = survey_grads(name_, params, grad_scale, /*unscale=*/false);
+  if (sharding_) sharding_->combine(found.norm, found.found_inf);
+  return found.norm;
 }
 
 Tensor Optimizer::device_rates(int group) {
@@ -198,15 +201,19 @@ void Optimizer::write_device_rates(int group) {
 
 void Optimizer::zero_grad(bool set_to_none) {
   const NoGrad no_grad;
-  for (const auto& group : groups_) {
-    for (const Tensor& param : group) {
-      const Tensor grad = param.grad();
-      if (!grad.defined()) continue;
-      if (set_to_none) {
-        param.set_grad({});
-      } else {
-        grad.detach().zero_();
-      }
+  const auto forget = [&](const Tensor& param) {
+    const Tensor grad = param.grad();
+    if (!grad.defined()) return;
+    if (set_to_none) {
+      param.set_grad({});
+    } else {
+      grad.detach().zero_();
+    }
+  };
+  for (int g = 0; g < num_groups(); ++g) {
+    for (size_t i = 0; i < groups_[index(g)].size(); ++i) {
+      forget(groups_[index(g)][i]);
+      if (sharding_) forget(sharding_->parameter(g, i));
     }
   }
 }
@@ -273,15 +280,43 @@ StateDict Optimizer::state_dict() const {
       if (numbers[i][0] == 0) continue;
       const State& own = states_[index(g)][i];
       const std::string prefix = key_of(g, i);
+      const auto all_of = [&](const Tensor& part) {
+        return sharding_ ? sharding_->gather(g, i, part) : part;
+      };
       state[prefix + "step"] = scalar_tensor(static_cast<int64_t>(numbers[i][0]), kInt64);
       if (own_number_) state[prefix + own_number_] = scalar_tensor(numbers[i][1], kFloat64);
-      if (own.master.defined()) state[prefix + "master"] = own.master;
+      if (own.master.defined()) state[prefix + "master"] = all_of(own.master);
       for (size_t s = 0; s < own.slots.size(); ++s) {
-        if (own.slots[s].defined()) state[prefix + slot_names_[s]] = own.slots[s];
+        if (own.slots[s].defined()) state[prefix + slot_names_[s]] = all_of(own.slots[s]);
       }
     }
   }
+  if (sharding_ && !sharding_->is_first_rank()) return {};
   return state;
+}
+
+int64_t Optimizer::state_bytes() const {
+  int64_t bytes = 0;
+  const auto count = [&](const Tensor& x) {
+    if (x.defined()) bytes += x.numel() * size_of(x.dtype());
+  };
+  for (const auto& states : states_) {
+    for (const State& state : states) {
+      for (const Tensor& slot : state.slots) count(slot);
+      count(state.master);
+      count(state.numbers);
+    }
+  }
+  return bytes;
+}
+
+void Optimizer::shard(std::vector<std::vector<Tensor>> parts, std::shared_ptr<Sharding> sharding) {
+  WICK_CHECK(!sharding_, name_, ": its state is sharded already");
+  const StateDict state = state_dict();
+  groups_ = std::move(parts);
+  for (auto& states : states_) states = std::vector<State>(states.size());
+  sharding_ = std::move(sharding);
+  load_state_dict(state);
 }
 
 Optimizer::State Optimizer::load_state(const StateDict& state, int group, size_t i,
@@ -298,9 +333,10 @@ Optimizer::State Optimizer::load_state(const StateDict& state, int group, size_t
   const auto take = [&](const std::string& name, const Tensor& own) {
     const Tensor value = find(name);
     if (!value.defined()) return Tensor();
-    WICK_CHECK(value.shape() == own.shape(), name_, ": load_state_dict: ", prefix, name,
-               ": got shape ", value.shape(), ", expected ", own.shape());
-    return own.copy_(value);
+    const Shape& expected = whole(group, i).shape();
+    WICK_CHECK(value.shape() == expected, name_, ": load_state_dict: ", prefix, name,
+               ": got shape ", value.shape(), ", expected ", expected);
+    return own.copy_(sharding_ ? sharding_->part_of(group, i, value) : value);
   };
   const Tensor step = find("step");
   if (!step.defined()) return loaded;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include "wick/core/fields.h"
 #include "wick/core/tensor.h"
 #include "wick/kernels/optim.h"
+#include "wick/optim/sharding.h"
 
 namespace wick::optim {
 
@@ -53,6 +55,7 @@ class Optimizer {
   void zero_grad(bool set_to_none = true);
 
   int num_groups() const { return static_cast<int>(groups_.size()); }
+  /// What is updated: the parameters of a group, or this rank's part of each.
   const std::vector<Tensor>& params(int group) const { return groups_.at(index(group)); }
 
   /// A hyperparameter of a group by its name in the options; undefined if there is none.
@@ -72,10 +75,21 @@ class Optimizer {
   /// captured step follows them; schedules and set_hyperparameter write them there too.
   Tensor device_rates(int group);
 
-  /// Everything that a resumed run needs beside the parameters: their state, steps, options.
+  /// Everything that a resumed run needs beside the parameters: their state, steps, options. Of one
+  /// that ranks share: all call it, the first gets all of it, on the host, the others nothing.
   StateDict state_dict() const;
   /// Takes all of it over. Error, and nothing changed, if it does not fit these parameters.
   void load_state_dict(const StateDict& state);
+  /// Bytes of all that is kept beside parameters and gradients.
+  int64_t state_bytes() const;
+
+  /// Whether an element's update depends on nothing of the other elements.
+  virtual bool is_elementwise() const { return true; }
+  /// Works on `parts` of the parameters from now on, and keeps the state of those alone; what they
+  /// are to the parameters `sharding` says. For dist::shard_optimizer.
+  void shard(std::vector<std::vector<Tensor>> parts, std::shared_ptr<Sharding> sharding);
+  /// Null unless ranks share the state.
+  Sharding* sharding() const { return sharding_.get(); }
 
  protected:
   /// `slots` names the state tensors kept for each parameter, `own_number` what its own number is.
@@ -118,6 +132,9 @@ class Optimizer {
   /// The two numbers of each of a group's parameters, 0 for those without state.
   std::vector<std::array<double, 2>> read_numbers(int group) const;
   State load_state(const StateDict& state, int group, size_t i, size_t& used) const;
+  const Tensor& whole(int group, size_t i) const {
+    return sharding_ ? sharding_->parameter(group, i) : groups_[index(group)][i];
+  }
   std::string key_of(int group, size_t i) const { return concat("state.", group, ".", i, "."); }
 
   const char* name_;
@@ -127,6 +144,7 @@ class Optimizer {
   const char* own_number_;
   std::vector<std::optional<double>> base_lrs_;
   std::vector<Tensor> device_rates_;  // one per group, undefined unless asked for
+  std::shared_ptr<Sharding> sharding_;
 };
 
 /// An optimizer whose hyperparameters are the fields of its options.

@@ -12,6 +12,8 @@ TrainingSnapshot::TrainingSnapshot(nn::Module& model, Optimizer& optimizer)
       optimizer_(optimizer),
       random_(random_states()),
       training_(model.is_training()) {
+  WICK_CHECK(optimizer.sharding() == nullptr,
+             "training snapshot: the optimizer's state is shared out among ranks");
   for (const auto& [name, tensor] : model.state_dict()) weights_.push_back(copy(name, tensor));
   for (const auto& [name, tensor] : optimizer.state_dict()) state_.push_back(copy(name, tensor));
 }

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Training steps of 1 and 2 ranks of this machine beside PyTorch's DistributedDataParallel with
+Gloo, in turns: milliseconds, medians, and the medians and quartiles of each pair's ratio. All ranks
+together have the same images per step, and two threads. Then what the wrapper costs at one rank,
+beside the plain model in turns, and which part of the exchange of gradients happened before the
+last of them was there.
+
+usage: ddp.py [--python PATH] [--bench PATH] [--rounds 7] [--workloads mlp,resnet18]
+
+PATH of --python is the interpreter whose torch is the peer (default: this one).
+"""
+import argparse
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+THREADS = 2
+# Images per step of all ranks, and steps of one turn.
+WORKLOADS = {"mlp": (128, 100), "resnet18": (32, 2)}
+
+
+def torch_rank(workload, images, threads):
+    import torch
+    import torch.distributed as dist
+
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    dist.init_process_group("gloo", init_method=f"file://{os.environ['TORCH_FILE']}", rank=rank,
+                            world_size=ranks)
+    if workload == "mlp":
+        nn = torch.nn
+        model = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(),
+                              nn.Linear(512, 10))
+        x = torch.randn(images, 784)
+    else:
+        import torchvision
+
+        model = torchvision.models.resnet18(num_classes=10)
+        model.conv1 = torch.nn.Conv2d(3, 64, 3, padding=1, bias=False)
+        model.maxpool = torch.nn.Identity()
+        model = model.to(memory_format=torch.channels_last)
+        x = torch.randn(images, 3, 32, 32).contiguous(memory_format=torch.channels_last)
+    model = torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
+    target = torch.randint(0, 10, (images,))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=5e-4)
+    loss_function = torch.nn.CrossEntropyLoss()
+    print("ready", torch.__version__, flush=True)
+    for line in sys.stdin:
+        dist.barrier()
+        begin = time.perf_counter()
+        for _ in range(int(line.split()[1])):
+            optimizer.zero_grad(set_to_none=True)
+            loss_function(model(x), target).backward()
+            optimizer.step()
+        print(time.perf_counter() - begin, flush=True)
+
+
+class Ranks:
+    """Processes that do the same."""
+
+    def __init__(self, command, count, variables):
+        self.processes = []
+        for rank in range(count):
+            environment = dict(os.environ, RANK=str(rank), LOCAL_RANK=str(rank),
+                               WORLD_SIZE=str(count), **variables)
+            self.processes.append(subprocess.Popen(
+                [*command, str(THREADS // count)], env=environment, text=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+        self.version = [p.stdout.readline() for p in self.processes][0].split()[-1]
+
+    def ask(self, what, count):
+        for process in self.processes:
+            process.stdin.write(f"{what} {count}\n")
+            process.stdin.flush()
+        return max(float(process.stdout.readline()) for process in self.processes)
+
+    def end(self):
+        for process in self.processes:
+            process.stdin.close()
+            process.wait()
+
+
+def in_turns(a, b, rounds):
+    """Medians of what a() and b() return in turns; of b's shares of a, median and quartiles."""
+    a(), b()  # first runs allocate and plan
+    pairs = [(a(), b()) for _ in range(rounds)]
+    ratios = statistics.quantiles([y / x for x, y in pairs], n=4, method="inclusive")
+    return *(statistics.median(side) for side in zip(*pairs)), ratios
+
+
+def main():
+    if sys.argv[1:2] == ["--torch-rank"]:
+        return torch_rank(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--bench", default=str(ROOT / "build/release/bin/bench_ddp"))
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--workloads", default=",".join(WORKLOADS))
+    arguments = parser.parse_args()
+    others = []
+    print(f"{'milliseconds per step':24}{'wick':>10}{'PyTorch':>10}{'ratio':>8}  quartiles")
+    for workload in arguments.workloads.split(","):
+        images, steps = WORKLOADS[workload]
+        for count in (1, 2):
+            with tempfile.TemporaryDirectory() as folder:
+                folder = pathlib.Path(folder)
+                words = [workload, str(images // count)]
+                ours = Ranks([arguments.bench, *words], count,
+                             {"WICK_RENDEZVOUS_FILE": str(folder / "wick")})
+                theirs = Ranks([arguments.python, __file__, "--torch-rank", *words], count,
+                               {"TORCH_FILE": str(folder / "torch")})
+                a, b, (low, ratio, high) = in_turns(lambda: ours.ask("run", steps),
+                                                    lambda: theirs.ask("run", steps),
+                                                    arguments.rounds)
+                print(f"{workload + f', {count} ranks':24}{1e3 * a / steps:10.2f}"
+                      f"{1e3 * b / steps:10.2f}{ratio:8.2f}  {low:.2f} to {high:.2f}", flush=True)
+                what = "plain" if count == 1 else "sharded"
+                a, b, (low, ratio, high) = in_turns(lambda: ours.ask(what, steps),
+                                                    lambda: ours.ask("run", steps),
+                                                    2 * arguments.rounds)
+                if count == 1:
+                    others.append(f"{workload}: the wrapper at one rank takes {ratio:.4f} of the "
+                                  f"plain model's time ({low:.4f} to {high:.4f})")
+                else:
+                    others.append(f"{workload}: with the optimizer's state shared by 2 ranks a "
+                                  f"step takes {1 / ratio:.2f} of the time ({1 / high:.2f} to "
+                                  f"{1 / low:.2f})")
+                    share = ours.ask("overlap", 5)
+                    others.append(f"{workload}: {100 * share:.0f} % of the exchange of 2 ranks "
+                                  "happens before the last gradient is there")
+                version = theirs.version
+                ours.end()
+                theirs.end()
+    print("\n".join(others))
+    print(f"PyTorch {version}, {THREADS} threads in all, load {os.getloadavg()[0]:.1f}")
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
