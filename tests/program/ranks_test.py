@@ -1,6 +1,8 @@
 """Tests training over several ranks: ranks_test.py PATH-OF-WICK. That they learn what one learns,
 who prints and writes, how runs end, what `wick launch` starts, and what flight records tell."""
 
+import fcntl
+import functools
 import json
 import os
 import pathlib
@@ -13,8 +15,10 @@ import unittest
 
 from mnist import write_images
 from jobs import Job, left_over, lines, sha256
+from programs import InFolder, run_program
 
 WICK = sys.argv.pop(1)
+run = functools.partial(run_program, WICK)
 
 data_folder = tempfile.TemporaryDirectory()
 write_images(pathlib.Path(data_folder.name))
@@ -22,22 +26,12 @@ MLP = ["--model", "mlp", "--data", "mnist", "--data-dir", data_folder.name, "--w
 SMALL = [*MLP, "--epochs", "2", "--threads", "1", "--batch-size", "100"]  # 20 steps per epoch
 
 
-def run(*words, **variables):
-    return subprocess.run([WICK, *map(str, words)], capture_output=True, text=True, timeout=600,
-                          env={**os.environ, **variables})
-
-
 def losses(folder):
     return [line["loss"] for line in lines(folder) if "loss" in line]
 
 
-class InFolder(unittest.TestCase):
-    def setUp(self):
-        self.temporary = tempfile.TemporaryDirectory()
-        self.folder = pathlib.Path(self.temporary.name)
-
-    def tearDown(self):
-        self.temporary.cleanup()
+class RanksCase(InFolder):
+    program = WICK
 
     def train(self, name, *words, size=SMALL, code=0):
         done = run("train", "--run-dir", self.folder / name, *size, *words)
@@ -50,13 +44,7 @@ class InFolder(unittest.TestCase):
             self.assertLess(abs(a - b), tolerance, f"step {step + 1}")
 
 
-class Usage(InFolder):
-    def fails(self, code, text, *words, **variables):
-        done = run(*words, **variables)
-        self.assertEqual(done.returncode, code, done.stderr)
-        self.assertIn(text, done.stderr)
-        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
-
+class Usage(RanksCase):
     def test_numbers_of_ranks(self):
         train = ["train", *SMALL[:-2], "--run-dir", self.folder / "run"]
         for ranks in ["0", "-1", "1000"]:
@@ -67,6 +55,10 @@ class Usage(InFolder):
         self.fails(2, "--on-bad-sample", *train, "--ranks", "2", "--on-bad-sample", "skip")
         self.fails(2, "--max-restarts", *train, "--max-restarts", "-1")
         self.fails(2, "--rank-timeout", *train, "--rank-timeout", "0")
+        self.fails(2, "--zero: not with --optimizer lamb", *train, "--zero", "--optimizer", "lamb")
+        self.fails(2, "--backend", *train, "--backend", "mpi")
+        self.fails(2, "--backend nccl: it is for GPUs", *train, "--ranks", "2", "--backend", "nccl",
+                   "--device", "cpu")
         self.assertFalse((self.folder / "run").exists())
 
     def test_launch(self):
@@ -81,11 +73,22 @@ class Usage(InFolder):
     def test_variables(self):
         train = ["train", *SMALL, "--run-dir", self.folder / "run"]
         self.fails(1, "WORLD_SIZE", *train, RANK="0")
+        self.fails(3, "rank 1 cannot reach rank 0", *train, "--rank-timeout", "0.2", RANK="1",
+                   WORLD_SIZE="2", LOCAL_RANK="1", MASTER_ADDR="127.0.0.1", MASTER_PORT="1")
         self.fails(2, "--ranks: got 2, but", *train, "--ranks", "2", RANK="0", WORLD_SIZE="1",
                    LOCAL_RANK="0", MASTER_ADDR="127.0.0.1", MASTER_PORT="1")
 
 
-class Launch(InFolder):
+class Launch(RanksCase):
+    def test_one_launcher_has_a_run_folder(self):
+        folder = self.folder / "run"
+        folder.mkdir()
+        with open(folder / "launcher.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            done = run("train", *SMALL, "--ranks", "2", "--max-restarts", "3", "--run-dir", folder)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("is in use by another launcher", done.stderr)
+
     def test_any_program_gets_the_variables(self):
         done = run("launch", "--ranks", "3", "--", "sh", "-c",
                    "echo $RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $MASTER_ADDR "
@@ -99,7 +102,7 @@ class Launch(InFolder):
         done = run("launch", "--ranks", "3", "--", "sh", "-c",
                    'if [ $RANK = 1 ]; then exit 7; elif [ $RANK = 2 ]; then sleep 60; fi')
         self.assertEqual(done.returncode, 7)
-        self.assertIn("rank 1 of 3 failed with exit code 7; rank 2 did not end", done.stderr)
+        self.assertIn("rank 1 of 3 failed with exit code 7; rank 2 of 3 did not end", done.stderr)
         self.assertLess(time.monotonic() - start, 30)
         done = run("launch", "--ranks", "2", "--", "sh", "-c", "[ $RANK = 1 ] || kill -9 $$")
         self.assertEqual(done.returncode, 128 + 9)
@@ -130,7 +133,136 @@ class Launch(InFolder):
             self.assertEqual(left_over(token), [])
 
 
-class Training(InFolder):
+class Hosts(RanksCase):
+    """Hosts that are all this one: what stands for ssh gives a shell the words, as sshd does."""
+
+    def setUp(self):
+        super().setUp()
+        self.rsh = self.script("rsh", 'shift\nexec sh -c "$*"')
+        self.there = ["--rsh", self.rsh, "--master-addr", "127.0.0.1"]
+
+    def script(self, name, text):
+        path = self.folder / name
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+        return path
+
+    def launch(self, hosts, *words, **variables):
+        return run("launch", "--hosts", hosts, *self.there, *words, **variables)
+
+    def fails(self, code, text, *words, rsh=None):
+        done = run("launch", "--rsh", rsh or self.rsh, *words, "--", "true")
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertIn(text, done.stderr)
+
+    def test_hosts_are_checked(self):
+        for hosts, text in [("a:0", "no number of ranks"), ("a:x", "no number of ranks"),
+                            ("a:", "no number of ranks"), ("-o:1", "no host's name"),
+                            ("a b", "no host's name"), ("fe80::1", "in brackets"),
+                            ("[::1", "no host's name"), ("a:2,b,a", "named twice"),
+                            ("a:200,b:100", "too many ranks: got 300"),
+                            ("localhost,b", "localhost is another one")]:
+            self.fails(2, text, "--hosts", hosts)
+        self.fails(2, "says how many", "--hosts", "a", "--ranks", "2")
+        self.fails(2, "--hosts alone")
+        listed = self.folder / "hosts"
+        listed.write_text("# none\n")
+        self.fails(2, "names no host", "--hosts-file", listed)
+        listed.write_text("a slots=x\n")
+        self.fails(2, "no number of ranks", "--hosts-file", listed)
+        listed.write_text("a max=2\n")
+        self.fails(2, "a line is no host", "--hosts-file", listed)
+        self.fails(1, "cannot read", "--hosts-file", self.folder / "none")
+
+    def test_ranks_get_the_variables(self):
+        words = ["--", "sh", "-c",
+                 "echo $RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $MASTER_ADDR "
+                 "${#WICK_JOB_TOKEN} $WICK_OWN $(pwd)"]
+        done = self.launch("a:2,me@b", *words, WICK_OWN="x y")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        here = os.getcwd()
+        self.assertEqual(sorted(done.stdout.splitlines()),
+                         [f"{r} {local} 3 {count} 127.0.0.1 32 x y {here}"
+                          for r, local, count in [(0, 0, 2), (1, 1, 2), (2, 0, 1)]])
+        listed = self.folder / "hosts"
+        listed.write_text("a slots=2  # two\n\nme@b\n")
+        again = run("launch", "--hosts-file", listed, *self.there, *words, WICK_OWN="x y")
+        self.assertEqual(sorted(again.stdout.splitlines()), sorted(done.stdout.splitlines()))
+
+    def test_the_token_is_on_no_command_line(self):
+        job = Job(WICK, "launch", "--hosts", "a,b", *map(str, self.there), "--", "sleep", "600")
+        try:
+            while len(job.ranks()) < 2:
+                time.sleep(0.01)
+            variables = pathlib.Path(f"/proc/{job.ranks()[1]}/environ").read_bytes().split(b"\0")
+            token = next(v for v in variables if v.startswith(b"WICK_JOB_TOKEN="))[15:]
+            self.assertEqual(len(token), 32)
+            for pid in left_over(job.mark):
+                self.assertNotIn(token, pathlib.Path(f"/proc/{pid}/cmdline").read_bytes())
+        finally:
+            job.process.terminate()
+            job.wait(60)
+
+    def test_hosts_that_do_not_begin(self):
+        self.fails(255, "host b could not be reached", "--hosts", "a,b", rsh=self.script(
+            "unreachable", f'[ $1 = a ] && exec {self.rsh} "$@"\nexit 255'))
+        self.fails(127, "and no-such-rsh here?", "--hosts", "a,b", rsh="no-such-rsh")
+        self.fails(127, "is this program there at the same path", "--hosts", "a,b",
+                   rsh=self.script("empty", 'exec sh -c "/nowhere/wick launch --serve"'))
+        other = self.folder / "wick"
+        other.write_bytes(pathlib.Path(WICK).read_bytes() + b"\0")
+        other.chmod(0o755)
+        self.fails(1, "is not the one that wick launch runs", "--hosts", "a,b", rsh=self.script(
+            "other", f"shift 2\nexec {other} \"$@\""))
+        self.fails(1, "has no folder /nowhere", "--hosts", "a,b", rsh=self.script(
+            "elsewhere",
+            'shift\nhead -n 1 | sed \'s,"folder":"[^"]*","folder":"/nowhere",\' | "$@"'))
+        done = run("launch", "--serve")
+        self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
+
+    def test_the_first_failure_is_named_with_its_host(self):
+        start = time.monotonic()
+        done = self.launch("a:2,b", "--", "sh", "-c",
+                           'if [ $RANK = 2 ]; then exit 7; else exec sleep 60; fi')
+        self.assertEqual(done.returncode, 7)
+        self.assertIn("rank 2 of 3 (on b) failed with exit code 7", done.stderr)
+        self.assertIn("host b failed with exit code 7; host a did not end", done.stderr)
+        self.assertLess(time.monotonic() - start, 40)
+        done = self.launch("a,b", "--", "no-such-program")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("rank 1 of 2 (on b) could not be started: no-such-program", done.stderr)
+
+    def test_nothing_outlives_a_killed_launcher(self):
+        for how in [signal.SIGKILL, signal.SIGINT]:
+            job = Job(WICK, "launch", "--hosts", "a:2,b", *map(str, self.there), "--", "sleep",
+                      "600")
+            while len(job.ranks()) < 3:
+                time.sleep(0.01)
+            job.process.send_signal(how)
+            code, _ = job.wait(60)
+            self.assertEqual(code, 130 if how == signal.SIGINT else -9)
+            end = time.monotonic() + 10
+            while left_over(job.mark) and time.monotonic() < end:
+                time.sleep(0.01)
+            self.assertEqual(left_over(job.mark), [])
+
+    def test_restarts_end_with_the_weights_of_an_undisturbed_run(self):
+        whole = self.train("whole", "--ranks", "3", "--batch-size", "60", "--threads", "1",
+                           "--epochs", "2", size=MLP)
+        folder = self.folder / "run"
+        job = Job(WICK, "train", "--hosts", "a:2,b", *map(str, self.there), "--run-dir",
+                  str(folder), *MLP, "--batch-size", "60", "--threads", "1", "--epochs", "2",
+                  "--max-restarts", "1")
+        job.wait_for_step(folder, 40)
+        job.kill_a_rank(2)
+        code, stderr = job.wait(120)
+        self.assertEqual(code, 0, stderr)
+        self.assertIn("restart 1 of 1", stderr)
+        self.assertEqual(sha256(folder / "weights.safetensors"),
+                         sha256(whole / "weights.safetensors"))
+
+
+class Training(RanksCase):
     def test_ranks_learn_what_one_learns(self):
         alone = self.train("alone")
         done = run("train", "--run-dir", self.folder / "two", *SMALL, "--ranks", "2")
@@ -167,6 +299,17 @@ class Training(InFolder):
         plain = self.train("plain", "--ranks", "2", size=words)
         self.assertGreater(abs(losses(plain)[0] - losses(alone)[0]), 1e-4)
 
+    def test_nccl_between_simulated_gpus(self):
+        if "simulated" not in run("doctor").stdout:
+            self.skipTest("no simulated GPU in this build")
+        words = ["--device", "cuda", "--max-steps", "3", "--eval-every", "0"]
+        alone = self.train("alone", *words)
+        done = run("train", "--run-dir", self.folder / "two", *SMALL, *words, "--ranks", "2",
+                   "--backend", "nccl", WICK_SIM_DEVICES="2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("tensors by NCCL", done.stdout)
+        self.check_losses(self.folder / "two", losses(alone), 1e-4)
+
     def test_a_run_goes_on_with_another_number_of_ranks(self):
         words = ["--schedule", "constant", "--augment", "color"]
         whole = self.train("whole", *words, "--max-steps", "30")
@@ -176,6 +319,22 @@ class Training(InFolder):
                        ranks)
             self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual([x["step"] for x in lines(folder) if "loss" in x], list(range(1, 31)))
+        self.check_losses(folder, losses(whole), 1e-3)
+
+    def test_a_shared_optimizer_state(self):
+        words = ["--schedule", "constant", "--max-steps", "24"]
+        whole = self.train("whole", *words, "--ranks", "2")
+        shared = self.train("shared", *words, "--ranks", "2", "--zero")
+        for file in ["weights", "checkpoints/step-*/optimizer"]:
+            a, b = ([sha256(path) for path in sorted(folder.glob(f"{file}.safetensors"))]
+                    for folder in (whole, shared))
+            self.assertEqual(a, b)
+            self.assertTrue(a)
+        folder = self.train("run", *words[:-1], "5", "--ranks", "2", "--zero")
+        for steps, ranks in [(15, 4), (20, 1), (24, 2)]:
+            done = run("train", "--run-dir", folder, "--resume", "--max-steps", steps, "--ranks",
+                       ranks)
+            self.assertEqual(done.returncode, 0, done.stderr)
         self.check_losses(folder, losses(whole), 1e-3)
 
     def test_an_interrupted_run_goes_on_to_the_same_bytes(self):
@@ -236,7 +395,7 @@ def reduce(n, shape="[10]"):
     return f"all_reduce #{n} (sum, float32 {shape})"
 
 
-class Flight(InFolder):
+class Flight(RanksCase):
     def doctor(self, *records, code=0):
         for path in self.folder.iterdir():
             path.unlink()

@@ -78,6 +78,8 @@ constexpr auto kFields = std::tuple{
     config_field("checkpoint_activations", &TrainConfig::checkpoint_activations,
                  "make activations again in backward: off, on or budget=SIZE, what a step may hold "
                  "beside weights and gradients (600MB)"),
+    config_field("offload_activations", &TrainConfig::offload_activations,
+                 "keep activations of a GPU in pinned host memory until backward"),
     config_field("amp", &TrainConfig::amp, "mixed precision: off, bf16 or fp16"),
     config_field("clip_norm", &TrainConfig::clip_norm, "norm that gradients are clipped to"),
     config_field("accumulate", &TrainConfig::accumulate,
@@ -104,8 +106,13 @@ constexpr auto kFields = std::tuple{
     config_field("resume", &TrainConfig::resume, "go on from the run folder's newest checkpoint"),
     config_field("sync_batch_norm", &TrainConfig::sync_batch_norm,
                  "batch normalisation by the batches of all ranks together"),
+    config_field("zero", &TrainConfig::zero,
+                 "share the optimizer's state out among the ranks (ZeRO stage 1)"),
     config_field("rank_timeout", &TrainConfig::rank_timeout,
                  "seconds that ranks wait for one of them before all give up"),
+    config_field("backend", &TrainConfig::backend,
+                 "what carries tensors between the GPUs of ranks: nccl, gloo (through the host), "
+                 "or auto: nccl where each rank has a real GPU of its own"),
     config_field("benchmark", &TrainConfig::benchmark,
                  "measure which convolution algorithms are fastest"),
     config_field("deterministic", &TrainConfig::deterministic,
@@ -367,6 +374,10 @@ void check_config(const TrainConfig& config) {
   check_one_of("augment", config.augment, data::augmentation_names());
   check_one_of("optimizer", config.optimizer, optimizer_names());
   check_one_of("schedule", config.schedule, {"onecycle", "cosine", "constant"});
+  if (config.zero && !is_elementwise(config.optimizer)) {
+    throw UsageError(concat("--zero: not with --optimizer ", config.optimizer,
+                            ", which needs norms of whole parameters"));
+  }
   activation_budget(config);
   check_one_of("amp", config.amp, {"off", "bf16", "fp16"});
   if (config.device != "auto") {
@@ -401,6 +412,7 @@ void check_config(const TrainConfig& config) {
   check_range("threads", config.threads, 1, 1024);
   check_range("seed", config.seed, 0, 9e18);
   check_range("rank_timeout", config.rank_timeout, 0.1, 1e6);
+  check_one_of("backend", config.backend, {"auto", "nccl", "gloo"});
   if (config.resume && config.run_dir.empty()) {
     throw UsageError("--resume: needs --run-dir, the folder of the run to go on with");
   }

@@ -51,6 +51,7 @@ struct TrainConfig {
   std::optional<double> weight_decay;
   double label_smoothing = 0;
   std::string checkpoint_activations = "off";
+  bool offload_activations = false;
   std::string amp = "off";
   std::optional<double> clip_norm;
   int64_t accumulate = 1;
@@ -67,7 +68,9 @@ struct TrainConfig {
   std::string run_dir;
   bool resume = false;
   bool sync_batch_norm = false;
+  bool zero = false;
   double rank_timeout = 600;
+  std::string backend = "auto";
   bool benchmark = false;
   bool deterministic = false;
   bool memory_history = false;

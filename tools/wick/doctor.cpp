@@ -9,6 +9,7 @@
 #include "wick/core/base/dynamic_library.h"
 #include "wick/core/base/parallel.h"
 #include "wick/core/stream.h"
+#include "wick/dist/nccl.h"
 #include "wick/kernels/declare.h"
 #include "wick/kernels/library_version.h"
 #include "wick/tools/wick/commands.h"
@@ -50,6 +51,19 @@ void show_cpu(const Hardware& hardware) {
   line(true, "libraries", cpu::math_library());
 }
 
+void show_nccl() {
+  const std::string file = find_library("libnccl.so.2");
+  std::string found = file.empty() ? "not found" : file, version;
+  try {
+    version = dist::nccl_version();
+    if (!file.empty()) found = fmt::format("{}, version {}", file, version);
+  } catch (const Error& error) {
+    if (!file.empty()) found += fmt::format(" ({})", error.what());
+  }
+  line(!file.empty() && !version.empty(), "NCCL", found,
+       "GPUs of several ranks exchange tensors through the host's memory without it");
+}
+
 void show_gpu(const Hardware& hardware) {
   fmt::print("GPU:\n");
 #ifdef WICK_HAS_CUDA
@@ -85,11 +99,11 @@ void show_gpu(const Hardware& hardware) {
   for (const Library& library :
        {Library{"CUDA driver", "libcuda.so.1", "comes with the driver"},
         Library{"cuBLASLt", "libcublasLt.so.13", "matrix products on a GPU need it"},
-        Library{"cuDNN", "libcudnn.so.9", "convolutions on a GPU need it"},
-        Library{"NCCL", "libnccl.so.2", "training on several GPUs needs it"}}) {
+        Library{"cuDNN", "libcudnn.so.9", "convolutions on a GPU need it"}}) {
     const std::string found = find_library(library.file);
     line(!found.empty(), library.label, found.empty() ? "not found" : found, library.cost);
   }
+  show_nccl();
 }
 
 void show_limits() {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "wick/dist/gloo.h"
+#include "wick/tools/wick/setup.h"
 
 namespace wick::tool {
 
@@ -91,12 +92,26 @@ Ranks join_ranks(const TrainConfig& config, std::optional<int64_t> ranks) {
   }
   check_shares(config, size);
   if (size == 1) return {};
+  check_backend(config);
   dist::ProcessGroupOptions options;
   options.timeout =
       std::chrono::milliseconds(static_cast<int64_t>(std::max(1.0, 1e3 * config.rank_timeout)));
-  Ranks joined(dist::init_process_group(*env, options), env->local_rank);
-  joined.check_same("flags", common_flags(config));
-  return joined;
+  options.backend = dist::parse_backend(config.backend);
+  options.device = choose_device(config.device, env->local_rank);
+  try {
+    Ranks joined(dist::init_process_group(*env, options), env->local_rank);
+    joined.check_same("flags", common_flags(config));
+    return joined;
+  } catch (const dist::ProcessGroupError& error) {
+    throw OtherRankFailed(error.what());
+  }
+}
+
+void check_backend(const TrainConfig& config) {
+  if (!choose_device(config.device).is_cpu() || config.backend != "nccl") return;
+  throw UsageError(
+      "--backend nccl: it is for GPUs, and the device is the CPU: leave it out, or name a GPU by "
+      "--device");
 }
 
 void check_shares(const TrainConfig& config, int64_t ranks) {

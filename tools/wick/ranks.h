@@ -57,8 +57,12 @@ class OtherRankFailed : public Error {
 inline constexpr int kOtherRankFailedExit = 3;
 
 /// Joins the other ranks, if a launcher's variables say that there are some, and waits until all
-/// have come. Error if --ranks, where it is given, says another number.
+/// have come. Error if --ranks, where it is given, says another number. OtherRankFailed if they do
+/// not come together.
 Ranks join_ranks(const TrainConfig& config, std::optional<int64_t> ranks);
+
+/// Error if this machine does not have the device that `config` names, or --backend is not for it.
+void check_backend(const TrainConfig& config);
 
 /// UsageError if the ranks cannot share out what `config` (resolved) asks for.
 void check_shares(const TrainConfig& config, int64_t ranks);

@@ -24,6 +24,9 @@ class RunFolder {
   /// Makes the folder where it is not there, and keeps other processes from claiming it while this
   /// object lives. Error if it cannot be made, one of them has it, or (`is_new`) it holds a run.
   void claim(bool is_new);
+  /// The same for a launcher, whose ranks claim the folder one after another: keeps other launchers
+  /// from the folder, but not the ranks.
+  void claim_for_ranks();
 
   /// Whether it holds a run.
   bool holds_run() const;

@@ -77,6 +77,12 @@ amp::Autocast make_autocast(const TrainConfig& config, Device device) {
   return amp::Autocast(device, config.amp == "fp16" ? kFloat16 : kBFloat16, enabled);
 }
 
+std::unique_ptr<nn::OffloadActivations> make_offload(const TrainConfig& config, Device device) {
+  if (!config.offload_activations) return nullptr;
+  if (device.is_cpu()) throw UsageError("--offload-activations: expected a GPU, got the CPU");
+  return std::make_unique<nn::OffloadActivations>();
+}
+
 namespace {
 
 using Params = std::vector<Tensor>;
@@ -161,10 +167,23 @@ std::vector<std::string> optimizer_names() {
   return names;
 }
 
+bool is_elementwise(const std::string& optimizer) {
+  return find_optimizer(optimizer).make({zeros({1}).set_requires_grad()}, 1, 0)->is_elementwise();
+}
+
 std::unique_ptr<optim::Optimizer> make_optimizer(const TrainConfig& config,
                                                  const nn::Module& model) {
   return find_optimizer(config.optimizer)
       .make(model.parameters(), *config.lr, *config.weight_decay);
+}
+
+std::unique_ptr<optim::Ema> make_ema(const TrainConfig& config, const nn::Module& model) {
+  if (!config.ema) return nullptr;
+  std::vector<Tensor> tensors = model.parameters();
+  for (const auto& [name, buffer] : model.named_buffers()) {
+    if (buffer.defined() && is_floating(buffer.dtype())) tensors.push_back(buffer);
+  }
+  return std::make_unique<optim::Ema>(std::move(tensors), *config.ema);
 }
 
 std::unique_ptr<optim::Schedule> make_schedule(const TrainConfig& config, int64_t total_steps,

@@ -6,6 +6,7 @@
 #include "wick/core/amp.h"
 #include "wick/data/catalog.h"
 #include "wick/data/prefetcher.h"
+#include "wick/nn/activation_offload.h"
 #include "wick/nn/module.h"
 #include "wick/optim/optim.h"
 #include "wick/tools/wick/config.h"
@@ -47,12 +48,21 @@ std::string no_images(const data::Prefetcher& loader);
 /// The autocast that --amp asks for.
 amp::Autocast make_autocast(const TrainConfig& config, Device device);
 
+/// What --offload-activations asks for; null without it. UsageError on the CPU.
+std::unique_ptr<nn::OffloadActivations> make_offload(const TrainConfig& config, Device device);
+
 /// Names that --optimizer takes.
 std::vector<std::string> optimizer_names();
+
+/// Whether that one's updates of elements depend on no others.
+bool is_elementwise(const std::string& optimizer);
 
 /// LARS and LAMB take biases and what else has one axis in a group that they do not adapt.
 std::unique_ptr<optim::Optimizer> make_optimizer(const TrainConfig& config,
                                                  const nn::Module& model);
+
+/// The averages that --ema asks for, of weights and of what batch norm keeps; null without it.
+std::unique_ptr<optim::Ema> make_ema(const TrainConfig& config, const nn::Module& model);
 
 /// Null for a constant rate.
 std::unique_ptr<optim::Schedule> make_schedule(const TrainConfig& config, int64_t total_steps,

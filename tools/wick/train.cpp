@@ -54,8 +54,8 @@ void print_header(const TrainConfig& config, Trainer& trainer, const Ranks& rank
   fmt::print("device    {}{}\n", to_string(device),
              why_cpu.empty() ? "" : fmt::format(" ({})", why_cpu));
   if (!ranks.alone()) {
-    fmt::print("ranks     {}, {} images of each step on each\n", ranks.size(),
-               *config.batch_size / ranks.size());
+    fmt::print("ranks     {}, {} images of each step on each, tensors by {}\n", ranks.size(),
+               *config.batch_size / ranks.size(), ranks.group()->transport());
   }
   const Shape& image = trainer.data().image_shape();
   fmt::print("data      {}: {} images of {}x{}x{} to train on, {} to test with, {} classes\n",

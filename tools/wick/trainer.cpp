@@ -18,6 +18,7 @@
 #include "wick/core/ops/loss.h"
 #include "wick/core/ops/random.h"
 #include "wick/core/random.h"
+#include "wick/dist/zero.h"
 #include "wick/nn/activation_plan.h"
 
 namespace wick::tool {
@@ -48,23 +49,12 @@ const T& part(const std::map<std::string, T>& parts, const char* name) {
   return found->second;
 }
 
-// Where steps may be skipped, what the forward pass changes.
-std::vector<Tensor> running_statistics(const TrainConfig& config, const nn::Module& model) {
+std::vector<Tensor> buffers_of(const nn::Module& model) {
   std::vector<Tensor> buffers;
-  if (config.amp != "fp16") return buffers;
   for (const auto& [name, buffer] : model.named_buffers()) {
     if (buffer.defined()) buffers.push_back(buffer);
   }
   return buffers;
-}
-
-std::unique_ptr<optim::Ema> make_ema(const TrainConfig& config, const nn::Module& model) {
-  if (!config.ema) return nullptr;
-  std::vector<Tensor> tensors = model.parameters();
-  for (const auto& [name, buffer] : model.named_buffers()) {
-    if (buffer.defined() && is_floating(buffer.dtype())) tensors.push_back(buffer);
-  }
-  return std::make_unique<optim::Ema>(std::move(tensors), *config.ema);
 }
 
 // Skips in a row that mean that no scale will help: it backs off from 2^16.
@@ -125,16 +115,18 @@ Trainer::Trainer(const TrainConfig& config, RunFolder folder, bool json, Ranks r
       total_steps_(steps_of_run(config, loader_.size())),
       schedule_(make_schedule(config, total_steps_, *optimizer_)),
       scaler_({.enabled = config.amp == "fp16", .max_skips = kMaxSkips}),
-      rollback_(running_statistics(config, *model_)),
+      rollback_(scaler_.enabled() ? buffers_of(*model_) : std::vector<Tensor>()),
       ema_(make_ema(config, *model_)),
       store_(folder_.checkpoints()),
       progress_(!text_) {}
 
 void Trainer::begin() {
+  make_offload(config_, device_);  // ends here if it cannot be
   checkpoint_activations();
   if (ranks_.first()) folder_.claim(/*is_new=*/!config_.resume);
-  if (config_.resume) resume();
   if (!ranks_.alone()) join_models();
+  if (config_.resume) resume();
+  if (!ranks_.alone()) settle_ranks();
   scaler_.name_parameters(model_->named_parameters());
   if (schedule_ && scaler_.enabled()) {
     counted_schedule_ =
@@ -147,17 +139,23 @@ void Trainer::begin() {
 }
 
 void Trainer::join_models() {
-  ranks_.check_same("steps that checkpoints go on from", std::to_string(step_));
-  // Dropout is to differ from rank to rank. A checkpoint keeps rank 0's seed, which is any run's.
-  constexpr uint64_t kSeedOfRanks = 0x9e3779b97f4a7c15;
-  RandomKey random = default_generator(device_).get_state();
-  random.seed ^= static_cast<uint64_t>(ranks_.rank()) * kSeedOfRanks;
-  default_generator(device_).set_state(random);
   if (config_.sync_batch_norm) dist::synchronize_batch_norms(*model_, ranks_.group());
   // Synchronised, running statistics are the same on all ranks.
   parallel_ = std::make_unique<dist::DistributedDataParallel>(
       model_, ranks_.group(),
       dist::DataParallelOptions{.broadcast_buffers = !config_.sync_batch_norm});
+  // Before a checkpoint's state is there, so that no rank ever has all of it.
+  if (config_.zero) dist::shard_optimizer(*optimizer_, *parallel_);
+}
+
+void Trainer::settle_ranks() {
+  ranks_.check_same("steps that checkpoints go on from", std::to_string(step_));
+  for (const auto& all : {model_->parameters(), buffers_of(*model_)}) ranks_.broadcast(all);
+  // Dropout is to differ from rank to rank. A checkpoint keeps rank 0's seed, which is any run's.
+  constexpr uint64_t kSeedOfRanks = 0x9e3779b97f4a7c15;
+  RandomKey random = default_generator(device_).get_state();
+  random.seed ^= static_cast<uint64_t>(ranks_.rank()) * kSeedOfRanks;
+  default_generator(device_).set_state(random);
 }
 
 void Trainer::checkpoint_activations() {
@@ -215,11 +213,12 @@ void Trainer::resume() {
 
 void Trainer::save_checkpoint() {
   if (counted_schedule_) counted_schedule_->settle();
-  if (!ranks_.first()) return;
   Checkpoint checkpoint;
   checkpoint.step = step_;
+  // All ranks have a part of a shared one.
+  if (ranks_.first() || config_.zero) checkpoint.parts["optimizer"] = optimizer_->state_dict();
+  if (!ranks_.first()) return;
   checkpoint.parts["weights"] = model_->state_dict();
-  checkpoint.parts["optimizer"] = optimizer_->state_dict();
   if (schedule_) checkpoint.parts["schedule"] = schedule_->state_dict();
   if (scaler_.enabled()) checkpoint.parts["scaler"] = scaler_.state_dict();
   if (ema_) checkpoint.parts["ema"] = ema_->state_dict();
@@ -249,6 +248,7 @@ std::pair<Tensor, Tensor> Trainer::backpropagate(const data::Batch& batch) {
         Tensor logits, loss;
         {
           const amp::Autocast autocast = make_autocast(config_, device_);
+          const auto offload = make_offload(config_, device_);
           logits = forward(whole ? images : images.slice(0, begin, end));
           loss = cross_entropy(logits, own_target, {.label_smoothing = config_.label_smoothing});
         }
@@ -419,11 +419,7 @@ void Trainer::evaluate_model() {
   const amp::Autocast autocast = make_autocast(config_, device_);
   std::optional<optim::Ema::Swap> averages;
   if (ema_) averages.emplace(*ema_);
-  std::vector<Tensor> buffers;
-  for (const auto& [name, buffer] : model_->named_buffers()) {
-    if (buffer.defined()) buffers.push_back(buffer);
-  }
-  ranks_.broadcast(buffers);
+  ranks_.broadcast(buffers_of(*model_));
   last_ =
       evaluate(*model_, data_.test, loader_options(config_, device_), device_, progress_, ranks_);
 }
@@ -482,6 +478,7 @@ Outcome Trainer::run() {
     line["test_accuracy"] = last_->accuracy;
   }
   line["run_dir"] = folder_.path();
+  line["optimizer_state_bytes"] = optimizer_->state_bytes();
   if (const int64_t skipped = loader_.loader().skipped(); skipped > 0) {
     line["skipped_images"] = skipped;
     if (text_) {

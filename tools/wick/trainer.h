@@ -67,9 +67,11 @@ class Trainer {
 
   /// Does what --checkpoint-activations asks for.
   void checkpoint_activations();
-  void resume();
-  /// Makes the ranks' models one.
+  /// Makes the ranks' models one, and with --zero their optimizers.
   void join_models();
+  void resume();
+  /// What ranks must have in common from here on, and what not.
+  void settle_ranks();
   void train_epoch(bool& interrupted);
   UnreadStep train_step(const data::Batch& batch);
   /// Forward and backward of a batch, in pieces; their losses and right answers.

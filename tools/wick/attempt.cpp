@@ -1,0 +1,271 @@
+#include "wick/tools/wick/attempt.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "wick/core/base/check.h"
+#include "wick/tools/wick/ranks.h"
+
+namespace wick::tool {
+
+namespace {
+
+// What the others get to report, once one has failed.
+constexpr std::chrono::seconds kGrace{5};
+
+// The words in the form that exec takes.
+class WordList {
+ public:
+  explicit WordList(std::vector<std::string> words) : words_(std::move(words)) {
+    for (std::string& word : words_) pointers_.push_back(word.data());
+    pointers_.push_back(nullptr);
+  }
+  WordList(const WordList&) = delete;
+  WordList& operator=(const WordList&) = delete;
+  char* const* get() const { return pointers_.data(); }
+
+ private:
+  std::vector<std::string> words_;
+  std::vector<char*> pointers_;
+};
+
+// This process's environment with `changes`.
+std::vector<std::string> environment_with(const std::map<std::string, std::string>& changes) {
+  std::vector<std::string> all;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    if (changes.count(text.substr(0, text.find('='))) == 0) all.push_back(text);
+  }
+  for (const auto& [name, value] : changes) all.push_back(concat(name, "=", value));
+  return all;
+}
+
+// Only calls that are safe between fork and exec.
+[[noreturn]] void run_child(pid_t parent, const WordList& words, const WordList& environment,
+                            int input, const sigset_t& signals) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(kCannotStartExit);  // it is gone already
+  setsid();                                          // the terminal's signals go to the parent
+  if (input < 0) input = open("/dev/null", O_RDONLY);
+  if (input >= 0) dup2(input, STDIN_FILENO);
+  sigprocmask(SIG_SETMASK, &signals, nullptr);
+  execvpe(words.get()[0], words.get(), environment.get());
+  _exit(kCannotStartExit);
+}
+
+// Whether all of it could be written, without waiting; a reader that is gone raises no signal.
+bool write_now(int socket, const std::string& text) {
+  return ::send(socket, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+         static_cast<ssize_t>(text.size());
+}
+
+// How far such an end tells of a failure of the member's own; 0: of none.
+int guilt(int status) {
+  if (WIFSIGNALED(status)) return 3;
+  const int code = WEXITSTATUS(status);
+  if (code == 0 || code == kStoppedExit) return 0;
+  return code == kOtherRankFailedExit ? 1 : 2;
+}
+
+std::string end_text(const Member& member, int status) {
+  if (WIFSIGNALED(status)) {
+    const char* name = sigabbrev_np(WTERMSIG(status));
+    return concat(" was killed by ",
+                  name != nullptr ? concat("SIG", name) : concat("signal ", WTERMSIG(status)));
+  }
+  const int code = WEXITSTATUS(status);
+  // What ssh says of its connection; and a shell, here or over there, of what it was to start.
+  if (member.input && code == 255) {
+    return concat(" could not be reached, or was lost: ", member.words[0],
+                  " ended with exit code 255");
+  }
+  if (member.input && (code == 126 || code == kCannotStartExit)) {
+    return concat(" did not begin: ", member.words[0], " ended with exit code ", code,
+                  ": is this program there at the same path, and ", member.words[0], " here?");
+  }
+  if (code == kCannotStartExit) return concat(" could not be started: ", member.words[0]);
+  return concat(" failed with exit code ", code);
+}
+
+}  // namespace
+
+HeldSignals::HeldSignals() {
+  sigemptyset(&held_);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&held_, number);
+  std::signal(SIGCHLD, SIG_DFL);  // ignored, it would take the members' ends with it
+  sigprocmask(SIG_BLOCK, &held_, &before_);
+}
+
+HeldSignals::~HeldSignals() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+int HeldSignals::wait(std::chrono::milliseconds timeout) const {
+  timespec time{};
+  time.tv_sec = timeout.count() / 1000;
+  time.tv_nsec = timeout.count() % 1000 * 1'000'000;
+  const int number = sigtimedwait(&held_, nullptr, &time);
+  return number > 0 ? number : 0;
+}
+
+Attempt::Attempt(std::vector<Member> members, const HeldSignals& signals, int control)
+    : members_(std::move(members)), signals_(signals), control_(control) {
+  try {
+    for (const Member& member : members_) start(member);
+  } catch (...) {
+    end();
+    throw;
+  }
+}
+
+Attempt::~Attempt() { end(); }
+
+void Attempt::end() {
+  signal_all(SIGKILL);
+  for (const Process& p : processes_) {
+    if (!p.status) waitpid(p.pid, nullptr, 0);
+    if (p.input >= 0) close(p.input);
+  }
+}
+
+void Attempt::start(const Member& member) {
+  const WordList words(member.words), environment(environment_with(member.variables));
+  int ends[2] = {-1, -1};  // ours, and the member's
+  if (member.input) {
+    const bool is_open = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0;
+    if (!is_open || !write_now(ends[0], *member.input)) {
+      const int error = errno;
+      for (const int end : ends) {
+        if (end >= 0) close(end);
+      }
+      throw Error(
+          concat("launch: cannot tell ", member.name, " what to do: ", std::strerror(error)));
+    }
+  }
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid == 0) run_child(parent, words, environment, ends[1], signals_.before());
+  const int error = errno;
+  if (ends[1] >= 0) close(ends[1]);
+  if (pid < 0) {
+    if (ends[0] >= 0) close(ends[0]);
+    throw Error(concat("launch: cannot start a process: ", std::strerror(error)));
+  }
+  processes_.push_back({pid, ends[0]});
+}
+
+void Attempt::wait() {
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+  while (reap()) {
+    const auto now = std::chrono::steady_clock::now();
+    if (failed_ && !deadline) deadline = now + kGrace;
+    if (deadline && now >= *deadline) kill_rest();
+    const int number = signals_.wait(std::chrono::milliseconds(200));
+    if (number != 0 && number != SIGCHLD) pass_on(number);
+    read_control();
+  }
+}
+
+void Attempt::pass_on(int signal) {
+  signal_all(is_signalled_ ? SIGKILL : signal);
+  is_signalled_ = interrupted_ = true;
+}
+
+void Attempt::read_control() {
+  pollfd one{control_, POLLIN, 0};
+  if (control_ < 0 || poll(&one, 1, 0) <= 0) return;
+  char bytes[256];
+  const ssize_t count = read(control_, bytes, sizeof bytes);
+  if (count <= 0) {  // nobody is left to ask for anything
+    control_ = -1;
+    interrupted_ = true;
+    signal_all(SIGKILL);
+    return;
+  }
+  control_text_.append(bytes, static_cast<size_t>(count));
+  for (size_t end; (end = control_text_.find('\n')) != std::string::npos;) {
+    const int number = std::atoi(control_text_.c_str());
+    control_text_.erase(0, end + 1);
+    if (number == SIGINT || number == SIGTERM || number == SIGHUP) pass_on(number);
+  }
+}
+
+void Attempt::send(const Process& process, int signal) const {
+  if (process.input >= 0 && signal != SIGKILL) {
+    write_now(process.input, concat(signal, "\n"));
+  } else if (kill(-process.pid, signal) != 0) {
+    kill(process.pid, signal);
+  }
+}
+
+void Attempt::signal_all(int signal) const {
+  for (const Process& p : processes_) {
+    if (!p.status) send(p, signal);
+  }
+}
+
+void Attempt::kill_rest() {
+  for (Process& p : processes_) {
+    if (p.status || p.killed) continue;
+    p.killed = true;
+    send(p, SIGKILL);
+  }
+}
+
+// Notes who has ended; whether anybody is left.
+bool Attempt::reap() {
+  for (size_t i = 0; i < processes_.size(); ++i) {
+    Process& p = processes_[i];
+    int status = 0;
+    siginfo_t ended{};
+    if (p.status ||
+        waitid(P_PID, static_cast<id_t>(p.pid), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+        ended.si_pid != p.pid) {
+      continue;
+    }
+    kill(-p.pid, SIGKILL);  // what it may have left behind, while the number is still its own
+    if (waitpid(p.pid, &status, 0) != p.pid) continue;
+    p.status = status;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == kStoppedExit) {
+      // It was asked to stop by somebody else: so are the others.
+      if (!interrupted_) signal_all(SIGTERM);
+      interrupted_ = true;
+    }
+    if (!p.killed && guilt(status) > (failed_ ? guilt(*processes_[*failed_].status) : 0)) {
+      failed_ = i;
+    }
+  }
+  return std::any_of(processes_.begin(), processes_.end(),
+                     [](const Process& p) { return !p.status; });
+}
+
+bool Attempt::interrupted() const {
+  return interrupted_ && !(failed_ && WIFEXITED(*processes_[*failed_].status));
+}
+
+int Attempt::exit_code() const {
+  if (!failed_) return interrupted_ ? kStoppedExit : 0;
+  const int status = *processes_[*failed_].status;
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+std::string Attempt::sentence() const {
+  const Member& member = members_[*failed_];
+  std::string text = member.name + end_text(member, *processes_[*failed_].status), late;
+  for (size_t i = 0; i < processes_.size(); ++i) {
+    if (processes_[i].killed) late += (late.empty() ? "" : ", ") + members_[i].name;
+  }
+  if (!late.empty()) {
+    text += concat("; ", late, " did not end within ", kGrace.count(), " s and had to be killed");
+  }
+  return text;
+}
+
+}  // namespace wick::tool

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <csignal>
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace wick::tool {
+
+inline constexpr int kUsageExit = 2;
+inline constexpr int kCannotStartExit = 127;  // as a shell says it
+inline constexpr int kStoppedExit = 130;
+
+/// A process of a job: a rank, or what starts the ranks of another host.
+struct Member {
+  std::string name;                                   // for sentences: "rank 1 of 4"
+  std::vector<std::string> words;                     // the program and its arguments
+  std::map<std::string, std::string> variables = {};  // changes of the environment
+  /// Written to its standard input, which stays open and then tells it of signals, a line with the
+  /// number each, and by its end that this process is gone. None: it has no input.
+  std::optional<std::string> input = {};
+};
+
+/// Holds back the signals that Attempt waits for, while it lives.
+class HeldSignals {
+ public:
+  HeldSignals();
+  ~HeldSignals();
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+
+  const sigset_t& before() const { return before_; }
+  /// The next one within `timeout`; 0 if there is none.
+  int wait(std::chrono::milliseconds timeout) const;
+
+ private:
+  sigset_t held_, before_;
+};
+
+/// One start of all members. When one fails, the others get a few seconds to say what they have to
+/// say, and what is left is killed. Signals that ask to end are passed on. No member outlives this
+/// process, not even if it is killed.
+class Attempt {
+ public:
+  /// `control`: a descriptor that tells of signals as Member::input does; -1: none.
+  Attempt(std::vector<Member> members, const HeldSignals& signals, int control = -1);
+  ~Attempt();
+  Attempt(const Attempt&) = delete;
+  Attempt& operator=(const Attempt&) = delete;
+
+  /// Returns when all have ended.
+  void wait();
+
+  bool was_asked_to_stop() const { return interrupted_; }
+  /// Whether all ended as they were asked to.
+  bool interrupted() const;
+  /// Which one failed first: by a signal, else by another exit code than kOtherRankFailedExit, else
+  /// at all.
+  std::optional<size_t> failed() const { return failed_; }
+  /// 0, kStoppedExit, or that of the one that failed, 128 + N for signal N.
+  int exit_code() const;
+  /// What became of the one that failed.
+  std::string sentence() const;
+
+ private:
+  struct Process {
+    pid_t pid = -1;
+    int input = -1;
+    std::optional<int> status = {};  // once it has ended
+    bool killed = false;             // by us
+  };
+
+  void start(const Member& member);
+  void end();
+  void pass_on(int signal);
+  void read_control();
+  void send(const Process& process, int signal) const;
+  void signal_all(int signal) const;
+  void kill_rest();
+  bool reap();
+
+  const std::vector<Member> members_;
+  const HeldSignals& signals_;
+  int control_;
+  std::string control_text_;
+  std::vector<Process> processes_;
+  std::optional<size_t> failed_;
+  bool interrupted_ = false;   // asked to stop, by a signal to this process or to a member
+  bool is_signalled_ = false;  // this process was
+};
+
+}  // namespace wick::tool
