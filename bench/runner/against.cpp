@@ -11,13 +11,15 @@
 #include <set>
 #include <sstream>
 
-#include "wick/bench/runner/child.h"
 #include "wick/bench/runner/result.h"
 #include "wick/bench/runner/serve.h"
+#include "wick/tools/child.h"
 
 namespace wick::bench {
 
 namespace {
+
+using tool::Child;
 
 // Pairs of turns per row and block: until their median is known to 1.5 %.
 constexpr size_t kLeastPairs = 9, kMostPairs = 41;
@@ -53,7 +55,7 @@ struct Compared {
 };
 
 bool are_tight(const std::vector<double>& ratios) {
-  const Interval interval = median_interval(ratios);
+  const Interval interval = median_interval(ratios, kConfidence);
   return interval.high - interval.low <= 2 * kTightPairs;
 }
 
@@ -157,7 +159,8 @@ class Duel {
   }
 
   std::unique_ptr<Child> start(const std::string& path) const {
-    auto child = std::make_unique<Child>(path, arguments_);
+    auto child =
+        std::make_unique<Child>(path, arguments_, tool::ChildOptions{.interrupted = &interrupted});
     std::string greeting;
     try {
       greeting = child->answer(kGreetingSeconds);

@@ -23,7 +23,7 @@ double cpu_now() {
 
 bool is_tight(const std::vector<double>& seconds) {
   if (seconds.size() < kLeastSamples) return false;
-  const Interval interval = median_interval(seconds);
+  const Interval interval = median_interval(seconds, kConfidence);
   return interval.high - interval.low <= 2 * kTight * median(seconds);
 }
 

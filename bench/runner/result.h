@@ -18,7 +18,7 @@ struct Result {
   Ceilings::Bound bound;
 
   double seconds() const { return median(timing.seconds); }
-  Interval interval() const { return median_interval(timing.seconds); }
+  Interval interval() const { return median_interval(timing.seconds, kConfidence); }
   /// How near it comes to the bound: 1 is there; 0 where there is none.
   double fraction() const { return bound.seconds / seconds(); }
 };

@@ -4,13 +4,11 @@
 #include <cmath>
 #include <limits>
 
-#include "wick/core/base/check.h"
-
 namespace wick::bench {
 
 namespace {
 
-constexpr double kTail = 0.025;  // on each side
+constexpr double kTail = (1 - kConfidence) / 2;  // on each side
 
 std::vector<double> pair_means(const std::vector<double>& values) {
   std::vector<double> means;
@@ -38,40 +36,16 @@ size_t signed_rank_cut(size_t n) {
 
 }  // namespace
 
-double median(std::vector<double> values) {
-  WICK_CHECK(!values.empty(), "median: of no values");
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
-Interval median_interval(std::vector<double> values) {
-  WICK_CHECK(!values.empty(), "median_interval: of no values");
-  std::sort(values.begin(), values.end());
-  const auto n = static_cast<double>(values.size());
-  // Chance that at most k of n values lie below the median.
-  double below = 0;
-  size_t k = 0;
-  for (; k < values.size() / 2; ++k) {
-    const auto i = static_cast<double>(k);
-    below += std::exp(std::lgamma(n + 1) - std::lgamma(i + 1) - std::lgamma(n - i + 1) -
-                      n * std::log(2.0));
-    if (below > kTail) break;
-  }
-  const size_t skipped = k > 0 ? k - 1 : 0;
-  return {values[skipped], values[values.size() - 1 - skipped]};
-}
-
 double centre(const std::vector<double>& values) { return median(pair_means(values)); }
 
 Interval centre_interval(const std::vector<double>& values) {
   const size_t k = signed_rank_cut(values.size());
   if (k == 0) {
     const double infinity = std::numeric_limits<double>::infinity();
-    return {-infinity, infinity};
+    return {centre(values), -infinity, infinity, 1};
   }
   const std::vector<double> means = pair_means(values);
-  return {means[k - 1], means[means.size() - k]};
+  return {median(means), means[k - 1], means[means.size() - k], kConfidence};
 }
 
 }  // namespace wick::bench

@@ -2,18 +2,16 @@
 
 #include <vector>
 
+#include "wick/tools/statistics.h"
+
 namespace wick::bench {
 
-struct Interval {
-  double low, high;
-};
+using tool::Interval;
+using tool::median;
+using tool::median_interval;
 
-/// The middle value; of an even number the mean of the middle two. Error for none.
-double median(std::vector<double> values);
-
-/// Between which of the sorted values the median of what they are drawn from lies with 95 %, by the
-/// binomial distribution and nothing else; the smallest and largest value if they are too few.
-Interval median_interval(std::vector<double> values);
+/// Of all intervals that a benchmark gives.
+inline constexpr double kConfidence = 0.95;
 
 /// The centre of `values` by Hodges and Lehmann (1963): the median of the means of all pairs of
 /// them, a value paired with itself included.

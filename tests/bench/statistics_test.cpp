@@ -5,7 +5,8 @@
 #include <cmath>
 #include <random>
 
-#include "wick/bench/runner/statistics.cpp"  // of a program, so there is no library to link
+#include "wick/bench/runner/statistics.cpp"  // of programs, so there is no library to link
+#include "wick/tools/statistics.cpp"
 
 namespace wick::bench {
 namespace {
@@ -21,7 +22,7 @@ TEST(Statistics, MedianIntervalIsTheTables) {
   std::vector<double> values;
   for (int i = 1; i <= 20; ++i) {
     values.push_back(i);
-    const Interval interval = median_interval(values);
+    const Interval interval = median_interval(values, kConfidence);
     if (i == 5) {
       EXPECT_EQ(interval.low, 1);
     }

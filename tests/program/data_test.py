@@ -13,12 +13,12 @@ import struct
 import subprocess
 import sys
 import tarfile
-import tempfile
 import threading
 import time
 import unittest
 
 from png import png
+from programs import InFolder, run_program
 
 WICK = sys.argv.pop(1)
 
@@ -119,18 +119,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(content[start:])
 
 
-class DataCase(unittest.TestCase):
-    def setUp(self):
-        self.temporary = tempfile.TemporaryDirectory()
-        self.folder = pathlib.Path(self.temporary.name)
-
-    def tearDown(self):
-        self.temporary.cleanup()
-
+class DataCase(InFolder):
     def wick(self, *words, code=0, **variables):
-        env = {**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache"), **variables}
-        done = subprocess.run([WICK, *map(str, words)], capture_output=True, text=True, timeout=120,
-                              env=env)
+        variables = {"XDG_CACHE_HOME": str(self.folder / "cache"), **variables}
+        done = run_program(WICK, *words, **variables)
         self.assertEqual(done.returncode, code, done.stderr + done.stdout)
         return done.stderr if code else done.stdout
 

@@ -2,7 +2,7 @@
 leaves behind, and that a killed run goes on to the same bytes."""
 
 import fcntl
-import hashlib
+import functools
 import json
 import os
 import pathlib
@@ -16,11 +16,13 @@ import tempfile
 import time
 import unittest
 
+from jobs import lines, sha256
 from mnist import write_images
 from png import png
+from programs import InFolder, run_program
 
 WICK = sys.argv.pop(1)
-
+run = functools.partial(run_program, WICK)
 
 PNG = png(32)
 data_folder = tempfile.TemporaryDirectory()
@@ -31,26 +33,8 @@ SMALL = [*MLP, "--epochs", "3", "--threads", "1", "--batch-size", "100"]  # 20 s
 LONGER = [*SMALL[:-1], "8"]  # 250, so that there is time to stop one
 
 
-def run(*words, **variables):
-    return subprocess.run([WICK, *words], capture_output=True, text=True, timeout=600,
-                          env={**os.environ, **variables})
-
-
-def sha256(path):
-    return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
-
-
-def lines(folder):
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-
-
-class InFolder(unittest.TestCase):
-    def setUp(self):
-        self.temporary = tempfile.TemporaryDirectory()
-        self.folder = pathlib.Path(self.temporary.name)
-
-    def tearDown(self):
-        self.temporary.cleanup()
+class ProgramCase(InFolder):
+    program = WICK
 
     def train(self, name, *words, size=SMALL):
         done = run("train", "--run-dir", str(self.folder / name), *size, *words)
@@ -58,13 +42,7 @@ class InFolder(unittest.TestCase):
         return self.folder / name
 
 
-class Usage(InFolder):
-    def fails(self, code, text, *words, **variables):
-        done = run(*words, **variables)
-        self.assertEqual(done.returncode, code, done.stderr)
-        self.assertIn(text, done.stderr)
-        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
-
+class Usage(ProgramCase):
     def test_unknown_words_get_a_suggestion(self):
         self.fails(2, "Did you mean --batch-size?", "train", "--batchsize", "3")
         self.fails(2, "Did you mean train?", "trian")
@@ -153,6 +131,8 @@ class Usage(InFolder):
         self.fails(1, "the budget is too small for this model and batch", "train", "--run-dir",
                    str(self.folder / "small"), "--model", "resnet20", *MNIST, "--batch-size", "8",
                    "--checkpoint-activations", "budget=10KB")
+        self.fails(2, "--offload-activations: expected a GPU", "train", *SMALL,
+                   "--offload-activations")
 
     def test_tune_wants_to_know_what(self):
         self.fails(2, "lr", "tune")
@@ -173,7 +153,7 @@ class Usage(InFolder):
             os.environ.update(found)
 
 
-class Runs(InFolder):
+class Runs(ProgramCase):
     def test_a_run_leaves_what_it_says(self):
         run_folder = self.train("run", "--log-every", "5")
         steps = [line for line in lines(run_folder) if "loss" in line]
