@@ -2,6 +2,8 @@
 # the preset count it counts what kernels do with memory.
 file(GLOB bench_sources CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/bench/kernels/*.cpp ${PROJECT_SOURCE_DIR}/bench/runner/*.cpp)
+list(APPEND bench_sources ${PROJECT_SOURCE_DIR}/tools/child.cpp
+     ${PROJECT_SOURCE_DIR}/tools/statistics.cpp)
 wick_find_package(fmt libfmt-dev)
 wick_find_package(nlohmann_json nlohmann-json3-dev)
 wick_find_package(CLI11 libcli11-dev)
@@ -38,3 +40,6 @@ wick_program(bench_images ${PROJECT_SOURCE_DIR}/bench/images_bench.cpp)
 
 # A rank of what bench/peers/all_reduce.py measures
 wick_program(bench_all_reduce ${PROJECT_SOURCE_DIR}/bench/all_reduce_bench.cpp)
+
+# A rank of what bench/peers/ddp.py measures
+wick_program(bench_ddp ${PROJECT_SOURCE_DIR}/bench/ddp_bench.cpp)

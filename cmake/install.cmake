@@ -10,7 +10,8 @@ foreach(folder core kernels nn optim data dist)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} COMPONENT wick
           DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wick
           FILES_MATCHING PATTERN "*.h"
-          PATTERN kernels/cpu EXCLUDE PATTERN kernels/cuda EXCLUDE PATTERN kernels/sim EXCLUDE)
+          PATTERN kernels/cpu EXCLUDE PATTERN kernels/cuda EXCLUDE PATTERN kernels/sim EXCLUDE
+          PATTERN nccl_api.h EXCLUDE)
 endforeach()
 if(EXISTS ${PROJECT_SOURCE_DIR}/wick.h)
   install(FILES wick.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wick COMPONENT wick)

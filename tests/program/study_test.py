@@ -3,6 +3,7 @@ interrupted or in part fails, and that its page and a run's report are safe and 
 where there is one, that pages draw without errors and requests."""
 
 import base64
+import functools
 import hashlib
 import html.parser
 import json
@@ -13,23 +14,19 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
 from mnist import write_images
+from programs import InFolder, run_program
 
 WICK = sys.argv.pop(2)
 STUDY = sys.argv.pop(1)
+run = functools.partial(run_program, STUDY)
 CHROMIUM = shutil.which("chromium")
 SHORT = ["--threads", "1", "--seconds", "0.02"]  # for each of two that take next to no time:
 LIGHT, OTHER = "alias-memory", "reduced-jpeg"
 NASTY = "<script>alert(1)<!-- &amp; \"'"
-
-
-def run(program, *words, **variables):
-    return subprocess.run([program, *map(str, words)], capture_output=True, text=True, timeout=600,
-                          env={**os.environ, **variables})
 
 
 def lines(folder):
@@ -74,13 +71,8 @@ class Page(html.parser.HTMLParser):
             self.text += data
 
 
-class InFolder(unittest.TestCase):
-    def setUp(self):
-        self.temporary = tempfile.TemporaryDirectory()
-        self.folder = pathlib.Path(self.temporary.name)
-
-    def tearDown(self):
-        self.temporary.cleanup()
+class StudyCase(InFolder):
+    program = STUDY
 
     def check_page(self, path):
         page = Page(path)
@@ -91,26 +83,20 @@ class InFolder(unittest.TestCase):
         self.assertTrue(page.policy.startswith("default-src 'none';"), page.policy)
         return page
 
-    def fails(self, code, text, *words, **variables):
-        done = run(STUDY, *words, **variables)
-        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
-        self.assertIn(text, done.stderr)
-        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
 
-
-class Study(InFolder):
+class Study(StudyCase):
     def test_words_are_checked(self):
         self.fails(2, "Did you mean fused-norm?", "study", "fused-nrm")
         self.fails(2, "tpu", "study", "shuffle", "--device", "tpu")
         self.fails(2, "needs --data-dir", "study", "shuffle", "--data", "mnist")
-        self.assertGreaterEqual(len(run(STUDY, "study", "--list").stdout.splitlines()), 40)
-        self.assertIn("--quick", run(STUDY, "study", "--help").stdout)
+        self.assertGreaterEqual(len(run("study", "--list").stdout.splitlines()), 40)
+        self.assertIn("--quick", run("study", "--help").stdout)
         # wick itself passes these words on.
-        self.assertIn("--quick", run(WICK, "study", "--help").stdout)
+        self.assertIn("--quick", run_program(WICK, "study", "--help").stdout)
 
     def test_a_study_is_measured_and_shown(self):
         folder = self.folder / NASTY
-        done = run(STUDY, "study", LIGHT, *SHORT, "--run-dir", folder)
+        done = run("study", LIGHT, *SHORT, "--run-dir", folder)
         self.assertEqual(done.returncode, 0, done.stderr)
         comparison = next(line for line in lines(folder) if line["kind"] == "technique")[
             "cases"][0]["comparison"]
@@ -119,12 +105,16 @@ class Study(InFolder):
         self.assertGreater(comparison["off"]["peak_bytes"], 4 * 64 * 3 * 224 * 224)
         speed = comparison["speed"]
         self.assertTrue(0 < speed["low"] <= speed["middle"] <= speed["high"])
+        # An effect has to show in two pairs of processes.
+        self.assertGreaterEqual(comparison["processes"], 2)
+        self.assertGreaterEqual(comparison["pairs"], 6)
         page = self.check_page(folder / "study.html")
         self.assertIn(NASTY, page.text)
+        self.assertIn("docs/optimizations/transfers.md", page.text)
         self.assertEqual(page.charts[0]["bars"][0]["value"], speed["middle"])
         self.assertFalse((folder / ".study-scratch").exists())
         # There is nothing left to measure.
-        again = run(STUDY, "study", LIGHT, *SHORT, "--run-dir", folder)
+        again = run("study", LIGHT, *SHORT, "--run-dir", folder)
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertEqual(ids(folder), [LIGHT])
         self.fails(2, "another one", "study", LIGHT, "--quick", "--run-dir", folder)
@@ -133,16 +123,42 @@ class Study(InFolder):
         words = [OTHER, LIGHT, *SHORT, "--run-dir", self.folder]
         scratch = self.folder / ".study-scratch"
         scratch.write_text("")  # no folder for the JPEG files
-        done = run(STUDY, "study", *words)
+        done = run("study", *words)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertRegex(done.stdout, f"{OTHER} +failed: ")
         self.assertEqual(ids(self.folder), [LIGHT])
         self.assertIn("What failed", self.check_page(self.folder / "study.html").text)
         scratch.unlink(missing_ok=True)
-        done = run(STUDY, "study", *words)
+        done = run("study", *words)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(ids(self.folder), [LIGHT, OTHER])
         self.assertNotIn("What failed", self.check_page(self.folder / "study.html").text)
+
+    def test_scaling_is_predicted_and_measured(self):
+        done = run("study", "scaling", *SHORT, "--link-us", "5", "--run-dir", self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        line = next(line for line in lines(self.folder) if line["kind"] == "scaling")
+        self.assertEqual(line["link"], {"gigabits": 10, "microseconds": 5})
+        self.assertGreater(line["alone"]["forward"], 0)
+        page = self.check_page(self.folder / "study.html")
+        efficiency = page.charts[-1]
+        self.assertEqual(len(efficiency["series"]), 5)
+        for series in efficiency["series"]:
+            self.assertEqual(series["points"][0][0], 1)
+            self.assertAlmostEqual(series["points"][0][1], 100)
+            self.assertEqual(series["points"][-1][0], 10000)
+        if not line["rows"]:
+            self.assertIn("could not be made", page.text + done.stderr)
+            return
+        self.assertEqual([(row["what"], row["ranks"]) for row in line["rows"]],
+                         [("step", 1), ("all-reduce 1 kB", 2), ("all-reduce 64 kB", 2),
+                          ("step", 2), ("step", 2)])
+        for row in line["rows"]:
+            self.assertGreater(row["measured"], 0)
+            self.assertGreater(row["predicted"], 0)
+        # 64 kB cannot be there sooner than a link of 100 Mbit/s lets them pass, bursts aside.
+        self.assertGreater(line["rows"][2]["measured"], 0.004)
+        self.assertEqual(len(page.charts[0]["series"]), 3)
 
     def start(self, *names):
         process = subprocess.Popen([STUDY, "study", *names, "--threads", "1", "--seconds", "60",
@@ -155,7 +171,7 @@ class Study(InFolder):
         return process, [int(word) for word in children.read_text().split()]
 
     def test_an_interrupted_study_keeps_what_it_has(self):
-        run(STUDY, "study", LIGHT, *SHORT, "--run-dir", self.folder)
+        run("study", LIGHT, *SHORT, "--run-dir", self.folder)
         with open(self.folder / "study.jsonl", "a") as file:
             file.write('{"kind": "techn')  # as power goes off
         process, children = self.start(LIGHT, OTHER)
@@ -189,7 +205,7 @@ class Study(InFolder):
         bench.write_text(json.dumps({"context": {"wick": {"ceilings": ceilings}},
                                      "benchmarks": [row]}))
         folder = self.folder / "study"
-        done = run(STUDY, "study", LIGHT, *SHORT, "--run-dir", folder, "--bench", bench)
+        done = run("study", LIGHT, *SHORT, "--run-dir", folder, "--bench", bench)
         self.assertEqual(done.returncode, 0, done.stderr)
         page = self.check_page(folder / "study.html")
         self.assertEqual(len(page.charts[-1]["series"]), 2)
@@ -199,12 +215,13 @@ class Study(InFolder):
                    folder, "--bench", bench)
 
 
-class Report(InFolder):
+class Report(StudyCase):
     def train(self, name, *words):
         folder = self.folder / name
         write_images(self.folder)
-        done = run(WICK, "train", "--model", "mlp", "--data", "mnist", "--data-dir", self.folder,
-                   "--max-steps", "6", "--threads", "1", "--run-dir", folder, *words)
+        done = run_program(WICK, "train", "--model", "mlp", "--data", "mnist", "--data-dir",
+                           self.folder, "--max-steps", "6", "--threads", "1", "--run-dir", folder,
+                           *words)
         self.assertEqual(done.returncode, 0, done.stderr)
         return folder
 
@@ -212,7 +229,7 @@ class Report(InFolder):
         one, two = self.train(NASTY), self.train("two", "--optimizer", "sgd")
         with open(two / "metrics.jsonl", "a") as file:
             file.write('{"step": 7, "lo')  # a torn last line is passed over
-        done = run(STUDY, "report", one, two, "--out", self.folder / "both.html")
+        done = run("report", one, two, "--out", self.folder / "both.html")
         self.assertEqual(done.returncode, 0, done.stderr)
         page = self.check_page(self.folder / "both.html")
         self.assertIn(NASTY, page.text)
@@ -235,7 +252,7 @@ class Report(InFolder):
         (run_folder / "metrics.jsonl").write_text(metrics)
         weights = (run_folder / "weights.safetensors").read_bytes()
         (run_folder / "weights.safetensors").write_bytes(weights[:1000])
-        done = run(STUDY, "report", run_folder)
+        done = run("report", run_folder)
         self.assertEqual(done.returncode, 0)
         self.assertIn("could not be run", done.stderr)
         self.assertIn("could not be run", self.check_page(run_folder / "report.html").text)
@@ -244,10 +261,10 @@ class Report(InFolder):
 
 
 @unittest.skipUnless(CHROMIUM, "Debian's chromium is not installed: pages were not drawn")
-class Drawn(InFolder):
+class Drawn(StudyCase):
     def test_pages_draw_without_errors_and_requests(self):
         folder = self.folder / "study"
-        run(STUDY, "study", LIGHT, OTHER, *SHORT, "--run-dir", folder)
+        run("study", LIGHT, OTHER, *SHORT, "--run-dir", folder)
         page = folder / "study.html"
         for width in (400, 1600):
             for dark in (False, True):

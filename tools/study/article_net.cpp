@@ -16,22 +16,17 @@ class ArticleNet::Unit final : public nn::Module {
   }
 
   Tensor forward(const Tensor& x) override {
-    const Tensor y = convolve(x);
+    const Tensor y = conv_(x);
     if (!norm_) return relu(y);
     return options_.fused ? norm_->forward_relu(y) : relu(norm_(y));
   }
   Tensor forward_add(const Tensor& x, const Tensor& residual) {
-    const Tensor y = convolve(x);
+    const Tensor y = conv_(x);
     if (!norm_) return relu(y + residual);
     return options_.fused ? norm_->forward_add_relu(y, residual) : relu(norm_(y) + residual);
   }
 
  private:
-  Tensor convolve(const Tensor& x) const {
-    const Tensor y = conv_(x);
-    return options_.channels_last ? y : y.contiguous();
-  }
-
   ArticleNetOptions options_;
   nn::Handle<nn::Conv2d> conv_;
   nn::Handle<nn::BatchNorm2d> norm_;

@@ -9,10 +9,9 @@ namespace wick::study {
 struct ArticleNetOptions {
   int64_t in_channels = 3;
   int64_t classes = 10;
-  bool bias = false;          // of convolutions, which normalisation takes away again
-  bool norm = true;           // batch normalisation
-  bool fused = true;          // normalisation, addition and ReLU in one pass
-  bool channels_last = true;  // else activations lie row-major between layers
+  bool bias = false;  // of convolutions, which normalisation takes away again
+  bool norm = true;   // batch normalisation
+  bool fused = true;  // normalisation, addition and ReLU in one pass
 };
 
 /// nn::ResNet20 with the choices that the articles advise for or against.

@@ -11,10 +11,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kWorthSaying = 0.02;  // smaller effects are none
 constexpr double kMemoryWorthSaying = 0.05;
 constexpr double kPointsWorthSaying = 0.005;  // of accuracy, 0 to 1
-constexpr double kLeastConfidence = 0.96;     // of an interval that is judged: of 6 samples
 
 // JSON has no number that is not finite: null stands for it.
 double number_or_nan(const json& value) { return value.is_number() ? value.get<double>() : NAN; }
@@ -95,9 +93,9 @@ void show_case(Html& html, const CaseResult& result) {
   html.close();
   html.open("p");
   html.element("span", ratio_text(c.speed.middle), {{"class", "figure"}});
-  html.text(fmt::format(" ({} to {}, {} pairs): {} to {} images/s", ratio_text(c.speed.low),
-                        ratio_text(c.speed.high), c.pairs,
-                        fmt::format("{:.0f}", c.off.images_per_second),
+  html.text(fmt::format(" ({} to {}, {} turns in {} processes): {} to {} images/s",
+                        ratio_text(c.speed.low), ratio_text(c.speed.high), 2 * c.pairs,
+                        2 * c.processes, fmt::format("{:.0f}", c.off.images_per_second),
                         fmt::format("{:.0f}", c.on.images_per_second)));
   html.close();
   if (c.off.peak_bytes > 0 && c.on.peak_bytes > 0) {
@@ -129,7 +127,7 @@ void show_learned(Html& html, const LearningResult& learning) {
 
 std::string sources(const std::string& articles) {
   if (articles == "beyond") return "Not in the articles.";
-  return (articles.find(',') == std::string::npos ? "Article " : "Articles ") + articles;
+  return (articles.find(',') == std::string::npos ? "Article " : "Articles ") + articles + ".";
 }
 
 void show_card(Html& html, const Measured& measured) {
@@ -145,7 +143,8 @@ void show_card(Html& html, const Measured& measured) {
   html.text("How: ");
   html.element("code", technique.knob);
   html.close();
-  html.element("p", sources(technique.articles), {{"class", "source"}});
+  html.element("p", fmt::format("{} Page: docs/{}", sources(technique.articles), technique.page),
+               {{"class", "source"}});
   for (const CaseResult& result : measured.cases) show_case(html, result);
   for (const LearningResult& learning : measured.learning) show_learned(html, learning);
   html.close();
@@ -172,11 +171,11 @@ const char* kind_of(Verdict verdict) {
 
 Verdict speed_verdict(const Comparison& comparison) {
   const Interval& speed = comparison.speed;
-  if (speed.confidence < kLeastConfidence) return Verdict::kUnclear;
+  if (is_same(comparison)) return Verdict::kSame;
+  if (speed.confidence < kLeastConfidence || comparison.processes < 2) return Verdict::kUnclear;
   if (speed.low > 1 && speed.middle > 1 + kWorthSaying) return Verdict::kGain;
   if (speed.high < 1 && speed.middle < 1 - kWorthSaying) return Verdict::kLoss;
-  const bool small = speed.low > 1 - 2 * kWorthSaying && speed.high < 1 + 2 * kWorthSaying;
-  return small ? Verdict::kSame : Verdict::kUnclear;
+  return Verdict::kUnclear;
 }
 
 Verdict memory_verdict(const Comparison& comparison) {

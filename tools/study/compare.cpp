@@ -17,15 +17,29 @@ double since(Clock::time_point begin) {
 }
 
 constexpr int64_t kMostSteps = 100000;
-constexpr int kFewestPairs = 6;  // whose interval has a confidence of 97 %
+constexpr int kFewestPairs = 3;  // of one pair of processes: two make 6, or 97 %
+
+// The medians over processes, and the most memory.
+SideFigures joined(const std::vector<SideFigures>& sides) {
+  const auto middle = [&](double SideFigures::*member) {
+    std::vector<double> values;
+    for (const SideFigures& side : sides) values.push_back(side.*member);
+    return median(values);
+  };
+  SideFigures all = {.step_seconds = middle(&SideFigures::step_seconds),
+                     .images_per_second = middle(&SideFigures::images_per_second),
+                     .wait_share = middle(&SideFigures::wait_share)};
+  for (const SideFigures& side : sides) all.peak_bytes = std::max(all.peak_bytes, side.peak_bytes);
+  return all;
+}
 
 }  // namespace
 
-Side::Side(const Settings& settings) : settings_(settings), child_(settings) {}
+Side::Side(const Settings& settings) : settings_(settings), worker_(settings) {}
 
 double Side::run(int64_t steps) {
   if (interrupted) throw Interrupted();
-  const nlohmann::json answer = child_.ask("run " + std::to_string(steps));
+  const nlohmann::json answer = worker_.ask("run " + std::to_string(steps));
   const double seconds = answer.at("seconds").get<double>();
   steps_ = steps;
   step_seconds_ = std::max(1e-9, seconds / static_cast<double>(steps));
@@ -67,22 +81,27 @@ SideFigures Side::figures() const {
   return figures;
 }
 
-Comparison compare(Side& off, Side& on, const Effort& effort) {
-  off.warm_up(effort.seconds);
-  on.warm_up(effort.seconds);
-  const int64_t off_steps = off.steps_for(effort.slice_seconds);
-  const int64_t on_steps = on.steps_for(effort.slice_seconds);
+bool is_same(const Comparison& comparison) {
+  const Interval& speed = comparison.speed;
+  return speed.confidence >= kLeastConfidence && std::fabs(speed.middle - 1) <= kWorthSaying &&
+         speed.low > 1 - 2 * kWorthSaying && speed.high < 1 + 2 * kWorthSaying;
+}
+
+void Duel::run(Side& off, Side& on) {
+  off.warm_up(effort_.seconds);
+  on.warm_up(effort_.seconds);
+  const int64_t off_steps = off.steps_for(effort_.slice_seconds);
+  const int64_t on_steps = on.steps_for(effort_.slice_seconds);
   off.forget();
   on.forget();
   // Batches of both sides may differ in size: what counts is images per second.
   const double images =
       static_cast<double>(on.settings().batch) / static_cast<double>(off.settings().batch);
-  Comparison result;
   std::vector<double> ratios;
   const auto begin = Clock::now();
-  while (result.pairs < effort.max_pairs) {
+  for (int pairs = 1; pairs <= effort_.max_pairs; ++pairs) {
     double a = 0, b = 0;
-    if (result.pairs % 2 == 0) {  // so that a drift of the machine favours neither
+    if (pairs % 2 == 1) {  // so that a drift of the machine favours neither
       a = off.run(off_steps);
       b = on.run(on_steps);
     } else {
@@ -90,18 +109,37 @@ Comparison compare(Side& off, Side& on, const Effort& effort) {
       a = off.run(off_steps);
     }
     ratios.push_back(images * a / b);
-    ++result.pairs;
-    result.speed = median_interval(ratios);
-    const Interval& speed = result.speed;
-    const bool tight = speed.high - speed.middle < effort.tight_enough * speed.middle &&
-                       speed.middle - speed.low < effort.tight_enough * speed.middle;
-    if (result.pairs >= effort.min_pairs && (tight || since(begin) > effort.seconds)) break;
-    if (result.pairs >= kFewestPairs && since(begin) > 3 * effort.seconds) break;
+    const Interval speed = median_interval(ratios, kConfidence);
+    const bool tight = speed.high - speed.middle < effort_.tight_enough * speed.middle &&
+                       speed.middle - speed.low < effort_.tight_enough * speed.middle;
+    if (pairs >= effort_.min_pairs && (tight || since(begin) > effort_.seconds)) break;
+    if (pairs >= kFewestPairs && since(begin) > 3 * effort_.seconds) break;
   }
-  result.off = off.figures();
-  result.on = on.figures();
-  if (result.on.peak_bytes > 0) result.memory = result.off.peak_bytes / result.on.peak_bytes;
-  return result;
+  off_.push_back(off.figures());
+  on_.push_back(on.figures());
+  medians_.push_back(median(ratios));
+  ratios_.insert(ratios_.end(), ratios.begin(), ratios.end());
+  const auto [lowest, highest] = std::minmax_element(medians_.begin(), medians_.end());
+  Interval speed = median_interval(ratios_, kConfidence);
+  speed = {median(medians_), std::min(speed.low, *lowest), std::max(speed.high, *highest),
+           speed.confidence};
+  result_ = {.off = joined(off_),
+             .on = joined(on_),
+             .speed = speed,
+             .pairs = static_cast<int>(ratios_.size()),
+             .processes = static_cast<int>(medians_.size())};
+  if (result_.on.peak_bytes > 0) result_.memory = result_.off.peak_bytes / result_.on.peak_bytes;
+}
+
+bool Duel::is_open() const { return result_.processes < effort_.processes && !is_same(result_); }
+
+Comparison compare(const Settings& off, const Settings& on, const Effort& effort) {
+  Duel duel(effort);
+  while (duel.is_open()) {
+    Side off_side(off), on_side(on);
+    duel.run(off_side, on_side);
+  }
+  return duel.result();
 }
 
 }  // namespace wick::study

@@ -2,10 +2,23 @@
 
 #include <atomic>
 
-#include "wick/tools/study/child.h"
-#include "wick/tools/study/statistics.h"
+#include "wick/tools/statistics.h"
+#include "wick/tools/study/worker_process.h"
+
+namespace wick::tool {
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Interval, middle, low, high, confidence)
+}
 
 namespace wick::study {
+
+using tool::Interval;
+using tool::median;
+using tool::median_interval;
+
+/// Of all intervals of a study.
+inline constexpr double kConfidence = 0.99;
+/// That one needs to be judged: that of 6 samples.
+inline constexpr double kLeastConfidence = 0.96;
 
 /// Set by a signal: what is under way ends as soon as it can.
 extern std::atomic<bool> interrupted;
@@ -24,25 +37,37 @@ struct SideFigures {
   double peak_bytes = 0;
 };
 
+/// Smaller effects are none: where memory happens to lie makes a process a little faster or slower
+/// for as long as it lives.
+inline constexpr double kWorthSaying = 0.02;
+
 /// Two ways to do the same, measured in turn.
 struct Comparison {
   SideFigures off, on;
-  Interval speed;     // images per second of `on` over those of `off`
+  /// Images per second of `on` over those of `off`: the median over pairs of processes, and an
+  /// interval that holds the median of each.
+  Interval speed;
   double memory = 1;  // peak bytes of `off` over those of `on`
-  int pairs = 0;
+  int pairs = 0;      // of turns
+  int processes = 0;  // pairs of them
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Interval, middle, low, high, confidence)
+
+/// Whether any effect is too small to be worth saying.
+bool is_same(const Comparison& comparison);
+
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SideFigures, step_seconds, images_per_second, wait_share,
                                    peak_bytes)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Comparison, off, on, speed, memory, pairs)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Comparison, off, on, speed, memory, pairs,
+                                                processes)
 
-/// How long to measure.
+/// How long to measure. Times and pairs of turns are those of one pair of processes.
 struct Effort {
-  double seconds = 5;           // of a comparison, once both sides are warm
+  double seconds = 2;           // once both sides are warm
   double slice_seconds = 0.06;  // of one turn, at least
-  int min_pairs = 8;            // for the interval's confidence
-  int max_pairs = 60;
+  int min_pairs = 6;            // for the interval's confidence
+  int max_pairs = 30;
   double tight_enough = 0.01;  // ends when the interval is this far from its middle, as a share
+  int processes = 2;           // pairs of them that an effect has to show in
 };
 
 /// One side, set up and warm.
@@ -58,18 +83,34 @@ class Side {
   void warm_up(double most_seconds);
   void forget();
   SideFigures figures() const;
-  Child& child() { return child_; }
   const Settings& settings() const { return settings_; }
 
  private:
   Settings settings_;
-  Child child_;
+  WorkerProcess worker_;
   double step_seconds_ = 1;
   int64_t steps_ = 1;  // of the last turn
   std::vector<double> seconds_, waits_, peaks_;
 };
 
-/// Lets both take turns, off on on off, until the ratio is known well enough.
-Comparison compare(Side& off, Side& on, const Effort& effort);
+/// Measures two sides against each other, in one pair of processes after another.
+class Duel {
+ public:
+  explicit Duel(const Effort& effort) : effort_(effort) {}
+  /// Lets both take turns, off on on off, until the ratio of these processes is known well enough.
+  void run(Side& off, Side& on);
+  /// Whether there may be an effect that too few processes have shown.
+  bool is_open() const;
+  const Comparison& result() const { return result_; }
+
+ private:
+  Effort effort_;
+  Comparison result_;
+  std::vector<double> ratios_, medians_;  // of pairs of turns; of pairs of processes
+  std::vector<SideFigures> off_, on_;
+};
+
+/// A duel in as many pairs of processes as it takes.
+Comparison compare(const Settings& off, const Settings& on, const Effort& effort);
 
 }  // namespace wick::study

@@ -41,14 +41,20 @@ data::Image photo(int64_t index) {
   return large;
 }
 
-// Several trainings of one process use the same images.
-const data::LabelledImages& opened_once(const std::string& name, const std::string& folder) {
-  static std::map<std::pair<std::string, std::string>, data::LabelledImages> opened;
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  const auto [place, is_new] = opened.try_emplace({name, folder});
-  if (is_new) place->second = data::open_images(name, folder);
-  return place->second;
+// The folder or file `name` in `folder`, which `make` makes if it is not there yet. Processes that
+// make it at the same time make the same.
+template <class Make>
+std::string made_once(const std::string& folder, const std::string& name, const Make& make) {
+  const std::string path = folder + "/" + name;
+  if (fs::exists(path)) return path;
+  fs::create_directories(folder);
+  std::string draft = folder + "/XXXXXX";  // mkdtemp puts a name of its own there
+  WICK_CHECK(mkdtemp(draft.data()) != nullptr, "study: cannot make a folder in ", folder);
+  make(draft + "/" + name);
+  std::error_code is_there;
+  fs::rename(draft + "/" + name, path, is_there);
+  fs::remove_all(draft);
+  return path;
 }
 
 // An image folder of `count` JPEGs to train on and as many as there are classes to test with.
@@ -104,35 +110,50 @@ data::Transforms test_transforms(const Settings& settings, const data::Preparati
           std::make_shared<data::CenterCrop>(data::ImageSize{settings.image, settings.image})};
 }
 
+// The packed file `name` in the scratch folder, made once of what `open` gives.
+template <class Open>
+data::LabelledImages open_packed(const Settings& settings, const std::string& name,
+                                 const Open& open) {
+  const std::string path = made_once(settings.scratch, name, [&](const std::string& draft) {
+    data::pack_images(open(), draft, {.form = data::PackOptions::Form::kRaw});
+  });
+  return data::open_images("packed", path);
+}
+
+data::LabelledImages open_files(const Settings& settings, bool photos) {
+  const std::string name = photos ? "photos" : "files";
+  const std::string path = made_once(settings.scratch, name, [&](const std::string& draft) {
+    write_folder(draft, photos ? kPhotos : kFiles, photos ? &photo : &shape_image);
+  });
+  return data::open_images("imagefolder", path);
+}
+
+data::LabelledImages open_source(const Settings& settings) {
+  if (settings.source == "photos") return open_files(settings, true);
+  if (settings.source == "files") return open_files(settings, false);
+  if (settings.source == "packed") {
+    return open_packed(settings, "files.packed", [&] { return open_files(settings, false); });
+  }
+  if (settings.data != "shapes10") return data::open_images(settings.data, settings.data_dir);
+  // Drawing takes its time.
+  return open_packed(settings, "shapes10.packed", [] { return data::open_images("shapes10", ""); });
+}
+
+// Several trainings of one process use the same images.
+const data::LabelledImages& opened_once(const Settings& settings) {
+  static std::map<std::string, data::LabelledImages> opened;  // settings differ in the rest alone
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  const auto [place, is_new] = opened.try_emplace(settings.source);
+  if (is_new) place->second = open_source(settings);
+  return place->second;
+}
+
 }  // namespace
-
-ScratchFolder::ScratchFolder(const std::string& parent) {
-  fs::create_directories(parent);
-  path_ = parent + "/XXXXXX";
-  WICK_CHECK(mkdtemp(path_.data()) != nullptr, "study: cannot make a folder in ", parent);
-}
-
-ScratchFolder::~ScratchFolder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
 
 Images open_images(const Settings& settings) {
   Images images;
-  data::LabelledImages labelled;
-  if (settings.source == "data") {
-    labelled = opened_once(settings.data, settings.data_dir);
-  } else {
-    images.files = std::make_unique<ScratchFolder>(settings.scratch);
-    const std::string& folder = images.files->path();
-    const bool photos = settings.source == "photos";
-    write_folder(folder, photos ? kPhotos : kFiles, photos ? &photo : &shape_image);
-    labelled = data::open_images("imagefolder", folder);
-    if (settings.source == "packed") {
-      data::pack_images(labelled, folder + "/packed", {.form = data::PackOptions::Form::kRaw});
-      labelled = data::open_images("packed", folder + "/packed");
-    }
-  }
+  data::LabelledImages labelled = opened_once(settings);
   if (settings.whole_jpeg) labelled.train = std::make_shared<WholeImages>(labelled.train);
   const data::Preparation& preparation = labelled.preparation;
   images.normalize = data::Normalize(preparation.mean, preparation.std);

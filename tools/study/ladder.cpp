@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "wick/tools/study/run.h"
 
@@ -23,8 +24,8 @@ constexpr Rung kRungs[] = {
     {"workers", [](Settings& s) { s.workers = 0; }, [](Settings& s) { s.workers = 1; }},
     {"batch-size", [](Settings& s) { s.batch = 16; }, [](Settings& s) { s.batch = 64; }},
     {"compute-threads", [](Settings& s) { s.threads = 1; }, nullptr},
-    {"channels-last", [](Settings& s) { s.channels_last = false; },
-     [](Settings& s) { s.channels_last = true; }},
+    {"in-place-batches", [](Settings& s) { s.collate = true; },
+     [](Settings& s) { s.collate = false; }},
     {"fused-norm", [](Settings& s) { s.fused = false; }, [](Settings& s) { s.fused = true; }},
     {"no-bias-before-norm", [](Settings& s) { s.bias = true; },
      [](Settings& s) { s.bias = false; }},
@@ -72,92 +73,102 @@ struct Candidate {
 
 class Ladder {
  public:
-  Ladder(const Settings& base, const Thoroughness& how) : base_(base), how_(how) {
-    how_.effort.seconds = std::min(how_.effort.seconds, 3.0);
-    how_.effort.min_pairs = std::min(how_.effort.min_pairs, 8);
+  Ladder(const Settings& base, const Thoroughness& how, double most_seconds)
+      : base_(base), effort_(how.effort), end_(Clock::now() + Seconds(most_seconds)) {
+    effort_.seconds = std::min(effort_.seconds, 1.0);
     at_ = std::make_unique<Side>(naive_settings(base));
   }
 
   // Lazily greedy: what gained most when it was last measured is measured again from here, and
   // taken if it is still ahead of the others' last figures.
   json climb() {
-    std::vector<Candidate> left;
     for (const Rung& rung : kRungs) {
       if (base_.threads == 1 && rung.on == nullptr) continue;
-      left.push_back({&rung, try_rung(rung, first_look()).comparison.speed.middle});
+      const double gain = late() ? 1 : try_rung(rung, first_look()).duel.result().speed.middle;
+      left_.push_back({&rung, gain});
     }
     int looks = 0;  // at candidates, since the last that was settled
-    while (!left.empty()) {
+    while (!left_.empty() && !late()) {
       const auto best = std::max_element(
-          left.begin(), left.end(),
+          left_.begin(), left_.end(),
           [](const Candidate& a, const Candidate& b) { return a.expected < b.expected; });
-      Trial trial = try_rung(*best->rung, how_.effort);
-      const Interval& speed = trial.comparison.speed;
-      best->expected = speed.middle;
-      const bool ahead = std::none_of(left.begin(), left.end(), [&](const Candidate& other) {
-        return other.expected > speed.middle;
+      Trial trial = try_rung(*best->rung, effort_);
+      const double gain = trial.duel.result().speed.middle;
+      best->expected = gain;
+      const bool ahead = std::none_of(left_.begin(), left_.end(), [&](const Candidate& other) {
+        return other.expected > gain;
       });
       // Two that are alike may overtake each other for ever.
       if (!ahead && ++looks < kMostLooks) continue;
       looks = 0;
-      if (speed.low <= 1 || speed.middle <= kWorthIt) {  // nor is any other
-        rejected_.push_back({{"id", best->rung->id}, {"comparison", trial.comparison}});
-        left.erase(best);
-        continue;
-      }
-      rungs_.push_back({{"id", best->rung->id}, {"comparison", trial.comparison}});
-      at_ = std::move(trial.side);
-      left.erase(best);
+      settle(*best->rung, std::move(trial));
+      left_.erase(best);
     }
     return finish();
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+  using Seconds = std::chrono::duration<double>;
   static constexpr int kMostLooks = 4;
-  static constexpr double kWorthIt = 1.02;
 
   struct Trial {
     std::unique_ptr<Side> side;
-    Comparison comparison;
+    Duel duel;
   };
+
+  bool late() const { return Clock::now() > end_; }
 
   // What looks best is measured again before it is taken.
   Effort first_look() const {
-    Effort effort = how_.effort;
+    Effort effort = effort_;
     effort.seconds /= 4;
     effort.min_pairs = std::min(effort.min_pairs, 4);
     return effort;
   }
 
   Trial try_rung(const Rung& rung, const Effort& effort) {
-    Trial trial;
-    trial.side = std::make_unique<Side>(with(rung, at_->settings(), base_));
-    trial.comparison = compare(*at_, *trial.side, effort);
+    Trial trial{std::make_unique<Side>(with(rung, at_->settings(), base_)), Duel(effort)};
+    trial.duel.run(*at_, *trial.side);
     return trial;
   }
 
+  // Lets other processes confirm what one pair of them showed, and takes it or not.
+  void settle(const Rung& rung, Trial trial) {
+    while (trial.duel.result().speed.low > 1 && trial.duel.is_open()) {
+      at_ = std::make_unique<Side>(at_->settings());
+      trial.side = std::make_unique<Side>(trial.side->settings());
+      trial.duel.run(*at_, *trial.side);
+    }
+    const Comparison& c = trial.duel.result();
+    const bool gains = c.speed.low > 1 && c.speed.middle > 1 + kWorthSaying;
+    (gains ? rungs_ : rejected_).push_back({{"id", rung.id}, {"comparison", c}});
+    if (gains) at_ = std::move(trial.side);
+  }
+
   json finish() {
-    Side naive(naive_settings(base_));
-    const Comparison total = compare(naive, *at_, how_.effort);
-    return {{"kind", "ladder"},
-            {"workload", "ResNet-20 on images of 32x32, loaded as it trains"},
-            {"naive", naive.settings()},
-            {"best", at_->settings()},
-            {"rungs", rungs_},
-            {"rejected", rejected_},
-            {"total", total}};
+    const Settings naive = naive_settings(base_), best = at_->settings();
+    at_.reset();
+    json untried = json::array();
+    for (const Candidate& candidate : left_) untried.push_back(candidate.rung->id);
+    return {{"kind", "ladder"},   {"workload", "ResNet-20 on images of 32x32, loaded as it trains"},
+            {"naive", naive},     {"best", best},
+            {"rungs", rungs_},    {"rejected", rejected_},
+            {"untried", untried}, {"total", compare(naive, best, effort_)}};
   }
 
   Settings base_;
-  Thoroughness how_;
+  Effort effort_;
+  std::chrono::time_point<Clock, Seconds> end_;
   std::unique_ptr<Side> at_;
+  std::vector<Candidate> left_;
   json rungs_ = json::array(), rejected_ = json::array();
 };
 
 }  // namespace
 
-json climb_ladder(const Settings& base, const Thoroughness& how) {
-  return Ladder(base, how).climb();
+json climb_ladder(const Settings& base, const Thoroughness& how, double most_seconds) {
+  return Ladder(base, how, most_seconds).climb();
 }
 
 json trace_memory(const Settings& base) {
@@ -174,9 +185,9 @@ json trace_memory(const Settings& base) {
   json traces = json::array();
   for (const Trace& trace : {Trace{"the articles' script", naive}, Trace{"fused", base},
                              Trace{"fused, activations made again", checkpointed}}) {
-    Child child(trace.settings);
-    child.ask("run 2");
-    json answer = child.ask("timeline");
+    WorkerProcess worker(trace.settings);
+    worker.ask("run 2");
+    json answer = worker.ask("timeline");
     traces.push_back({{"name", trace.name}, {"points", answer.at("points")}});
   }
   return {{"kind", "memory"},

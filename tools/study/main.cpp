@@ -8,6 +8,8 @@
 
 #include "wick/tools/study/report.h"
 #include "wick/tools/study/run.h"
+#include "wick/tools/study/scaling.h"
+#include "wick/tools/study/scaling_lab.h"
 #include "wick/tools/study/worker.h"
 #include "wick/tools/wick/config.h"
 
@@ -20,9 +22,12 @@ constexpr int kUsage = 2;
 
 int list_techniques() {
   for (const wick::study::Technique& technique : wick::study::techniques()) {
-    fmt::print("{:<26}{}{}\n", technique.id, technique.title,
-               technique.needs_gpu ? " (needs a GPU)" : "");
+    fmt::print("{:<26}{:<58}docs/{}\n", technique.id,
+               std::string(technique.title) + (technique.needs_gpu ? " (needs a GPU)" : ""),
+               technique.page);
   }
+  fmt::print("{:<26}{:<58}docs/scaling.md\n", wick::study::kScaling,
+             "Data parallelism on up to 10,000 ranks (if named)");
   return 0;
 }
 
@@ -44,12 +49,20 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(1, 1024));
   study
       ->add_option("--seconds", options.seconds,
-                   "time for each comparison (default: 10; with --quick 1.6)")
+                   "time for each comparison (default: 12; with --quick 1.6)")
       ->check(CLI::Range(0.01, 1e6));
   study->add_option("--run-dir", options.run_dir,
                     "folder for what is measured; one that holds a study goes on with it");
   study->add_option("--bench", options.bench,
                     "JSON file of wick bench, to show kernels against the machine's limits");
+  study
+      ->add_option("--link-gbit", options.link_gigabits,
+                   "scaling: rate of the links to predict for, in Gbit/s")
+      ->check(CLI::Range(1e-3, 1e5))
+      ->capture_default_str();
+  study->add_option("--link-us", options.link_microseconds, "scaling: their latency")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
   study->footer("Example: wick study --quick; wick study fused-norm bfloat16");
 
   wick::study::ReportOptions report_options;
@@ -84,6 +97,9 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);
-  if (argc == 3 && std::string(argv[1]) == "worker") return wick::study::serve(argv[2]);
+  const std::string first = argc == 3 ? argv[1] : "";
+  if (first == "worker") return wick::study::serve(argv[2]);
+  if (first == "rank") return wick::study::serve_rank(argv[2]);
+  if (first == "lab") return wick::study::serve_lab(argv[2]);
   return run(argc, argv);
 }

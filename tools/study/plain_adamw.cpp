@@ -29,7 +29,8 @@ void PlainAdamW::step() {
     params_[i].mul_(1 - lr_ * weight_decay_);
     first_[i].mul_(kBeta1).add_(grad, 1 - kBeta1);
     second_[i].mul_(kBeta2).add_(grad * grad, 1 - kBeta2);
-    const Tensor denominator = (second_[i] / correction2).sqrt() + kEps;
+    const Tensor denominator = second_[i].sqrt();
+    denominator.mul_(1 / std::sqrt(correction2)).add_(kEps);
     params_[i].add_(first_[i] / denominator, -lr_ / correction1);
   }
 }

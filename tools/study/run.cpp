@@ -11,6 +11,7 @@
 
 #include "wick/core/stream.h"
 #include "wick/tools/study/roofline.h"
+#include "wick/tools/study/scaling.h"
 #include "wick/tools/study/study_page.h"
 #include "wick/tools/wick/config.h"
 #include "wick/tools/wick/hardware.h"
@@ -29,7 +30,9 @@ using Clock = std::chrono::steady_clock;
 constexpr int kInterruptedExit = 130;
 constexpr int kSomeFailed = 1;
 constexpr double kQuickSeconds = 560;
-constexpr double kLeastSeconds = 0.3;  // of a comparison, unless less is asked for
+constexpr double kLeastSeconds = 0.2;  // of a pair of processes, unless less is asked for
+// Of a study's time: the most that the ladder takes, and what is kept for learning.
+constexpr double kLadderShare = 0.2, kLearningShare = 0.15;
 
 std::string local_time(const char* format) {
   const std::time_t now = std::time(nullptr);
@@ -85,7 +88,9 @@ std::vector<const Technique*> chosen(const StudyOptions& options) {
     known.emplace_back(technique.id);
     if (options.names.empty()) result.push_back(&technique);
   }
+  known.emplace_back(kScaling);
   for (const std::string& name : options.names) {
+    if (name == kScaling) continue;
     const Technique* technique = find_technique(name);
     if (technique == nullptr) {
       throw tool::UsageError(fmt::format("study: unknown technique {}.{} See wick study --list",
@@ -139,6 +144,13 @@ std::string command_to_go_on(const StudyOptions& options, const std::string& fol
   add("--bench", options.bench);
   if (options.threads > 0) add("--threads", std::to_string(options.threads));
   if (options.seconds > 0) add("--seconds", fmt::format("{}", options.seconds));
+  const StudyOptions usual;
+  if (options.link_gigabits != usual.link_gigabits) {
+    add("--link-gbit", fmt::format("{}", options.link_gigabits));
+  }
+  if (options.link_microseconds != usual.link_microseconds) {
+    add("--link-us", fmt::format("{}", options.link_microseconds));
+  }
   for (const std::string& name : options.names) command += " " + name;
   return command;
 }
@@ -151,9 +163,13 @@ class Study {
   // Whether all of it was measured.
   bool run() {
     if (options_.names.empty()) {
-      part("ladder", "", "the ladder", [&] { return climb_ladder(base_, how_); });
+      part("ladder", "", "the ladder",
+           [&] { return climb_ladder(base_, how_, kLadderShare * how_.most_seconds); });
       part("sweep", "", "the loader's sweep", [&] { return sweep_loader(base_, how_); });
       part("memory", "", "memory over a step", [&] { return trace_memory(base_); });
+    }
+    if (std::count(options_.names.begin(), options_.names.end(), kScaling) > 0) {
+      part(kScaling, "", kScaling, [&] { return measure_scaling(options_, base_, how_); });
     }
     const std::vector<const Technique*> all = chosen(options_);
     for (size_t i = 0; i < all.size(); ++i) {
@@ -168,7 +184,7 @@ class Study {
     for (const Technique* technique : all) {
       if (technique->learning.empty()) continue;
       part("learning", technique->id, technique->id,
-           [&] { return measure_learning(*technique, base_, how_); });
+           [&] { return measure_learning(*technique, base_, learner_); });
     }
     return complete_;
   }
@@ -176,14 +192,15 @@ class Study {
  private:
   double passed() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
 
-  // As thorough as the time left allows where `parts` are still to come: a quarter of a part's
-  // share goes to measuring its first workload, an eighth to its second, the rest to what is not
-  // measuring, and to learning.
+  // As thorough as the time left allows where `parts` are still to come, and then learning: a
+  // quarter of a part's share goes to measuring its first workload, in one pair of processes after
+  // another, half of that to its second, the rest to what is not measuring.
   Thoroughness within_time(size_t parts) const {
     Thoroughness how = how_;
-    const double share = (how.most_seconds - passed()) / static_cast<double>(parts);
+    const double left = (1 - kLearningShare) * how.most_seconds - passed();
+    const double seconds = left / static_cast<double>(parts) / 4 / how.effort.processes;
     how.effort.seconds =
-        std::clamp(share / 4, std::min(kLeastSeconds, how.effort.seconds), how.effort.seconds);
+        std::clamp(seconds, std::min(kLeastSeconds, how.effort.seconds), how.effort.seconds);
     return how;
   }
 
@@ -201,7 +218,7 @@ class Study {
       const json line = measure();
       store_.append(line);
       if (!id.empty()) print_line(line);
-    } catch (const ChildError& error) {
+    } catch (const std::exception& error) {
       if (interrupted) throw Interrupted();
       complete_ = false;
       store_.append({{"kind", "failure"}, {"part", kind}, {"id", id}, {"error", error.what()}});
@@ -214,6 +231,7 @@ class Study {
   Store& store_;
   Settings base_;
   Thoroughness how_;
+  Learner learner_{how_.learning_steps, how_.learning_seeds};
   Clock::time_point begin_ = Clock::now();
   bool complete_ = true;
 };
@@ -231,14 +249,15 @@ void stop_at_signals() {
 
 Thoroughness thoroughness(const StudyOptions& options) {
   Thoroughness how;
-  how.effort = {.seconds = 10, .slice_seconds = 0.1, .min_pairs = 12, .tight_enough = 0.005};
+  how.effort = {
+      .seconds = 4, .slice_seconds = 0.1, .min_pairs = 8, .tight_enough = 0.005, .processes = 3};
   if (options.quick) {
-    how.effort = {.seconds = 1.6, .slice_seconds = 0.05, .min_pairs = 8, .max_pairs = 30};
+    how.effort = {.seconds = 0.8, .slice_seconds = 0.05};
     how.learning_steps = 140;
     how.learning_seeds = 6;
     how.most_seconds = kQuickSeconds;
   }
-  if (options.seconds > 0) how.effort.seconds = options.seconds;
+  if (options.seconds > 0) how.effort.seconds = options.seconds / how.effort.processes;
   how.effort.slice_seconds = std::min(how.effort.slice_seconds, how.effort.seconds / 16);
   return how;
 }

@@ -19,7 +19,7 @@ struct Settings {
   bool bias = false;              // article: convolutions have biases, before their norm
   bool norm = true;               // article: batch normalisation
   bool fused = true;              // article: norm, addition and ReLU in one pass
-  bool channels_last = true;      // article: how activations are stored between layers
+  bool channels_last = true;      // memory: how the batch is stored; else row-major
   bool checkpoint = false;        // activations are made again in backward
   bool recompute_norm = true;     // so are normalised ones, even without
 

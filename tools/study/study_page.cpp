@@ -10,6 +10,7 @@
 #include "wick/tools/study/claims.h"
 #include "wick/tools/study/html.h"
 #include "wick/tools/study/roofline.h"
+#include "wick/tools/study/scaling.h"
 
 namespace wick::study {
 
@@ -57,11 +58,12 @@ void show_overview(Html& html, const std::vector<Measured>& all) {
   html.element("h2", "What helped", {{"id", "overview"}});
   html.element("p",
                "Images per second with each technique over those without, on a workload where it "
-               "should matter. Both sides ran in turn, each in a process of its own. The line is "
-               "an interval that holds the true median with 99 % confidence (97 % where there "
-               "was time for 6 or 7 pairs only) for these two processes; it takes both that the "
-               "interval excludes 1 and a median 2 % away from it to be called faster or slower, "
-               "and an interval within 4 % of 1 to be called no difference.");
+               "should matter. Both sides ran in turn, each in a process of its own, and, unless "
+               "the first two processes showed no difference, again in new ones. The line is an "
+               "interval that holds the true median with 99 % confidence (97 % where there was "
+               "time for 6 or 7 pairs of turns only), and the median of each pair of processes; "
+               "it takes both that it excludes 1 and a median 2 % away from it to be called "
+               "faster or slower, and an interval within 4 % of 1 to be called no difference.");
   std::vector<const Measured*> shown;
   for (const Measured& measured : all) {
     if (!measured.cases.empty()) shown.push_back(&measured);
@@ -86,11 +88,13 @@ void show_overview(Html& html, const std::vector<Measured>& all) {
                              {"high", c.speed.high},
                              {"kind", kind_of(speed_verdict(c))}});
     rows.push_back({measured->technique->title, ratio_text(c.speed.middle), ratio_text(c.speed.low),
-                    ratio_text(c.speed.high), std::to_string(c.pairs), ratio_text(1 / c.memory),
-                    first.workload});
+                    ratio_text(c.speed.high), std::to_string(c.pairs), std::to_string(c.processes),
+                    ratio_text(1 / c.memory), first.workload});
   }
-  html.figure("Speed with each technique over speed without", chart,
-              {"Technique", "Ratio", "From", "To", "Pairs", "Memory", "Workload"}, rows);
+  html.figure(
+      "Speed with each technique over speed without", chart,
+      {"Technique", "Ratio", "From", "To", "Pairs of turns", "of processes", "Memory", "Workload"},
+      rows);
 }
 
 void show_ladder(Html& html, const Store& store) {
@@ -130,11 +134,14 @@ void show_ladder(Html& html, const Store& store) {
                   fmt::format("{:.0f}", best)});
   html.figure("Images per second, step by step", chart, {"Step", "Ratio", "From", "To", "Images/s"},
               rows);
-  std::string rejected;
-  for (const json& rung : ladder->at("rejected")) {
-    rejected += (rejected.empty() ? "" : "; ") + title_of(rung.value("id", ""));
-  }
+  std::string rejected, untried;
+  const auto add = [](std::string& list, const std::string& id) {
+    list += (list.empty() ? "" : "; ") + title_of(id);
+  };
+  for (const json& rung : ladder->at("rejected")) add(rejected, rung.value("id", ""));
+  for (const json& id : ladder->value("untried", json::array())) add(untried, id);
   if (!rejected.empty()) html.element("p", "Without a gain on top of these: " + rejected + ".");
+  if (!untried.empty()) html.element("p", "There was no time for: " + untried + ".");
 }
 
 void show_sweep(Html& html, const Store& store) {
@@ -233,12 +240,14 @@ void write_study_page(const Store& store, const std::string& bench) {
   show_sweep(html, store);
   show_memory(html, store);
   show_learning(html, all);
+  show_scaling(html, store);
   if (!bench.empty()) show_roofline(html, bench);
   show_failures(html, store);
   const std::vector<std::pair<std::string, std::string>> names = {
       {"overview", "What helped"},  {"ladder", "The ladder"}, {"claims", "The articles' claims"},
       {"techniques", "Techniques"}, {"loader", "The loader"}, {"memory", "Memory"},
-      {"learning", "Learning"},     {"roofline", "Kernels"},  {"failures", "Failures"}};
+      {"learning", "Learning"},     {"scaling", "Scaling"},   {"roofline", "Kernels"},
+      {"failures", "Failures"}};
   std::vector<std::pair<std::string, std::string>> sections;
   for (const auto& name : names) {
     if (html.str().find("<h2 id=\"" + name.first + "\"") != std::string::npos) {

@@ -20,6 +20,7 @@ struct Technique {
   const char* id;        // "fused-optimizer"
   const char* title;     // "Update all parameters in a few passes"
   const char* articles;  // "000, 004": see article_titles
+  const char* page;      // of docs/: "memory.md"
   const char* what;      // what it does, and why it may help
   const char* knob;      // how to have it, or not, with `wick train` or the library
   Change off;            // without it; null: the default settings

@@ -28,6 +28,7 @@ const std::vector<Technique> kDataTechniques = {
     {.id = "workers",
      .title = "Load data beside training",
      .articles = "000, 001, 003, 004",
+     .page = "optimizations/workers.md",
      .what = "With no worker the training thread reads, decodes and augments each batch itself, "
              "and computes nothing meanwhile. A worker does it ahead. Wick's workers are threads: "
              "they share the data set and copy nothing between processes.",
@@ -45,6 +46,7 @@ const std::vector<Technique> kDataTechniques = {
     {.id = "more-workers",
      .title = "Use several workers",
      .articles = "000, 003, 004",
+     .page = "optimizations/workers.md",
      .what = "More workers help as long as loading is the bottleneck and cores are free; beyond "
              "that they take the cores that compute. Article 000 says the more the better, "
              "article 004 four for each GPU; article 003 measures an optimum, as the sweep does.",
@@ -55,6 +57,7 @@ const std::vector<Technique> kDataTechniques = {
     {.id = "auto-workers",
      .title = "Let the loader find its number of workers",
      .articles = "003, 004",
+     .page = "optimizations/workers.md",
      .what = "The loader begins with one worker and adds threads as long as batches are waited "
              "for and it helps, instead of a rule of thumb.",
      .knob = "--workers auto (the default) against 0",
@@ -64,6 +67,7 @@ const std::vector<Technique> kDataTechniques = {
     {.id = "in-place-batches",
      .title = "Write samples straight into the batch",
      .articles = "000",
+     .page = "optimizations/batches.md",
      .what = "A collate function gets samples as tensors of their own and stacks them: an "
              "allocation and a copy for each. Without one, each sample is written to its place "
              "in the batch.",
@@ -74,6 +78,7 @@ const std::vector<Technique> kDataTechniques = {
     {.id = "packed-file",
      .title = "Keep small images in one file",
      .articles = "004",
+     .page = "optimizations/image_files.md",
      .what = "Thousands of small files cost an open, a read and a decoding each. A packed file is "
              "mapped into memory, with its pixels ready.",
      .knob = "wick data pack, then --data packed",
@@ -84,6 +89,7 @@ const std::vector<Technique> kDataTechniques = {
     {.id = "reduced-jpeg",
      .title = "Decode JPEGs only as large as they are needed",
      .articles = "001",
+     .page = "optimizations/image_files.md",
      .what = "RandomResizedCrop cuts a window and shrinks it. A JPEG can be decoded at a half, a "
              "quarter or an eighth of its size, and only where the window is.",
      .knob = "transforms that cut come first in the chain (data::Transform::window)",
@@ -93,6 +99,7 @@ const std::vector<Technique> kDataTechniques = {
     {.id = "normalize-in-loader",
      .title = "Normalise images in the workers",
      .articles = "001, 003, 004",
+     .page = "optimizations/batches.md",
      .what = "Bytes become normalised floats through a table while the batch is written; as tensor "
              "operations of the training step it is three more passes over the batch.",
      .knob = "a data::Normalize in the data set, not tensor arithmetic in the step",
@@ -102,6 +109,7 @@ const std::vector<Technique> kDataTechniques = {
     {.id = "persistent-workers",
      .title = "Keep workers between epochs",
      .articles = "000",
+     .page = "optimizations/workers.md",
      .what = "A worker that is kept between epochs goes on into the next one, so that an epoch "
              "does not begin with an empty queue.",
      .knob = "persistent_workers (on by default, unlike PyTorch's)",
@@ -118,6 +126,7 @@ const std::vector<Technique> kDataTechniques = {
     {.id = "shuffle",
      .title = "Shuffle",
      .articles = "000, 001, 003",
+     .page = "optimizations/augmentation.md",
      .what = "Every epoch in another order. It costs nothing to speak of with images in memory; "
              "it is here for what it does to the loss.",
      .knob = "DataLoaderOptions::shuffle",
@@ -128,6 +137,7 @@ const std::vector<Technique> kDataTechniques = {
     {.id = "augmentation",
      .title = "Augment images",
      .articles = "001",
+     .page = "optimizations/augmentation.md",
      .what = "Random crops and flips make more of the same images; they cost the workers time and "
              "a short training some of its fit.",
      .knob = "--augment basic against none",

@@ -21,6 +21,7 @@ const std::vector<Technique> kDeviceTechniques = {
     {.id = "use-the-gpu",
      .title = "Compute on the GPU",
      .articles = "001, 004",
+     .page = "optimizations/transfers.md",
      .what = "Model and batches on the GPU, made there where they can be.",
      .knob = "--device cuda against cpu",
      .off = [](Settings& s) { s.device = "cpu"; },
@@ -30,6 +31,7 @@ const std::vector<Technique> kDeviceTechniques = {
     {.id = "pinned-memory",
      .title = "Load into pinned memory",
      .articles = "000, 003, 004",
+     .page = "optimizations/transfers.md",
      .what = "The GPU copies from page-locked memory by itself, while the host goes on. Article "
              "000 gives 1.22 times with one worker, 1.2 without pinning; article 003 found it "
              "slower, but copied nothing to a GPU.",
@@ -41,6 +43,7 @@ const std::vector<Technique> kDeviceTechniques = {
     {.id = "copy-ahead",
      .title = "Copy batches to the GPU ahead, as bytes",
      .articles = "003, 004",
+     .page = "optimizations/transfers.md",
      .what = "The next batches are copied on a stream of their own while the GPU works on the "
              "last ones, a quarter as many bytes, and it crops, flips and normalises them itself.",
      .knob = "data::load_ahead (wick train uses it)",
@@ -51,6 +54,7 @@ const std::vector<Technique> kDeviceTechniques = {
     {.id = "float16",
      .title = "Compute in float16 with a gradient scaler",
      .articles = "000, 001, 004",
+     .page = "mixed_precision.md",
      .what = "Tensor cores multiply float16 several times as fast as float32. Its gradients would "
              "vanish without a scale on the loss.",
      .knob = "--amp fp16 (amp::Autocast and amp::GradScaler)",

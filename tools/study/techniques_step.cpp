@@ -26,6 +26,7 @@ const std::vector<Technique> kStepTechniques = {
     {.id = "no-grad",
      .title = "Evaluate without recording gradients",
      .articles = "001, 004",
+     .page = "optimizations/no_grad.md",
      .what = "What backward would need is not kept: less memory, and fewer writes.",
      .knob = "NoGrad or InferenceMode (wick eval does)",
      .off = [](Settings& s) { s.no_grad = false; },
@@ -34,8 +35,9 @@ const std::vector<Technique> kStepTechniques = {
     {.id = "no-profiling-forward",
      .title = "Do not profile every step",
      .articles = "001",
+     .page = "debugging.md",
      .what = "The case study of article 001 runs the model a second time in every step, under a "
-             "profiler. Without its table, the second forward pass alone costs this much.",
+             "profiler. That pass alone, without the profiler and its table, costs this much.",
      .knob = "profile a few steps, then take it out",
      .off = [](Settings& s) { s.second_forward = true; },
      .on = nullptr,
@@ -43,6 +45,7 @@ const std::vector<Technique> kStepTechniques = {
     {.id = "no-anomaly-checks",
      .title = "Switch off checks for NaN",
      .articles = "000, 004",
+     .page = "debugging.md",
      .what =
          "Anomaly detection looks through the results of every operation, forward and backward, "
          "and names the first with NaN. Articles switch it off at the top of every script; it "
@@ -54,6 +57,7 @@ const std::vector<Technique> kStepTechniques = {
     {.id = "no-memory-records",
      .title = "Switch off records of memory",
      .articles = "000, 004",
+     .page = "debugging.md",
      .what = "The allocator can note everything it does, for a viewer of memory.",
      .knob = "--memory-history only when wanted",
      .off = [](Settings& s) { s.memory_history = true; },
@@ -62,6 +66,7 @@ const std::vector<Technique> kStepTechniques = {
     {.id = "read-loss-seldom",
      .title = "Do not read the loss in every step",
      .articles = "001, 004",
+     .page = "optimizations/transfers.md",
      .what = "loss.item() waits for the device, which then waits for the host. On the CPU there "
              "is nobody to wait for: what it costs there is one read.",
      .knob = "read it every N steps; wick train reads a GPU's every 200 ms",
@@ -71,6 +76,7 @@ const std::vector<Technique> kStepTechniques = {
     {.id = "compute-threads",
      .title = "Compute with all cores",
      .articles = "004",
+     .page = "optimizations/threads.md",
      .what = "Kernels cut their work among threads, one for each core.",
      .knob = "--threads N",
      .off = [](Settings& s) { s.threads = 1; },
@@ -79,6 +85,7 @@ const std::vector<Technique> kStepTechniques = {
     {.id = "brief-spinning",
      .title = "Let waiting threads give up their core soon",
      .articles = "004",
+     .page = "optimizations/threads.md",
      .what = "OpenMP's threads wait by spinning. Where a loader needs the cores too, long spinning "
              "takes them from it.",
      .knob = "GOMP_SPINCOUNT=1000 (wick sets it for itself)",
@@ -96,6 +103,7 @@ const std::vector<Technique> kStepTechniques = {
     {.id = "data-parallel",
      .title = "Train copies of the model in parallel",
      .articles = "001, 003, 004",
+     .page = "data_parallel.md",
      .what = "Each rank takes its part of the batch, and gradients are averaged while backward "
              "goes on. It is for several GPUs; two ranks with half of the cores each show what "
              "the exchange costs, and what small operations gain by not being cut up.",
@@ -106,6 +114,7 @@ const std::vector<Technique> kStepTechniques = {
     {.id = "conv-autotuning",
      .title = "Measure which convolution algorithm is fastest",
      .articles = "000, 001, 003, 004",
+     .page = "optimizations/conv_autotuning.md",
      .what = "Each shape of a convolution is measured by every algorithm when it is first seen. "
              "Without it a fixed rule chooses by the shape; what it gains is how wrong the rule "
              "was.",
@@ -116,6 +125,7 @@ const std::vector<Technique> kStepTechniques = {
     {.id = "no-bias-before-norm",
      .title = "No bias before batch normalisation",
      .articles = "000, 004",
+     .page = "optimizations/bias_before_norm.md",
      .what = "Normalisation takes the mean away, and with it any bias: adding it and summing its "
              "gradient are work for nothing.",
      .knob = "Conv2dOptions{.bias = false}; wick train --lint finds those left",
@@ -124,9 +134,11 @@ const std::vector<Technique> kStepTechniques = {
      .cases = {kResNet, kTinyResNet}},
     {.id = "channels-last",
      .title = "Store images channels-last",
-     .articles = "004",
-     .what = "Convolutions read all channels of a pixel together. Off, activations lie row-major "
-             "between layers, and every convolution turns them around first.",
+     .articles = "beyond",
+     .page = "optimizations/channels_last.md",
+     .what = "Convolutions read all channels of a pixel together, so wick keeps images so between "
+             "layers, whatever it is given. Off, the batch comes row-major: what is measured is "
+             "the one copy that the first convolution then makes of it.",
      .knob = "the default everywhere; MemoryFormat::kChannelsLast",
      .off = [](Settings& s) { s.channels_last = false; },
      .on = nullptr,
@@ -134,6 +146,7 @@ const std::vector<Technique> kStepTechniques = {
     {.id = "batch-norm",
      .title = "Use batch normalisation",
      .articles = "004",
+     .page = "optimizations/normalization.md",
      .what = "It costs time and memory in every step. What it buys, a training that needs fewer "
              "of them, shows in longer trainings than a study has time for.",
      .knob = "nn::BatchNorm2d",
@@ -143,6 +156,7 @@ const std::vector<Technique> kStepTechniques = {
     {.id = "fused-norm",
      .title = "Normalise, add and rectify in one pass",
      .articles = "001",
+     .page = "optimizations/fused_kernels.md",
      .what = "Batch norm, the shortcut's addition and ReLU read and write every activation once "
              "instead of three times: what article 001 hopes for from a compiler, done by hand.",
      .knob = "BatchNorm::forward_relu, forward_add_relu (the models of wick use them)",
@@ -152,19 +166,20 @@ const std::vector<Technique> kStepTechniques = {
     {.id = "recomputed-norm",
      .title = "Make normalised activations again instead of keeping them",
      .articles = "004",
+     .page = "optimizations/fused_kernels.md",
      .what = "The output of a batch norm follows from its input and a few numbers: backward makes "
              "it again, in the pass that reads it.",
      .knob = "set_recompute (on by default)",
      .off = [](Settings& s) { s.recompute_norm = false; },
      .on = nullptr,
-     .cases = {{"ResNet-20 without fused norms, batches of 64",
-                [](Settings& s) { s.fused = false; }},
-               kSmallMlp}},
+     .cases = {kResNet, kSmallMlp}},
     {.id = "fused-loss",
      .title = "Cross entropy in one pass",
      .articles = "001",
+     .page = "optimizations/fused_kernels.md",
      .what = "Log-softmax, the pick of the label and the mean in one kernel each way, instead of "
-             "one pass over the logits for each.",
+             "one for each. With ten classes there is little to pass over: it is calls that are "
+             "saved.",
      .knob = "cross_entropy, not log_softmax and gather",
      .off = [](Settings& s) { s.fused_loss = false; },
      .on = nullptr,
@@ -172,6 +187,7 @@ const std::vector<Technique> kStepTechniques = {
     {.id = "bfloat16",
      .title = "Compute in bfloat16 where it is safe",
      .articles = "000, 001, 004",
+     .page = "mixed_precision.md",
      .what = "Automatic mixed precision halves the bytes of activations; the arithmetic is faster "
              "where the processor has units for it (AMX, AVX-512 BF16; tensor cores). The "
              "articles promise at least twice the speed, of GPUs with tensor cores.",

@@ -53,8 +53,7 @@ std::unique_ptr<optim::Schedule> make_schedule(const Settings& settings, int64_t
 
 // The loss as it is written down: what the fused one is compared with.
 Tensor composed_cross_entropy(const Tensor& logits, const Tensor& labels) {
-  const Tensor log_probability = logits - logsumexp(logits, {1}, /*keepdim=*/true);
-  return -gather(log_probability, 1, labels.unsqueeze(1)).mean();
+  return -gather(log_softmax(logits, 1), 1, labels.unsqueeze(1)).mean();
 }
 
 }  // namespace
@@ -85,13 +84,11 @@ std::shared_ptr<nn::Module> make_model(const Settings& settings, const Shape& sh
                                        int64_t classes) {
   std::shared_ptr<nn::Module> model;
   if (settings.model == "article") {
-    model =
-        std::make_shared<ArticleNet>(ArticleNetOptions{.in_channels = shape[0],
-                                                       .classes = classes,
-                                                       .bias = settings.bias,
-                                                       .norm = settings.norm,
-                                                       .fused = settings.fused,
-                                                       .channels_last = settings.channels_last});
+    model = std::make_shared<ArticleNet>(ArticleNetOptions{.in_channels = shape[0],
+                                                           .classes = classes,
+                                                           .bias = settings.bias,
+                                                           .norm = settings.norm,
+                                                           .fused = settings.fused});
   } else {
     model = nn::find_model(settings.model).make({shape[0], shape[1], shape[2]}, classes);
   }
@@ -137,7 +134,8 @@ Training::Training(const Settings& settings, int64_t total_steps,
     const int64_t batch = settings.batch / settings.ranks;
     Generator generator(static_cast<uint64_t>(settings.seed));
     resident_ = {randn({batch, shape[0], shape[1], shape[2]}, kFloat32, device_, &generator)
-                     .contiguous(MemoryFormat::kChannelsLast),
+                     .contiguous(settings.channels_last ? MemoryFormat::kChannelsLast
+                                                        : MemoryFormat::kContiguous),
                  randint(0, classes, {batch}, kInt64, device_, &generator)};
   }
   model_->train();
@@ -203,7 +201,7 @@ void Training::step() {
   optimizer_->zero_grad(settings_.set_to_none);
   const Inputs inputs = next();
   backward(inputs);
-  if (settings_.second_forward) forward_loss(inputs.images, inputs.labels);
+  if (settings_.second_forward) (*model_)(inputs.images);
   update();
   if (settings_.read_loss) loss();
   if (settings_.empty_cache) empty_cache(device_);

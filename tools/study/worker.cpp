@@ -1,6 +1,9 @@
 #include "wick/tools/study/worker.h"
 
+#include <sys/prctl.h>
+
 #include <chrono>
+#include <csignal>
 #include <iostream>
 #include <sstream>
 
@@ -111,9 +114,10 @@ json obey(Worker& worker, const std::string& line) {
 }  // namespace
 
 int serve(const std::string& settings) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // stopped, it would not see its input's end
+  std::signal(SIGINT, SIG_IGN);      // the parent ends it
   try {
     Worker worker(json::parse(settings).get<Settings>());
-    answer({{"ready", true}});
     for (std::string line; std::getline(std::cin, line);) answer(obey(worker, line));
     return 0;
   } catch (const std::exception& error) {
