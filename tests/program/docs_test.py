@@ -1,11 +1,15 @@
-"""Checks that the commands that README.md and docs/ show exist: docs_test.py PATH-OF-WICK. Every
-word and flag of a line of code that begins with wick must be in the help of its command."""
+"""Checks README.md and docs/: docs_test.py PATH-OF-WICK. Every word and flag of a line of code that
+begins with wick must be in the help of its command, and what the pages of single optimizations
+train runs, on a small setting. Each technique of wick study has its page, and links lead to
+files."""
 
 import pathlib
 import re
-import subprocess
 import sys
 import unittest
+
+from mnist import write_images
+from programs import InFolder, run_program
 
 WICK = sys.argv.pop(1)
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -13,9 +17,19 @@ SCRIPTS = ("test", "bench")  # what the script ./wick itself does, or another pr
 helps = {}
 
 
+def pages():
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def techniques():
+    """The page of each technique of wick study, by its name."""
+    lines = run_program(WICK, "study", "--list").stdout.splitlines()
+    return {line.split()[0]: ROOT / line.split()[-1] for line in lines}
+
+
 def help_of(words):
     if words not in helps:
-        done = subprocess.run([WICK, *words, "--help"], capture_output=True, text=True, timeout=60)
+        done = run_program(WICK, *words, "--help")
         known = f"Usage: wick {' '.join(words)} " in done.stdout  # else it is that of wick itself
         helps[words] = done.stdout if known else ""
     return helps[words]
@@ -23,7 +37,7 @@ def help_of(words):
 
 def commands():
     """(place, words) of each command of wick in a block of code."""
-    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+    for path in pages():
         if path.name == "design.md":
             continue  # its one block is a picture of the tree
         inside = False
@@ -31,7 +45,7 @@ def commands():
             if line.startswith("```"):
                 inside = not inside
             for found in re.finditer(r"(?:^|&& *)(?:\./)?wick ([^#|&;]+)", line) if inside else ():
-                yield f"{path.name}:{number}", found[1].split()
+                yield f"{path.relative_to(ROOT)}:{number}", found[1].split()
 
 
 def wrong(words):
@@ -52,18 +66,65 @@ def wrong(words):
     return None
 
 
-class Commands(unittest.TestCase):
+class Commands(InFolder):
     def test_they_exist(self):
         found = list(commands())
-        self.assertGreater(len(found), 20)
+        self.assertGreater(len(found), 50)
         for place, words in found:
             with self.subTest(place=place):
                 self.assertIsNone(wrong(words))
+
+    def test_those_of_optimizations_train(self):
+        write_images(self.folder)
+        small = {"--model": "mlp", "--data": "mnist", "--data-dir": self.folder, "--threads": 1,
+                 "--batch-size": 16, "--max-steps": 2, "--eval-every": 0}
+        found = {tuple(words) for place, words in commands()
+                 if words[0] == "train" and place.startswith("docs/optimizations/")}
+        self.assertGreater(len(found), 8)
+        for number, words in enumerate(found):
+            rest = [word for flag in small if flag not in words for word in (flag, small[flag])]
+            with self.subTest(words=words):
+                done = run_program(WICK, *words, *rest, "--run-dir", self.folder / str(number))
+                self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_techniques_named_in_them_exist(self):
+        known = set(techniques())
+        for place, words in commands():
+            if words[0] == "study" and not any(word.startswith("-") for word in words):
+                self.assertLessEqual(set(words[1:]), known, place)
 
     def test_what_does_not_exist_is_found(self):
         self.assertIn("there is no wick trian", wrong(["trian"]))
         self.assertIn("has no --epoch", wrong(["train", "--epoch", "3"]))
         self.assertIn("train has no --epoch", wrong(["launch", "--", "train", "--epoch", "3"]))
+
+
+class Pages(unittest.TestCase):
+    def test_every_technique_has_one(self):
+        known = techniques()
+        self.assertGreaterEqual(len(known), 40)
+        contents = (ROOT / "docs/README.md").read_text().splitlines()
+        for name, page in known.items():
+            with self.subTest(technique=name):
+                self.assertRegex(page.read_text(), rf"[` ]{name}[`\s]")
+                link = f"]({page.relative_to(ROOT / 'docs')})"
+                rows = [row for row in contents if re.search(rf"[| ]{name}[, ]", row)]
+                self.assertEqual([link in row for row in rows], [True])
+
+    def test_those_of_optimizations_are_alike(self):
+        contents = (ROOT / "docs/README.md").read_text()
+        for page in (ROOT / "docs/optimizations").iterdir():
+            with self.subTest(page=page.name):
+                self.assertIn(f"](optimizations/{page.name})", contents)
+                self.assertEqual(re.findall("^## (.*)", page.read_text(), re.M),
+                                 ["How", "What it gains", "When it hurts",
+                                  "What articles get wrong"])
+
+    def test_links_lead_to_files(self):
+        for page in pages():
+            for target in re.findall(r"\]\(([^)#\s]+)[^)\s]*\)", page.read_text()):
+                if not target.startswith("http"):
+                    self.assertTrue((page.parent / target).exists(), f"{page}: {target}")
 
 
 if __name__ == "__main__":
