@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -182,6 +183,20 @@ void write_file(const std::string& path, std::string_view content) {
   AtomicFile file(path);
   file.write(content);
   file.commit();
+}
+
+int open_locked(const std::string& path, int flags) {
+  for (;;) {
+    const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | flags, 0666);
+    if (descriptor < 0) fail_with_errno("open", path);
+    const bool taken = flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    struct stat locked, named;
+    const bool is_named = fstat(descriptor, &locked) == 0 && stat(path.c_str(), &named) == 0 &&
+                          locked.st_dev == named.st_dev && locked.st_ino == named.st_ino;
+    if (!taken && is_named) return descriptor;
+    close(descriptor);
+    if (taken) return -1;
+  }
 }
 
 void sync_folder(const std::string& path) {

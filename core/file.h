@@ -82,6 +82,11 @@ class AtomicFile {
 std::string read_file(const std::string& path, uint64_t max_bytes);
 /// Makes `content` the whole of the file, in one step.
 void write_file(const std::string& path, std::string_view content);
+/// Opens a file, made where it is not there, for reading and writing, and locks it for as long as
+/// the descriptor is open; -1 if another has it locked. Whoever has the lock may remove or rename
+/// the file: nobody then gets the lock of a file that is gone. `flags`: further ones of open(2). A
+/// file system without locks gives it to all.
+int open_locked(const std::string& path, int flags = 0);
 /// Makes the names of the folder's files last through a power failure.
 void sync_folder(const std::string& path);
 

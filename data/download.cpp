@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <spawn.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,12 +27,9 @@ std::string reason() { return std::generic_category().message(errno); }
 // A file being downloaded, which no other process may download meanwhile.
 class PartFile {
  public:
-  explicit PartFile(const std::string& path) : path_(path) {
-    descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666);
-    WICK_CHECK(descriptor_ >= 0, "cannot write ", path, ": ", reason());
-    if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
-    close(descriptor_);
-    throw Error(concat(path, ": another process is downloading it"));
+  explicit PartFile(const std::string& path)
+      : path_(path), descriptor_(open_locked(path, O_APPEND | O_NOFOLLOW)) {
+    WICK_CHECK(descriptor_ >= 0, path, ": another process is downloading it");
   }
   ~PartFile() {
     struct stat info;

@@ -8,9 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <functional>
+#include <thread>
+#include <vector>
 
 #include "wick/core/base/check.h"
 #include "wick/tests/harness/expect_error.h"
@@ -177,6 +180,30 @@ TEST(File, SaysWhenAFolderCannotBeWritten) {
     return error_of([&] { write_file(path, "x"); });
   });
   EXPECT_EQ(report, "cannot write " + path + ": Permission denied");
+}
+
+TEST(File, IsLockedOnlyWhileItIsThere) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("lock");
+  std::atomic<int> locked = 0, gone = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 20'000; ++i) {
+        const int descriptor = open_locked(path);
+        if (descriptor < 0) continue;
+        ++locked;
+        struct stat info;
+        // Of a file that is gone there may be another one by now, with a lock of its own.
+        if (fstat(descriptor, &info) != 0 || info.st_nlink == 0) ++gone;
+        unlink(path.c_str());
+        close(descriptor);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(gone, 0);
+  EXPECT_GT(locked, 4);
 }
 
 TEST(File, SurvivesBeingKilledWhileWriting) {

@@ -90,15 +90,13 @@ void RunFolder::claim_for_ranks() {
   const bool is_made = fs::create_directories(path_, error);
   WICK_CHECK(!error, "run folder: cannot make ", path_, ": ", error.message());
   const std::string name = path_ + "/launcher.lock", folder = path_;
-  const int descriptor = ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  WICK_CHECK(descriptor >= 0, "run folder: cannot open ", name, ": ", std::strerror(errno));
-  const bool taken = flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  const int descriptor = open_locked(name);
+  WICK_CHECK(descriptor >= 0, "run folder: ", path_, " is in use by another launcher");
   lock_ = std::shared_ptr<void>(nullptr, [=](void*) {
-    if (!taken) ::unlink(name.c_str());
+    ::unlink(name.c_str());
     ::close(descriptor);
     if (is_made) ::rmdir(folder.c_str());  // if nothing came to be in it
   });
-  WICK_CHECK(!taken, "run folder: ", path_, " is in use by another launcher");
 }
 
 void RunFolder::write_config(const TrainConfig& config) const {
