@@ -11,7 +11,8 @@ namespace wick::dist {
 
 namespace {
 
-constexpr int64_t kAlignment = 64;  // bytes, of each gradient in its bucket
+constexpr int64_t kAlignment = 64;            // bytes, of each gradient in its bucket
+constexpr int64_t kLargeBroadcast = 1 << 20;  // bytes, of a tensor that travels alone
 
 int64_t round_up(int64_t x, int64_t step) { return (x + step - 1) / step * step; }
 
@@ -89,11 +90,42 @@ Dtype Reducer::travel_dtype(const Tensor& parameter) const {
   return options_.communication_dtype.value_or(parameter.dtype());
 }
 
+// What can be one tensor: elements of one dtype, on one device.
+std::pair<Dtype, int> Reducer::kind_of(const Tensor& x) {
+  return {x.dtype(), x.device().is_cpu() ? -1 : int{x.device().index}};
+}
+
+// Small tensors of a kind travel together: a collective for each would be mostly waiting.
 void Reducer::broadcast_all(const nn::NamedTensors& tensors, int root) {
   const NoGrad no_grad;
+  std::map<std::pair<Dtype, int>, std::vector<Tensor>> small;
   std::vector<Work> works;
-  for (const auto& [name, tensor] : tensors) works.push_back(group_->broadcast(tensor, root));
+  for (const auto& [name, tensor] : tensors) {
+    if (tensor.numel() * size_of(tensor.dtype()) >= kLargeBroadcast) {
+      works.push_back(group_->broadcast(tensor, root));
+    } else {
+      small[kind_of(tensor)].push_back(tensor);
+    }
+  }
+  std::vector<std::pair<Tensor, Tensor>> copies;  // from, to: once all is there
+  for (const auto& [kind, all] : small) {
+    int64_t size = 0;
+    for (const Tensor& x : all) size += x.numel();
+    const Tensor together = empty({size}, kind.first, all[0].device());
+    int64_t begin = 0;
+    for (const Tensor& x : all) {
+      const Tensor place = in_layout_of(together.narrow(0, begin, x.numel()), x);
+      begin += x.numel();
+      if (group_->rank() == root) {
+        place.copy_(x);
+      } else {
+        copies.emplace_back(place, x);
+      }
+    }
+    works.push_back(group_->broadcast(together, root));
+  }
   for (const Work& work : works) work.wait();
+  for (const auto& [from, to] : copies) to.copy_(from);
 }
 
 // Fills buckets with the parameters in this order; each is of one dtype and device.
@@ -104,7 +136,7 @@ void Reducer::build(const std::vector<size_t>& order) {
   const auto close = [&](Bucket& bucket) { buckets_.push_back(std::exchange(bucket, {})); };
   for (const size_t p : order) {
     const Tensor& x = parameters_[p].tensor;
-    const std::pair key(x.dtype(), x.device().is_cpu() ? -1 : int{x.device().index});
+    const auto key = kind_of(x);
     open[key].parameters.push_back(p);
     bytes[key] += padded(x) * size_of(travel_dtype(x));
     const int64_t limit = buckets_.empty() ? options_.first_bucket_bytes : options_.bucket_bytes;

@@ -79,6 +79,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   void build(const std::vector<size_t>& order);
   void lay_out(size_t b);
   void rebuild();
+  static std::pair<Dtype, int> kind_of(const Tensor& x);
   void broadcast_all(const nn::NamedTensors& tensors, int root = 0);
 
   void begin_pass();

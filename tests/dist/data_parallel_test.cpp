@@ -2,13 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <optional>
 #include <thread>
 
 #include "wick/core/core.h"
-#include "wick/nn/models/registry.h"
 #include "wick/nn/nn.h"
 #include "wick/optim/sgd.h"
+#include "wick/tests/dist/gradients.h"
 #include "wick/tests/dist/ranks.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/host_array.h"
@@ -19,7 +21,6 @@ namespace {
 
 using wick::testing::bit_equal;
 using wick::testing::error_of;
-using ModulePtr = std::shared_ptr<nn::Module>;
 
 // Simulated GPUs that several of the host's threads use have more threads than ThreadSanitizer,
 // which then fails itself, tells apart.
@@ -27,40 +28,6 @@ bool has_gpus() { return cuda_is_available() && !wick::testing::kThreadSanitized
 
 Device place_of(bool on_gpu, int rank) {
   return on_gpu ? cuda_device(rank % cuda_device_count()) : kCpu;
-}
-
-ModulePtr make_model(const std::string& name, Dtype dtype = kFloat32) {
-  manual_seed(5);
-  ModulePtr model = nn::find_model(name).make({3, 16, 16}, 10);
-  model->to(dtype);
-  return model;
-}
-
-struct Batch {
-  Tensor images, labels;
-};
-
-Batch make_batch(int64_t size, Dtype dtype = kFloat32) {
-  Generator generator(3);
-  return {randn({size, 3, 16, 16}, kFloat64, kCpu, &generator).to(dtype),
-          randint(0, 10, {size}, kInt64, kCpu, &generator)};
-}
-
-Batch part_of(const Batch& all, int rank, int size) {
-  const int64_t n = all.images.size(0) / size;
-  return {all.images.narrow(0, rank * n, n), all.labels.narrow(0, rank * n, n)};
-}
-
-Tensor loss_of(nn::Module& model, const Batch& batch, Device device = kCpu) {
-  return cross_entropy(model(batch.images.to(device)), batch.labels.to(device));
-}
-
-std::vector<Tensor> gradients_of(nn::Module& model) {
-  std::vector<Tensor> gradients;
-  for (const Tensor& p : model.parameters()) {
-    gradients.push_back(p.grad().defined() ? p.grad().cpu().clone() : Tensor());
-  }
-  return gradients;
 }
 
 struct Setting {
@@ -95,25 +62,6 @@ std::vector<Tensor> shared_gradients(int size, const Setting& setting) {
     for (size_t i = 0; i < other.size(); ++i) EXPECT_TRUE(bit_equal(other[i], gradients[0][i]));
   }
   return gradients[0];
-}
-
-double relative_difference(const Tensor& a, const Tensor& b) {
-  const double size = b.to(kFloat64).norm().item();
-  return (a.to(kFloat64) - b.to(kFloat64)).norm().item() / std::max(size, 1e-30);
-}
-
-void expect_close(const std::vector<Tensor>& got, const std::vector<Tensor>& wanted, double most) {
-  ASSERT_EQ(got.size(), wanted.size());
-  for (size_t i = 0; i < got.size(); ++i) {
-    EXPECT_LE(relative_difference(got[i], wanted[i]), most) << "parameter " << i;
-  }
-}
-
-void expect_same_bits(const std::vector<Tensor>& got, const std::vector<Tensor>& wanted) {
-  ASSERT_EQ(got.size(), wanted.size());
-  for (size_t i = 0; i < got.size(); ++i) {
-    EXPECT_TRUE(bit_equal(got[i], wanted[i])) << "parameter " << i;
-  }
 }
 
 void expect_gradients_of_the_whole_batch(Dtype dtype, bool on_gpu, const std::vector<int>& sizes) {
@@ -216,6 +164,56 @@ TEST(DataParallel, BeginsEachPassWithTheBuffersOfRankZero) {
     // Rank 1's own second batch on top of rank 0's first: 0.9 * 0.1 + 0.1 * x.
     const double own = group->rank() == 0 ? 1 : 7;
     EXPECT_NEAR(norm.running_mean[0].item(), 0.9 * 0.1 + 0.1 * own, 1e-6);
+  });
+}
+
+// Buffers of two dtypes and parameters, small and large; what is small is together in one broadcast
+// of each dtype.
+TEST(DataParallel, BroadcastsSmallTensorsTogether) {
+  struct Mixed : nn::Module {
+    nn::Handle<nn::BatchNorm1d> a = add("a", nn::BatchNorm1d(3)), b = add("b", nn::BatchNorm1d(5));
+    Tensor image = add_buffer("image", zeros({2, 3, 4, 5}).contiguous(MemoryFormat::kChannelsLast));
+    Tensor columns = add_buffer("columns", zeros({7, 4}).transpose(0, 1));
+    Tensor large = add_buffer("large", zeros({1 << 18}));
+    Tensor forward(const Tensor& x) override { return a(x) + b(ones({4, 5})).sum(); }
+  };
+  on_ranks(2, [&](const Group& group) {
+    Mixed start;
+    Generator generator(static_cast<uint64_t>(group->rank() + 1));
+    for (const auto& [name, x] : start.named_buffers()) {
+      x.copy_(randn(x.shape(), kFloat32, kCpu, &generator).mul(9).to(x.dtype()));
+    }
+    const auto broadcasts_of = [&](const auto& action) {
+      const auto count = [&] {
+        const std::vector<FlightRecord> all = group->flight_records();
+        return std::count_if(all.begin(), all.end(), [](const FlightRecord& r) {
+          return r.kind == CollectiveKind::kBroadcast;
+        });
+      };
+      const auto before = count();
+      action();
+      return count() - before;
+    };
+    std::optional<DistributedDataParallel> model;
+    // The large one, and those of float32 and of int64.
+    EXPECT_EQ(broadcasts_of([&] { model.emplace(std::move(start), group); }), 3);
+    const auto run = [&] { (*model)(full({4, 3}, group->rank())).sum().backward(); };
+    run();
+    run();  // and the order of the gradients, this once
+    EXPECT_EQ(broadcasts_of(run), 3);
+    model->eval();
+    EXPECT_EQ(broadcasts_of([&] { (*model)(ones({4, 3})); }), 0);
+    model->train();
+    (*model)(ones({4, 3}));  // its inputs are the same on both ranks, and so are its buffers
+    Generator first(1);
+    for (const auto& [name, x] : model->named_buffers()) {
+      const Tensor given = randn(x.shape(), kFloat32, kCpu, &first).mul(9).to(x.dtype());
+      const Tensor all = empty({2, x.numel()}, x.dtype());
+      group->all_gather(x.contiguous().view({-1}), all).wait();
+      EXPECT_TRUE(bit_equal(all[0], all[1])) << name;
+      const bool is_of_norm = name.find(".a.") != name.npos || name.find(".b.") != name.npos;
+      EXPECT_TRUE(is_of_norm || bit_equal(x, given)) << name;
+    }
   });
 }
 
