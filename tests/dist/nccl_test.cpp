@@ -11,9 +11,12 @@
 
 #include "wick/core/core.h"
 #include "wick/dist/data_parallel.h"
+#include "wick/dist/join.h"
 #include "wick/dist/nccl.h"
+#include "wick/dist/zero.h"
 #include "wick/nn/models/registry.h"
 #include "wick/nn/nn.h"
+#include "wick/optim/sgd.h"
 #include "wick/tests/dist/peers.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/host_array.h"
@@ -84,6 +87,10 @@ double tolerance_of(Dtype dtype) {
   return dtype == kFloat32 ? 2e-6 : 1e-14;
 }
 
+constexpr const char* kTooManyIdentities =
+    "ThreadSanitizer takes threads for one another that run simulated kernels in turn; under "
+    "AddressSanitizer and without one this runs";
+
 TEST(Nccl, ReducesEveryDtype) {
   WICK_NEEDS_NCCL(3);
   on_nccl(3, [](const Group& group) {
@@ -146,10 +153,7 @@ TEST(Nccl, BroadcastsGathersScattersAndSends) {
 
 TEST(Nccl, KeepsTheOrderOfCallsAndOfTheStream) {
   WICK_NEEDS_NCCL(2);
-  if (testing::kThreadSanitized) {
-    GTEST_SKIP() << "ThreadSanitizer takes threads for one another that run simulated kernels in "
-                    "turn; under AddressSanitizer and without one this runs";
-  }
+  if (testing::kThreadSanitized) GTEST_SKIP() << kTooManyIdentities;
   on_nccl(2, [](const Group& group) {
     const int rank = group->rank();
     Tensor x = full({1000}, rank + 1, kFloat32, cuda_device(rank));
@@ -196,10 +200,7 @@ std::vector<Tensor> gradients_on_gpu(const Group& group, const std::shared_ptr<n
 
 TEST(Nccl, TrainsLikeALocalGroup) {
   WICK_NEEDS_NCCL(2);
-  if (testing::kThreadSanitized) {
-    GTEST_SKIP() << "ThreadSanitizer takes threads for one another that run simulated kernels in "
-                    "turn; under AddressSanitizer and without one this runs";
-  }
+  if (testing::kThreadSanitized) GTEST_SKIP() << kTooManyIdentities;
   std::vector<Tensor> expected;
   auto models = two_models_on_gpus();
   const auto own = [&](const Group& group) { return models[static_cast<size_t>(group->rank())]; };
@@ -215,6 +216,60 @@ TEST(Nccl, TrainsLikeALocalGroup) {
       EXPECT_LE(largest_difference(gradients[i], expected[i]), 1e-5) << "parameter " << i;
     }
   });
+}
+
+// After training with shared optimizer state on so many inputs of this rank's own.
+std::vector<Tensor> weights_of_shared_training(const Group& group,
+                                               const std::shared_ptr<nn::Module>& net, int inputs) {
+  const Device device = cuda_device(group->rank());
+  DistributedDataParallel model(net, group, {.bucket_bytes = 1 << 12, .first_bucket_bytes = 64});
+  optim::SGD optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9});
+  shard_optimizer(optimizer, model);
+  Generator generator(static_cast<uint64_t>(group->rank()));
+  const auto step = [&] {
+    optimizer.step();
+    optimizer.zero_grad();
+  };
+  const auto train = [&] {
+    for (int i = 0; i < inputs; ++i) {
+      const Tensor images = randn({2, 3, 8, 8}, kFloat32, kCpu, &generator).to(device);
+      const Tensor labels = randint(0, 10, {2}, kInt64, kCpu, &generator).to(device);
+      cross_entropy(model(images), labels).backward();
+      step();
+    }
+  };
+  join(model, train, step);
+  const optim::StateDict state = optimizer.state_dict();
+  EXPECT_EQ(state.empty(), group->rank() != 0);
+  std::vector<Tensor> result;
+  for (const Tensor& p : net->parameters()) result.push_back(p.detach().cpu());
+  for (const auto& [name, x] : state) result.push_back(x.cpu());
+  return result;
+}
+
+TEST(Nccl, SharesStateAndJoinsLikeALocalGroup) {
+  WICK_NEEDS_NCCL(2);
+  if (testing::kThreadSanitized) GTEST_SKIP() << kTooManyIdentities;
+  for (const std::vector<int>& inputs : {std::vector{2, 2}, {1, 3}}) {
+    std::vector<Tensor> results[2][2];  // of the local group and by NCCL, of each rank
+    for (const bool by_nccl : {false, true}) {
+      const auto models = two_models_on_gpus();
+      const auto body = [&](const Group& group) {
+        const auto rank = static_cast<size_t>(group->rank());
+        results[by_nccl][rank] = weights_of_shared_training(group, models[rank], inputs[rank]);
+      };
+      by_nccl ? on_nccl(2, body) : on_ranks(2, body);
+      const size_t weights = models[0]->parameters().size();
+      ASSERT_GE(results[by_nccl][1].size(), weights);
+      for (size_t i = 0; i < weights; ++i) {
+        EXPECT_TRUE(testing::bit_equal(results[by_nccl][0][i], results[by_nccl][1][i])) << i;
+      }
+    }
+    ASSERT_EQ(results[1][0].size(), results[0][0].size());
+    for (size_t i = 0; i < results[0][0].size(); ++i) {
+      EXPECT_LE(largest_difference(results[1][0][i], results[0][0][i]), 1e-5) << i;
+    }
+  }
 }
 
 TEST(Nccl, ComparesWhatRanksAskFor) {

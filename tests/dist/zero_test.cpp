@@ -9,6 +9,7 @@
 #include "wick/core/core.h"
 #include "wick/nn/nn.h"
 #include "wick/optim/optim.h"
+#include "wick/tests/dist/gradients.h"
 #include "wick/tests/dist/ranks.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/host_array.h"
@@ -46,11 +47,16 @@ struct SharedRun {
 };
 
 struct Trained {
-  std::vector<Tensor> weights;  // of rank 0; the others have been compared
+  std::vector<Tensor> weights, averages;  // of rank 0; the others have been compared
   optim::StateDict state;
   Tensor norm;
   std::vector<int64_t> state_bytes;  // of each rank
 };
+
+std::vector<Tensor> on_host(std::vector<Tensor> tensors) {
+  for (Tensor& x : tensors) x = x.detach().cpu();
+  return tensors;
+}
 
 Trained train_shared(int size, const SharedRun& run, bool sharded,
                      const optim::StateDict& begin = {}) {
@@ -58,6 +64,7 @@ Trained train_shared(int size, const SharedRun& run, bool sharded,
   for (int r = 0; r < size; ++r) nets.push_back(make_shared_net(run.dtype));
   Trained result;
   result.state_bytes.resize(nets.size());
+  std::vector<std::vector<Tensor>> averages(nets.size());
   Generator generator(3);
   const Tensor x = randn({6, 3, 8, 8}, kFloat64, kCpu, &generator).to(run.dtype);
   const Tensor y = randint(0, 41, {6}, kInt64, kCpu, &generator);
@@ -70,6 +77,7 @@ Trained train_shared(int size, const SharedRun& run, bool sharded,
     const auto optimizer = run.make(model.parameters());
     if (!begin.empty()) optimizer->load_state_dict(begin);
     if (sharded) shard_optimizer(*optimizer, model);
+    optim::Ema ema(model.parameters(), 0.9);
     const int64_t n = 6 / size;
     const Tensor own_x = x.narrow(0, rank * n, n).to(device), own_y = y.narrow(0, rank * n, n);
     Tensor norm;
@@ -82,7 +90,9 @@ Trained train_shared(int size, const SharedRun& run, bool sharded,
       }
       backward();
       norm = optimizer->step({.max_norm = run.max_norm});
+      ema.update();
     }
+    averages[static_cast<size_t>(rank)] = on_host(ema.averages());
     optim::StateDict state = optimizer->state_dict();
     result.state_bytes[static_cast<size_t>(rank)] = optimizer->state_bytes();
     if (rank != 0) {
@@ -93,15 +103,11 @@ Trained train_shared(int size, const SharedRun& run, bool sharded,
     result.state = state;
     if (norm.defined()) result.norm = norm.cpu();
   });
-  for (size_t r = 0; r < nets.size(); ++r) {
-    const std::vector<Tensor> weights = nets[r]->parameters();
-    for (size_t i = 0; i < weights.size(); ++i) {
-      if (r == 0) {
-        result.weights.push_back(weights[i].detach().cpu());
-      } else {
-        EXPECT_TRUE(bit_equal(weights[i].detach().cpu(), result.weights[i]));
-      }
-    }
+  result.weights = on_host(nets[0]->parameters());
+  result.averages = averages[0];
+  for (size_t r = 1; r < nets.size(); ++r) {
+    expect_same_bits(on_host(nets[r]->parameters()), result.weights);
+    expect_same_bits(averages[r], result.averages);
   }
   return result;
 }
@@ -117,9 +123,9 @@ void expect_same_state(const optim::StateDict& got, const optim::StateDict& want
 
 void expect_same_run(int size, const SharedRun& run) {
   const Trained wanted = train_shared(size, run, false), got = train_shared(size, run, true);
-  for (size_t i = 0; i < wanted.weights.size(); ++i) {
-    EXPECT_TRUE(bit_equal(got.weights[i], wanted.weights[i])) << "parameter " << i;
-  }
+  expect_same_bits(got.weights, wanted.weights);
+  expect_same_bits(got.averages, wanted.averages);
+  EXPECT_FALSE(bit_equal(got.averages[0], got.weights[0].to(got.averages[0].dtype())));
   expect_same_state(got.state, wanted.state);
 }
 
