@@ -33,13 +33,8 @@ bool poll_until(const Condition& condition) {
   return true;
 }
 
-std::string file_of(const std::string& folder, int rank, const char* what) {
+std::string file_in(const std::string& folder, int rank, const std::string& what) {
   return concat(folder, "/", what, "-", rank);
-}
-
-std::string test_folder() {
-  const char* folder = std::getenv("WICK_TEST_FOLDER");
-  return folder == nullptr ? "." : folder;
 }
 
 pid_t start(std::vector<std::string> words, const RankProcesses::Variables& variables,
@@ -77,7 +72,7 @@ RankProcesses::RankProcesses(int size, const std::string& body, const Variables&
     all["OMP_NUM_THREADS"] = "1";
     processes_.push_back(start({"rank", "--gtest_filter=Processes.DISABLED_Rank",
                                 "--gtest_also_run_disabled_tests", "--gtest_brief=1"},
-                               all, file_of(folder_.path(), r, "log")));
+                               all, file_of(r, "log")));
   }
 }
 
@@ -91,7 +86,7 @@ RankProcesses::~RankProcesses() {
 
 bool RankProcesses::wait_until_ready() const {
   for (size_t r = 0; r < processes_.size(); ++r) {
-    const std::string file = file_of(folder_.path(), static_cast<int>(r), "ready");
+    const std::string file = file_of(static_cast<int>(r), "ready");
     if (!poll_until([&] { return std::filesystem::exists(file); })) return false;
   }
   return true;
@@ -112,17 +107,24 @@ int RankProcesses::wait(int rank) {
 std::string RankProcesses::words(int rank) const {
   std::string text;
   for (const char* what : {"words", "log"}) {
-    std::ifstream file(file_of(folder_.path(), rank, what));
+    std::ifstream file(file_of(rank, what));
     text.assign(std::istreambuf_iterator<char>(file), {});
     if (!text.empty()) break;  // the log says what went wrong if there are no words
   }
   return text;
 }
 
-void tell_ready(int rank) { std::ofstream(file_of(test_folder(), rank, "ready")) << "ready"; }
-
-void tell(int rank, const std::string& words) {
-  std::ofstream(file_of(test_folder(), rank, "words")) << words;
+std::string RankProcesses::file_of(int rank, const std::string& what) const {
+  return file_in(folder_.path(), rank, what);
 }
+
+std::string own_file(int rank, const std::string& what) {
+  const char* folder = std::getenv("WICK_TEST_FOLDER");
+  return file_in(folder == nullptr ? "." : folder, rank, what);
+}
+
+void tell_ready(int rank) { std::ofstream(own_file(rank, "ready")) << "ready"; }
+
+void tell(int rank, const std::string& words) { std::ofstream(own_file(rank, "words")) << words; }
 
 }  // namespace wick::dist

@@ -27,7 +27,8 @@ class RankProcesses {
   int wait(int rank);
   /// What it said by tell().
   std::string words(int rank) const;
-  const std::string& folder() const { return folder_.path(); }
+  /// What it wrote to own_file().
+  std::string file_of(int rank, const std::string& what) const;
 
  private:
   wick::testing::TemporaryFolder folder_;
@@ -37,5 +38,6 @@ class RankProcesses {
 // Within a body:
 void tell_ready(int rank);
 void tell(int rank, const std::string& words);
+std::string own_file(int rank, const std::string& what);
 
 }  // namespace wick::dist

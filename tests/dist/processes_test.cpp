@@ -13,7 +13,9 @@
 #include <thread>
 
 #include "wick/core/core.h"
+#include "wick/dist/data_parallel.h"
 #include "wick/dist/gloo.h"
+#include "wick/tests/dist/gradients.h"
 #include "wick/tests/dist/ranks.h"
 #include "wick/tests/harness/sanitized.h"
 
@@ -47,10 +49,26 @@ void reduce_on_gpu_for_ever(const Group& group) {
   }
 }
 
+// Of one batch of which each rank has a part, with batch norm over all ranks.
+void save_gradients(const Group& group) {
+  const Dtype dtype =
+      std::string(std::getenv("WICK_TEST_DTYPE")) == "float64" ? kFloat64 : kFloat32;
+  const ModulePtr net = make_model("resnet20", dtype);
+  synchronize_batch_norms(*net, group);
+  DistributedDataParallel model(net, group);
+  const Batch batch = make_batch(wick::testing::kSanitized ? 8 : 32, dtype);
+  loss_of(model, part_of(batch, group->rank(), group->size())).backward();
+  TensorMap gradients;
+  for (const auto& [name, p] : net->named_parameters()) gradients[name] = p.grad();
+  save_safetensors(own_file(group->rank(), "gradients"), gradients);
+  group->barrier().wait();
+}
+
 const std::map<std::string, Body>& rank_bodies() {
   static const std::map<std::string, Body> all = {
       {"reduce_for_ever", reduce_for_ever},
       {"reduce_on_gpu_for_ever", reduce_on_gpu_for_ever},
+      {"save_gradients", save_gradients},
       {"sum_ranks", sum_ranks}};
   return all;
 }
@@ -84,6 +102,34 @@ TEST(Processes, ReduceTogether) {
     for (int r = 0; r < 3; ++r) {
       EXPECT_EQ(ranks.wait(r), 0);
       EXPECT_EQ(ranks.words(r), "sum 6");
+    }
+  }
+}
+
+// What rank 0 of so many processes saves, once all are seen to save the same.
+std::vector<Tensor> gradients_of_processes(int size, const char* dtype) {
+  RankProcesses::Variables variables = variables_of(false, 60'000);
+  variables["WICK_TEST_DTYPE"] = dtype;
+  RankProcesses ranks(size, "save_gradients", variables);
+  std::vector<Tensor> gradients;
+  for (int r = 0; r < size; ++r) {
+    EXPECT_EQ(ranks.wait(r), 0) << ranks.words(r);
+    std::vector<Tensor> own;
+    for (const auto& [name, x] : load_safetensors(ranks.file_of(r, "gradients"))) own.push_back(x);
+    if (r == 0) gradients = own;
+    expect_same_bits(own, gradients);
+  }
+  return gradients;
+}
+
+TEST(Processes, HaveTheGradientsOfTheWholeBatch) {
+  for (const char* dtype : {"float64", "float32"}) {
+    const std::vector<Tensor> alone = gradients_of_processes(1, dtype);
+    EXPECT_EQ(alone.size(), make_model("resnet20")->parameters().size());
+    for (const int size : {2, 4}) {
+      const std::vector<Tensor> gradients = gradients_of_processes(size, dtype);
+      expect_close(gradients, alone, dtype == std::string("float64") ? 1e-10 : 2e-5);
+      if (size == 2) expect_same_bits(gradients_of_processes(size, dtype), gradients);
     }
   }
 }
