@@ -10,6 +10,7 @@ usage: ddp.py [--python PATH] [--bench PATH] [--rounds 7] [--workloads mlp,resne
 PATH of --python is the interpreter whose torch is the peer (default: this one).
 """
 import argparse
+import multiprocessing.connection
 import os
 import pathlib
 import statistics
@@ -21,7 +22,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 THREADS = 2
 # Images per step of all ranks, and steps of one turn.
-WORKLOADS = {"mlp": (128, 100), "resnet18": (32, 2)}
+WORKLOADS = {"mlp": (128, 30), "resnet18": (32, 2)}
 
 
 def torch_rank(workload, images, threads):
@@ -39,12 +40,9 @@ def torch_rank(workload, images, threads):
                               nn.Linear(512, 10))
         x = torch.randn(images, 784)
     else:
-        import torchvision
+        from torch_resnet import resnet
 
-        model = torchvision.models.resnet18(num_classes=10)
-        model.conv1 = torch.nn.Conv2d(3, 64, 3, padding=1, bias=False)
-        model.maxpool = torch.nn.Identity()
-        model = model.to(memory_format=torch.channels_last)
+        model = resnet(18, classes=10, small_input=True).to(memory_format=torch.channels_last)
         x = torch.randn(images, 3, 32, 32).contiguous(memory_format=torch.channels_last)
     model = torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
     target = torch.randint(0, 10, (images,))
@@ -62,28 +60,56 @@ def torch_rank(workload, images, threads):
 
 
 class Ranks:
-    """Processes that do the same."""
+    """Processes that do the same; none of them outlives it."""
 
     def __init__(self, command, count, variables):
         self.processes = []
-        for rank in range(count):
-            environment = dict(os.environ, RANK=str(rank), LOCAL_RANK=str(rank),
-                               WORLD_SIZE=str(count), **variables)
-            self.processes.append(subprocess.Popen(
-                [*command, str(THREADS // count)], env=environment, text=True,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE))
-        self.version = [p.stdout.readline() for p in self.processes][0].split()[-1]
+        try:
+            for rank in range(count):
+                environment = dict(os.environ, RANK=str(rank), LOCAL_RANK=str(rank),
+                                   WORLD_SIZE=str(count), **variables)
+                self.processes.append(subprocess.Popen(
+                    [*command, str(THREADS // count)], env=environment, text=True,
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+            self.version = self.answers()[0].split()[-1]
+        except BaseException:
+            self.end()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+    def answers(self):
+        """A line of each rank. If one ends instead, nobody waits for the others."""
+        lines = {}
+        while len(lines) < len(self.processes):
+            open_pipes = {p.stdout: rank for rank, p in enumerate(self.processes)
+                          if rank not in lines}
+            for pipe in multiprocessing.connection.wait(list(open_pipes)):
+                rank = open_pipes[pipe]
+                lines[rank] = pipe.readline()
+                if not lines[rank]:  # why, it has said on standard error
+                    process = self.processes[rank]
+                    raise SystemExit(f"ddp.py: rank {rank} of {len(self.processes)} of "
+                                     f"{process.args[0]} ended with exit code {process.wait()}")
+        return [line for _, line in sorted(lines.items())]
 
     def ask(self, what, count):
         for process in self.processes:
-            process.stdin.write(f"{what} {count}\n")
-            process.stdin.flush()
-        return max(float(process.stdout.readline()) for process in self.processes)
+            try:
+                process.stdin.write(f"{what} {count}\n")
+                process.stdin.flush()
+            except BrokenPipeError:  # it has ended, which answers() tells
+                pass
+        return max(float(line) for line in self.answers())
 
     def end(self):
         for process in self.processes:
-            process.stdin.close()
-            process.wait()
+            process.kill()
+            process.communicate()
 
 
 def in_turns(a, b, rounds):
@@ -92,6 +118,21 @@ def in_turns(a, b, rounds):
     pairs = [(a(), b()) for _ in range(rounds)]
     ratios = statistics.quantiles([y / x for x, y in pairs], n=4, method="inclusive")
     return *(statistics.median(side) for side in zip(*pairs)), ratios
+
+
+def own_figures(ranks, workload, count, steps, rounds):
+    """Sentences on what the wrapper costs, or what happens at the same time."""
+    what = "plain" if count == 1 else "sharded"
+    _, _, (low, ratio, high) = in_turns(lambda: ranks.ask(what, steps),
+                                        lambda: ranks.ask("run", steps), rounds)
+    if count == 1:
+        return [f"{workload}: the wrapper at one rank takes {ratio:.4f} of the plain model's time "
+                f"({low:.4f} to {high:.4f})"]
+    share = ranks.ask("overlap", 5)
+    return [f"{workload}: with the optimizer's state shared by 2 ranks a step takes "
+            f"{1 / ratio:.2f} of the time ({1 / high:.2f} to {1 / low:.2f})",
+            f"{workload}: {100 * share:.0f} % of the exchange of 2 ranks happens before the last "
+            "gradient is there"]
 
 
 def main():
@@ -108,35 +149,20 @@ def main():
     for workload in arguments.workloads.split(","):
         images, steps = WORKLOADS[workload]
         for count in (1, 2):
+            words = [workload, str(images // count)]
             with tempfile.TemporaryDirectory() as folder:
-                folder = pathlib.Path(folder)
-                words = [workload, str(images // count)]
-                ours = Ranks([arguments.bench, *words], count,
-                             {"WICK_RENDEZVOUS_FILE": str(folder / "wick")})
-                theirs = Ranks([arguments.python, __file__, "--torch-rank", *words], count,
-                               {"TORCH_FILE": str(folder / "torch")})
-                a, b, (low, ratio, high) = in_turns(lambda: ours.ask("run", steps),
-                                                    lambda: theirs.ask("run", steps),
-                                                    arguments.rounds)
-                print(f"{workload + f', {count} ranks':24}{1e3 * a / steps:10.2f}"
-                      f"{1e3 * b / steps:10.2f}{ratio:8.2f}  {low:.2f} to {high:.2f}", flush=True)
-                what = "plain" if count == 1 else "sharded"
-                a, b, (low, ratio, high) = in_turns(lambda: ours.ask(what, steps),
-                                                    lambda: ours.ask("run", steps),
-                                                    2 * arguments.rounds)
-                if count == 1:
-                    others.append(f"{workload}: the wrapper at one rank takes {ratio:.4f} of the "
-                                  f"plain model's time ({low:.4f} to {high:.4f})")
-                else:
-                    others.append(f"{workload}: with the optimizer's state shared by 2 ranks a "
-                                  f"step takes {1 / ratio:.2f} of the time ({1 / high:.2f} to "
-                                  f"{1 / low:.2f})")
-                    share = ours.ask("overlap", 5)
-                    others.append(f"{workload}: {100 * share:.0f} % of the exchange of 2 ranks "
-                                  "happens before the last gradient is there")
-                version = theirs.version
-                ours.end()
-                theirs.end()
+                files = {"WICK_RENDEZVOUS_FILE": folder + "/wick", "TORCH_FILE": folder + "/torch"}
+                with Ranks([arguments.bench, *words], count, files) as ours:
+                    peer = [arguments.python, __file__, "--torch-rank", *words]
+                    with Ranks(peer, count, files) as theirs:
+                        version = theirs.version
+                        a, b, (low, ratio, high) = in_turns(lambda: ours.ask("run", steps),
+                                                            lambda: theirs.ask("run", steps),
+                                                            arguments.rounds)
+                    print(f"{workload + f', {count} ranks':24}{1e3 * a / steps:10.2f}"
+                          f"{1e3 * b / steps:10.2f}{ratio:8.2f}  {low:.2f} to {high:.2f}",
+                          flush=True)
+                    others += own_figures(ours, workload, count, steps, 2 * arguments.rounds)
     print("\n".join(others))
     print(f"PyTorch {version}, {THREADS} threads in all, load {os.getloadavg()[0]:.1f}")
     return None

@@ -49,13 +49,9 @@ def optimizer_options():
 
 
 def resnet_step(torch, layers, batch, size, mixed):
-    import torchvision
+    from torch_resnet import resnet
 
-    model = getattr(torchvision.models, f"resnet{layers}")(num_classes=10 if size <= 64 else 1000)
-    if size <= 64:
-        model.conv1 = torch.nn.Conv2d(3, 64, 3, padding=1, bias=False)
-        model.maxpool = torch.nn.Identity()
-    model = model.to(device)
+    model = resnet(layers, classes=10 if size <= 64 else 1000, small_input=size <= 64).to(device)
     x = torch.randn(batch, 3, size, size, device=device)
     if style != "written":
         model = model.to(memory_format=torch.channels_last)
