@@ -22,8 +22,8 @@ namespace wick {
 namespace {
 
 constexpr std::string_view kHeader = "wick convolution plans 1\n";
-constexpr std::array<std::string_view, kConvAlgorithms> kAlgorithmNames = {"direct", "winograd",
-                                                                           "im2col", "library"};
+constexpr std::array<std::string_view, kConvAlgorithms> kAlgorithmNames = {
+    "direct", "winograd", "im2col", "library", "amx"};
 constexpr std::array<std::string_view, 3> kDirectionNames = {"forward", "backward_input",
                                                              "backward_weight"};
 constexpr int kTimedRuns = 2;
@@ -229,7 +229,7 @@ void conv_plans_load(const std::string& path) {
                "conv_plans_load: line ", number, " of ", path, " is cut short: got \"", line, "\"");
     WICK_CHECK(is_plan(line.substr(space + 1)), "conv_plans_load: line ", number, " of ", path,
                " names no algorithm: got \"", line.substr(space + 1),
-               "\", expected direct, winograd, im2col, library or library/ENGINE");
+               "\", expected direct, winograd, im2col, amx, library or library/ENGINE");
     loaded.insert_or_assign(std::string(line.substr(0, space)),
                             std::string(line.substr(space + 1)));
     start = end + 1;

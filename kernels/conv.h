@@ -12,8 +12,9 @@ enum class ConvAlgorithm : uint8_t {
   kWinograd,  // float32, 3x3, stride 1: a quarter of the multiplications
   kIm2col,    // patches copied side by side, then matrix multiplication: every case
   kLibrary,   // what the GPU vendor's library chooses
+  kAmx,       // bfloat16 on the CPU's matrix units: our own code for them
 };
-inline constexpr int kConvAlgorithms = 4;
+inline constexpr int kConvAlgorithms = 5;
 
 /// How a convolution is computed: for kLibrary also by which of its engines, counted as
 /// conv2d_engines lists them; kAnyEngine leaves that to the library.

@@ -94,7 +94,7 @@ Work prepare(const Layer& layer, int direction, Dtype dtype, ConvAlgorithm algor
 
 [[maybe_unused]] const bool kAll = [] {
   const char* const directions[] = {"forward", "dinput", "dweight"};
-  const char* const algorithms[] = {"direct", "winograd", "im2col", "library"};
+  const char* const algorithms[] = {"direct", "winograd", "im2col", "library", "amx"};
   for (const Dtype dtype : {kFloat32, kBFloat16}) {
     for (const Layer& l : kLayers) {
       for (int d = 0; d < 3; ++d) {

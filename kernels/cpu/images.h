@@ -8,6 +8,10 @@
 
 namespace wick::WICK_ISA {
 
+WICK_INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+WICK_INLINE int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+WICK_INLINE int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
+
 /// One channels-last image tensor, by rows of `c` channels.
 template <class T>
 struct Images {

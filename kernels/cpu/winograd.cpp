@@ -26,10 +26,6 @@ constexpr int64_t kMaxBlock = 96;
 // The weights' gradient is summed over groups of tiles of this size.
 constexpr int64_t kGroupBytes = int64_t{8} << 20;
 
-WICK_INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-WICK_INLINE int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
-WICK_INLINE int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
-
 WICK_INLINE float* floats(Workspace& workspace, int64_t count) {
   return static_cast<float*>(workspace.allocate(static_cast<size_t>(count) * sizeof(float)));
 }

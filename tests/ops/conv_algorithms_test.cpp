@@ -199,6 +199,60 @@ TEST_F(ConvPlans, WinogradGivesTheSameBitsForAnyThreads) {
   }
 }
 
+// Whether this machine has matrix units, and our code for them takes what it should.
+bool has_amx(const Trial& trial) {
+  const std::vector<ConvAlgorithm> list = algorithms(trial.problem(ConvDirection::kForward));
+  return std::find(list.begin(), list.end(), ConvAlgorithm::kAmx) != list.end();
+}
+
+void use_amx(const Trial& trial) {
+  for (const ConvDirection direction : kDirections) {
+    conv_plan_set(trial.problem(direction), kCpu, ConvAlgorithm::kAmx);
+  }
+}
+
+// Strides with planes that are not full, padding beyond the kernel, and images too few or too small
+// to fill a tile.
+TEST_F(ConvPlans, MatrixUnitsAreRightAtEveryEdge) {
+  const ConvSetting settings[] = {{.padding = {1, 1}},
+                                  {},
+                                  {.stride = {2, 2}, .padding = {1, 1}},
+                                  {.stride = {3, 2}, .padding = {0, 2}},
+                                  {.padding = {4, 3}},
+                                  {.padding = {2, 1}, .dilation = {2, 1}},
+                                  {.stride = {2, 3}, .padding = {1, 3}, .dilation = {1, 2}}};
+  uint32_t seed = 0;
+  for (const ConvSetting& setting : settings) {
+    for (const Shape& kernel : {Shape{3, 3}, Shape{1, 1}, Shape{2, 5}}) {
+      for (const int64_t size : {7, 10}) {
+        const Trial trial(kBFloat16, {3, 32, size, 16 - size}, {64, 32, kernel[0], kernel[1]},
+                          setting, ++seed);
+        if (!has_amx(trial)) GTEST_SKIP() << "needs AMX";
+        use_amx(trial);
+        trial.expect_right(trial.run(), "amx");
+      }
+    }
+  }
+}
+
+TEST_F(ConvPlans, MatrixUnitsGiveTheSameBitsForAnyThreads) {
+  const Trial trials[] = {
+      Trial(kBFloat16, {26, 32, 12, 12}, {32, 32, 3, 3}, {.padding = {1, 1}}, 1),
+      Trial(kBFloat16, {2, 96, 5, 6}, {64, 96, 3, 3}, {.stride = {2, 2}}, 2)};
+  for (const Trial& trial : trials) {
+    if (!has_amx(trial)) GTEST_SKIP() << "needs AMX";
+    use_amx(trial);
+    set_num_threads(1);
+    const std::vector<Tensor> one = trial.run();
+    trial.expect_right(one, "amx");
+    for (const int threads : {2, 3, 7}) {
+      set_num_threads(threads);
+      const std::vector<Tensor> many = trial.run();
+      for (size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(bit_equal(one[i], many[i])) << threads;
+    }
+  }
+}
+
 TEST_F(ConvPlans, TheRuleLeavesWhatWinogradLosesToDirectCode) {
   const auto first = [](const Shape& x, int64_t k) {
     const Shape y{x[0], k, x[2], x[3]};

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "wick/core/base/workspace.h"
+#include "wick/kernels/conv.h"
+
+// Convolutions of channels-last bfloat16 images on matrix units (AMX), summed in float32. The
+// images are numbered so that each tap of the kernel is one distance, wherever it is applied, and
+// tiles of 16 pixels by 16 channels need no patches. Channels are multiples of 32, in one group;
+// kernels have at most kMostTaps elements; every stride, padding and dilation. The result is the
+// same for any number of threads.
+namespace wick::cpu_avx512 {
+
+inline constexpr int64_t kMostTaps = 49;
+
+void amx_forward(const View& x, const View& weight, const View& bias, const View& y,
+                 const Conv2dParams& params, Workspace& workspace);
+void amx_backward_data(const View& dy, const View& weight, const View& dx,
+                       const Conv2dParams& params, Workspace& workspace);
+void amx_backward_weights(const View& x, const View& dy, const View& dweight,
+                          const Conv2dParams& params, Workspace& workspace);
+
+}  // namespace wick::cpu_avx512

@@ -1,0 +1,188 @@
+#pragma once
+
+// What the convolutions on matrix units share: the instructions, and how pixels are numbered.
+
+#include "wick/kernels/cpu/amx.h"
+#include "wick/kernels/cpu/images.h"
+
+namespace wick::WICK_ISA::amx {
+
+inline constexpr int64_t kTile = 16;  // rows of a tile, and columns of float32
+inline constexpr int64_t kBlock =
+    2 * kTile;  // what 2 x 2 tiles cover, and a tile's row of bfloat16
+inline constexpr int64_t kTileBytes = 1024;
+inline constexpr int64_t kTileFloats = kTile * kTile;
+inline constexpr int64_t kTileHalves = kTile * kBlock;
+
+// --- The instructions ---------------------------------------------------------------------------
+
+/// Eight tiles of 16 rows of 64 bytes, for the thread that holds this.
+class Tiles {
+ public:
+  WICK_INLINE Tiles() {
+    struct alignas(64) Config {
+      uint8_t palette, start_row, reserved[14];
+      uint16_t row_bytes[16];
+      uint8_t rows[16];
+    } config = {};
+    config.palette = 1;
+    for (int i = 0; i < 8; ++i) {
+      config.row_bytes[i] = 64;
+      config.rows[i] = kTile;
+    }
+    asm volatile("ldtilecfg %0" ::"m"(config));
+  }
+  WICK_INLINE ~Tiles() { asm volatile("tilerelease" ::: "memory"); }
+  Tiles(const Tiles&) = delete;
+  Tiles& operator=(const Tiles&) = delete;
+};
+
+template <int kIndex>
+WICK_INLINE void zero_tile() {
+  asm volatile("tilezero %%tmm%c0" ::"i"(kIndex));
+}
+/// Rows are `stride` bytes apart.
+template <int kIndex>
+WICK_INLINE void load_tile(const void* p, int64_t stride) {
+  asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(p), "r"(stride), "i"(kIndex) : "memory");
+}
+template <int kIndex>
+WICK_INLINE void store_tile(void* p, int64_t stride) {
+  asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(p), "r"(stride), "i"(kIndex) : "memory");
+}
+/// sum += a b: `a` has 16 rows of 32 bfloat16, `b` the 32 rows of 16 columns as 16 rows of pairs.
+template <int kSum, int kA, int kB>
+WICK_INLINE void multiply_tiles() {
+  asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSum), "i"(kA), "i"(kB));
+}
+
+/// Tiles 0 to 3, a block of 2 x 2, += tiles 4 and 5 from `a` times tiles 6 and 7 from `b`.
+WICK_INLINE void multiply_block(const BFloat16* a, int64_t a_next, int64_t a_row, const BFloat16* b,
+                                int64_t b_next, int64_t b_row) {
+  load_tile<4>(a, a_row);
+  load_tile<6>(b, b_row);
+  load_tile<7>(b + b_next, b_row);
+  multiply_tiles<0, 4, 6>();
+  load_tile<5>(a + a_next, a_row);
+  multiply_tiles<1, 4, 7>();
+  multiply_tiles<2, 5, 6>();
+  multiply_tiles<3, 5, 7>();
+}
+WICK_INLINE void zero_block() {
+  zero_tile<0>();
+  zero_tile<1>();
+  zero_tile<2>();
+  zero_tile<3>();
+}
+/// The four tiles of a block as 32 rows of 32 floats.
+WICK_INLINE void load_block(const float* from) {
+  load_tile<0>(from, kBlock * 4);
+  load_tile<1>(from + kTile, kBlock * 4);
+  load_tile<2>(from + kTile * kBlock, kBlock * 4);
+  load_tile<3>(from + kTile * kBlock + kTile, kBlock * 4);
+}
+WICK_INLINE void store_block(float* to) {
+  store_tile<0>(to, kBlock * 4);
+  store_tile<1>(to + kTile, kBlock * 4);
+  store_tile<2>(to + kTile * kBlock, kBlock * 4);
+  store_tile<3>(to + kTile * kBlock + kTile, kBlock * 4);
+}
+
+// --- Orders of elements -------------------------------------------------------------------------
+
+/// 32 elements of `a` and of `b` as pairs: those of the first and of the last 16.
+struct Pairs {
+  __m512i low, high;
+  WICK_INLINE Pairs(__m512i a, __m512i b) {
+    alignas(64) static constexpr uint16_t kOrder[64] = {
+        0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39, 8,  40, 9,  41, 10, 42,
+        11, 43, 12, 44, 13, 45, 14, 46, 15, 47, 16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53,
+        22, 54, 23, 55, 24, 56, 25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63};
+    low = _mm512_permutex2var_epi16(a, _mm512_load_si512(kOrder), b);
+    high = _mm512_permutex2var_epi16(a, _mm512_load_si512(kOrder + 32), b);
+  }
+};
+
+/// Transposes 16 rows of 16 numbers of 32 bits.
+WICK_INLINE void transpose(__m512i* r) {
+  __m512i t[16];
+#pragma GCC unroll 8
+  for (int i = 0; i < 16; i += 2) {
+    t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
+    t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 16; i += 4) {
+    r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+    r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+    r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+    r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
+    t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xdd);
+    t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
+    t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xdd);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    r[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
+    r[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd);
+    r[i + 4] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88);
+    r[i + 12] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xdd);
+  }
+}
+
+// --- How pixels are numbered --------------------------------------------------------------------
+
+/// Where tap `tap` of a kernel reads along one axis: in plane `plane` of the source (of every
+/// stride-th element), `shift` places on from the result's.
+struct Reach {
+  bool used;
+  int64_t plane, shift;
+};
+WICK_INLINE Reach reach_forward(int64_t tap, int64_t stride, int64_t padding, int64_t dilation) {
+  const int64_t at = tap * dilation - padding;
+  const int64_t plane = (at % stride + stride) % stride;
+  return {true, plane, (at - plane) / stride};
+}
+/// The other way round: from y's gradient to plane `phase` of x's.
+WICK_INLINE Reach reach_backward(int64_t tap, int64_t stride, int64_t padding, int64_t dilation,
+                                 int64_t phase) {
+  const int64_t at = phase + padding - tap * dilation;
+  return {at % stride == 0, 0, at / stride};
+}
+
+/// The numbers along one axis: enough zeros follow the elements that no tap reaches beyond them.
+struct Axis {
+  int64_t source, result, before = 0, after = 0;
+  WICK_INLINE Axis(int64_t source_size, int64_t result_size)
+      : source(source_size), result(result_size) {}
+  WICK_INLINE void include(int64_t shift) {
+    before = larger(before, -shift);
+    after = larger(after, shift);
+  }
+  WICK_INLINE int64_t period() const { return larger(source + before, result + after); }
+};
+
+struct Tap {
+  int64_t plane, rows, columns;  // of the source, and how far from the result's pixel
+  int64_t weight;                // which element of the kernel
+};
+
+/// The pixels of several images in one row of numbers.
+struct Grid {
+  int64_t rows, columns;  // of an image, with its zeros
+  int64_t before, after;  // zeros that taps reach before the first image and after the last
+
+  WICK_INLINE Grid(const Axis& y, const Axis& x)
+      : rows(y.period()),
+        columns(x.period()),
+        before(y.before * columns + x.before),
+        after(y.after * columns + x.after) {}
+  WICK_INLINE int64_t image() const { return rows * columns; }
+  WICK_INLINE int64_t shift(const Tap& tap) const { return tap.rows * columns + tap.columns; }
+};
+
+}  // namespace wick::WICK_ISA::amx
