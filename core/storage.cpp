@@ -34,10 +34,9 @@ void Storage::record_stream(Stream stream) {
 }
 
 Storage::~Storage() {
-  if (owner_ != nullptr) owner_->deallocate(data_);
-  if (!release_) return;
   try {
-    release_();
+    if (owner_ != nullptr) owner_->deallocate(data_);
+    if (release_) release_();
   } catch (...) {  // nobody is there to be told
   }
 }

@@ -36,7 +36,8 @@ std::exception_ptr current_error_at(const std::string& place) {
   try {
     throw;
   } catch (const OutOfMemory& error) {
-    return std::make_exception_ptr(OutOfMemory(place + error.what(), error.requested_bytes()));
+    return std::make_exception_ptr(
+        OutOfMemory(place + error.what(), error.requested_bytes(), error.figures()));
   } catch (const DeviceError& error) {
     return std::make_exception_ptr(DeviceError(place + error.what()));
   } catch (const std::exception& error) {

@@ -15,15 +15,27 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Memory could not be had from `device_name`. The process may go on: free tensors and try again.
+/// How an allocator stood, in bytes.
+struct MemoryFigures {
+  uint64_t allocated = 0;           // in live blocks
+  uint64_t reserved = 0;            // held, live or cached
+  uint64_t free = 0;                // cached
+  uint64_t largest_free_block = 0;  // of these
+};
+
+/// Memory could not be had. The process may go on: free tensors and try again.
 class OutOfMemory : public Error {
  public:
-  OutOfMemory(const std::string& message, uint64_t requested_bytes)
-      : Error(message), requested_bytes_(requested_bytes) {}
+  OutOfMemory(const std::string& message, uint64_t requested_bytes,
+              const MemoryFigures& figures = {})
+      : Error(message), requested_bytes_(requested_bytes), figures_(figures) {}
   uint64_t requested_bytes() const { return requested_bytes_; }
+  /// Of the allocator then; all 0 if it was not one that failed.
+  const MemoryFigures& figures() const { return figures_; }
 
  private:
   uint64_t requested_bytes_;
+  MemoryFigures figures_;
 };
 
 /// A GPU failed in a way that it recovers from in no call of this process (a kernel touched memory

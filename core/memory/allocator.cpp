@@ -71,6 +71,7 @@ memory::Heap& CachingAllocator::Impl::heap_for(Stream stream) {
 memory::Block* CachingAllocator::Impl::allocate(size_t bytes, Stream stream,
                                                 std::unique_lock<std::mutex>& lock) {
   if (pending > 0) process_events(/*wait=*/false);
+  if (fail_countdown > 0 && --fail_countdown == 0) out_of_memory(bytes);
   if (bytes > limit) out_of_memory(bytes);  // also keeps the arithmetic below from overflowing
   const size_t size = rounded(bytes);
   Heap& heap = heap_for(stream);

@@ -20,6 +20,8 @@ class RawSource {
 
   virtual ~RawSource() = default;
   virtual Device device() const = 0;
+  /// What it is the source of, for errors.
+  virtual const char* kind() const { return "memory"; }
   /// Bytes the device has in all; the allocator holds at most these.
   virtual size_t capacity() const = 0;
   /// `bytes` (a multiple of 2 MiB) of memory, aligned to 512 bytes or more; null if there are none.
@@ -120,6 +122,8 @@ class CachingAllocator {
   /// `callback` is run when memory is short, to free what can be had again (it may call this
   /// allocator), before cached memory is given back.
   void add_memory_short_callback(void (*callback)());
+  /// For tests: lets the `nth` allocation from now (1: the next) find no memory; 0 lets none.
+  void fail_allocation(int64_t nth);
 
   MemoryStats stats() const;
   void reset_peak_stats();
@@ -135,7 +139,7 @@ class CachingAllocator {
   /// From here to `end_allocate_to_pool` this thread's allocations on `stream` come from `pool`.
   void begin_allocate_to_pool(PoolId pool, Stream stream);
   void end_allocate_to_pool(PoolId pool, Stream stream);
-  /// The pool's graph is gone: memory that is free in it may be given back.
+  /// The pool's graph is gone: memory that is free in it may be given back. Once per pool.
   void release_pool(PoolId pool);
 
  private:

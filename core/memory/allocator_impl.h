@@ -5,6 +5,7 @@
 #include <mutex>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "wick/core/memory/block.h"
@@ -76,7 +77,7 @@ struct CachingAllocator::Impl {
   void keep_event(MemoryAction action, const void* pointer, size_t size, Stream stream);
 
   // streams.cpp: blocks that other streams still use, and private pools.
-  void record_events(Block* block);
+  void record_events(Block* block) noexcept;
   void process_events(bool wait);
   bool may_release(const Heap& heap) const;
 
@@ -101,7 +102,8 @@ struct CachingAllocator::Impl {
   size_t limit;
   const bool expandable;
   MemoryStats stats;
-  uint64_t clock = 0;  // counts blocks freed into the sets
+  uint64_t clock = 0;          // counts blocks freed into the sets
+  int64_t fail_countdown = 0;  // see fail_allocation
 
   std::vector<std::unique_ptr<Heap>> heaps;
   Heap* last_heap = nullptr;               // that of the latest allocation
@@ -111,7 +113,7 @@ struct CachingAllocator::Impl {
   size_t pending = 0;            // events in `queues`
   std::vector<Block*> deferred;  // freed during a capture: no events yet
   std::vector<Route> routes;
-  std::vector<PoolId> released_pools;
+  std::unordered_set<PoolId> live_pools;
   PoolId next_pool = 1;
   std::vector<void (*)()> callbacks;
   std::vector<MemoryEvent> events;  // once full, a ring that begins at next_event

@@ -116,14 +116,21 @@ void CachingAllocator::Impl::unmap_pages(Block* block) {
   if (end <= offset + begin) return;
   const size_t bytes = end - offset - begin;
   char* pointer = block->pointer + begin;
-  source->show(pointer, bytes, heap.stream);
-  source->unmap(pointer, bytes, page);
   set.erase(block);
   if (begin + bytes < block->size) set.insert(cut(block, begin + bytes));
   if (begin > 0) {
     Block* middle = cut(block, begin);
     set.insert(block);
     block = middle;
+  }
+  source->show(pointer, bytes, heap.stream);
+  try {
+    source->unmap(pointer, bytes, page);
+  } catch (...) {  // nobody knows which of its pages are left: it is never used again
+    block->state = BlockState::kPending;
+    add(&PoolStats::active, block->small, 1);
+    add(&PoolStats::active_bytes, block->small, block->size);
+    throw;
   }
   ++stats.num_device_free;
   note(MemoryAction::kSegmentUnmap, pointer, bytes, heap.stream);
@@ -134,14 +141,13 @@ void CachingAllocator::Impl::unmap_pages(Block* block) {
     heap.unmapped.erase(neighbour);
     block = neighbour == block->next ? absorb(block, neighbour) : absorb(neighbour, block);
   }
-  if (block->is_split()) {
-    heap.unmapped.insert(block);
-    return;
-  }
+  heap.unmapped.insert(block);
+  if (block->is_split()) return;
+  source->unreserve(block->pointer, block->size);
+  heap.unmapped.erase(block);
   segments.erase(block->pointer);
   --heap.segments;
   subtract(&PoolStats::segment, block->small, 1);
-  source->unreserve(block->pointer, block->size);
   delete block;
 }
 

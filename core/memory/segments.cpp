@@ -68,16 +68,21 @@ Block* CachingAllocator::Impl::add_segment(Heap& heap, size_t segment, size_t si
 /// Gives a segment back that is one free block.
 void CachingAllocator::Impl::release_segment(Block* block) {
   Heap& heap = *block->heap;
+  source->show(block->pointer, block->size, heap.stream);
+  try {
+    source->deallocate(block->pointer, block->size);
+  } catch (...) {  // it is as free as before
+    source->hide(block->pointer, block->size, heap.stream);
+    throw;
+  }
   heap.free_set(block->small).erase(block);
   segments.erase(block->pointer);
   --heap.segments;
-  source->show(block->pointer, block->size, heap.stream);
   ++stats.num_device_free;
   note(MemoryAction::kSegmentFree, block->pointer, block->size, heap.stream);
   subtract(&PoolStats::segment, block->small, 1);
   subtract(&PoolStats::reserved_bytes, block->small, block->size);
   if (block->size >= config.max_split_size) memory::decrease(stats.oversize_segment, 1);
-  source->deallocate(block->pointer, block->size);
   delete block;
 }
 
@@ -156,14 +161,18 @@ void CachingAllocator::Impl::out_of_memory(size_t bytes) {
       if (!set->empty()) largest = std::max(largest, (*set->rbegin())->size);
     }
   }
-  const int64_t reserved = stats.all.reserved_bytes.current;
-  const auto text = [](auto n) { return format_bytes(static_cast<int64_t>(n)); };
+  MemoryFigures now;
+  now.allocated = static_cast<uint64_t>(stats.all.allocated_bytes.current);
+  now.reserved = static_cast<uint64_t>(stats.all.reserved_bytes.current);
+  now.free = now.reserved - static_cast<uint64_t>(stats.all.active_bytes.current);
+  now.largest_free_block = largest;
+  const auto text = [](uint64_t n) { return format_bytes(static_cast<int64_t>(n)); };
   throw OutOfMemory(
-      concat("allocate: out of memory on ", device, ": requested ", text(bytes), "; allocated ",
-             text(stats.all.allocated_bytes.current), ", reserved ", text(reserved), " of at most ",
-             text(limit), ", free in cache ", text(reserved - stats.all.active_bytes.current),
-             ", largest free block ", text(largest), ", device capacity ", text(capacity)),
-      bytes);
+      concat("allocate: out of ", source->kind(), " on ", device, ": requested ", text(bytes),
+             "; allocated ", text(now.allocated), ", reserved ", text(now.reserved), " of at most ",
+             text(limit), ", free in cache ", text(now.free), ", largest free block ",
+             text(largest), ", device capacity ", text(capacity)),
+      bytes, now);
 }
 
 CachingAllocator::CachingAllocator(std::unique_ptr<RawSource> source, const Config& config)
@@ -196,6 +205,11 @@ void CachingAllocator::set_memory_limit(size_t bytes) {
 size_t CachingAllocator::memory_limit() const {
   const std::lock_guard<std::mutex> lock(impl_->mutex);
   return impl_->limit;
+}
+
+void CachingAllocator::fail_allocation(int64_t nth) {
+  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  impl_->fail_countdown = nth;
 }
 
 void CachingAllocator::add_memory_short_callback(void (*callback)()) {

@@ -5,15 +5,20 @@
 
 namespace wick {
 
-/// Marks the ends of the other streams' work with a freed block; it is reclaimed behind them.
-void CachingAllocator::Impl::record_events(Block* block) {
+/// Marks the ends of the other streams' work with a freed block; it is reclaimed behind them. Runs
+/// in destructors, so it tells nobody of a mark that cannot be made (a broken device does so at the
+/// next checked call): the block waits for it for ever, since nobody knows when it may be reused.
+void CachingAllocator::Impl::record_events(Block* block) noexcept {
   for (const Stream& stream : block->users) {
-    auto queue = std::find_if(queues.begin(), queues.end(),
-                              [&](const StreamQueue& q) { return q.stream == stream; });
-    if (queue == queues.end()) queue = queues.insert(queue, StreamQueue{stream, {}});
-    queue->frees.push_back({source->record_event(stream), block});
     ++block->pending_events;
-    ++pending;
+    try {
+      auto queue = std::find_if(queues.begin(), queues.end(),
+                                [&](const StreamQueue& q) { return q.stream == stream; });
+      if (queue == queues.end()) queue = queues.insert(queue, StreamQueue{stream, {}});
+      queue->frees.push_back({source->record_event(stream), block});
+      ++pending;
+    } catch (...) {
+    }
   }
   block->users.clear();
 }
@@ -38,23 +43,21 @@ void CachingAllocator::Impl::process_events(bool wait) {
   }
 }
 
-/// Whether free segments of the heap may go back: not those that a captured graph will use again.
+/// Whether free segments of the heap may go back: not those that a captured graph will use again,
+/// and none during a capture, which forbids the driver to free anything.
 bool CachingAllocator::Impl::may_release(const Heap& heap) const {
-  return heap.pool == 0 ||
-         std::find(released_pools.begin(), released_pools.end(), heap.pool) != released_pools.end();
+  return routes.empty() && !live_pools.contains(heap.pool);
 }
 
 CachingAllocator::PoolId CachingAllocator::create_pool() {
   const std::lock_guard<std::mutex> lock(impl_->mutex);
+  impl_->live_pools.insert(impl_->next_pool);
   return impl_->next_pool++;
 }
 
 void CachingAllocator::begin_allocate_to_pool(PoolId pool, Stream stream) {
   const std::lock_guard<std::mutex> lock(impl_->mutex);
-  const std::vector<PoolId>& released = impl_->released_pools;
-  WICK_CHECK(pool > 0 && pool < impl_->next_pool &&
-                 std::find(released.begin(), released.end(), pool) == released.end(),
-             "begin_allocate_to_pool: no such pool: got ", pool);
+  WICK_CHECK(impl_->live_pools.contains(pool), "begin_allocate_to_pool: no such pool: got ", pool);
   impl_->routes.push_back({pool, stream, std::this_thread::get_id()});
 }
 
@@ -76,7 +79,8 @@ void CachingAllocator::release_pool(PoolId pool) {
   for (const Impl::Route& route : impl_->routes) {
     WICK_CHECK(route.pool != pool, "release_pool: still allocated to: got pool ", pool);
   }
-  impl_->released_pools.push_back(pool);
+  WICK_CHECK(impl_->live_pools.erase(pool) == 1,
+             "release_pool: no such pool, or released before: got ", pool);
 }
 
 }  // namespace wick

@@ -24,8 +24,9 @@ struct FakeDevice {
   int calls = 0;    // to allocate or map
   int fail_at = 0;  // the call, from 1, that fails; 0 for none
   int frees = 0;
-  int events = 0;    // recorded and not destroyed
-  int recorded = 0;  // in all
+  int events = 0;       // recorded and not destroyed
+  int recorded = 0;     // in all
+  bool broken = false;  // frees, marks and questions of them fail
   std::map<uintptr_t, size_t> segments;
   std::map<uintptr_t, size_t> reserved;  // addresses
   std::map<uintptr_t, size_t> pages;     // mapped into them
@@ -59,6 +60,7 @@ class FakeSource : public RawSource {
     return reinterpret_cast<void*>(address);
   }
   void deallocate(void* pointer, size_t bytes) override {
+    check_works();
     ++fake_.frees;
     const auto found = fake_.segments.find(reinterpret_cast<uintptr_t>(pointer));
     if (found == fake_.segments.end() || found->second != bytes) {
@@ -95,6 +97,7 @@ class FakeSource : public RawSource {
     return true;
   }
   void unmap(void* pointer, size_t bytes, size_t page) override {
+    check_works();
     ++fake_.frees;
     const auto begin = reinterpret_cast<uintptr_t>(pointer);
     for (size_t i = 0; i < bytes; i += page) {
@@ -109,6 +112,7 @@ class FakeSource : public RawSource {
   }
 
   Event record_event(Stream s) override {
+    check_works();
     ++fake_.events;
     ++fake_.recorded;
     return new Mark{s.handle, fake_.queued[s.handle]};
@@ -132,6 +136,8 @@ class FakeSource : public RawSource {
     void* stream;
     int64_t position;
   };
+  void check_works() const { WICK_CHECK(!fake_.broken, "fake: the device is broken"); }
+
   FakeDevice& fake_;
   uintptr_t next_ = uintptr_t{1} << 40;
 };

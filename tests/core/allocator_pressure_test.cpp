@@ -76,6 +76,10 @@ TEST(AllocatorPressure, OutOfMemoryCarriesTheFiguresAndTheAllocatorGoesOn) {
     FAIL() << "expected OutOfMemory";
   } catch (const OutOfMemory& error) {
     EXPECT_EQ(error.requested_bytes(), 50 * kMiB);
+    EXPECT_EQ(error.figures().allocated, 75 * kMiB);
+    EXPECT_EQ(error.figures().reserved, 90 * kMiB);
+    EXPECT_EQ(error.figures().free, 15 * kMiB);
+    EXPECT_EQ(error.figures().largest_free_block, 15 * kMiB);
     EXPECT_STREQ(error.what(),
                  "allocate: out of memory on cuda:0: requested 50.00 MiB; allocated 75.00 MiB, "
                  "reserved 90.00 MiB of at most 100.00 MiB, free in cache 15.00 MiB, largest free "

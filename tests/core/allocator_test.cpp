@@ -309,6 +309,54 @@ TEST(Allocator, NoEventIsRecordedNorQueriedDuringACapture) {
 
 // --- configuration -------------------------------------------------------------------------------
 
+TEST(Allocator, NothingIsGivenBackDuringACapture) {
+  AllocatorFixture f(100 * kMiB);
+  f.free(f.allocate(60 * kMiB));
+  const CachingAllocator::PoolId pool = f.allocator->create_pool();
+  f.allocator->begin_allocate_to_pool(pool, f.fake.stream(0));
+  EXPECT_THROW(f.allocate(50 * kMiB), OutOfMemory);
+  f.allocator->empty_cache();
+  EXPECT_EQ(f.fake.frees, 0);
+  f.allocator->end_allocate_to_pool(pool, f.fake.stream(0));
+  f.allocate(80 * kMiB);
+  EXPECT_EQ(f.fake.frees, 1);
+}
+
+TEST(Allocator, APoolIsReleasedOnce) {
+  AllocatorFixture f;
+  const CachingAllocator::PoolId pool = f.allocator->create_pool();
+  f.allocator->release_pool(pool);
+  EXPECT_EQ(error_of([&] { f.allocator->release_pool(pool); }),
+            concat("release_pool: no such pool, or released before: got ", pool));
+}
+
+// --- devices that break -------------------------------------------------------------------------
+
+TEST(Allocator, ABlockWithoutAMarkIsNeverReused) {
+  AllocatorFixture f;
+  char* const block = f.allocate(kMiB);
+  f.allocator->record_stream(block, f.fake.stream(1));
+  f.allocator->record_stream(block, f.fake.stream(2));
+  f.fake.broken = true;
+  EXPECT_NO_THROW(f.free(block));
+  f.fake.broken = false;
+  EXPECT_EQ(f.allocated(), 0);
+  f.allocator->empty_cache();
+  EXPECT_NE(f.allocate(kMiB), block);
+}
+
+TEST(Allocator, WhatCannotBeGivenBackIsKept) {
+  AllocatorFixture f;
+  char* const block = f.allocate(30 * kMiB);
+  f.free(block);
+  f.fake.broken = true;
+  EXPECT_THROW(f.allocator->empty_cache(), Error);
+  f.fake.broken = false;
+  EXPECT_EQ(f.reserved(), int64_t{30 * kMiB});
+  EXPECT_EQ(f.fake.held, 30 * kMiB);
+  EXPECT_EQ(f.allocate(30 * kMiB), block);
+}
+
 TEST(AllocatorConfig, ParsesTextOverADefault) {
   AllocatorConfig base;
   base.granule = 64;

@@ -52,6 +52,19 @@ TEST(ExpandableSegments, GrowByPagesWhereTheyAre) {
   EXPECT_EQ(f.allocator->stats().all.segment.current, 0);
 }
 
+TEST(ExpandableSegments, PagesThatFailToGoBackAreNotReused) {
+  Growing f;
+  char* const block = f.allocate(30 * kMiB);
+  f.free(block);
+  f.fake.broken = true;
+  EXPECT_THROW(f.allocator->empty_cache(), Error);
+  f.fake.broken = false;
+  EXPECT_NE(f.allocate(30 * kMiB), block);
+  EXPECT_EQ(f.reserved(), static_cast<int64_t>(80 * kMiB));
+  f.allocator->empty_cache();
+  EXPECT_EQ(f.fake.held, 80 * kMiB);
+}
+
 TEST(ExpandableSegments, EachStreamHasItsOwn) {
   Growing f;
   f.allocate(5 * kMiB, 0);

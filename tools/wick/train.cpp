@@ -86,7 +86,7 @@ Outcome run_and_explain(const TrainConfig& config, Trainer& trainer, const Ranks
     if (!ranks.alone()) throw;
     const Shape& image = trainer.data().image_shape();
     throw OutOfMemory(error.what() + memory_hint(config, trainer.model(), image, device),
-                      error.requested_bytes());
+                      error.requested_bytes(), error.figures());
   }
 }
 
