@@ -67,6 +67,17 @@ TEST(DetectAnomaly, LooksForInfinitiesWhereAsked) {
   EXPECT_EQ(error_of([&] { full({3}, kInf); }), "no error");
 }
 
+// As a loader that runs on the training thread does with a batch that it is about to fill.
+TEST(DetectAnomaly, PassesOverViewsOfMemoryYetToBeWritten) {
+  const DetectAnomaly search;
+  const Tensor x = values({kInf - kInf, 1});
+  const Tensor first = x.slice(0, 0, 1);
+  EXPECT_EQ(error_of([&] { x.slice(0, 0, 1).copy_(ones({1})); }), "no error");
+  x.copy_(values({kInf - kInf, 1}).slice(0, 1, 2).expand({2}));
+  EXPECT_EQ(first.item<float>(), 1);
+  EXPECT_NE(error_of([] { values({kInf - kInf, 1}).slice(0, 0, 1) + ones({1}); }), "no error");
+}
+
 TEST(DetectAnomaly, SeesChangesInPlace) {
   const DetectAnomaly search;
   const Tensor x = values({0, 1});
