@@ -19,4 +19,10 @@ struct Interval {
 /// Error for none.
 Interval median_interval(std::vector<double> values, double confidence);
 
+/// The same for values that come one by one until somebody has seen enough of them: whatever makes
+/// them stop, the interval's own width included, it holds that median with `confidence` or more.
+/// Where the values come from several places, neither end is beyond the medians of all of them.
+/// Takes more values for the same interval: 11 before it has 99 %, 15 before it leaves out any.
+Interval sequential_median_interval(std::vector<double> values, double confidence);
+
 }  // namespace wick::tool

@@ -37,6 +37,51 @@ TEST(Statistics, MedianIntervalIsTheTables) {
   }
 }
 
+// How many values it takes before the lowest and the highest k can be left out.
+TEST(Statistics, SequentialIntervalNeedsMoreValues) {
+  std::vector<double> values;
+  std::vector<size_t> counts;
+  for (int i = 1; i <= 22; ++i) {
+    values.push_back(i);
+    const Interval interval = tool::sequential_median_interval(values, 0.99);
+    const auto left_out = static_cast<size_t>(interval.low) - 1;
+    EXPECT_EQ(interval.high, i - static_cast<int>(left_out));
+    EXPECT_EQ(interval.middle, median(values));
+    if (interval.confidence >= 0.99 && counts.size() == left_out) counts.push_back(values.size());
+    if (i == 8) {
+      EXPECT_NEAR(interval.confidence, 1 - 2 / (512.0 / 9 * (1 - 1 / 512.0)), 1e-9);
+    }
+  }
+  EXPECT_EQ(counts, (std::vector<size_t>{11, 15, 19, 22}));
+}
+
+// In how many of a number of experiments the true median is ever outside, if each goes on until
+// then or to its end.
+template <class Draw, class IntervalOf>
+double ever_missed(const Draw& draw, const IntervalOf& interval_of) {
+  constexpr int kTrials = 400, kMost = 60;
+  int missed = 0;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    std::vector<double> values;
+    bool outside = false;
+    while (!outside && values.size() < kMost) {
+      values.push_back(draw());
+      const Interval interval = interval_of(values, 0.9);
+      outside = interval.confidence >= 0.9 && (interval.low > 1 || interval.high < 1);
+    }
+    missed += outside;
+  }
+  return missed / static_cast<double>(kTrials);
+}
+
+TEST(Statistics, OnlyTheSequentialIntervalMayBeLookedAt) {
+  std::mt19937 random(1);
+  std::cauchy_distribution<double> wild(1, 0.1);
+  const auto draw = [&] { return wild(random); };
+  EXPECT_LT(ever_missed(draw, tool::sequential_median_interval), 0.1);
+  EXPECT_GT(ever_missed(draw, median_interval), 0.2);
+}
+
 TEST(Statistics, CentreOfAFewIsUnknown) {
   EXPECT_EQ(centre({1, 2, 3}), 2);
   EXPECT_TRUE(std::isinf(centre_interval({1, 2, 3, 4, 5}).high));

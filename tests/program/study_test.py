@@ -107,7 +107,7 @@ class Study(StudyCase):
         self.assertTrue(0 < speed["low"] <= speed["middle"] <= speed["high"])
         # An effect has to show in two pairs of processes.
         self.assertGreaterEqual(comparison["processes"], 2)
-        self.assertGreaterEqual(comparison["pairs"], 6)
+        self.assertGreaterEqual(comparison["pairs"], 8)
         page = self.check_page(folder / "study.html")
         self.assertIn(NASTY, page.text)
         self.assertIn("docs/optimizations/transfers.md", page.text)
@@ -133,6 +133,33 @@ class Study(StudyCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(ids(self.folder), [LIGHT, OTHER])
         self.assertNotIn("What failed", self.check_page(self.folder / "study.html").text)
+
+    def test_the_ladder_alone_goes_on_after_an_interruption(self):
+        process, _ = self.start("ladder")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, out + err)
+        self.assertEqual([line["kind"] for line in lines(self.folder)], ["start"])
+        done = run("study", "ladder", "--threads", "1", "--seconds", "0.1", "--run-dir",
+                   self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        kinds = [line["kind"] for line in lines(self.folder)]
+        self.assertEqual(kinds, ["start", "ladder"])
+        ladder = lines(self.folder)[1]
+        taken = [rung["id"] for rung in ladder["rungs"]]
+        others = [rung["id"] for rung in ladder["rejected"]] + ladder["untried"]
+        self.assertEqual(len(set(taken + others)), 14)
+        for rung in ladder["rungs"]:
+            comparison = rung["comparison"]
+            self.assertGreater(comparison["speed"]["low"], 1)
+            self.assertGreaterEqual(comparison["processes"], 2)
+            self.assertGreaterEqual(comparison["pairs"], 8)
+        changed = [key for key in ladder["naive"] if ladder["naive"][key] != ladder["best"][key]]
+        self.assertEqual(len(changed), len(taken))
+        self.assertIn("the ladder", done.stdout)
+        page = self.check_page(self.folder / "study.html")
+        self.assertEqual(page.charts[0]["type"], "waterfall")
+        self.assertEqual(len(page.charts[0]["bars"]), len(taken) + 2)
 
     def test_scaling_is_predicted_and_measured(self):
         done = run("study", "scaling", *SHORT, "--link-us", "5", "--run-dir", self.folder)

@@ -170,12 +170,9 @@ const char* kind_of(Verdict verdict) {
 }
 
 Verdict speed_verdict(const Comparison& comparison) {
-  const Interval& speed = comparison.speed;
   if (is_same(comparison)) return Verdict::kSame;
-  if (speed.confidence < kLeastConfidence || comparison.processes < 2) return Verdict::kUnclear;
-  if (speed.low > 1 && speed.middle > 1 + kWorthSaying) return Verdict::kGain;
-  if (speed.high < 1 && speed.middle < 1 - kWorthSaying) return Verdict::kLoss;
-  return Verdict::kUnclear;
+  if (!is_shown(comparison)) return Verdict::kUnclear;
+  return comparison.speed.low > 1 ? Verdict::kGain : Verdict::kLoss;
 }
 
 Verdict memory_verdict(const Comparison& comparison) {

@@ -17,7 +17,7 @@ double since(Clock::time_point begin) {
 }
 
 constexpr int64_t kMostSteps = 100000;
-constexpr int kFewestPairs = 3;  // of one pair of processes: two make 6, or 97 %
+constexpr int kFewestPairs = 4;  // of one pair of processes: two make 8, or 96 %
 
 // The medians over processes, and the most memory.
 SideFigures joined(const std::vector<SideFigures>& sides) {
@@ -87,6 +87,12 @@ bool is_same(const Comparison& comparison) {
          speed.low > 1 - 2 * kWorthSaying && speed.high < 1 + 2 * kWorthSaying;
 }
 
+bool is_shown(const Comparison& comparison) {
+  const Interval& speed = comparison.speed;
+  return comparison.processes >= 2 && speed.confidence >= kLeastConfidence &&
+         std::fabs(speed.middle - 1) > kWorthSaying && (speed.low > 1 || speed.high < 1);
+}
+
 void Duel::run(Side& off, Side& on) {
   off.warm_up(effort_.seconds);
   on.warm_up(effort_.seconds);
@@ -109,7 +115,7 @@ void Duel::run(Side& off, Side& on) {
       a = off.run(off_steps);
     }
     ratios.push_back(images * a / b);
-    const Interval speed = median_interval(ratios, kConfidence);
+    const Interval speed = sequential_median_interval(ratios, kConfidence);
     const bool tight = speed.high - speed.middle < effort_.tight_enough * speed.middle &&
                        speed.middle - speed.low < effort_.tight_enough * speed.middle;
     if (pairs >= effort_.min_pairs && (tight || since(begin) > effort_.seconds)) break;
@@ -117,21 +123,20 @@ void Duel::run(Side& off, Side& on) {
   }
   off_.push_back(off.figures());
   on_.push_back(on.figures());
-  medians_.push_back(median(ratios));
   ratios_.insert(ratios_.end(), ratios.begin(), ratios.end());
-  const auto [lowest, highest] = std::minmax_element(medians_.begin(), medians_.end());
-  Interval speed = median_interval(ratios_, kConfidence);
-  speed = {median(medians_), std::min(speed.low, *lowest), std::max(speed.high, *highest),
-           speed.confidence};
   result_ = {.off = joined(off_),
              .on = joined(on_),
-             .speed = speed,
+             .speed = sequential_median_interval(ratios_, kConfidence),
              .pairs = static_cast<int>(ratios_.size()),
-             .processes = static_cast<int>(medians_.size())};
+             .processes = static_cast<int>(on_.size())};
   if (result_.on.peak_bytes > 0) result_.memory = result_.off.peak_bytes / result_.on.peak_bytes;
 }
 
-bool Duel::is_open() const { return result_.processes < effort_.processes && !is_same(result_); }
+bool Duel::is_open() const {
+  if (result_.processes < effort_.processes) return !is_same(result_);
+  const bool seems = std::fabs(result_.speed.middle - 1) > kWorthSaying;
+  return result_.processes < effort_.most_processes && seems && !is_shown(result_);
+}
 
 Comparison compare(const Settings& off, const Settings& on, const Effort& effort) {
   Duel duel(effort);

@@ -14,10 +14,11 @@ namespace wick::study {
 using tool::Interval;
 using tool::median;
 using tool::median_interval;
+using tool::sequential_median_interval;
 
 /// Of all intervals of a study.
 inline constexpr double kConfidence = 0.99;
-/// That one needs to be judged: that of 6 samples.
+/// That one needs to be judged: what 8 pairs of turns give, or 6 seeds.
 inline constexpr double kLeastConfidence = 0.96;
 
 /// Set by a signal: what is under way ends as soon as it can.
@@ -44,8 +45,8 @@ inline constexpr double kWorthSaying = 0.02;
 /// Two ways to do the same, measured in turn.
 struct Comparison {
   SideFigures off, on;
-  /// Images per second of `on` over those of `off`: the median over pairs of processes, and an
-  /// interval that holds the median of each.
+  /// Images per second of `on` over those of `off`: the median over pairs of turns, and where the
+  /// true one is, whatever made the turns end.
   Interval speed;
   double memory = 1;  // peak bytes of `off` over those of `on`
   int pairs = 0;      // of turns
@@ -54,6 +55,8 @@ struct Comparison {
 
 /// Whether any effect is too small to be worth saying.
 bool is_same(const Comparison& comparison);
+/// Whether one is worth saying and has shown in two pairs of processes or more.
+bool is_shown(const Comparison& comparison);
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SideFigures, step_seconds, images_per_second, wait_share,
                                    peak_bytes)
@@ -64,10 +67,11 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Comparison, off, on, speed, memo
 struct Effort {
   double seconds = 2;           // once both sides are warm
   double slice_seconds = 0.06;  // of one turn, at least
-  int min_pairs = 6;            // for the interval's confidence
+  int min_pairs = 8;            // for the interval's confidence
   int max_pairs = 30;
   double tight_enough = 0.01;  // ends when the interval is this far from its middle, as a share
-  int processes = 2;           // pairs of them that an effect has to show in
+  int processes = 2;           // pairs of them, unless the first shows no difference
+  int most_processes = 4;      // while what seems worth saying does not show
 };
 
 /// One side, set up and warm.
@@ -99,14 +103,14 @@ class Duel {
   explicit Duel(const Effort& effort) : effort_(effort) {}
   /// Lets both take turns, off on on off, until the ratio of these processes is known well enough.
   void run(Side& off, Side& on);
-  /// Whether there may be an effect that too few processes have shown.
+  /// Whether more processes may show what too few have, or not clearly.
   bool is_open() const;
   const Comparison& result() const { return result_; }
 
  private:
   Effort effort_;
   Comparison result_;
-  std::vector<double> ratios_, medians_;  // of pairs of turns; of pairs of processes
+  std::vector<double> ratios_;  // of pairs of turns
   std::vector<SideFigures> off_, on_;
 };
 

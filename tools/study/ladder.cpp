@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "wick/tools/study/run.h"
 
@@ -23,7 +24,6 @@ constexpr Rung kRungs[] = {
      [](Settings& s) { s.second_forward = false; }},
     {"workers", [](Settings& s) { s.workers = 0; }, [](Settings& s) { s.workers = 1; }},
     {"batch-size", [](Settings& s) { s.batch = 16; }, [](Settings& s) { s.batch = 64; }},
-    {"compute-threads", [](Settings& s) { s.threads = 1; }, nullptr},
     {"in-place-batches", [](Settings& s) { s.collate = true; },
      [](Settings& s) { s.collate = false; }},
     {"fused-norm", [](Settings& s) { s.fused = false; }, [](Settings& s) { s.fused = true; }},
@@ -41,128 +41,136 @@ constexpr Rung kRungs[] = {
      [](Settings& s) { s.empty_cache = false; }},
     {"read-loss-seldom", [](Settings& s) { s.read_loss = true; },
      [](Settings& s) { s.read_loss = false; }},
-    {"normalize-in-loader", [](Settings& s) { s.normalize = "step"; },
-     [](Settings& s) { s.normalize = "loader"; }},
-    {"conv-autotuning", nullptr, [](Settings& s) { s.benchmark = true; }},
-    {"bfloat16", nullptr, [](Settings& s) { s.amp = "bf16"; }},
+    {"conv-autotuning", [](Settings& s) { s.benchmark = false; },
+     [](Settings& s) { s.benchmark = true; }},
+    {"bfloat16", [](Settings& s) { s.amp = "off"; }, [](Settings& s) { s.amp = "bf16"; }},
 };
 
-// The articles' script on the data of the study.
+// The articles' script on the data of the study. It computes with all cores and normalises in the
+// loader: so do the articles' own.
 Settings naive_settings(const Settings& base) {
   Settings settings = base;
   settings.source = "data";
-  for (const Rung& rung : kRungs) {
-    if (rung.off != nullptr) rung.off(settings);
-  }
-  return settings;
-}
-
-Settings with(const Rung& rung, Settings settings, const Settings& base) {
-  if (rung.on != nullptr) {
-    rung.on(settings);
-  } else {
-    settings.threads = base.threads;
-  }
+  for (const Rung& rung : kRungs) rung.off(settings);
   return settings;
 }
 
 struct Candidate {
   const Rung* rung;
-  double expected;  // what it gained when it was last measured
+  double expected;                        // what it gained when it was last measured
+  std::optional<Comparison> result = {};  // when it was last tried
+  size_t below = 0;                       // rungs taken before that
 };
 
 class Ladder {
  public:
   Ladder(const Settings& base, const Thoroughness& how, double most_seconds)
-      : base_(base), effort_(how.effort), end_(Clock::now() + Seconds(most_seconds)) {
-    effort_.seconds = std::min(effort_.seconds, 1.0);
-    at_ = std::make_unique<Side>(naive_settings(base));
+      : naive_(naive_settings(base)),
+        effort_(how.effort),
+        end_(Clock::now() + Seconds(most_seconds)) {
+    effort_.seconds = std::min(effort_.seconds, kMostSeconds);
+    effort_.slice_seconds *= 2;  // a step takes longer than most techniques'
+    effort_.most_processes = 6;  // what seems to gain most comes first, and is worth the time
+    at_ = std::make_unique<Side>(naive_);
   }
 
-  // Lazily greedy: what gained most when it was last measured is measured again from here, and
-  // taken if it is still ahead of the others' last figures.
   json climb() {
-    for (const Rung& rung : kRungs) {
-      if (base_.threads == 1 && rung.on == nullptr) continue;
-      const double gain = late() ? 1 : try_rung(rung, first_look()).duel.result().speed.middle;
-      left_.push_back({&rung, gain});
-    }
-    int looks = 0;  // at candidates, since the last that was settled
-    while (!left_.empty() && !late()) {
-      const auto best = std::max_element(
-          left_.begin(), left_.end(),
-          [](const Candidate& a, const Candidate& b) { return a.expected < b.expected; });
-      Trial trial = try_rung(*best->rung, effort_);
-      const double gain = trial.duel.result().speed.middle;
-      best->expected = gain;
-      const bool ahead = std::none_of(left_.begin(), left_.end(), [&](const Candidate& other) {
-        return other.expected > gain;
-      });
-      // Two that are alike may overtake each other for ever.
-      if (!ahead && ++looks < kMostLooks) continue;
-      looks = 0;
-      settle(*best->rung, std::move(trial));
-      left_.erase(best);
-    }
+    look();
+    for (int pass = 0; pass < kPasses; ++pass) try_all();
     return finish();
   }
 
  private:
   using Clock = std::chrono::steady_clock;
   using Seconds = std::chrono::duration<double>;
-  static constexpr int kMostLooks = 4;
-
-  struct Trial {
-    std::unique_ptr<Side> side;
-    Duel duel;
-  };
+  static constexpr int kPasses = 2;
+  static constexpr double kMostSeconds = 2;  // of a pair of processes
 
   bool late() const { return Clock::now() > end_; }
 
-  // What looks best is measured again before it is taken.
-  Effort first_look() const {
+  Settings with(const Rung& rung) const {
+    Settings settings = at_->settings();
+    rung.on(settings);
+    return settings;
+  }
+
+  // A few turns of each beside the script, which decide nothing but the order.
+  void look() {
     Effort effort = effort_;
     effort.seconds /= 4;
     effort.min_pairs = std::min(effort.min_pairs, 4);
-    return effort;
-  }
-
-  Trial try_rung(const Rung& rung, const Effort& effort) {
-    Trial trial{std::make_unique<Side>(with(rung, at_->settings(), base_)), Duel(effort)};
-    trial.duel.run(*at_, *trial.side);
-    return trial;
-  }
-
-  // Lets other processes confirm what one pair of them showed, and takes it or not.
-  void settle(const Rung& rung, Trial trial) {
-    while (trial.duel.result().speed.low > 1 && trial.duel.is_open()) {
-      at_ = std::make_unique<Side>(at_->settings());
-      trial.side = std::make_unique<Side>(trial.side->settings());
-      trial.duel.run(*at_, *trial.side);
+    for (const Rung& rung : kRungs) {
+      double gain = 1;
+      if (!late()) {
+        Side side(with(rung));
+        Duel duel(effort);
+        duel.run(*at_, side);
+        gain = duel.result().speed.middle;
+      }
+      left_.push_back({&rung, gain});
     }
-    const Comparison& c = trial.duel.result();
-    const bool gains = c.speed.low > 1 && c.speed.middle > 1 + kWorthSaying;
-    (gains ? rungs_ : rejected_).push_back({{"id", rung.id}, {"comparison", c}});
-    if (gains) at_ = std::move(trial.side);
+  }
+
+  // Takes what gains, what seems to gain most first. What was tried before is tried again if others
+  // were taken since.
+  void try_all() {
+    std::stable_sort(left_.begin(), left_.end(), [](const Candidate& a, const Candidate& b) {
+      return a.expected > b.expected;
+    });
+    std::vector<Candidate> rest;
+    for (Candidate& candidate : left_) {
+      const bool is_new = !candidate.result || candidate.below < rungs_.size();
+      if (late() || !is_new || !take(candidate)) rest.push_back(candidate);
+    }
+    left_ = std::move(rest);
+  }
+
+  // Measures it against the step before, in new processes for as long as it seems to gain and that
+  // has not shown.
+  bool take(Candidate& candidate) {
+    Duel duel(effort_);
+    auto side = std::make_unique<Side>(with(*candidate.rung));
+    duel.run(*at_, *side);
+    const Comparison& result = duel.result();
+    while (result.speed.middle > 1 + kWorthSaying && duel.is_open()) {
+      at_ = std::make_unique<Side>(at_->settings());
+      side = std::make_unique<Side>(side->settings());
+      duel.run(*at_, *side);
+    }
+    candidate = {candidate.rung, result.speed.middle, result, rungs_.size()};
+    if (!is_shown(result) || result.speed.low <= 1) return false;
+    rungs_.push_back(describe(candidate));
+    at_ = std::move(side);
+    return true;
+  }
+
+  static json describe(const Candidate& candidate) {
+    return {{"id", candidate.rung->id}, {"comparison", *candidate.result}};
   }
 
   json finish() {
-    const Settings naive = naive_settings(base_), best = at_->settings();
+    const Settings best = at_->settings();
     at_.reset();
-    json untried = json::array();
-    for (const Candidate& candidate : left_) untried.push_back(candidate.rung->id);
-    return {{"kind", "ladder"},   {"workload", "ResNet-20 on images of 32x32, loaded as it trains"},
-            {"naive", naive},     {"best", best},
-            {"rungs", rungs_},    {"rejected", rejected_},
-            {"untried", untried}, {"total", compare(naive, best, effort_)}};
+    json rejected = json::array(), untried = json::array();
+    for (const Candidate& candidate : left_) {
+      if (candidate.result) {
+        rejected.push_back(describe(candidate));
+      } else {
+        untried.push_back(candidate.rung->id);
+      }
+    }
+    return {{"kind", kLadder},    {"workload", "ResNet-20 on images of 32x32, loaded as it trains"},
+            {"naive", naive_},    {"best", best},
+            {"rungs", rungs_},    {"rejected", rejected},
+            {"untried", untried}, {"total", compare(naive_, best, effort_)}};
   }
 
-  Settings base_;
+  Settings naive_;
   Effort effort_;
   std::chrono::time_point<Clock, Seconds> end_;
   std::unique_ptr<Side> at_;
   std::vector<Candidate> left_;
-  json rungs_ = json::array(), rejected_ = json::array();
+  json rungs_ = json::array();
 };
 
 }  // namespace
@@ -177,7 +185,6 @@ json trace_memory(const Settings& base) {
     Settings settings;
   };
   Settings naive = naive_settings(base);
-  naive.threads = base.threads;
   naive.source = "memory";
   naive.batch = base.batch;
   Settings checkpointed = base;

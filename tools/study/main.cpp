@@ -26,6 +26,8 @@ int list_techniques() {
                std::string(technique.title) + (technique.needs_gpu ? " (needs a GPU)" : ""),
                technique.page);
   }
+  fmt::print("{:<26}{:<58}docs/study.md\n", wick::study::kLadder,
+             "From the articles' script to everything on");
   fmt::print("{:<26}{:<58}docs/scaling.md\n", wick::study::kScaling,
              "Data parallelism on up to 10,000 ranks (if named)");
   return 0;
@@ -38,7 +40,8 @@ int run(int argc, char** argv) {
   bool list = false;
   CLI::App* study = app.add_subcommand(
       "study", "Measures techniques off and on in turn, and writes a page about them");
-  study->add_option("NAME", options.names, "techniques to measure; all if none is named");
+  study->add_option("NAME", options.names,
+                    "techniques to measure, ladder or scaling; all but scaling if none is named");
   study->add_flag("--list", list, "name the techniques and end");
   study->add_flag("--quick", options.quick, "about ten minutes, with wider intervals");
   study->add_option("--device", options.device, "auto, cpu, cuda or cuda:N")->capture_default_str();

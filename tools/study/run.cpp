@@ -32,7 +32,8 @@ constexpr int kSomeFailed = 1;
 constexpr double kQuickSeconds = 560;
 constexpr double kLeastSeconds = 0.2;  // of a pair of processes, unless less is asked for
 // Of a study's time: the most that the ladder takes, and what is kept for learning.
-constexpr double kLadderShare = 0.2, kLearningShare = 0.15;
+constexpr double kLadderShare = 0.25, kLearningShare = 0.15;
+constexpr double kLadderComparisons = 90;  // and the most of these that the ladder takes as long as
 
 std::string local_time(const char* format) {
   const std::time_t now = std::time(nullptr);
@@ -88,9 +89,9 @@ std::vector<const Technique*> chosen(const StudyOptions& options) {
     known.emplace_back(technique.id);
     if (options.names.empty()) result.push_back(&technique);
   }
-  known.emplace_back(kScaling);
+  known.insert(known.end(), {kLadder, kScaling});
   for (const std::string& name : options.names) {
-    if (name == kScaling) continue;
+    if (name == kLadder || name == kScaling) continue;
     const Technique* technique = find_technique(name);
     if (technique == nullptr) {
       throw tool::UsageError(fmt::format("study: unknown technique {}.{} See wick study --list",
@@ -106,7 +107,19 @@ std::string interval_text(const json& interval) {
                      interval["low"].get<double>(), interval["high"].get<double>());
 }
 
+void print_ladder(const json& ladder) {
+  const auto print = [](const std::string& name, const json& comparison, const char* words) {
+    fmt::print("{:<26}{:<24}{}\n", name, interval_text(comparison["speed"]), words);
+  };
+  for (const json& rung : ladder["rungs"]) print(rung["id"], rung["comparison"], "taken");
+  for (const json& rung : ladder["rejected"]) print(rung["id"], rung["comparison"], "not taken");
+  for (const json& id : ladder["untried"]) fmt::print("{:<26}not tried\n", id.get<std::string>());
+  print("the ladder", ladder["total"], "of the last script over the first");
+}
+
 void print_line(const json& line) {
+  if (line["kind"] == kLadder) print_ladder(line);
+  if (!line.contains("id")) return;
   std::string name = line["id"];
   for (const json& entry : line.value("cases", json::array())) {
     const json& comparison = entry["comparison"];
@@ -162,13 +175,19 @@ class Study {
 
   // Whether all of it was measured.
   bool run() {
+    const auto names = [&](const char* name) {
+      return std::count(options_.names.begin(), options_.names.end(), name) > 0;
+    };
+    if (options_.names.empty() || names(kLadder)) {
+      const double one = how_.effort.seconds * how_.effort.processes;
+      const double most = std::min(kLadderShare * how_.most_seconds, kLadderComparisons * one);
+      part(kLadder, "", "the ladder", [&] { return climb_ladder(base_, how_, most); });
+    }
     if (options_.names.empty()) {
-      part("ladder", "", "the ladder",
-           [&] { return climb_ladder(base_, how_, kLadderShare * how_.most_seconds); });
       part("sweep", "", "the loader's sweep", [&] { return sweep_loader(base_, how_); });
       part("memory", "", "memory over a step", [&] { return trace_memory(base_); });
     }
-    if (std::count(options_.names.begin(), options_.names.end(), kScaling) > 0) {
+    if (names(kScaling)) {
       part(kScaling, "", kScaling, [&] { return measure_scaling(options_, base_, how_); });
     }
     const std::vector<const Technique*> all = chosen(options_);
@@ -217,7 +236,7 @@ class Study {
     try {
       const json line = measure();
       store_.append(line);
-      if (!id.empty()) print_line(line);
+      print_line(line);
     } catch (const std::exception& error) {
       if (interrupted) throw Interrupted();
       complete_ = false;

@@ -11,9 +11,12 @@
 
 namespace wick::study {
 
+/// The word of `wick study` that asks for the ladder alone.
+inline constexpr const char* kLadder = "ladder";
+
 /// What `wick study` is told.
 struct StudyOptions {
-  // Of techniques, or "scaling"; none: all techniques, ladder, sweep and timeline.
+  // Of techniques, "ladder" or "scaling"; none: all techniques, ladder, sweep and timeline.
   std::vector<std::string> names;
   bool quick = false;
   std::string device = "auto";

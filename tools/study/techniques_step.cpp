@@ -75,7 +75,7 @@ const std::vector<Technique> kStepTechniques = {
      .cases = {kSmallMlp, kResNet}},
     {.id = "compute-threads",
      .title = "Compute with all cores",
-     .articles = "004",
+     .articles = "beyond",
      .page = "optimizations/threads.md",
      .what = "Kernels cut their work among threads, one for each core.",
      .knob = "--threads N",
@@ -84,7 +84,7 @@ const std::vector<Technique> kStepTechniques = {
      .cases = {kResNet, kTinyResNet}},
     {.id = "brief-spinning",
      .title = "Let waiting threads give up their core soon",
-     .articles = "004",
+     .articles = "beyond",
      .page = "optimizations/threads.md",
      .what = "OpenMP's threads wait by spinning. Where a loader needs the cores too, long spinning "
              "takes them from it.",
