@@ -1,16 +1,24 @@
 #pragma once
 
+#include "wick/core/base/activation.h"
 #include "wick/core/base/workspace.h"
 #include "wick/kernels/declare.h"
 
 namespace wick {
 
-// y = a · b + bias. a: [batch..., M, K], b: [batch..., K, N], bias: [N] or undefined, y:
-// [batch..., M, N], dense and row-major. The dtypes are equal. Batch axes of a and b may have
+/// What follows a product.
+struct MatMulEpilogue {
+  View bias;  // [N] or undefined
+  Activation activation = Activation::kNone;
+  View before;  // y's shape and strides: gets the activation's argument; or undefined
+};
+
+// y = activation(a · b + bias). a: [batch..., M, K], b: [batch..., K, N], y: [batch..., M, N],
+// dense and row-major. The dtypes are equal. Batch axes of a and b may have
 // stride 0; of their last two axes one has stride 1 (or size 1) and the other steps over it.
-// float32 and bfloat16 accumulate in float, float64 in double, integers wrap; float16 only on a
-// GPU, not for bool.
-WICK_LIBRARY_KERNEL(matmul, (const View& a, const View& b, const View& bias, const View& y,
-                             Workspace& workspace));
+// float32 and bfloat16 accumulate in float, float64 in double, integers wrap and have no
+// activation; float16 only on a GPU, not for bool.
+WICK_LIBRARY_KERNEL(matmul, (const View& a, const View& b, const MatMulEpilogue& epilogue,
+                             const View& y, Workspace& workspace));
 
 }  // namespace wick

@@ -64,8 +64,10 @@ TransformerEncoderLayer::TransformerEncoderLayer(int64_t d_model, int64_t num_he
       dropout2_(add("dropout2", Dropout(options.dropout))) {}
 
 Tensor TransformerEncoderLayer::feed_forward(const Tensor& x) {
-  const Tensor hidden = linear1_(x);
-  return dropout2_(linear2_(dropout_(options_.gelu ? gelu(hidden) : relu(hidden))));
+  const Tensor hidden = options_.gelu_tanh ? linear1_->forward_gelu_tanh(x)
+                        : options_.gelu    ? gelu(linear1_(x))
+                                           : linear1_->forward_relu(x);
+  return dropout2_(linear2_(dropout_(hidden)));
 }
 
 Tensor TransformerEncoderLayer::forward(const Tensor& x, const Tensor& attn_mask, bool is_causal) {

@@ -31,6 +31,7 @@ struct TransformerEncoderLayerOptions {
   int64_t dim_feedforward = 2048;
   double dropout = 0.1;
   bool gelu = false;        // ReLU unless set
+  bool gelu_tanh = false;   // GELU's approximation by tanh, in one pass with the first layer
   bool norm_first = false;  // normalise before each part rather than after
 };
 

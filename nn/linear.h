@@ -13,6 +13,10 @@ class Linear : public Module {
  public:
   Linear(int64_t in_features, int64_t out_features, const LinearOptions& options = {});
   Tensor forward(const Tensor& x) override;
+  /// relu(forward(x)) in one pass.
+  Tensor forward_relu(const Tensor& x);
+  /// gelu(forward(x), GeluApproximation::kTanh) in one pass.
+  Tensor forward_gelu_tanh(const Tensor& x);
   std::string description() const override;
 
   Tensor weight;  // [out_features, in_features]

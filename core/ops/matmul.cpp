@@ -1,9 +1,13 @@
 #include "wick/core/ops/matmul.h"
 
+#include <array>
+
 #include "wick/core/apply.h"
 #include "wick/core/memory/workspace.h"
 #include "wick/core/ops/compute_dtype.h"
 #include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/elementwise_op.h"
+#include "wick/kernels/elementwise_ops_activation.h"
 #include "wick/kernels/matmul.h"
 
 namespace wick {
@@ -32,19 +36,34 @@ void save_operands(Saved& saved, const Tensor& a, const Tensor& b) {
   saved.save(saved.needs(1) ? a : Tensor(), saved.needs(0) ? b : Tensor());
 }
 
-// Multiplies on views; `bias` may be undefined. All of one dtype.
-Tensor multiply(const Tensor& a, const Tensor& b, const Tensor& bias, const Shape& shape) {
+// What follows a product; `before`, if it is not null, gets the activation's argument.
+struct Epilogue {
+  Tensor bias = {};
+  Activation activation = Activation::kNone;
+  Tensor* before = nullptr;
+};
+
+// Multiplies on views. All of one dtype.
+Tensor multiply(const Tensor& a, const Tensor& b, const Shape& shape, const Epilogue& epilogue) {
+  const Tensor& bias = epilogue.bias;
   if (computes_in_float32(a.device(), a.dtype())) {
     const Tensor wide_bias = bias.defined() ? bias.to(kFloat32) : bias;
-    return multiply(a.to(kFloat32), b.to(kFloat32), wide_bias, shape).to(a.dtype());
+    const Tensor y = multiply(a.to(kFloat32), b.to(kFloat32), shape,
+                              {wide_bias, epilogue.activation, epilogue.before});
+    if (epilogue.before != nullptr) *epilogue.before = epilogue.before->to(a.dtype());
+    return y.to(a.dtype());
   }
   Tensor y = empty(shape, a.dtype(), a.device());
+  if (epilogue.before != nullptr) *epilogue.before = empty(shape, a.dtype(), a.device());
   if (y.numel() == 0) return y;
   const Tensor ka = with_kernel_strides(a), kb = with_kernel_strides(b);
   const Tensor kbias = bias.defined() ? bias.contiguous() : bias;
-  const View bias_view = kbias.defined() ? kbias.view_for_kernel() : View{};
+  MatMulEpilogue follows;
+  follows.activation = epilogue.activation;
+  if (kbias.defined()) follows.bias = kbias.view_for_kernel();
+  if (epilogue.before != nullptr) follows.before = epilogue.before->view_for_kernel();
   AllocatorWorkspace workspace(y.device());
-  WICK_DISPATCH(y.device(), matmul(ka.view_for_kernel(), kb.view_for_kernel(), bias_view,
+  WICK_DISPATCH(y.device(), matmul(ka.view_for_kernel(), kb.view_for_kernel(), follows,
                                    y.view_for_kernel(), workspace));
   return y;
 }
@@ -71,8 +90,8 @@ struct MatMul {
     }
     const Shape batch = broadcast_shapes("matmul", batch_a, batch_b);
     const int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1);
-    return multiply(a.expand(with_last_two(batch, m, k)), b.expand(with_last_two(batch, k, n)), {},
-                    with_last_two(batch, m, n));
+    return multiply(a.expand(with_last_two(batch, m, k)), b.expand(with_last_two(batch, k, n)),
+                    with_last_two(batch, m, n), {});
   }
 
   Gradients backward(const Saved& saved, const Tensor& dy) const {
@@ -94,30 +113,59 @@ int64_t rows_of(const Shape& shape) {
   return rows;
 }
 
-struct Linear {
-  static constexpr OpInfo info{.name = "linear", .autocast = kLower};
+// dy times the derivative of the activation `F`, at what it has kept.
+template <class F>
+Tensor activation_gradient(const Tensor& dy, const Tensor& kept) {
+  if (grad_enabled()) return F{}.gradient(dy, kept);
+  return apply(UnaryBackward<F>{}, dy, kept);
+}
 
-  Tensor forward(Saved& saved, const Tensor& x, const Tensor& weight, const Tensor& bias) const {
-    check_matmul_dtypes("linear", x, weight);
-    if (bias.defined()) check_matmul_dtypes("linear", x, bias);
-    WICK_CHECK(is_floating(x.dtype()), "linear: needs a floating dtype: got ",
+// Outputs: y, and for backward alone GELU's argument, which is not defined where none is kept.
+// Being an output, it has a history, and so GELU a second derivative.
+template <Activation kActivation>
+struct Linear {
+  static constexpr bool kIsGelu = kActivation == Activation::kGeluTanh;
+  static constexpr OpInfo info{.name = kIsGelu                            ? "linear_gelu"
+                                       : kActivation == Activation::kRelu ? "linear_relu"
+                                                                          : "linear",
+                               .autocast = kLower};
+
+  std::array<Tensor, 2> forward(Saved& saved, const Tensor& x, const Tensor& weight,
+                                const Tensor& bias) const {
+    check_matmul_dtypes(info.name, x, weight);
+    if (bias.defined()) check_matmul_dtypes(info.name, x, bias);
+    WICK_CHECK(is_floating(x.dtype()), info.name, ": needs a floating dtype: got ",
                to_string(x.dtype()));
     save_operands(saved, x, weight);
     const int64_t k = weight.size(1), n = weight.size(0);
     const int64_t rows = rows_of(x.shape());
-    const Tensor y = multiply(x.reshape({rows, k}), weight.t(), bias, {rows, n});
     Shape shape = x.shape();
     shape[x.rank() - 1] = n;
-    return y.reshape(shape);
+    Tensor before;
+    Tensor* const kept = kIsGelu && saved.recording() ? &before : nullptr;
+    const Tensor y =
+        multiply(x.reshape({rows, k}), weight.t(), {rows, n}, {bias, kActivation, kept})
+            .reshape(shape);
+    if (kept != nullptr) before = before.reshape(shape);
+    if (kIsGelu) saved.save(before);
+    if (kActivation == Activation::kRelu) saved.save(y);
+    return {y, before};
   }
 
-  Gradients backward(const Saved& saved, const Tensor& dy) const {
+  // dbefore: of GELU's argument, in a second derivative.
+  Gradients backward(const Saved& saved, const Tensor& dy, const Tensor& dbefore) const {
+    Tensor d = dy;
+    if constexpr (kActivation == Activation::kRelu) d = activation_gradient<fn::Relu>(dy, saved[2]);
+    if constexpr (kIsGelu) {
+      if (dy.defined()) d = activation_gradient<fn::GeluTanh>(dy, saved[2]);
+      if (dbefore.defined()) d = d.defined() ? d + dbefore : dbefore;
+    }
     Gradients grads(3);
     const Shape& weight = saved.input(1).shape;
-    const int64_t k = weight[1], n = weight[0], rows = rows_of(dy.shape());
-    if (saved.needs(0)) grads[0] = matmul(dy, saved[1]);
-    if (saved.needs(1)) grads[1] = matmul(dy.reshape({rows, n}).t(), saved[0].reshape({rows, k}));
-    if (saved.needs(2)) grads[2] = dy.reshape({rows, n}).sum({0});
+    const int64_t k = weight[1], n = weight[0], rows = rows_of(d.shape());
+    if (saved.needs(0)) grads[0] = matmul(d, saved[1]);
+    if (saved.needs(1)) grads[1] = matmul(d.reshape({rows, n}).t(), saved[0].reshape({rows, k}));
+    if (saved.needs(2)) grads[2] = d.reshape({rows, n}).sum({0});
     return grads;
   }
 
@@ -210,7 +258,7 @@ Tensor outer(const Tensor& a, const Tensor& b) {
   return mul(a.unsqueeze(1), b);
 }
 
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation) {
   WICK_CHECK(weight.rank() == 2, "linear: weight needs 2 axes: got shape ", weight.shape());
   WICK_CHECK(x.rank() >= 1 && x.size(-1) == weight.size(1), "linear: features differ: got x ",
              x.shape(), " and weight ", weight.shape(), ", expected equal last sizes");
@@ -219,7 +267,12 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
                "linear: bias has the wrong shape: got ", bias.shape(), ", expected [",
                weight.size(0), "]");
   }
-  return apply(Linear{}, x, weight, bias);
+  switch (activation) {
+    case Activation::kNone: break;
+    case Activation::kRelu: return apply(Linear<Activation::kRelu>{}, x, weight, bias)[0];
+    case Activation::kGeluTanh: return apply(Linear<Activation::kGeluTanh>{}, x, weight, bias)[0];
+  }
+  return apply(Linear<Activation::kNone>{}, x, weight, bias)[0];
 }
 
 }  // namespace wick

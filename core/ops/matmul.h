@@ -1,5 +1,6 @@
 #pragma once
 
+#include "wick/core/base/activation.h"
 #include "wick/core/tensor.h"
 
 namespace wick {
@@ -21,8 +22,10 @@ Tensor dot(const Tensor& a, const Tensor& b);
 /// The products of all elements of vector a [M] with all of b [N]: [M, N].
 Tensor outer(const Tensor& a, const Tensor& b);
 
-/// x · weightᵀ + bias. x: [..., K], weight: [N, K], bias: [N] or undefined; returns [..., N], for
-/// rank-1 x [N]. Error unless dtypes are equal and floating and shapes fit.
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+/// activation(x · weightᵀ + bias), in one pass where the device's library can. x: [..., K], weight:
+/// [N, K], bias: [N] or undefined; returns [..., N], for rank-1 x [N]. Error unless dtypes are
+/// equal and floating and shapes fit.
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+              Activation activation = Activation::kNone);
 
 }  // namespace wick

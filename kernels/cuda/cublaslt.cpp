@@ -109,7 +109,7 @@ int64_t alignment_of(const void* p) {
 // float64 has no epilogue with a bias.
 bool has_bias_epilogue(const Gemm& g) { return g.bias != nullptr && g.dtype != kFloat64; }
 
-using Key = std::array<int64_t, 18>;
+using Key = std::array<int64_t, 21>;
 
 Key key_of(Device device, const Gemm& g) {
   return {device.index,
@@ -129,7 +129,10 @@ Key key_of(Device device, const Gemm& g) {
           alignment_of(g.b.data),
           alignment_of(g.y),
           has_bias_epilogue(g) ? alignment_of(g.bias) : 0,
-          g.bias != nullptr};
+          g.bias != nullptr,
+          static_cast<int64_t>(g.activation),
+          g.before != nullptr,
+          alignment_of(g.before)};
 }
 
 struct HashOfKey {
@@ -142,6 +145,7 @@ struct HashOfKey {
 
 // How one kind of product is computed.
 struct Plan {
+  bool found = false;  // false: not with this activation
   Desc desc;
   Layout left, right, out;  // by columns: b, a and y
   cublasLtMatmulAlgo_t algorithm = {};
@@ -165,6 +169,23 @@ void set(const Preference& preference, cublasLtMatmulPreferenceAttributes_t name
                "cublasLtMatmulPreferenceSetAttribute");
 }
 
+cublasLtEpilogue_t epilogue_of(const Gemm& g) {
+  const bool bias = has_bias_epilogue(g);
+  switch (g.activation) {
+    case Activation::kNone: return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+    case Activation::kRelu: return bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+    case Activation::kGeluTanh: break;
+  }
+  if (g.before == nullptr) return bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+  return bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+}
+
+// What the epilogue reads and writes beside y.
+void set_pointers(const Desc& desc, const Gemm& g) {
+  if (has_bias_epilogue(g)) set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, g.bias);
+  if (g.before != nullptr) set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, g.before);
+}
+
 Desc make_desc(const Gemm& g) {
   const bool is_double = g.dtype == kFloat64;
   const cublasComputeType_t compute = is_double ? CUBLAS_COMPUTE_64F
@@ -178,11 +199,10 @@ Desc make_desc(const Gemm& g) {
   const auto operation = [](bool transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
   set(desc, CUBLASLT_MATMUL_DESC_TRANSA, operation(g.b.transposed));
   set(desc, CUBLASLT_MATMUL_DESC_TRANSB, operation(g.a.transposed));
-  if (has_bias_epilogue(g)) {
-    set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    set(desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(g.dtype));
-    set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, g.bias);
-  }
+  set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(g));
+  if (has_bias_epilogue(g)) set(desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(g.dtype));
+  if (g.before != nullptr) set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, g.n);
+  set_pointers(desc, g);
   return desc;
 }
 
@@ -233,9 +253,12 @@ Plan make_plan(Device device, const Gemm& g) {
   const cublasStatus_t status =
       api().get_heuristic(handle_of(device), plan.desc.get(), plan.left.get(), plan.right.get(),
                           plan.out.get(), plan.out.get(), preference.get(), 1, &found, &count);
+  if (g.activation != Activation::kNone && status == CUBLAS_STATUS_NOT_SUPPORTED) return plan;
   check_status(status, "cublasLtMatmulAlgoGetHeuristic");
+  if (g.activation != Activation::kNone && count == 0) return plan;
   WICK_CHECK(count > 0, "matmul: cuBLASLt has no algorithm for ", g.m, " x ", g.k, " times ", g.k,
              " x ", g.n, " in ", g.dtype);
+  plan.found = true;
   plan.algorithm = found.algo;
   plan.scratch = found.workspaceSize;
   return plan;
@@ -256,14 +279,14 @@ void spread_bias(Device device, const Gemm& g) {
   copy(bias, {g.y, g.dtype, device, {g.batch * g.m, g.n}, {g.n, 1}});
 }
 
-}  // namespace
-
-void gemm(Device device, const Gemm& g, Workspace& workspace) {
+// Whether it could be queued: otherwise the library has no such activation.
+bool run(Device device, const Gemm& g, Workspace& workspace) {
   const cudaStream_t stream = enter_device(device);
   const Plan& plan = plan_for(device, g);
+  if (!plan.found) return false;
   const bool add = g.bias != nullptr && !has_bias_epilogue(g);
   if (add) spread_bias(device, g);
-  if (has_bias_epilogue(g)) set(plan.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, g.bias);
+  set_pointers(plan.desc, g);
   const float one = 1, zero = 0;
   const double one_double = 1, zero_double = 0;
   const bool is_double = g.dtype == kFloat64;
@@ -276,6 +299,15 @@ void gemm(Device device, const Gemm& g, Workspace& workspace) {
                    &plan.algorithm, scratch, plan.scratch, stream);
   check_status(status, "cublasLtMatmul");
   workspace.release(scratch);
+  return true;
+}
+
+}  // namespace
+
+bool gemm(Device device, const Gemm& g, Workspace& workspace) {
+  if (has_activation_epilogue(g) && run(device, g, workspace)) return true;
+  run(device, product_alone(g), workspace);
+  return g.activation == Activation::kNone;
 }
 
 }  // namespace wick::cuda

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+
+#include "wick/core/base/activation.h"
 #include "wick/core/base/device.h"
 #include "wick/core/base/dtype.h"
 #include "wick/core/base/workspace.h"
@@ -16,18 +19,38 @@ struct GemmOperand {
   bool transposed = false;
 };
 
-/// y_i = a_i · b_i + bias for i < batch. a: m x k, b: k x n, y: m x n in rows, one behind the
-/// other; bias: n elements or null. All sizes are 1 or more, all elements of one floating dtype,
-/// sums in float (float64: in double).
+/// y_i = activation(a_i · b_i + bias) for i < batch. a: m x k, b: k x n, y: m x n in rows, one
+/// behind the other; bias: n elements or null; before: as y, gets the activation's argument, or
+/// null. All sizes are 1 or more, all elements of one floating dtype, sums in float (float64: in
+/// double).
 struct Gemm {
   Dtype dtype = Dtype::kFloat32;
   int64_t batch = 1, m = 1, n = 1, k = 1;
   GemmOperand a, b;
   const void* bias = nullptr;
   void* y = nullptr;
+  Activation activation = Activation::kNone;
+  void* before = nullptr;
 };
 
-/// Queues it on the current stream of `device`.
-void gemm(Device device, const Gemm& g, Workspace& workspace);
+/// Whether cuBLASLt can be asked for the activation of `g`: not in float64, and it keeps GELU's
+/// argument only of one matrix, at multiples of 16 bytes, in rows of a multiple of 8 elements.
+inline bool has_activation_epilogue(const Gemm& g) {
+  if (g.activation == Activation::kNone || g.dtype == Dtype::kFloat64) return false;
+  return g.before == nullptr || (g.activation == Activation::kGeluTanh && g.batch == 1 &&
+                                 g.n % 8 == 0 && reinterpret_cast<uintptr_t>(g.before) % 16 == 0);
+}
+
+/// `g` without its activation, whose argument it leaves where gemm() says.
+inline Gemm product_alone(Gemm g) {
+  g.activation = Activation::kNone;
+  if (g.before != nullptr) g.y = g.before;
+  g.before = nullptr;
+  return g;
+}
+
+/// Queues it on the current stream of `device`. Returns whether that includes the activation: if
+/// not, since the library does not have it, its argument is in `before`, or in y if that is null.
+bool gemm(Device device, const Gemm& g, Workspace& workspace);
 
 }  // namespace wick::cuda

@@ -1,5 +1,6 @@
 #include "wick/kernels/matmul.h"
 
+#include "wick/kernels/activate.h"
 #include "wick/kernels/copy.h"
 #include "wick/kernels/cuda/common/launch.h"
 #include "wick/kernels/cuda/gemm.h"
@@ -77,11 +78,12 @@ void matmul_integers(Device device, const Gemm& g) {
   launch("matmul", device, grid_for(g.batch * g.m * g.n), matmul_integer_kernel<T>, g);
 }
 
-void run(Device device, const Gemm& g, Workspace& workspace) {
+// Returns whether the activation, if there is one, is done.
+bool run(Device device, const Gemm& g, Workspace& workspace) {
   switch (g.dtype) {
-    case Dtype::kInt64: return matmul_integers<int64_t>(device, g);
-    case Dtype::kInt32: return matmul_integers<int32_t>(device, g);
-    case Dtype::kUint8: return matmul_integers<uint8_t>(device, g);
+    case Dtype::kInt64: matmul_integers<int64_t>(device, g); return true;
+    case Dtype::kInt32: matmul_integers<int32_t>(device, g); return true;
+    case Dtype::kUint8: matmul_integers<uint8_t>(device, g); return true;
     default: return gemm(device, g, workspace);
   }
 }
@@ -98,10 +100,15 @@ void fill_with_bias(const View& bias, const View& y) {
 
 }  // namespace
 
-void matmul(const View& a, const View& b, const View& bias, const View& y, Workspace& workspace) {
+void matmul(const View& a, const View& b, const MatMulEpilogue& epilogue, const View& y,
+            Workspace& workspace) {
   const int rank = y.rank();
   if (y.numel() == 0) return;
-  if (a.shape[rank - 1] == 0) return fill_with_bias(bias, y);
+  const View& product = epilogue.before.defined() ? epilogue.before : y;
+  if (a.shape[rank - 1] == 0) {
+    fill_with_bias(epilogue.bias, product);
+    return activate(epilogue.activation, product, y);
+  }
   const Batch batch(a, b);
   Gemm g;
   g.dtype = y.dtype;
@@ -111,14 +118,18 @@ void matmul(const View& a, const View& b, const View& bias, const View& y, Works
   g.k = a.shape[rank - 1];
   g.a = operand(a, batch.a_step);
   g.b = operand(b, batch.b_step);
-  g.bias = bias.data;
+  g.bias = epilogue.bias.data;
+  g.activation = epilogue.activation;
   const int64_t stack = g.batch * g.m * g.n * size_of(y.dtype);
+  bool is_activated = true;
   for (int64_t i = 0; i < batch.outer; ++i) {
     g.a.data = matrix_of(a, batch.outer_axes, i);
     g.b.data = matrix_of(b, batch.outer_axes, i);
     g.y = y.as<char>() + i * stack;
-    run(y.device, g, workspace);
+    if (epilogue.before.defined()) g.before = epilogue.before.as<char>() + i * stack;
+    is_activated = run(y.device, g, workspace);
   }
+  if (!is_activated) activate(epilogue.activation, product, y);
 }
 
 }  // namespace wick::cuda

@@ -24,33 +24,50 @@ View view_of(const GemmOperand& x, Dtype dtype, int64_t batch, int64_t rows, int
   return view;
 }
 
-}  // namespace
-
-void gemm(Device device, const Gemm& g, Workspace& workspace) {
+// Queues the product and, if that is not kNone, its activation, where cuBLASLt would do so.
+void run(Device device, const Gemm& g, Workspace& workspace) {
   const cudaStream_t stream = enter_device(device);
   WICK_CHECK(is_floating(g.dtype), kGemmCall, ": no such dtype: ", g.dtype);
   WICK_CHECK(g.batch > 0 && g.m > 0 && g.n > 0 && g.k > 0, kGemmCall, ": a size is not positive");
   const View a = view_of(g.a, g.dtype, g.batch, g.m, g.k);
   const View b = view_of(g.b, g.dtype, g.batch, g.k, g.n);
   const View y = view_of({g.y, g.n, g.m * g.n}, g.dtype, g.batch, g.m, g.n);
-  View bias;
-  if (g.bias != nullptr) {
-    bias = {const_cast<void*>(g.bias), g.dtype, kCpu, {g.n}, {1}};
+  View bias, before;
+  if (g.bias != nullptr) bias = {const_cast<void*>(g.bias), g.dtype, kCpu, {g.n}, {1}};
+  if (g.before != nullptr) {
+    before = view_of({g.before, g.n, g.m * g.n}, g.dtype, g.batch, g.m, g.n);
+    WICK_CHECK(
+        g.n % 8 == 0 && reinterpret_cast<uintptr_t>(g.before) % 16 == 0, kGemmCall,
+        ": before is not in rows of a multiple of 8 elements from a multiple of 16 bytes on: "
+        "got rows of ",
+        g.n);
   }
   sim::check_argument(kGemmCall, "a", a);
   sim::check_argument(kGemmCall, "b", b);
   sim::check_argument(kGemmCall, "bias", bias);
+  sim::check_argument(kGemmCall, "before", before);
   sim::check_argument(kGemmCall, "y", y);
   void* const scratch = sim::take_scratch(kGemmCall, workspace);
-  const auto compute = [=] {
-    const sim::LibraryWork work({&a, &b, &bias}, {&y}, scratch);
+  const auto compute = [=, activation = g.activation] {
+    const sim::LibraryWork work({&a, &b, &bias}, {&y, &before}, scratch);
     sim::HostWorkspace host;
     const View out = sim::computable(y, host, false);
-    cpu::matmul(sim::computable(a, host, true), sim::computable(b, host, true),
-                sim::computable(bias, host, true), out, host);
+    const MatMulEpilogue epilogue{sim::computable(bias, host, true), activation,
+                                  sim::computable(before, host, false)};
+    cpu::matmul(sim::computable(a, host, true), sim::computable(b, host, true), epilogue, out,
+                host);
     sim::copy_back(out, y);
+    sim::copy_back(epilogue.before, before);
   };
   check(sim::enqueue(kGemmCall, stream, compute), kGemmCall);
+}
+
+}  // namespace
+
+bool gemm(Device device, const Gemm& g, Workspace& workspace) {
+  const bool is_activated = has_activation_epilogue(g);
+  run(device, is_activated ? g : product_alone(g), workspace);
+  return is_activated || g.activation == Activation::kNone;
 }
 
 }  // namespace wick::cuda

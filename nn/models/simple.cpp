@@ -19,8 +19,7 @@ Mlp::Mlp(int64_t features, const std::vector<int64_t>& hidden, int64_t classes) 
 Tensor Mlp::forward(const Tensor& x) {
   Tensor y = x.flatten(1);
   for (size_t i = 0; i < layers_.size(); ++i) {
-    y = layers_[i](y);
-    if (i + 1 < layers_.size()) y = relu(y);
+    y = i + 1 < layers_.size() ? layers_[i]->forward_relu(y) : layers_[i](y);
   }
   return y;
 }
@@ -42,8 +41,8 @@ LeNet::LeNet(const ImageShape& image, int64_t classes) {
 Tensor LeNet::forward(const Tensor& x) {
   Tensor y = pool_(relu(conv1_(x)));
   y = pool_(relu(conv2_(y)));
-  y = relu(fc1_(y.flatten(1)));
-  return fc3_(relu(fc2_(y)));
+  y = fc1_->forward_relu(y.flatten(1));
+  return fc3_(fc2_->forward_relu(y));
 }
 
 Vit::Vit(const ImageShape& image, int64_t classes, const VitOptions& options) : dim_(options.dim) {
@@ -59,7 +58,7 @@ Vit::Vit(const ImageShape& image, int64_t classes, const VitOptions& options) : 
     encoder.push_back(TransformerEncoderLayer(dim_, options.heads,
                                               {.dim_feedforward = options.mlp_dim,
                                                .dropout = options.dropout,
-                                               .gelu = true,
+                                               .gelu_tanh = true,
                                                .norm_first = true}));
   }
   encoder_ = add("encoder", std::move(encoder));

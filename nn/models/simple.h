@@ -48,7 +48,7 @@ struct VitOptions {
 };
 
 /// A small vision transformer (Dosovitskiy et al. 2020, arXiv 2010.11929), normalising before each
-/// part and averaging over patches.
+/// part and averaging over patches, with GELU's approximation by tanh as in the authors' code.
 class Vit : public Module {
  public:
   Vit(const ImageShape& image, int64_t classes, const VitOptions& options = {});

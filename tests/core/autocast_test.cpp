@@ -28,7 +28,8 @@ Tensor values(const Shape& shape) { return rand(shape) * 0.5 + 0.25; }
 // one is the transposed convolution.
 const std::map<std::string, std::vector<std::string>> kOnCuda = {
     {"lower",
-     {"matmul", "linear", "addmm", "conv2d", "conv2d_backward_input", "conv2d_backward_weight"}},
+     {"matmul", "linear", "linear_relu", "linear_gelu", "addmm", "conv2d", "conv2d_backward_input",
+      "conv2d_backward_weight"}},
     {"float32",
      {"exp",
       "expm1",
@@ -60,7 +61,8 @@ const std::map<std::string, std::vector<std::string>> kOnCuda = {
     {"banned", {"binary_cross_entropy"}}};
 const std::map<std::string, std::vector<std::string>> kOnCpu = {
     {"lower",
-     {"matmul", "linear", "addmm", "conv2d", "conv2d_backward_input", "conv2d_backward_weight"}},
+     {"matmul", "linear", "linear_relu", "linear_gelu", "addmm", "conv2d", "conv2d_backward_input",
+      "conv2d_backward_weight"}},
     {"float32",
      {"prod", "norm", "pad", "mse_loss", "l1_loss", "huber_loss", "kl_div", "nll_loss",
       "cross_entropy", "soft_cross_entropy", "binary_cross_entropy",

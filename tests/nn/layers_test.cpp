@@ -23,6 +23,8 @@ TEST(Layers, Linear) {
   const Tensor x = randn({2, 5, 3});
   expect_same(with(x), linear(x, with.weight, with.bias));
   expect_same(without(x), linear(x, without.weight));
+  expect_same(with.forward_relu(x), relu(with(x)));
+  expect_same(without.forward_gelu_tanh(x), gelu(without(x), GeluApproximation::kTanh));
   EXPECT_FALSE(without.bias.defined());
   EXPECT_EQ(without.parameters().size(), 1u);
   EXPECT_EQ(without.description(), "Linear(3, 4, bias=false)");

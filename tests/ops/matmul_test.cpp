@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <random>
 
 #include "wick/core/apply.h"
+#include "wick/core/ops/activation.h"
+#include "wick/core/ops/elementwise.h"
 #include "wick/core/stream.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/op_case.h"
@@ -108,6 +111,21 @@ WICK_OP_CASE(
     },
     .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
 
+// activation(x[0] · x[1]ᵀ + x[2])
+Arrays reference_linear(const Arrays& x, double (*activation)(double)) {
+  HostArray rows = x[0];
+  const int64_t k = x[1].shape[1], n = x[1].shape[0];
+  rows.shape.erase(rows.shape.rank() - 1);
+  rows.shape = {rows.shape.numel(), k};
+  HostArray y = product(rows, transposed(x[1]));
+  for (size_t i = 0; i < y.values.size(); ++i) {
+    y.values[i] = activation(y.values[i] + x[2].values[i % static_cast<size_t>(n)]);
+  }
+  y.shape = x[0].shape;
+  y.shape[y.shape.rank() - 1] = n;
+  return {y};
+}
+
 WICK_OP_CASE(
     linear,
     .samples = {{normal({4, 3}), normal({5, 3}), normal({5})},
@@ -116,17 +134,62 @@ WICK_OP_CASE(
                 {normal({200, 33}), normal({31, 33}), normal({31})},
                 {normal({0, 3}), normal({2, 3}), normal({2})}},
     .call = [](const Tensors& x) -> Tensors { return {linear(x[0], x[1], x[2])}; },
-    .reference = [](const Arrays& x) -> Arrays {
-      HostArray rows = x[0];
-      const int64_t k = x[1].shape[1], n = x[1].shape[0];
-      rows.shape = {rows.shape.numel() / k, k};
-      HostArray y = product(rows, transposed(x[1]));
-      for (size_t i = 0; i < y.values.size(); ++i) {
-        y.values[i] += x[2].values[i % static_cast<size_t>(n)];
-      }
-      y.shape = x[0].shape;
-      y.shape[y.shape.rank() - 1] = n;
-      return {y};
+    .reference = [](const Arrays& x) { return reference_linear(x, [](double v) { return v; }); },
+    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
+
+// Biases that keep what is rectified away from 0, where rounding would choose the gradient.
+Tensor away_from_zero(const Tensor& bias) { return (bias + 1.0 / 16) * 32; }
+
+WICK_OP_CASE(
+    linear_relu,
+    .samples = {{uniform({4, 3}, -0.5, 0.5), uniform({5, 3}, -0.5, 0.5), distinct({5})},
+                {uniform({3}, -0.5, 0.5), uniform({2, 3}, -0.5, 0.5), distinct({2})},
+                {uniform({2, 3, 7}, -0.5, 0.5), uniform({16, 7}, -0.5, 0.5), distinct({16})},
+                {uniform({200, 6}, -0.5, 0.5), uniform({31, 6}, -0.5, 0.5), distinct({31})},
+                {uniform({2, 0}), uniform({3, 0}), distinct({3})},
+                {uniform({0, 3}), uniform({2, 3}), distinct({2})}},
+    .call = [](const Tensors& x) -> Tensors {
+      return {linear(x[0], x[1], away_from_zero(x[2]), Activation::kRelu)};
+    },
+    .reference =
+        [](Arrays x) {
+          for (double& bias : x[2].values) bias = (bias + 1.0 / 16) * 32;
+          return reference_linear(x, [](double v) { return v > 0 ? v : 0; });
+        },
+    .composed = [](const Tensors& x) -> Tensors {
+      return {relu(linear(x[0], x[1], away_from_zero(x[2])))};
+    },
+    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
+
+double gelu_tanh(double x) {
+  return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+
+// Rows of 8 and 16 elements, whose arguments cuBLASLt can keep, and of others.
+WICK_OP_CASE(
+    linear_gelu,
+    .samples = {{normal({4, 3}), normal({5, 3}), normal({5})},
+                {normal({3}), normal({8, 3}), normal({8})},
+                {normal({2, 3, 17}), normal({16, 17}), normal({16})},
+                {normal({200, 33}), normal({31, 33}), normal({31})},
+                {normal({2, 0}), normal({3, 0}), normal({3})},
+                {normal({0, 3}), normal({2, 3}), normal({2})}},
+    .call = [](const Tensors& x) -> Tensors {
+      return {linear(x[0], x[1], x[2], Activation::kGeluTanh)};
+    },
+    .reference = [](const Arrays& x) { return reference_linear(x, &gelu_tanh); },
+    .composed = [](const Tensors& x) -> Tensors {
+      return {gelu(linear(x[0], x[1], x[2]), GeluApproximation::kTanh)};
+    },
+    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
+
+WICK_OP_CASE(
+    linear_with_activation_alone, .samples = {{normal({4, 3}), normal({8, 3})}},
+    .call = [](const Tensors& x) -> Tensors {
+      return {linear(x[0], x[1], {}, Activation::kGeluTanh)};
+    },
+    .composed = [](const Tensors& x) -> Tensors {
+      return {gelu(linear(x[0], x[1]), GeluApproximation::kTanh)};
     },
     .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
 
@@ -227,6 +290,19 @@ TEST(MatMul, LinearWithoutOutputsHasGradients) {
   EXPECT_EQ(x.grad().to_vector<float>(), std::vector<float>(30, 0));
   EXPECT_EQ(weight.grad().shape(), weight.shape());
   EXPECT_EQ(bias.grad().shape(), bias.shape());
+}
+
+// ReLU keeps its output, GELU its argument, and neither of them without backward.
+TEST_P(MatMulOn, ActivationsAreRectifiedInPlaceOfAPass) {
+  const Tensor x = tensor<float>({1, -2}, Shape{2, 1}).to(GetParam());
+  const Tensor w = tensor<float>({1, 3}, Shape{2, 1}).to(GetParam()).set_requires_grad();
+  const Tensor y = linear(x, w, {}, Activation::kRelu);
+  EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{1, 3, 0, 0}));
+  EXPECT_EQ(y.grad_fn()->name(), "linear_relu");
+  y.sum().backward();
+  EXPECT_EQ(w.grad().to_vector<float>(), (std::vector<float>{1, 1}));
+  const NoGrad no_grad;
+  EXPECT_EQ(linear(x, w, {}, Activation::kRelu).to_vector<float>(), y.to_vector<float>());
 }
 
 TEST(MatMul, RejectsWhatDoesNotFit) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "wick/core/memory/workspace.h"
+#include "wick/core/ops/activation.h"
 #include "wick/core/ops/conv.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/matmul.h"
@@ -56,6 +57,40 @@ TEST(SimulatedLibraries, GemmChecksWhatItIsHanded) {
   g = right;
   g.dtype = kInt64;
   EXPECT_EQ(error_of_gemm(g), "cublasLtMatmul: no such dtype: int64");
+}
+
+// An activation is done by the library where it can be, else left to the caller.
+TEST(SimulatedLibraries, GemmActivates) {
+  const Tensor a = ones({2, 3}, kFloat32, kGpu), b = full({3, 8}, -1, kFloat32, kGpu);
+  const Tensor y = ones({2, 8}, kFloat32, kGpu), before = ones({2, 9}, kFloat32, kGpu);
+  const auto run = [](const cuda::Gemm& g) {
+    AllocatorWorkspace workspace(kGpu);
+    return cuda::gemm(kGpu, g, workspace);
+  };
+  const std::vector<float> product(16, -3.0f);
+  cuda::Gemm g = gemm_of(a, b, y);
+  g.activation = Activation::kRelu;
+  EXPECT_TRUE(run(g));
+  EXPECT_EQ(y.to_vector<float>(), std::vector<float>(16, 0.0f));
+
+  g.activation = Activation::kGeluTanh;
+  g.before = before.data<float>();
+  EXPECT_TRUE(run(g));
+  const Tensor kept = before.flatten().narrow(0, 0, 16);
+  EXPECT_EQ(kept.to_vector<float>(), product);
+  EXPECT_EQ(y.to_vector<float>(), gelu(kept, GeluApproximation::kTanh).to_vector<float>());
+
+  before.fill_(0);
+  y.fill_(7);
+  g.before = before.data<float>() + 1;  // not at a multiple of 16 bytes
+  EXPECT_FALSE(run(g));
+  EXPECT_EQ(before.flatten().narrow(0, 1, 16).to_vector<float>(), product);
+  EXPECT_EQ(y.to_vector<float>(), std::vector<float>(16, 7.0f));
+  g.before = nullptr;
+  g.n = 7;  // rows of 8 of b: the library keeps nothing, so any length will do
+  EXPECT_TRUE(run(g));
+  g.before = before.data<float>();
+  EXPECT_FALSE(run(g));
 }
 
 TEST(SimulatedLibraries, ConvolutionChecksWhatItIsHanded) {

@@ -1,5 +1,6 @@
 #include "wick/kernels/matmul.h"
 
+#include "wick/kernels/activate.h"
 #include "wick/kernels/cpu/dnnl/gemm.h"
 
 namespace wick::cpu {
@@ -35,9 +36,7 @@ int64_t batch_offset(const View& x, int batch_rank, int64_t index) {
   return offset;
 }
 
-}  // namespace
-
-void matmul(const View& a, const View& b, const View& bias, const View& y, Workspace& workspace) {
+void multiply(const View& a, const View& b, const View& bias, const View& y, Workspace& workspace) {
   const int rank = y.rank(), batch_rank = rank - 2;
   const GemmSizes sizes{y.shape[rank - 2], y.shape[rank - 1], a.shape[rank - 1]};
   int64_t batch = 1;
@@ -54,6 +53,15 @@ void matmul(const View& a, const View& b, const View& bias, const View& y, Works
          last_two(b, batch_offset(b, batch_rank, i)), bias.data, y.dtype,
          y.as<char>() + i * matrix * size_of(y.dtype), sizes.n, false, workspace);
   }
+}
+
+}  // namespace
+
+void matmul(const View& a, const View& b, const MatMulEpilogue& epilogue, const View& y,
+            Workspace& workspace) {
+  const View& product = epilogue.before.defined() ? epilogue.before : y;
+  multiply(a, b, epilogue.bias, product, workspace);
+  activate(epilogue.activation, product, y);
 }
 
 }  // namespace wick::cpu
