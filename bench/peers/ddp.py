@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Training steps of 1 and 2 ranks of this machine beside PyTorch's DistributedDataParallel with
 Gloo, in turns: milliseconds, medians, and the medians and quartiles of each pair's ratio. All ranks
-together have the same images per step, and two threads. Then what the wrapper costs at one rank,
-beside the plain model in turns, and which part of the exchange of gradients happened before the
-last of them was there.
+together have the same images per step and share --threads, each having at least one. Then what the
+wrapper costs at one rank, beside the plain model in turns, and which part of the exchange of
+gradients happened before the last of them was there.
 
-usage: ddp.py [--python PATH] [--bench PATH] [--rounds 7] [--workloads mlp,resnet18]
+usage: ddp.py [--python PATH] [--bench PATH] [--rounds 7] [--threads 2]
+              [--workloads mlp,resnet18]
 
 PATH of --python is the interpreter whose torch is the peer (default: this one).
 """
@@ -20,7 +21,6 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-THREADS = 2
 # Images per step of all ranks, and steps of one turn.
 WORKLOADS = {"mlp": (128, 30), "resnet18": (32, 2)}
 
@@ -62,14 +62,14 @@ def torch_rank(workload, images, threads):
 class Ranks:
     """Processes that do the same; none of them outlives it."""
 
-    def __init__(self, command, count, variables):
+    def __init__(self, command, count, threads, variables):
         self.processes = []
         try:
             for rank in range(count):
                 environment = dict(os.environ, RANK=str(rank), LOCAL_RANK=str(rank),
                                    WORLD_SIZE=str(count), **variables)
                 self.processes.append(subprocess.Popen(
-                    [*command, str(THREADS // count)], env=environment, text=True,
+                    [*command, str(max(1, threads // count))], env=environment, text=True,
                     stdin=subprocess.PIPE, stdout=subprocess.PIPE))
             self.version = self.answers()[0].split()[-1]
         except BaseException:
@@ -142,6 +142,7 @@ def main():
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--bench", default=str(ROOT / "build/release/bin/bench_ddp"))
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--threads", type=int, default=2, help="of all ranks together")
     parser.add_argument("--workloads", default=",".join(WORKLOADS))
     arguments = parser.parse_args()
     others = []
@@ -152,9 +153,9 @@ def main():
             words = [workload, str(images // count)]
             with tempfile.TemporaryDirectory() as folder:
                 files = {"WICK_RENDEZVOUS_FILE": folder + "/wick", "TORCH_FILE": folder + "/torch"}
-                with Ranks([arguments.bench, *words], count, files) as ours:
+                with Ranks([arguments.bench, *words], count, arguments.threads, files) as ours:
                     peer = [arguments.python, __file__, "--torch-rank", *words]
-                    with Ranks(peer, count, files) as theirs:
+                    with Ranks(peer, count, arguments.threads, files) as theirs:
                         version = theirs.version
                         a, b, (low, ratio, high) = in_turns(lambda: ours.ask("run", steps),
                                                             lambda: theirs.ask("run", steps),
@@ -164,7 +165,7 @@ def main():
                           flush=True)
                     others += own_figures(ours, workload, count, steps, 2 * arguments.rounds)
     print("\n".join(others))
-    print(f"PyTorch {version}, {THREADS} threads in all, load {os.getloadavg()[0]:.1f}")
+    print(f"PyTorch {version}, {arguments.threads} threads in all, load {os.getloadavg()[0]:.1f}")
     return None
 
 
