@@ -5,9 +5,11 @@
 
 namespace wick {
 
+inline constexpr uintptr_t kAttentionAlignment = 16;  // bytes
+
 /// softmax(q · kᵀ · scale) · v for each of B batches and H heads. q: [B, H, L, E], k: [B, H, S, E],
 /// v: [B, H, S, F], whose last axes' elements are neighbours, o: [B, H, L, F], contiguous; float16
-/// or bfloat16.
+/// or bfloat16. All begin at multiples of kAttentionAlignment.
 struct Attention {
   View q, k, v, o;
   View stats;  // [B, H, L, 1], float32, contiguous: log of the sum of a row's exponentials

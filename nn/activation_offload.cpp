@@ -51,8 +51,13 @@ class OffloadedTensor final : public PackedTensor {
     log_->tensors.push_back(this);
   }
   ~OffloadedTensor() override {
-    let_go();
-    if (back_.defined()) arrived_->block(stream_);
+    try {
+      let_go();
+      if (back_.defined()) arrived_->block(stream_);
+    } catch (...) {  // the allocator then keeps the memory from its next user
+      if (source_.defined()) source_.record_stream(out_);
+      if (back_.defined()) back_.record_stream(in_);
+    }
     std::vector<OffloadedTensor*>& all = log_->tensors;
     all[number_] = nullptr;
     while (!all.empty() && all.back() == nullptr) all.pop_back();
@@ -73,16 +78,16 @@ class OffloadedTensor final : public PackedTensor {
     if (kept_by_op_) version_ = source_.version();  // that op may have counted its own change since
     if (source_.version() != version_) return;
     const SavedTensorScope no_hooks(nullptr);
-    const Stream out = copy_streams(device_).out;
-    Event written(device_);
+    out_ = copy_streams(device_).out;
+    Event written(device_), copied(device_);
     written.record();
-    written.block(out);
+    written.block(out_);
     {
-      const StreamGuard guard(out);
+      const StreamGuard guard(out_);
       host_ = source_.to(kCpu, /*non_blocking=*/true);
     }
-    copied_.emplace(device_);
-    copied_->record(out);
+    copied.record(out_);
+    copied_ = std::move(copied);
     log_->bytes += bytes_of(host_);
   }
   void wait_for_copy() const {
@@ -100,18 +105,23 @@ class OffloadedTensor final : public PackedTensor {
     if (back_.defined() || source_.defined()) return;
     const SavedTensorScope no_hooks(nullptr);
     const NoGrad no_grad;
-    const Stream in = copy_streams(device_).in;
+    in_ = copy_streams(device_).in;
     const StreamGuard computing(stream_);
-    back_ = empty_strided(host_.shape(), host_.strides(), host_.dtype(), device_);
+    const Tensor back = empty_strided(host_.shape(), host_.strides(), host_.dtype(), device_);
     Event given(device_);  // behind the copy to the host, too, which let_go() waited for
+    Event arrived(device_);
     given.record();
-    given.block(in);
-    arrived_.emplace(device_);
-    {
-      const StreamGuard guard(in);
-      back_.copy_(host_, /*non_blocking=*/true);
+    given.block(in_);
+    try {
+      const StreamGuard guard(in_);
+      back.copy_(host_, /*non_blocking=*/true);
+      arrived.record(in_);
+    } catch (...) {
+      back.record_stream(in_);
+      throw;
     }
-    arrived_->record(in);
+    arrived_ = std::move(arrived);
+    back_ = back;
   }
 
   Tensor unpack() override {
@@ -145,6 +155,7 @@ class OffloadedTensor final : public PackedTensor {
 
   const Device device_;
   const Stream stream_;
+  Stream out_, in_;  // of the copies
   const Storage* const storage_;
   Tensor source_, host_, back_;
   uint64_t version_;

@@ -1,4 +1,7 @@
+#include <map>
 #include <memory>
+#include <unordered_map>
+#include <vector>
 
 #include "wick/core/base/check.h"
 #include "wick/core/cuda/runtime.h"
@@ -14,19 +17,32 @@ namespace wick::cuda {
 
 namespace {
 
-/// The events by which an allocator learns what streams have finished.
+/// The events by which an allocator learns what streams have finished. They are used again and
+/// again: there are as many as were ever needed at once.
 class CudaEvents : public RawSource {
  public:
+  ~CudaEvents() override {
+    for (const auto& [event, index] : devices_) delete_event(cuda_device(index), event);
+  }
   Event record_event(Stream stream) override {
-    void* event = new_event(stream.device, /*timing=*/false);
+    std::vector<Event>& idle = idle_[stream.device.index];
+    if (idle.empty()) {
+      idle.reserve(devices_.size() + 1);  // so that destroy_event cannot fail
+      idle.push_back(new_event(stream.device, /*timing=*/false));
+      devices_[idle.back()] = stream.device.index;
+    }
+    const Event event = idle.back();
     cuda::record_event(event, stream);
+    idle.pop_back();
     return event;
   }
   bool event_done(Event event) override { return cuda::event_done(event); }
   void wait_event(Event event) override { wait_for_event(event); }
-  void destroy_event(Event event) override {
-    (void)cudaEventDestroy(static_cast<cudaEvent_t>(event));
-  }
+  void destroy_event(Event event) override { idle_[devices_[event]].push_back(event); }
+
+ private:
+  std::unordered_map<Event, int> devices_;  // of all events
+  std::map<int, std::vector<Event>> idle_;  // by device
 };
 
 class DeviceSource final : public CudaEvents {
@@ -70,10 +86,10 @@ class DeviceSource final : public CudaEvents {
 
 #ifdef WICK_SIM
   void show(void* pointer, size_t bytes, Stream stream) override {
-    sim::show_in_order(pointer, bytes, enter(stream));
+    sim::show_in_order(pointer, bytes, device_.index, static_cast<cudaStream_t>(stream.handle));
   }
   void hide(void* pointer, size_t bytes, Stream stream) override {
-    sim::hide_in_order(pointer, bytes, enter(stream));
+    sim::hide_in_order(pointer, bytes, device_.index, static_cast<cudaStream_t>(stream.handle));
   }
 #else
   void show(void*, size_t, Stream) override {}
@@ -81,11 +97,6 @@ class DeviceSource final : public CudaEvents {
 #endif
 
  private:
-  static cudaStream_t enter(Stream stream) {
-    enter_device(stream.device);
-    return static_cast<cudaStream_t>(stream.handle);
-  }
-
   Device device_;
   size_t capacity_ = 0;
 };
@@ -94,6 +105,7 @@ class DeviceSource final : public CudaEvents {
 class PinnedSource final : public CudaEvents {
  public:
   Device device() const override { return kCpu; }
+  const char* kind() const override { return "pinned memory"; }
   size_t capacity() const override { return allocator(kCpu).capacity(); }
 
   void* allocate(size_t bytes) override {

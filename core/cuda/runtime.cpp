@@ -81,6 +81,7 @@ Stream stream_from_pool(Device device, bool high_priority) {
     WICK_CUDA_CALL(cudaDeviceGetStreamPriorityRange, &least, &greatest);
     for (size_t high = 0; high < 2; ++high) {
       for (cudaStream_t& stream : pool.streams[high]) {
+        if (stream != nullptr) continue;  // made by an earlier attempt, which failed at another
         WICK_CUDA_CALL(cudaStreamCreateWithPriority, &stream, cudaStreamNonBlocking,
                        high == 1 ? greatest : least);
       }

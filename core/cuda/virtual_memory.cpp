@@ -3,6 +3,7 @@
 #include "wick/core/base/check.h"
 #include "wick/kernels/cuda/common/check.h"
 #include "wick/kernels/cuda/common/enter_device.h"
+#include "wick/kernels/cuda/common/library_error.h"
 #ifdef WICK_SIM
 #include "wick/kernels/sim/cuda_driver.h"
 #else
@@ -62,9 +63,7 @@ void check_driver(CUresult status, const char* call) {
   if (status == CUDA_SUCCESS) return;
   const char* name = nullptr;
   driver().error_name(status, &name);
-  const char* op = wick::detail::current_op();
-  wick::detail::fail(*op == 0 ? "cuda" : op, ": ", call,
-                     " failed: ", name == nullptr ? "unknown error" : name);
+  fail_library(call, name == nullptr ? "unknown error" : name, status == CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 CUdeviceptr address_of(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }

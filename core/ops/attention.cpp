@@ -20,8 +20,12 @@ namespace {
 
 std::atomic<bool> library_on{true};
 
-// Rows of neighbours, for the library: heads split off a projection are.
-Tensor in_rows(const Tensor& x) { return x.strides()[3] == 1 ? x : x.contiguous(); }
+// As the library wants it: rows of neighbours (heads split off a projection are), aligned.
+Tensor in_rows(const Tensor& x) {
+  const Tensor rows = x.strides()[3] == 1 ? x : x.contiguous();
+  const auto address = reinterpret_cast<uintptr_t>(rows.raw_data());
+  return address % kAttentionAlignment == 0 ? rows : rows.clone();
+}
 
 Attention describe(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& o,
                    const Tensor& stats, double scale) {
@@ -45,7 +49,7 @@ struct LibraryAttentionBackward {
                                 const Tensor& v, const Tensor& o, const Tensor& stats) const {
     const auto like = [](const Tensor& x) { return empty(x.shape(), x.dtype(), x.device()); };
     const std::array<Tensor, 3> out{like(q), like(k), like(v)};
-    const Tensor d_o = dy.contiguous();
+    const Tensor d_o = in_rows(dy.contiguous());
     [[maybe_unused]] const Attention done = describe(q, k, v, o, stats, scale);
     AllocatorWorkspace workspace(q.device());
     WICK_CALL_CUDA(attention_backward(done,

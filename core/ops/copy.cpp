@@ -38,7 +38,12 @@ void copy_memory(const Tensor& from, const Tensor& to, [[maybe_unused]] bool non
   if (non_blocking) {
     if (host.is_pinned()) host.record_stream(stream);
   } else if (to_host || host.is_pinned()) {
-    synchronize(stream);
+    try {
+      synchronize(stream);
+    } catch (...) {  // the copy may be under way yet
+      host.record_stream(stream);
+      throw;
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 #include "wick/core/base/check.h"
 
 #include "wick/kernels/cuda/common/enter_device.h"
+#include "wick/kernels/cuda/common/library_error.h"
 #ifdef WICK_SIM
 #include "wick/kernels/sim/simulator.h"
 #endif
@@ -13,8 +14,15 @@ namespace {
 bool breaks_device(cudaError_t status) {
   switch (status) {
     case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
     case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
     case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
     case cudaErrorLaunchFailure: return true;
     default: return false;
   }
@@ -29,34 +37,60 @@ std::string detail_of_failure() {
 #endif
 }
 
+std::string failure(const char* call, const std::string& what) {
+  const char* op = wick::detail::current_op();
+  return concat(*op == 0 ? "cuda" : op, ": ", call, " failed: ", what);
+}
+std::string words_for(cudaError_t status) {
+  return concat(cudaGetErrorName(status), ", ", cudaGetErrorString(status), detail_of_failure());
+}
+[[noreturn]] void fail_device(const std::string& text) {
+  throw DeviceError(concat(text, "; the GPU can do no more work in this process"));
+}
+
 }  // namespace
 
 void check(cudaError_t status, const char* call) {
   if (status == cudaSuccess) [[likely]]
     return;
   (void)cudaGetLastError();  // reported here: no later call shall be blamed for it
-  const char* op = wick::detail::current_op();
-  const std::string text =
-      concat(*op == 0 ? "cuda" : op, ": ", call, " failed: ", cudaGetErrorName(status), ", ",
-             cudaGetErrorString(status), detail_of_failure());
+  const std::string text = failure(call, words_for(status));
+  if (breaks_device(status)) fail_device(text);
+  throw Error(text);
+}
+
+void check_device(const char* call, const std::string& what) {
+  (void)cudaGetLastError();
+  const cudaError_t status = cudaFree(nullptr);  // does nothing but tell of a broken device
   if (breaks_device(status)) {
-    throw DeviceError(concat(text, "; the GPU can do no more work in this process"));
+    (void)cudaGetLastError();
+    fail_device(failure(call, concat(what, " (", words_for(status), ")")));
   }
+}
+
+void fail_library(const char* call, const std::string& what, bool no_memory) {
+  check_device(call, what);
+  const std::string text = failure(call, what);
+  if (no_memory) throw OutOfMemory(text, 0);
   throw Error(text);
 }
 
 cudaStream_t enter_device(Device device) {
-  static thread_local int current = -1;
-  if (device.index != current) {
-    const cudaError_t status = cudaSetDevice(device.index);
-    if (status == cudaErrorInvalidDevice || status == cudaErrorNoDevice ||
-        status == cudaErrorInsufficientDriver) {
-      (void)cudaGetLastError();
-      wick::detail::fail(device, ": no such GPU in this machine");
-    }
-    check(status, "cudaSetDevice");
-    current = device.index;
+  static thread_local int entered = -1;
+  int current = -1;  // a library that shares the thread may have changed it
+  const char* call = "cudaGetDevice";
+  cudaError_t status = cudaGetDevice(&current);
+  if (status == cudaSuccess && (current != device.index || entered != device.index)) {
+    call = "cudaSetDevice";
+    status = cudaSetDevice(device.index);
   }
+  if (status == cudaErrorInvalidDevice || status == cudaErrorNoDevice ||
+      status == cudaErrorInsufficientDriver) {
+    (void)cudaGetLastError();
+    wick::detail::fail(device, ": no such GPU in this machine");
+  }
+  check(status, call);
+  entered = device.index;
   return static_cast<cudaStream_t>(current_stream(device).handle);
 }
 

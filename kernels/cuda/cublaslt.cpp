@@ -12,6 +12,7 @@
 #include "wick/core/base/view.h"
 #include "wick/kernels/copy.h"
 #include "wick/kernels/cuda/common/enter_device.h"
+#include "wick/kernels/cuda/common/library_error.h"
 #include "wick/kernels/cuda/gemm.h"
 
 // Matrix multiplication by cuBLASLt, which stores matrices by columns: it computes the transpose of
@@ -63,8 +64,7 @@ const Api& api() {
 
 void check_status(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  const char* op = wick::detail::current_op();
-  wick::detail::fail(*op == 0 ? "cuda" : op, ": ", call, " failed: ", api().status_string(status));
+  fail_library(call, api().status_string(status), status == CUBLAS_STATUS_ALLOC_FAILED);
 }
 
 // One per thread and device; lives as long as the process.

@@ -1,9 +1,8 @@
 #include "wick/kernels/cuda/cudnn_api.h"
 
-#include <cuda_runtime.h>
-
 #include "wick/core/base/check.h"
 #include "wick/core/base/dynamic_library.h"
+#include "wick/kernels/cuda/common/library_error.h"
 
 namespace wick::cuda {
 
@@ -30,10 +29,16 @@ void check_cudnn(cudnnStatus_t status, const char* call) {
   if (status == CUDNN_STATUS_SUCCESS) return;
   char detail_text[512] = "";
   cudnn().last_error_string(detail_text, sizeof(detail_text));
-  (void)cudaGetLastError();  // reported here: no later call shall be blamed for it
-  const char* op = wick::detail::current_op();
-  wick::detail::fail(*op == 0 ? "cuda" : op, ": ", call, " failed: ", cudnn().error_string(status),
-                     " ", static_cast<const char*>(detail_text));
+  const bool no_memory = status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
+                         status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+  const char* const detail = detail_text;
+  fail_library(call, concat(cudnn().error_string(status), " ", detail), no_memory);
+}
+
+bool is_supported(cudnnStatus_t status, const char* call) {
+  if (status == CUDNN_STATUS_SUCCESS) return true;
+  check_device(call, cudnn().error_string(status));
+  return false;
 }
 
 }  // namespace wick::cuda

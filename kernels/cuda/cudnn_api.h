@@ -29,6 +29,10 @@ const CudnnApi& cudnn();
 /// Throws unless `status` is success. The text names the op, `call` and cuDNN's own words.
 void check_cudnn(cudnnStatus_t status, const char* call);
 
+/// Whether `status` is success; else cuDNN cannot do what it was asked for. Throws DeviceError if
+/// the reason is that the device can do no more work.
+bool is_supported(cudnnStatus_t status, const char* call);
+
 /// An object of cuDNN's, described attribute by attribute and then finalized.
 class CudnnDescriptor {
  public:
@@ -75,7 +79,7 @@ class CudnnDescriptor {
   }
 
   /// False where cuDNN cannot do what is described.
-  bool try_finalize() { return cudnn().finalize(handle_) == CUDNN_STATUS_SUCCESS; }
+  bool try_finalize() { return is_supported(cudnn().finalize(handle_), "cudnnBackendFinalize"); }
   void finalize() { check_cudnn(cudnn().finalize(handle_), "cudnnBackendFinalize"); }
 
  private:

@@ -114,13 +114,15 @@ void check_attention(const Attention& a) {
   WICK_CHECK(has_attention(a.q.device, a), sim::kCudnnCall, ": no plan for query ", a.q.shape);
   for (const auto& [name, x] : {std::pair{"q", &a.q}, std::pair{"k", &a.k}, std::pair{"v", &a.v},
                                 std::pair{"o", &a.o}, std::pair{"stats", &a.stats}}) {
-    sim::check_argument(sim::kCudnnCall, name, *x);
+    sim::check_argument(sim::kCudnnCall, name, *x, kAttentionAlignment);
   }
 }
 
 }  // namespace
 
-bool has_attention(Device, const Attention& a) {
+bool has_attention(Device device, const Attention& a) {
+  sim::prepare("cudnnCreate", to_string(device));
+  sim::prepare("cudnnBackendFinalize", concat(device, " ", a.q.dtype, " ", a.q.shape, a.k.shape));
   const Sizes n(a);
   const auto fits = [](int64_t features) { return features % 8 == 0 && features <= kMostFeatures; };
   return (a.q.dtype == kFloat16 || a.q.dtype == kBFloat16) && fits(n.features) && fits(n.values);
@@ -142,7 +144,7 @@ void attention_backward(const Attention& a, const AttentionGradients& g, Workspa
   check_attention(a);
   for (const auto& [name, x] : {std::pair{"d_o", &g.d_o}, std::pair{"dq", &g.dq},
                                 std::pair{"dk", &g.dk}, std::pair{"dv", &g.dv}}) {
-    sim::check_argument(sim::kCudnnCall, name, *x);
+    sim::check_argument(sim::kCudnnCall, name, *x, kAttentionAlignment);
   }
   void* const scratch = sim::take_scratch(sim::kCudnnCall, workspace);
   const auto run = [=] {

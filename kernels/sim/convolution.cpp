@@ -55,6 +55,13 @@ void check_image(const char* what, const View& x) {
              ", strides ", x.strides);
 }
 
+// The handle and the plan.
+void prepare_plan(Device device, const Conv2dProblem& p) {
+  sim::prepare("cudnnCreate", to_string(device));
+  sim::prepare("cudnnBackendFinalize", concat(device, " ", static_cast<int>(p.direction), " ",
+                                              p.dtype, " ", p.x, p.weight));
+}
+
 // The engines that keep what is asked for now.
 std::vector<sim::Engine> offered() {
   std::vector<sim::Engine> engines = sim::engines();
@@ -66,7 +73,8 @@ std::vector<sim::Engine> offered() {
 
 }  // namespace
 
-int convolution_engines(Device, const Conv2dProblem&, ConvEngine* engines) {
+int convolution_engines(Device device, const Conv2dProblem& problem, ConvEngine* engines) {
+  prepare_plan(device, problem);
   int count = 0;
   for (const sim::Engine& engine : offered()) {
     engine.name.copy(engines[count++].name, sizeof(ConvEngine::name) - 1);
@@ -74,7 +82,11 @@ int convolution_engines(Device, const Conv2dProblem&, ConvEngine* engines) {
   return count;
 }
 
-bool has_convolution(Device, const Conv2dProblem& problem) { return problem.dtype != kFloat64; }
+bool has_convolution(Device device, const Conv2dProblem& problem) {
+  if (problem.dtype == kFloat64) return false;
+  prepare_plan(device, problem);
+  return !offered().empty();
+}
 
 void convolution(ConvDirection direction, const View& x, const View& weight, const View& bias,
                  const View& y, const Conv2dParams& params, int engine, Workspace& workspace) {
@@ -82,6 +94,7 @@ void convolution(ConvDirection direction, const View& x, const View& weight, con
   WICK_CHECK(is_floating(x.dtype) && x.dtype != kFloat64, sim::kCudnnCall,
              ": no such dtype: ", x.dtype);
   WICK_CHECK(x.dtype == weight.dtype && x.dtype == y.dtype, sim::kCudnnCall, ": dtypes differ");
+  prepare_plan(y.device, {direction, y.dtype, x.shape, weight.shape, y.shape, params});
   check_image("x", x);
   check_image("weight", weight);
   check_image("y", y);

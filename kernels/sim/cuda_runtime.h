@@ -12,8 +12,11 @@ enum cudaError_t {
   cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2,
   cudaErrorInvalidConfiguration = 9, cudaErrorInsufficientDriver = 35, cudaErrorNoDevice = 100,
   cudaErrorInvalidDevice = 101, cudaErrorECCUncorrectable = 214,
-  cudaErrorInvalidResourceHandle = 400, cudaErrorNotReady = 600, cudaErrorIllegalAddress = 700,
-  cudaErrorAssert = 710, cudaErrorLaunchFailure = 719, cudaErrorNotSupported = 801,
+  cudaErrorNvlinkUncorrectable = 220, cudaErrorInvalidResourceHandle = 400,
+  cudaErrorNotReady = 600, cudaErrorIllegalAddress = 700, cudaErrorLaunchTimeout = 702,
+  cudaErrorAssert = 710, cudaErrorHardwareStackError = 714, cudaErrorIllegalInstruction = 715,
+  cudaErrorMisalignedAddress = 716, cudaErrorInvalidAddressSpace = 717, cudaErrorInvalidPc = 718,
+  cudaErrorLaunchFailure = 719, cudaErrorNotSupported = 801,
   cudaErrorStreamCaptureUnsupported = 900, cudaErrorUnknown = 999
 };
 enum cudaMemcpyKind {

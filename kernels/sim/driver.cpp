@@ -60,6 +60,7 @@ CUresult cuGetErrorName(CUresult error, const char** name) {
 }
 
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute, CUdevice) {
+  WICK_SIM_ENTER_DRIVER("cuDeviceGetAttribute");
   *value = 1;
   return CUDA_SUCCESS;
 }

@@ -47,6 +47,9 @@ void run(Device device, const Gemm& g, Workspace& workspace) {
   sim::check_argument(kGemmCall, "bias", bias);
   sim::check_argument(kGemmCall, "before", before);
   sim::check_argument(kGemmCall, "y", y);
+  sim::prepare("cublasLtCreate", to_string(device));
+  sim::prepare("cublasLtMatmulAlgoGetHeuristic",
+               concat(device, " ", g.dtype, " ", g.batch, " ", g.m, " ", g.n, " ", g.k));
   void* const scratch = sim::take_scratch(kGemmCall, workspace);
   const auto compute = [=, activation = g.activation] {
     const sim::LibraryWork work({&a, &b, &bias}, {&y, &before}, scratch);

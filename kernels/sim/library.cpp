@@ -3,9 +3,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <set>
 
 #include "wick/core/base/check.h"
 #include "wick/kernels/copy.h"
+#include "wick/kernels/cuda/common/check.h"
 #include "wick/kernels/sim/sanitizers.h"
 #include "wick/kernels/sim/simulator.h"
 
@@ -61,15 +63,26 @@ void HostWorkspace::release(void* block) {
   blocks_.pop_back();
 }
 
-void check_argument(const char* call, const char* what, const View& x) {
+void prepare(const char* call, const std::string& key) {
+  static thread_local std::set<std::string> made;
+  const std::string name = concat(call, " ", key);
+  if (made.contains(name)) return;
+  cuda::check(enter_call(call), call);
+  made.insert(name);
+}
+
+void check_argument(const char* call, const char* what, const View& x, uintptr_t alignment) {
   if (!x.defined()) return;
   int64_t last = 0;
   for (int axis = 0; axis < x.rank(); ++axis) last += (x.shape[axis] - 1) * x.strides[axis];
   const int64_t size = size_of(x.dtype);
   WICK_CHECK(is_device_memory(x.data, static_cast<size_t>((last + 1) * size)), call, ": ", what,
              " is not in device memory");
-  WICK_CHECK(reinterpret_cast<uintptr_t>(x.data) % static_cast<uintptr_t>(size) == 0, call, ": ",
-             what, " is not aligned to its elements");
+  const auto address = reinterpret_cast<uintptr_t>(x.data);
+  WICK_CHECK(address % static_cast<uintptr_t>(size) == 0, call, ": ", what,
+             " is not aligned to its elements");
+  WICK_CHECK(address % alignment == 0, call, ": ", what, " is not aligned to ", alignment,
+             " bytes");
 }
 
 void* take_scratch(const char* call, Workspace& workspace) {

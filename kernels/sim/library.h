@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <initializer_list>
+#include <string>
 #include <vector>
 
 #include "wick/core/base/threads.h"
@@ -30,9 +31,12 @@ class HostWorkspace final : public Workspace {
   std::vector<void*> blocks_;
 };
 
+/// A call by which a library makes what `key` names, the first time that this thread needs it.
+void prepare(const char* call, const std::string& key);
+
 /// Error unless `x`, an argument of the library call `call`, is device memory, aligned to its
-/// elements. Undefined views pass.
-void check_argument(const char* call, const char* what, const View& x);
+/// elements and to `alignment` bytes. Undefined views pass.
+void check_argument(const char* call, const char* what, const View& x, uintptr_t alignment = 1);
 
 /// Takes scratch from `workspace` as a library would.
 void* take_scratch(const char* call, Workspace& workspace);

@@ -64,6 +64,11 @@ std::string run_as(SimulatedStream& stream, std::unique_ptr<SimulatedWork> work)
   return failure;
 }
 
+bool breaks_device(cudaError_t error) {
+  return error == cudaErrorECCUncorrectable || error == cudaErrorNvlinkUncorrectable ||
+         (error >= cudaErrorIllegalAddress && error <= cudaErrorLaunchFailure);
+}
+
 }  // namespace
 
 Machine::Machine() : settings(settings_from_environment()), random(settings.seed, 0) {
@@ -145,7 +150,7 @@ bool Machine::try_one(SimulatedStream& stream) {
   if (device.broken == cudaSuccess && next.is_ready && !next.is_ready()) return false;
   std::unique_ptr<SimulatedWork> work = std::move(stream.queue.front());
   stream.queue.pop_front();
-  if (device.broken == cudaSuccess) {
+  if (device.broken == cudaSuccess || work->always) {
     const std::string failure = run_as(stream, std::move(work));
     if (!failure.empty()) {
       last_failure = failure;
@@ -193,6 +198,11 @@ void fail_call(int64_t nth, cudaError_t error, const std::string& name) {
   machine().fail_countdown = nth;
   machine().fail_error = error;
   machine().fail_name = name;
+}
+
+int64_t calls_until_failure() {
+  const std::lock_guard<std::recursive_mutex> lock(machine().mutex);
+  return machine().fail_countdown;
 }
 
 void fail_malloc_from(int64_t nth) {
@@ -256,7 +266,7 @@ cudaError_t enter_call(const char* name) {
   if (m.settings.streams == StreamOrder::kRandom) m.run_some();
   if (m.fail_countdown > 0 && std::strstr(name, m.fail_name.c_str()) != nullptr &&
       --m.fail_countdown == 0) {
-    if (m.fail_error >= cudaErrorIllegalAddress && m.fail_error <= cudaErrorLaunchFailure) {
+    if (breaks_device(m.fail_error)) {
       m.devices[size_t(thread_device)]->broken = m.fail_error;
     }
     return report(m.fail_error);
@@ -317,10 +327,17 @@ const char* cudaGetErrorName(cudaError_t error) {
     case cudaErrorNoDevice: return "cudaErrorNoDevice";
     case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
     case cudaErrorECCUncorrectable: return "cudaErrorECCUncorrectable";
+    case cudaErrorNvlinkUncorrectable: return "cudaErrorNvlinkUncorrectable";
     case cudaErrorInvalidResourceHandle: return "cudaErrorInvalidResourceHandle";
     case cudaErrorNotReady: return "cudaErrorNotReady";
     case cudaErrorIllegalAddress: return "cudaErrorIllegalAddress";
+    case cudaErrorLaunchTimeout: return "cudaErrorLaunchTimeout";
     case cudaErrorAssert: return "cudaErrorAssert";
+    case cudaErrorHardwareStackError: return "cudaErrorHardwareStackError";
+    case cudaErrorIllegalInstruction: return "cudaErrorIllegalInstruction";
+    case cudaErrorMisalignedAddress: return "cudaErrorMisalignedAddress";
+    case cudaErrorInvalidAddressSpace: return "cudaErrorInvalidAddressSpace";
+    case cudaErrorInvalidPc: return "cudaErrorInvalidPc";
     case cudaErrorLaunchFailure: return "cudaErrorLaunchFailure";
     case cudaErrorNotSupported: return "cudaErrorNotSupported";
     case cudaErrorStreamCaptureUnsupported: return "cudaErrorStreamCaptureUnsupported";

@@ -23,6 +23,7 @@ struct SimulatedWork {
   uint64_t position = 0;
   std::shared_ptr<char> token = {};     // orders this behind what queued it, for ThreadSanitizer
   std::function<bool()> is_ready = {};  // none: as soon as it is its turn
+  bool always = false;                  // on a broken device too
 };
 
 struct SimulatedStream {

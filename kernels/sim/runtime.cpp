@@ -66,10 +66,15 @@ bool wick::sim::is_pinned_memory(const void* pointer, size_t bytes) {
 }
 
 cudaError_t cudaRuntimeGetVersion(int* version) {
+  WICK_SIM_ENTER("cudaRuntimeGetVersion");
   *version = 13000;
   return cudaSuccess;
 }
-cudaError_t cudaDriverGetVersion(int* version) { return cudaRuntimeGetVersion(version); }
+cudaError_t cudaDriverGetVersion(int* version) {
+  WICK_SIM_ENTER("cudaDriverGetVersion");
+  *version = 13000;
+  return cudaSuccess;
+}
 
 cudaError_t cudaGetDeviceCount(int* count) {
   WICK_SIM_ENTER("cudaGetDeviceCount");
@@ -78,13 +83,14 @@ cudaError_t cudaGetDeviceCount(int* count) {
 }
 
 cudaError_t cudaGetDevice(int* device) {
+  WICK_SIM_ENTER("cudaGetDevice");
+  --m.calls;  // made before every other: not counted
   *device = current_device();
   return cudaSuccess;
 }
 
 cudaError_t cudaSetDevice(int device) {
-  Machine& m = wick::sim::machine();
-  const std::lock_guard<std::recursive_mutex> lock(m.mutex);
+  WICK_SIM_ENTER("cudaSetDevice");
   if (device < 0 || device >= int(m.devices.size())) return report(cudaErrorInvalidDevice);
   current_device() = device;
   return cudaSuccess;
@@ -122,6 +128,7 @@ cudaError_t cudaDeviceSynchronize() {
 }
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  WICK_SIM_ENTER("cudaDeviceGetStreamPriorityRange");
   *least = 0;
   *greatest = -5;
   return cudaSuccess;
@@ -154,10 +161,11 @@ cudaError_t cudaFree(void* pointer) {
     return report(cudaErrorInvalidValue);
   }
   const cudaError_t error = synchronize(m, found->second.device);
+  if (error != cudaSuccess) return error;
   m.devices[size_t(found->second.device)]->used -= found->second.bytes;
   m.memory.erase(found);
   std::free(pointer);
-  return error;
+  return cudaSuccess;
 }
 
 cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned) {
@@ -171,9 +179,10 @@ cudaError_t cudaFreeHost(void* pointer) {
   const auto found = m.memory.find(reinterpret_cast<uintptr_t>(pointer));
   if (found == m.memory.end() || found->second.device >= 0) return report(cudaErrorInvalidValue);
   const cudaError_t error = synchronize(m, -1);
+  if (error != cudaSuccess) return error;
   m.memory.erase(found);
   std::free(pointer);
-  return error;
+  return cudaSuccess;
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
@@ -288,9 +297,9 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  WICK_SIM_ENTER("cudaEventDestroy");
   if (event == nullptr) return report(cudaErrorInvalidResourceHandle);
-  delete event;
+  delete event;  // whether or not it is said to fail: destructors call this once
+  WICK_SIM_ENTER("cudaEventDestroy");
   return cudaSuccess;
 }
 
@@ -343,28 +352,38 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
 
 namespace wick::sim {
 
-void show_in_order(void* pointer, size_t bytes, cudaStream_t stream) {
-  Machine& m = machine();
-  const std::lock_guard<std::recursive_mutex> lock(m.mutex);
-  SimulatedStream* s = m.find(stream);
-  if (s == nullptr) return;
-  m.add(*s, {.name = "show", .run = [=] {
-               show(pointer, bytes);
-               note_write(pointer, std::min(bytes, kDirtied));
-               std::memset(pointer, 0xff, std::min(bytes, kDirtied));
-               return std::string();
-             }});
+static SimulatedStream* stream_of(Machine& m, int device, cudaStream_t stream) {
+  return stream == nullptr ? &m.devices[size_t(device)]->default_stream : m.find(stream);
 }
 
-void hide_in_order(void* pointer, size_t bytes, cudaStream_t stream) {
+void show_in_order(void* pointer, size_t bytes, int device, cudaStream_t stream) {
   Machine& m = machine();
   const std::lock_guard<std::recursive_mutex> lock(m.mutex);
-  SimulatedStream* s = m.find(stream);
+  SimulatedStream* s = stream_of(m, device, stream);
   if (s == nullptr) return;
-  m.add(*s, {.name = "hide", .run = [=] {
-               hide(pointer, bytes);
-               return std::string();
-             }});
+  m.add(*s, {.name = "show",
+             .run =
+                 [=] {
+                   show(pointer, bytes);
+                   note_write(pointer, std::min(bytes, kDirtied));
+                   std::memset(pointer, 0xff, std::min(bytes, kDirtied));
+                   return std::string();
+                 },
+             .always = true});
+}
+
+void hide_in_order(void* pointer, size_t bytes, int device, cudaStream_t stream) {
+  Machine& m = machine();
+  const std::lock_guard<std::recursive_mutex> lock(m.mutex);
+  SimulatedStream* s = stream_of(m, device, stream);
+  if (s == nullptr) return;
+  m.add(*s, {.name = "hide",
+             .run =
+                 [=] {
+                   hide(pointer, bytes);
+                   return std::string();
+                 },
+             .always = true});
 }
 
 }  // namespace wick::sim

@@ -56,12 +56,15 @@ class ScopedSettings {
 };
 
 /// Lets the `nth` runtime or library call from now (1: the next) whose name contains `name` (all,
-/// if empty) fail with `error`; 0 lets none fail. Errors from cudaErrorIllegalAddress on break the
-/// device: every later call fails with them too, until `reset`.
+/// if empty) fail with `error`; 0 lets none fail. Those after which a real device is of no use
+/// (cudaErrorIllegalAddress and the like) break it: every later call fails with them too, until
+/// `reset`.
 void fail_call(int64_t nth, cudaError_t error, const std::string& name = "");
+/// How many calls the one that shall fail is away: 0 if it came, or was never asked for.
+int64_t calls_until_failure();
 /// Lets the `nth` cudaMalloc from now and all after it fail, as on a full device; 0 ends it.
 void fail_malloc_from(int64_t nth);
-/// Runtime and library calls so far.
+/// Runtime and library calls so far, but for cudaGetDevice, which comes before all others.
 int64_t calls();
 /// Calls so far that made the host wait for a device.
 int64_t waits();

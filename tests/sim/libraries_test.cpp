@@ -1,10 +1,13 @@
 // What stands for the vendor's libraries: it checks what it is handed, and fails when told to.
 #include <gtest/gtest.h>
 
+#include <thread>
 #include <vector>
 
+#include "wick/core/base/deterministic.h"
 #include "wick/core/memory/workspace.h"
 #include "wick/core/ops/activation.h"
+#include "wick/core/ops/attention.h"
 #include "wick/core/ops/conv.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/matmul.h"
@@ -118,13 +121,74 @@ TEST(SimulatedLibraries, FailWhenTold) {
   const Tensor a = ones({2, 2}, kFloat32, kGpu), image = ones({1, 1, 2, 2}, kFloat32, kGpu);
   const auto multiply = [&] { return matmul(a, a).to_vector<float>(); };
   const auto convolve = [&] { return conv2d(image, image).to_vector<float>(); };
-  sim::fail_call(1, cudaErrorUnknown, "cublasLt");
+  multiply(), convolve();  // handles and plans are made
+  sim::fail_call(1, cudaErrorUnknown, "cublasLtMatmul");
   EXPECT_EQ(error_of(multiply).rfind("matmul: cublasLtMatmul failed: cudaErrorUnknown", 0), 0u);
   EXPECT_EQ(multiply(), std::vector<float>(4, 2.0f));
   sim::fail_call(1, cudaErrorUnknown, "cudnn");
   EXPECT_EQ(error_of(convolve).rfind("conv2d: cudnnBackendExecute failed: cudaErrorUnknown", 0),
             0u);
   EXPECT_EQ(convolve(), std::vector<float>(1, 4.0f));
+}
+
+TEST(SimulatedLibraries, FailToMakeWhatTheyNeed) {
+  const auto begins = [](const std::string& text, const std::string& with) {
+    EXPECT_EQ(text.rfind(with, 0), 0u) << text;
+  };
+  std::thread([&] {  // which has no handles yet
+    const Tensor a = ones({5, 7}, kFloat32, kGpu), image = ones({1, 1, 5, 7}, kFloat32, kGpu);
+    const auto multiply = [&] { return matmul(a, a.transpose(0, 1)).to_vector<float>(); };
+    const auto convolve = [&] { return conv2d(image, image).to_vector<float>(); };
+    sim::fail_call(1, cudaErrorUnknown, "cublasLt");
+    begins(error_of(multiply), "matmul: cublasLtCreate failed");
+    sim::fail_call(2, cudaErrorUnknown, "cublasLt");
+    begins(error_of(multiply), "matmul: cublasLtMatmulAlgoGetHeuristic failed");
+    EXPECT_EQ(multiply(), std::vector<float>(25, 7.0f));
+    sim::fail_call(1, cudaErrorUnknown, "cudnn");
+    begins(error_of(convolve), "conv2d: cudnnCreate failed");
+    sim::fail_call(2, cudaErrorUnknown, "cudnn");
+    begins(error_of(convolve), "conv2d: cudnnBackendFinalize failed");
+    EXPECT_EQ(convolve(), std::vector<float>(1, 35.0f));
+  })
+      .join();
+}
+
+// The library is promised addresses that are multiples of 16.
+TEST(SimulatedLibraries, AttentionTakesViewsThatAreNotAligned) {
+  const Shape shape{1, 2, 3, 8};
+  const Tensor values = (arange(48) * 0.1).sin();
+  const auto results = [&](int64_t offset) {
+    const Tensor room = zeros({60}, kFloat16, kGpu);
+    room.narrow(0, offset, 48).copy_(values.to(kFloat16).to(kGpu));
+    const Tensor view = room.narrow(0, offset, 48).view(shape);
+    const Tensor q = view.detach(), k = view.detach(), v = view.detach();
+    for (const Tensor* x : {&q, &k, &v}) x->set_requires_grad();
+    const Tensor y = scaled_dot_product_attention(q, k, v);
+    y.backward(view);
+    std::vector<std::vector<float>> all;
+    for (const Tensor& x : {y, q.grad(), k.grad(), v.grad()}) {
+      all.push_back(x.to(kFloat32).to_vector<float>());
+    }
+    return all;
+  };
+  EXPECT_EQ(results(1), results(0));
+}
+
+TEST(SimulatedLibraries, AConvolutionWithoutAPlanIsToldOfOnce) {
+  sim::set_engines({{.name = "random", .deterministic = false}});
+  set_deterministic(true);
+  const auto said = [] {
+    const Tensor image = ones({1, 1, 4, 4}, kFloat32, kGpu);
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(conv2d(image, image).to_vector<float>()[0], 16);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(said(),
+            "wick: conv2d: cuDNN has no plan for x [1, 1, 4, 4], weight [1, 1, 4, 4] in float32 "
+            "that is deterministic: a slow kernel computes it\n");
+  EXPECT_EQ(said(), "");
+  set_deterministic(false);
+  sim::set_engines({});
 }
 
 // The library may use its scratch memory as long as its work runs, in the stream's order.

@@ -9,6 +9,7 @@
 #include "wick/core/ops/random.h"
 #include "wick/core/random.h"
 #include "wick/core/stream.h"
+#include "wick/kernels/sim/sanitizers.h"
 #include "wick/kernels/sim/simulator.h"
 #include "wick/nn/models/registry.h"
 #include "wick/nn/nn.h"
@@ -86,31 +87,52 @@ TEST(SimulatedTraining, AsksForNoMemoryOnceSteady) {
   EXPECT_EQ(last.all.reserved_bytes.current, tenth.all.reserved_bytes.current);
 }
 
-// Every allocation that three steps make of the device fails once. The error is typed, nothing is
-// lost, and training goes on.
+// Every allocation that three steps make on the device fails once, whether or not it would have
+// asked the driver. The error is typed, nothing is lost, and the same training goes on.
 TEST(SimulatedTraining, SurvivesEveryFailedAllocation) {
   const Device gpu = cuda_device(0);
-  empty_cache(gpu);
+  CachingAllocator& memory = allocator(gpu);
+  Training training("mlp", {4, 1, 28, 28}, gpu);
+  training.step(0);
   const int64_t idle = memory_allocated(gpu);
-  int failures = 0;
-  bool reached = true;
-  for (int64_t nth = 1; reached; ++nth) {
-    empty_cache(gpu);
-    sim::fail_malloc_from(nth);
-    reached = false;
+  constexpr int64_t kStride = WICK_SIM_ASAN || WICK_SIM_TSAN ? 7 : 1;
+  int64_t failures = 0;
+  bool failed = true;
+  for (int64_t nth = 1; failed; nth += kStride) {
+    failed = false;
+    memory.fail_allocation(nth);
     try {
-      Training training("mlp", {4, 1, 28, 28}, gpu);
       for (uint64_t i = 0; i < 3; ++i) training.step(i);
     } catch (const OutOfMemory& error) {
-      reached = true;
+      failed = true;
       ++failures;
       EXPECT_GT(error.requested_bytes(), 0u);
       EXPECT_NE(std::string(error.what()).find("out of memory on cuda:0: requested"),
                 std::string::npos)
           << error.what();
     }
+    memory.fail_allocation(0);
+    EXPECT_TRUE(std::isfinite(training.step(9))) << "after allocation " << nth;
+    EXPECT_EQ(memory_allocated(gpu), idle) << "after allocation " << nth;
+  }
+  EXPECT_GT(failures * kStride, 50);
+}
+
+// So does the driver, as it fills up while a model is made.
+TEST(SimulatedTraining, SurvivesEveryFullDevice) {
+  const Device gpu = cuda_device(0);
+  empty_cache(gpu);
+  const int64_t idle = memory_allocated(gpu);
+  int failures = 0;
+  for (int64_t nth = 1; failures == nth - 1; ++nth) {
+    empty_cache(gpu);
+    sim::fail_malloc_from(nth);
+    try {
+      Training("mlp", {4, 1, 28, 28}, gpu).step(0);
+    } catch (const OutOfMemory&) {
+      ++failures;
+    }
     sim::fail_malloc_from(0);
-    EXPECT_TRUE(std::isfinite(Training("mlp", {4, 1, 28, 28}, gpu).step(9)));
     EXPECT_EQ(memory_allocated(gpu), idle);
   }
   EXPECT_GT(failures, 0);
