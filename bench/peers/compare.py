@@ -14,8 +14,10 @@ machine could do at most, by the faster of both libraries' copies and matrix pro
 import argparse
 import datetime
 import json
+import os
 import pathlib
 import platform
+import signal
 import statistics
 import subprocess
 import sys
@@ -72,10 +74,22 @@ FAILURES = (RuntimeError, BrokenPipeError, ValueError)  # of a peer that ends or
 
 
 class Peer:
+    """A program that answers each line with one. Between answers it is stopped, with all that it
+    started: workers that load ahead would take the cores from whoever's turn it is."""
+
     def __init__(self, command):
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.version = self.read().split()[-1]
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            start_new_session=True)
+        try:
+            self.version = self.read().split()[-1]
+            self.signal(signal.SIGSTOP)
+        except BaseException:
+            self.end()
+            raise
+
+    def signal(self, number):
+        os.killpg(self.process.pid, number)
 
     def read(self):
         line = self.process.stdout.readline()
@@ -84,15 +98,21 @@ class Peer:
         return line.strip()
 
     def ask(self, command):
+        self.signal(signal.SIGCONT)
         self.process.stdin.write(command + "\n")
         self.process.stdin.flush()
-        return float(self.read())
+        answer = float(self.read())
+        self.signal(signal.SIGSTOP)
+        return answer
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.process.kill()
+        self.end()
+
+    def end(self):
+        self.signal(signal.SIGKILL)
         self.process.wait()
 
 
@@ -208,6 +228,7 @@ def main():
         if style not in ("written", "tuned", "compiled"):
             parser.error(f"unknown style: {style}; known: written, tuned, compiled")
 
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the peers
     results, ceilings, failed = [], {}, 0
 
     def keep(row):
