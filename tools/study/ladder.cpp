@@ -70,21 +70,23 @@ class Ladder {
         end_(Clock::now() + Seconds(most_seconds)) {
     effort_.seconds = std::min(effort_.seconds, kMostSeconds);
     effort_.slice_seconds *= 2;  // a step takes longer than most techniques'
-    effort_.most_processes = 6;  // what seems to gain most comes first, and is worth the time
     at_ = std::make_unique<Side>(naive_);
   }
 
   json climb() {
     look();
-    for (int pass = 0; pass < kPasses; ++pass) try_all();
+    effort_.most_processes = kMostAtFirst;
+    try_all();
+    effort_.most_processes = kMostInTheEnd;
+    try_all();
     return finish();
   }
 
  private:
   using Clock = std::chrono::steady_clock;
   using Seconds = std::chrono::duration<double>;
-  static constexpr int kPasses = 2;
-  static constexpr double kMostSeconds = 2;  // of a pair of processes
+  static constexpr int kMostAtFirst = 3, kMostInTheEnd = 6;  // pairs of processes
+  static constexpr double kMostSeconds = 2;                  // of a pair of processes
 
   bool late() const { return Clock::now() > end_; }
 
@@ -97,8 +99,7 @@ class Ladder {
   // A few turns of each beside the script, which decide nothing but the order.
   void look() {
     Effort effort = effort_;
-    effort.seconds /= 4;
-    effort.min_pairs = std::min(effort.min_pairs, 4);
+    effort.min_pairs = effort.max_pairs = 4;
     for (const Rung& rung : kRungs) {
       double gain = 1;
       if (!late()) {
@@ -111,16 +112,17 @@ class Ladder {
     }
   }
 
-  // Takes what gains, what seems to gain most first. What was tried before is tried again if others
-  // were taken since.
+  // Takes what gains, what seems to gain most first. What was tried before is tried again if it
+  // seemed to gain, or if others were taken since.
   void try_all() {
     std::stable_sort(left_.begin(), left_.end(), [](const Candidate& a, const Candidate& b) {
       return a.expected > b.expected;
     });
     std::vector<Candidate> rest;
     for (Candidate& candidate : left_) {
-      const bool is_new = !candidate.result || candidate.below < rungs_.size();
-      if (late() || !is_new || !take(candidate)) rest.push_back(candidate);
+      const bool is_open = !candidate.result || candidate.expected > 1 + kWorthSaying ||
+                           candidate.below < rungs_.size();
+      if (late() || !is_open || !take(candidate)) rest.push_back(candidate);
     }
     left_ = std::move(rest);
   }

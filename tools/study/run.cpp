@@ -32,8 +32,8 @@ constexpr int kSomeFailed = 1;
 constexpr double kQuickSeconds = 560;
 constexpr double kLeastSeconds = 0.2;  // of a pair of processes, unless less is asked for
 // Of a study's time: the most that the ladder takes, and what is kept for learning.
-constexpr double kLadderShare = 0.25, kLearningShare = 0.15;
-constexpr double kLadderComparisons = 90;  // and the most of these that the ladder takes as long as
+constexpr double kLadderShare = 0.3, kLearningShare = 0.15;
+constexpr double kLadderComparisons = 110;  // the most that the ladder takes as long as
 
 std::string local_time(const char* format) {
   const std::time_t now = std::time(nullptr);
