@@ -109,7 +109,10 @@ class OpNode final : public Node {
   void set_module_path(const std::string& path) {
     module_path_ = std::make_unique<const std::string>(path);
   }
-  void add_output(const Tensor& output) { outputs_.emplace_back(output); }
+  void add_output(const Tensor& output) {
+    outputs_.emplace_back(output);
+    if (output.defined() && stream_.device.is_cpu()) stream_ = current_stream(output.device());
+  }
   const TensorMeta& input(int i) const { return inputs_.at(static_cast<size_t>(i)); }
 
   // An op changed output `i` in place and was recorded: it is the one to ask for the gradient now.

@@ -87,6 +87,9 @@ class Node : public RefCounted {
   /// Later operations have larger numbers; leaves have the largest, so that they run at once.
   uint64_t sequence() const { return sequence_; }
   int num_outputs() const { return static_cast<int>(outputs_.size()); }
+  /// The GPU's stream that the outputs were made on, where backward runs too; that of the CPU if
+  /// they are on the CPU, and for leaves, whose gradients are collected on the caller's stream.
+  Stream stream() const { return stream_; }
 
   using Hook = std::function<Tensor(const Tensor&)>;
   void add_hook(int output, Hook hook) { hooks_.emplace_back(output, std::move(hook)); }
@@ -98,6 +101,7 @@ class Node : public RefCounted {
   std::vector<Edge> next_;
   std::vector<TensorMeta> outputs_;
   uint64_t sequence_;
+  Stream stream_;
   std::vector<std::pair<int, Hook>> hooks_;
 };
 
@@ -137,6 +141,10 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
                          bool create_graph = false, bool allow_unused = false);
 
 /// Differentiates several outputs at once into the leaves' grad(); see Tensor::backward.
+///
+/// On a GPU each op's backward runs on the stream of its forward. The gradients that are given are
+/// of the caller's current stream, and so are those that are made for leaves and returned by
+/// grad(): events order what passes between streams, and no stream is waited for by the host.
 void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& grad_outputs = {},
               bool retain_graph = false, bool create_graph = false);
 

@@ -8,6 +8,7 @@
 #include "wick/core/autograd.h"
 #include "wick/core/graph_checks.h"
 #include "wick/core/ops/elementwise.h"
+#include "wick/core/stream.h"
 
 namespace wick {
 
@@ -31,7 +32,7 @@ class Graph {
     check_history("backward", output);
     check_gradient("backward", seed, TensorMeta(output));
     roots_.push_back(edge.node);
-    accumulate(state(edge.node.get()), edge, seed);
+    accumulate(edge, seed, current_stream(seed.device()));
   }
 
   // The gradient that arrives at `input` is to be kept as result `i` instead of being accumulated.
@@ -75,8 +76,27 @@ class Graph {
     return s;
   }
 
-  void accumulate(State& into, const Edge& edge, Tensor grad) {
-    Tensor& sum = into.grads[static_cast<size_t>(edge.index)];
+  // Where `node`'s work for `device` runs: outside its own backward, where the caller's streams are
+  // the current ones.
+  static Stream stream_of(const Node& node, Device device) {
+    return node.stream().device == device ? node.stream() : current_stream(device);
+  }
+
+  // Orders the use of `tensor` on stream `to` behind its making on `from`.
+  static void hand_over(const Tensor& tensor, Stream from, Stream to) {
+    if (from == to) return;
+    Event made(from.device);
+    made.record(from);
+    made.block(to);
+    tensor.record_stream(to);
+  }
+
+  // `grad` was made on stream `from`.
+  void accumulate(const Edge& edge, Tensor grad, Stream from) {
+    const Stream to = stream_of(*edge.node, grad.device());
+    hand_over(grad, from, to);
+    const StreamGuard guard(to);
+    Tensor& sum = state(edge.node.get()).grads[static_cast<size_t>(edge.index)];
     if (!sum.defined()) {
       sum = std::move(grad);
     } else if (!create_graph_ && is_exclusive(sum)) {
@@ -135,28 +155,40 @@ class Graph {
     for (const Tensor& g : grads) any = any || g.defined();
     Gradients out(node->next().size());
     if (run && any) {
-      node->run_hooks(grads);
-      const auto found = captures_.find(node.get());
-      if (found != captures_.end()) {
-        for (const Capture& c : found->second) {
-          (*results)[c.result] = grads[static_cast<size_t>(c.output)];
-        }
-      }
-      // grad() leaves the leaves alone, and goes no further where nothing is asked for.
-      const bool leaf = node->next().empty();
-      if (!(results != nullptr && (leaf || !leads_on(*node))))
-        out = node->backward(std::move(grads));
+      run_node(*node, std::move(grads), out, results);
       if (!retain_graph_) node->release_saved();
     }
     for (size_t i = 0; i < node->next().size(); ++i) {
       const Edge& edge = node->next()[i];
       if (!edge.node) continue;
       State& to = states_.at(edge.node.get());
-      if (out[i].defined()) accumulate(to, edge, std::move(out[i]));
+      if (out[i].defined()) {
+        const Stream from = stream_of(*node, out[i].device());
+        accumulate(edge, std::move(out[i]), from);
+      }
       --to.waiting;
       enqueue_if_ready(edge.node);
     }
     states_.erase(node.get());
+  }
+
+  // On its own stream.
+  void run_node(Node& node, Gradients grads, Gradients& out, std::vector<Tensor>* results) {
+    const Stream caller = current_stream(node.stream().device);
+    const StreamGuard guard(node.stream());
+    node.run_hooks(grads);
+    const auto found = captures_.find(&node);
+    if (found != captures_.end()) {
+      for (const Capture& c : found->second) {
+        const Tensor& grad = grads[static_cast<size_t>(c.output)];
+        if (grad.defined()) hand_over(grad, node.stream(), caller);
+        (*results)[c.result] = grad;
+      }
+    }
+    // grad() leaves the leaves alone, and goes no further where nothing is asked for.
+    const bool leaf = node.next().empty();
+    if (results != nullptr && (leaf || !leads_on(node))) return;
+    out = node.backward(std::move(grads));
   }
 
   bool leads_on(const Node& node) const {
