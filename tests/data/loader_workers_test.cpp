@@ -135,10 +135,12 @@ class Fifo final : public RandomDataset {
   ~Fifo() override { close(file_); }
   void read(int64_t index, PhiloxStream random, std::span<void* const> out) const override {
     char byte = 0;
+    asked_ = true;
     WICK_CHECK(::read(file_, &byte, 1) == 1, path_, ": cannot be read");
     RandomDataset::read(index, random, out);
   }
   std::string name(int64_t) const override { return path_; }
+  bool asked() const { return asked_; }
   void deliver(size_t bytes) const {
     const std::string data(bytes, 'x');
     ASSERT_EQ(write(file_, data.data(), bytes), static_cast<ssize_t>(bytes));
@@ -147,6 +149,7 @@ class Fifo final : public RandomDataset {
  private:
   std::string path_;
   int file_;
+  mutable std::atomic<bool> asked_ = false;
 };
 
 TEST(LoaderWorkers, ATimeoutNamesTheSourceAndTheBatchCanStillCome) {
@@ -155,6 +158,7 @@ TEST(LoaderWorkers, ATimeoutNamesTheSourceAndTheBatchCanStillCome) {
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   const auto dataset = std::make_shared<Fifo>(path);
   DataLoader loader(dataset, {.batch_size = 2, .num_workers = 1, .timeout = 0.05});
+  while (!dataset->asked()) EXPECT_THROW(loader.next(), Error);  // a slow machine's worker
   for (int i = 0; i < 2; ++i) {
     expect_error([&] { loader.next(); }, {"timed out", "no batch 0 of epoch 0", "within 0.05 s",
                                           "worker 0, reads sample 0 (" + path + ")"});
