@@ -63,16 +63,16 @@ def main():
     arguments = parser.parse_args()
     nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
     if nvcc is None:
-        print("compile_kernels: nothing compiled: there is no nvcc on this machine")
-        return 0
+        sys.exit("compile_kernels: there is no nvcc on this machine: install the CUDA toolkit")
     known = known_spills()
     (BUILD / "include").mkdir(parents=True, exist_ok=True)
     link = BUILD / "include" / "wick"
     if not link.is_symlink():
         link.symlink_to(ROOT)
     files = [f.resolve() for f in arguments.files] or sorted(
-        f for pattern in ("kernels/cuda/*.c*", "core/cuda/*.cpp") for f in ROOT.glob(pattern)
-        if f.suffix in (".cu", ".cpp"))
+        f for pattern in ("kernels/cuda/*.c*", "core/cuda/*.cpp", "dist/nccl.cpp",
+                             "dist/nccl_api.cpp")
+        for f in ROOT.glob(pattern) if f.suffix in (".cu", ".cpp"))
     if not files:
         sys.exit("compile_kernels: no kernels found")
     failures = kernels = 0
