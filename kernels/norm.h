@@ -30,6 +30,12 @@ WICK_INLINE int64_t relu_mask_bytes(Dtype dtype, int64_t count) {
   return 2 * ((count + 15) / 16) * (dtype == Dtype::kFloat64 ? 2 : 1);
 }
 
+/// Whether group norm's rows are all channels of one position, else one channel's run.
+WICK_INLINE bool group_norm_by_position(const View& x) {
+  const int64_t images = x.shape[0], channels = x.shape[1];
+  return x.numel() == images * channels || (channels > 1 && split_at(x, 1).inner == 1);
+}
+
 /// What batch and group norm work on; axis 1 of x are the channels, C of them. Group norm of N
 /// images in G groups has G > 0.
 struct ChannelNorm {
@@ -55,6 +61,7 @@ WICK_KERNEL(batch_norm_backward, (const ChannelNorm& n));
 /// y = 1 where the ReLU let pass, else 0; y as the x of the forward.
 WICK_KERNEL(relu_mask, (const View& mask, const View& y));
 
+/// As batch norm in training, without running statistics.
 WICK_KERNEL(group_norm_forward, (const ChannelNorm& n));
 WICK_KERNEL(group_norm_backward, (const ChannelNorm& n));
 

@@ -129,6 +129,14 @@ Tensor GroupNorm::forward(const Tensor& x) {
   return group_norm(x, num_groups_, weight, bias, eps_);
 }
 
+Tensor GroupNorm::forward_relu(const Tensor& x) {
+  return traced([&] { return group_norm_relu(x, num_groups_, weight, bias, eps_); });
+}
+
+Tensor GroupNorm::forward_add_relu(const Tensor& x, const Tensor& residual) {
+  return traced([&] { return group_norm_add_relu(x, residual, num_groups_, weight, bias, eps_); });
+}
+
 std::string GroupNorm::description() const {
   return concat("GroupNorm(", num_groups_, ", ", weight.numel(), ")");
 }

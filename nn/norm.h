@@ -99,6 +99,10 @@ class GroupNorm : public Module {
  public:
   GroupNorm(int64_t num_groups, int64_t num_channels, double eps = 1e-5);
   Tensor forward(const Tensor& x) override;
+  /// relu(forward(x)) in one pass.
+  Tensor forward_relu(const Tensor& x);
+  /// relu(forward(x) + residual) in one pass.
+  Tensor forward_add_relu(const Tensor& x, const Tensor& residual);
   std::string description() const override;
 
   Tensor weight, bias;

@@ -13,10 +13,9 @@ namespace wick {
 
 namespace {
 
-Tensor new_relu_mask(const Tensor& x) {
+int64_t rows_of(const Tensor& x) {
   const AxisSplit s = channel_split(x.view_for_kernel());
-  const int64_t rows = s.inner == 1 ? s.outer : s.outer * s.size;
-  return empty({rows, relu_mask_bytes(x.dtype(), x.numel() / rows)}, kUint8, x.device());
+  return s.inner == 1 ? s.outer : s.outer * s.size;
 }
 
 // dx, dresidual, dweight and dbias, those that are wanted.
@@ -79,7 +78,7 @@ struct BatchNorm {
     const Tensor y = empty_like(in);
     const Tensor mean = empty({x.size(1)}, kFloat64, x.device()), invstd = empty_like(mean);
     if (x.numel() > 0) {
-      const Tensor mask = relu && saved.recording() ? new_relu_mask(in) : Tensor();
+      const Tensor mask = relu && saved.recording() ? new_relu_mask(in, rows_of(in)) : Tensor();
       ChannelNorm n;
       n.residual = view_of(added);
       n.running_mean = view_of(running_mean);
@@ -138,12 +137,7 @@ struct BatchNorm {
   }
 
   Gradients differentiable(const Saved& saved, const Tensor& dy) const {
-    Tensor passed = dy;
-    if (relu) {
-      const Tensor pass = empty_like(dense(saved[0].detach()));
-      WICK_DISPATCH(dy.device(), relu_mask(saved[5].view_for_kernel(), pass.view_for_kernel()));
-      passed = dy * pass;
-    }
+    const Tensor passed = relu ? through_relu(dy, saved[5], dense(saved[0].detach())) : dy;
     Gradients grads = composed_gradients(
         saved, {saved[0], {}, saved[1], saved[2]}, passed, [&](const std::vector<Tensor>& in) {
           return kTraining ? composed_batch_norm(in[0], in[2], in[3], eps)
@@ -166,10 +160,7 @@ Tensor run(const char* op, const Tensor& x, const Tensor& residual, const Tensor
   check_parameter(op, "running_var", {x.size(1)}, running_var);
   WICK_CHECK(running_mean.defined() == running_var.defined(), op,
              ": needs both running_mean and running_var, or neither");
-  WICK_CHECK(
-      !residual.defined() || (residual.shape() == x.shape() && residual.dtype() == x.dtype()), op,
-      ": residual must match x: got ", residual.dtype(), " ", residual.shape(), ", expected ",
-      x.dtype(), " ", x.shape());
+  check_residual(op, x, residual);
   if (!options.training && running_mean.defined()) {
     return apply(BatchNorm<false>{options.momentum, options.eps, relu}, x, residual, weight, bias,
                  running_mean, running_var);

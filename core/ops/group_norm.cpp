@@ -16,24 +16,33 @@ Tensor images(const Tensor& x) {
   return x.rank() == 4 && x.is_contiguous(MemoryFormat::kChannelsLast) ? x : x.contiguous();
 }
 
-// dx, dweight and dbias, those that are wanted.
+int64_t rows_of(const Tensor& x) {
+  const int64_t images = x.size(0), channels = x.size(1);
+  const int64_t positions = x.numel() / (images * channels);
+  return images * (group_norm_by_position(x.view_for_kernel()) ? positions : channels);
+}
+
+// dx, dresidual, dweight and dbias, those that are wanted.
 struct GroupNormBackward {
   static constexpr OpInfo info{
       .name = "group_norm_backward", .differentiable = false, .is_gradient = true};
   int64_t groups;
-  bool want_x, want_parameters;
+  bool want_x, want_residual, want_parameters;
   static constexpr auto fields = std::tuple{
       field("groups", &GroupNormBackward::groups), field("want_x", &GroupNormBackward::want_x),
+      field("want_residual", &GroupNormBackward::want_residual),
       field("want_parameters", &GroupNormBackward::want_parameters)};
 
-  std::array<Tensor, 3> forward(Saved&, const Tensor& dy, const Tensor& x, const Tensor& weight,
-                                const Tensor& mean, const Tensor& invstd) const {
+  std::array<Tensor, 4> forward(Saved&, const Tensor& dy, const Tensor& x, const Tensor& weight,
+                                const Tensor& mean, const Tensor& invstd,
+                                const Tensor& mask) const {
     const Tensor in = images(x), gradient = laid_out_like(in, dy), scale = as_parameter(x, weight);
-    std::array<Tensor, 3> out;
-    if (want_x) out[0] = empty_like(in);
+    std::array<Tensor, 4> out;
+    if (want_x || want_residual) out[0] = empty_like(in);
+    if (want_residual) out[1] = empty_like(in);
     if (want_parameters) {
-      out[1] = empty({x.size(1)}, accumulator_dtype(x.dtype()), x.device());
-      out[2] = empty_like(out[1]);
+      out[2] = empty({x.size(1)}, accumulator_dtype(x.dtype()), x.device());
+      out[3] = empty_like(out[2]);
     }
     ChannelNorm n;
     n.x = view_of(in);
@@ -41,9 +50,11 @@ struct GroupNormBackward {
     n.weight = view_of(scale);
     n.mean = view_of(mean);
     n.invstd = view_of(invstd);
+    n.mask = view_of(mask);
     n.dx = view_of(out[0]);
-    n.dweight = view_of(out[1]);
-    n.dbias = view_of(out[2]);
+    n.dresidual = view_of(out[1]);
+    n.dweight = view_of(out[2]);
+    n.dbias = view_of(out[3]);
     AllocatorWorkspace workspace(x.device());
     n.workspace = &workspace;
     n.groups = groups;
@@ -52,21 +63,31 @@ struct GroupNormBackward {
   }
 };
 
+// Inputs: x, residual, weight, bias; all but x may be undefined.
 struct GroupNorm {
   static constexpr OpInfo info{.name = "group_norm", .autocast = {.cuda = Autocast::kToFloat32}};
   int64_t groups;
   double eps;
+  bool relu;
   static constexpr auto fields =
-      std::tuple{field("groups", &GroupNorm::groups), field("eps", &GroupNorm::eps)};
+      std::tuple{field("groups", &GroupNorm::groups), field("eps", &GroupNorm::eps),
+                 field("relu", &GroupNorm::relu)};
 
-  Tensor forward(Saved& saved, const Tensor& x, const Tensor& weight, const Tensor& bias) const {
+  Tensor forward(Saved& saved, const Tensor& x, const Tensor& residual, const Tensor& weight,
+                 const Tensor& bias) const {
     const Tensor in = images(x), scale = as_parameter(x, weight), shift = as_parameter(x, bias);
+    const Tensor added = residual.defined() ? laid_out_like(in, residual) : residual;
     Tensor y = empty_like(in);
     const Tensor mean = empty({x.size(0), groups}, kFloat64, x.device());
     const Tensor invstd = empty_like(mean);
+    Tensor mask;
     if (x.numel() > 0) {
+      if (relu && saved.recording()) mask = new_relu_mask(in, rows_of(in));
       ChannelNorm n;
       n.x = view_of(in);
+      n.residual = view_of(added);
+      n.mask = view_of(mask);
+      n.relu = relu;
       n.weight = view_of(scale);
       n.bias = view_of(shift);
       n.y = view_of(y);
@@ -78,42 +99,66 @@ struct GroupNorm {
       n.eps = eps;
       WICK_DISPATCH(x.device(), group_norm_forward(n));
     }
-    saved.save(x, weight, bias, mean, invstd);
+    saved.save(x, weight, bias, mean, invstd, mask);
     return y;
   }
 
   Gradients backward(const Saved& saved, const Tensor& dy) const {
     if (dy.numel() == 0) return gradients_of_nothing(saved);
-    if (grad_enabled()) {
-      return composed_gradients(saved, {saved[0], saved[1], saved[2]}, dy,
-                                [&](const std::vector<Tensor>& in) {
-                                  return composed_group_norm(in[0], groups, in[1], in[2], eps);
-                                });
-    }
-    const bool parameters = saved.needs(1) || saved.needs(2);
-    const auto found = apply(GroupNormBackward{groups, saved.needs(0), parameters}, dy, saved[0],
-                             saved[1], saved[3], saved[4]);
-    Gradients grads(3);
+    if (grad_enabled()) return differentiable(saved, dy);
+    const bool parameters = saved.needs(2) || saved.needs(3);
+    const auto found =
+        apply(GroupNormBackward{groups, saved.needs(0), relu && saved.needs(1), parameters}, dy,
+              saved[0], saved[1], saved[3], saved[4], saved[5]);
+    Gradients grads(4);
     grads[0] = found[0];
-    if (saved.needs(1)) grads[1] = found[1].to(saved.input(1).dtype);
+    if (saved.needs(1)) grads[1] = relu ? found[1] : dy;
     if (saved.needs(2)) grads[2] = found[2].to(saved.input(2).dtype);
+    if (saved.needs(3)) grads[3] = found[3].to(saved.input(3).dtype);
+    return grads;
+  }
+
+ private:
+  Gradients differentiable(const Saved& saved, const Tensor& dy) const {
+    const Tensor passed = relu ? through_relu(dy, saved[5], images(saved[0].detach())) : dy;
+    Gradients grads = composed_gradients(
+        saved, {saved[0], {}, saved[1], saved[2]}, passed, [&](const std::vector<Tensor>& in) {
+          return composed_group_norm(in[0], groups, in[2], in[3], eps);
+        });
+    grads.resize(4);
+    if (saved.needs(1)) grads[1] = passed;
     return grads;
   }
 };
+
+Tensor run(const char* op, const Tensor& x, const Tensor& residual, int64_t groups,
+           const Tensor& weight, const Tensor& bias, double eps, bool relu) {
+  WICK_CHECK(is_floating(x.dtype()), op, ": needs a floating dtype: got ", to_string(x.dtype()));
+  WICK_CHECK(x.rank() >= 2, op, ": needs [N, C, ...]: got shape ", x.shape());
+  WICK_CHECK(groups > 0 && x.size(1) % groups == 0, op, ": groups must divide the channels: got ",
+             groups, " groups for ", x.size(1), " channels");
+  check_parameter(op, "weight", {x.size(1)}, weight);
+  check_parameter(op, "bias", {x.size(1)}, bias);
+  check_residual(op, x, residual);
+  return apply(GroupNorm{groups, eps, relu}, x, residual, weight, bias);
+}
 
 }  // namespace
 
 Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& weight, const Tensor& bias,
                   double eps) {
-  WICK_CHECK(is_floating(x.dtype()), "group_norm: needs a floating dtype: got ",
-             to_string(x.dtype()));
-  WICK_CHECK(x.rank() >= 2, "group_norm: needs [N, C, ...]: got shape ", x.shape());
-  WICK_CHECK(groups > 0 && x.size(1) % groups == 0,
-             "group_norm: groups must divide the channels: got ", groups, " groups for ", x.size(1),
-             " channels");
-  check_parameter("group_norm", "weight", {x.size(1)}, weight);
-  check_parameter("group_norm", "bias", {x.size(1)}, bias);
-  return apply(GroupNorm{groups, eps}, x, weight, bias);
+  return run("group_norm", x, {}, groups, weight, bias, eps, false);
+}
+
+Tensor group_norm_relu(const Tensor& x, int64_t groups, const Tensor& weight, const Tensor& bias,
+                       double eps) {
+  return run("group_norm_relu", x, {}, groups, weight, bias, eps, true);
+}
+
+Tensor group_norm_add_relu(const Tensor& x, const Tensor& residual, int64_t groups,
+                           const Tensor& weight, const Tensor& bias, double eps) {
+  WICK_CHECK(residual.defined(), "group_norm_add_relu: needs a residual");
+  return run("group_norm_add_relu", x, residual, groups, weight, bias, eps, true);
 }
 
 }  // namespace wick

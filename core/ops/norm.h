@@ -43,5 +43,11 @@ Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& we
 /// Wu, He: Group normalization (ECCV 2018).
 Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& weight = {},
                   const Tensor& bias = {}, double eps = 1e-5);
+/// relu(group_norm(x)) in one pass; backward keeps one bit per element.
+Tensor group_norm_relu(const Tensor& x, int64_t groups, const Tensor& weight = {},
+                       const Tensor& bias = {}, double eps = 1e-5);
+/// relu(group_norm(x) + residual) in one pass; residual has x's shape and dtype.
+Tensor group_norm_add_relu(const Tensor& x, const Tensor& residual, int64_t groups,
+                           const Tensor& weight = {}, const Tensor& bias = {}, double eps = 1e-5);
 
 }  // namespace wick

@@ -23,7 +23,7 @@ struct GroupNorm {
         images(norm.x.shape[0]),
         channels(norm.x.shape[1]),
         positions(norm.x.numel() / (images * channels)),
-        channels_last(split_at(norm.x, 1).inner == 1 && channels > 1 && positions > 1),
+        channels_last(group_norm_by_position(norm.x)),
         per_group(channels / norm.groups),
         scratch(static_cast<double*>(norm.workspace->allocate(
             static_cast<size_t>(images * 6 * channels) * sizeof(double)))) {}
@@ -42,25 +42,34 @@ struct GroupNorm {
     });
   }
 
-  // `body(offset, size, coefficients)` for the rows of an image.
+  // The first row of an image.
+  int64_t row_of(int64_t image) const { return image * (channels_last ? positions : channels); }
+  const uint8_t* mask(int64_t row) const {
+    return n.mask.defined() ? n.mask.as<uint8_t>() + row * n.mask.shape[1] : nullptr;
+  }
+  MaskRow<L> mask_row(int64_t row) const { return {const_cast<uint8_t*>(mask(row))}; }
+
+  // `body(offset, coefficients, mask)` for the rows of an image.
   template <class Body>
-  void each_row(const L* k, const Body& body) const {
+  void each_row(int64_t image, const L* k, const Body& body) const {
     const Coefficients<L> all{k, k + channels, k + 2 * channels, k + 3 * channels};
+    const int64_t first = row_of(image);
     if (channels_last) {
-      for (int64_t i = 0; i < positions; ++i) body(i * channels, all);
+      for (int64_t i = 0; i < positions; ++i) body(i * channels, all, mask_row(first + i));
       return;
     }
     for (int64_t c = 0; c < channels; ++c) {
-      body(c * positions, {all.center + c, all.a + c, all.b + c, all.c + c});
+      body(c * positions, {all.center + c, all.a + c, all.b + c, all.c + c}, mask_row(first + c));
     }
   }
 
   void statistics(int64_t image, const T* x) const {
     double* parts = sums(image);
-    if (channels_last) column_moments<L>(x, positions, channels, parts, parts + channels);
+    const bool columns = channels_last && positions > 1;
+    if (columns) column_moments<L>(x, positions, channels, parts, parts + channels);
     for (int64_t g = 0; g < n.groups; ++g) {
       Moments m;
-      if (channels_last) {
+      if (columns) {
         for (int64_t c = g * per_group; c < (g + 1) * per_group; ++c) {
           m.join(static_cast<double>(positions), parts[c], parts[channels + c]);
         }
@@ -74,10 +83,11 @@ struct GroupNorm {
   }
 
   void forward() const {
-    const T* in = n.x.as<T>();
+    const T *in = n.x.as<T>(), *added = n.residual.as<T>();
     T* out = n.y.as<T>();
     each_image([&](int64_t image, int64_t at) {
       const T* x = in + at;
+      const T* residual = n.residual.defined() ? added + at : nullptr;
       T* y = out + at;
       statistics(image, x);
       L* k = coefficients(image);
@@ -91,11 +101,12 @@ struct GroupNorm {
             static_cast<L>((n.bias.defined() ? static_cast<double>(n.bias.as<L>()[c]) : 0) -
                            (mean - static_cast<double>(k[c])) * scale);
       }
-      each_row(k, [&](int64_t row, const Coefficients<L>& r) {
+      each_row(image, k, [&](int64_t row, const Coefficients<L>& r, const MaskRow<L>& m) {
+        const T* added_row = residual == nullptr ? nullptr : residual + row;
         if (channels_last) {
-          affine_row<L, true, T>(x + row, nullptr, y + row, channels, r, false, {}, false);
+          affine_row<L, true, T>(x + row, added_row, y + row, channels, r, n.relu, m, false);
         } else {
-          affine_row<L, false, T>(x + row, nullptr, y + row, positions, r, false, {}, false);
+          affine_row<L, false, T>(x + row, added_row, y + row, positions, r, n.relu, m, false);
         }
       });
     });
@@ -103,14 +114,16 @@ struct GroupNorm {
 
   void backward_sums(int64_t image, const T* dy, const T* x, const L* center) const {
     double* sum = sums(image);
+    const int64_t first = row_of(image);
     if (channels_last) {
-      column_dots<L>(dy, x, positions, channels, nullptr, 0, center, sum, sum + channels);
+      const int64_t stride = n.mask.defined() ? n.mask.shape[1] : 0;
+      column_dots<L>(dy, x, positions, channels, mask(first), stride, center, sum, sum + channels);
       return;
     }
     for (int64_t c = 0; c < channels; ++c) {
       sum[c] = sum[channels + c] = 0;
-      row_dots<L>(dy + c * positions, x + c * positions, positions, {}, center[c], sum + c,
-                  sum + channels + c);
+      row_dots<L>(dy + c * positions, x + c * positions, positions, mask_row(first + c), center[c],
+                  sum + c, sum + channels + c);
     }
   }
 
@@ -148,13 +161,15 @@ struct GroupNorm {
       backward_coefficients(image, k);
       if (!n.dx.defined()) return;
       T* dx = n.dx.as<T>() + at;
-      each_row(k, [&](int64_t row, const Coefficients<L>& r) {
+      T* dresidual = n.dresidual.defined() ? n.dresidual.as<T>() + at : nullptr;
+      each_row(image, k, [&](int64_t row, const Coefficients<L>& r, const MaskRow<L>& m) {
+        T* dresidual_row = dresidual == nullptr ? nullptr : dresidual + row;
         if (channels_last) {
-          affine_row_backward<L, true, T>(dy + row, x + row, dx + row, nullptr, channels, r, {},
-                                          false);
+          affine_row_backward<L, true, T>(dy + row, x + row, dx + row, dresidual_row, channels, r,
+                                          m, false);
         } else {
-          affine_row_backward<L, false, T>(dy + row, x + row, dx + row, nullptr, positions, r, {},
-                                           false);
+          affine_row_backward<L, false, T>(dy + row, x + row, dx + row, dresidual_row, positions, r,
+                                           m, false);
         }
       });
     });

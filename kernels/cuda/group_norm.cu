@@ -129,9 +129,7 @@ struct KeepGradients {
 ChannelLayout layout_of(const ChannelNorm& n) {
   const int64_t images = n.x.shape[0], channels = n.x.shape[1];
   const int64_t positions = n.x.numel() / (images * channels);
-  if (positions == 1 || (channels > 1 && split_at(n.x, 1).inner == 1)) {
-    return {images, positions, channels, 1};
-  }
+  if (group_norm_by_position(n.x)) return {images, positions, channels, 1};
   return {images, 1, channels, positions};
 }
 

@@ -198,22 +198,50 @@ WICK_OP_CASE(
     },
     .tolerance = kNormTolerance, .second_order = true);
 
+// In two groups.
+HostArray reference_group_norm(const Arrays& in) {
+  const size_t inner = positions(in[0]), count = static_cast<size_t>(in[0].shape[1]);
+  const size_t half = inner * count / 2;
+  return normalised(
+      in, 1e-5, true, [=](size_t i) { return i / half; },
+      [=](size_t i) { return i / inner % count; });
+}
+
 WICK_OP_CASE(
     group_norm,
     .samples = {channels({3, 6}), channels({2, 4, 5}), channels({2, 6, 3, 5}),
                 channels({3, 34, 4, 4})},
     .call = [](const Tensors& x) -> Tensors { return {group_norm(x[0], 2, x[1], x[2])}; },
-    .reference = [](const Arrays& x) -> Arrays {
-      const size_t inner = positions(x[0]), count = static_cast<size_t>(x[0].shape[1]);
-      const size_t half = inner * count / 2;
-      return {normalised(
-          x, 1e-5, true, [=](size_t i) { return i / half; },
-          [=](size_t i) { return i / inner % count; })};
-    },
+    .reference = [](const Arrays& x) -> Arrays { return {reference_group_norm(x)}; },
     .composed = [](const Tensors& x) -> Tensors {
       return {composed_group_norm(x[0], 2, x[1], x[2], 1e-5)};
     },
     .tolerance = kNormTolerance, .second_order = true);
+
+WICK_OP_CASE(
+    group_norm_relu, .samples = {channels({3, 6}), channels({2, 6, 3, 5}), channels({3, 34, 4, 4})},
+    .call = [](const Tensors& x) -> Tensors { return {group_norm_relu(x[0], 2, x[1], x[2])}; },
+    .reference = [](const Arrays& x) { return rectified(reference_group_norm(x)); },
+    .composed = [](const Tensors& x) -> Tensors {
+      return {relu(composed_group_norm(x[0], 2, x[1], x[2], 1e-5))};
+    },
+    .dtypes = {kFloat64, kFloat32}, .tolerance = kNormTolerance, .second_order = true);
+
+WICK_OP_CASE(
+    group_norm_add_relu,
+    .samples = {with_residual({3, 34}), with_residual({3, 6, 4, 4}), with_residual({2, 4, 5})},
+    .call = [](const Tensors& x) -> Tensors {
+      return {group_norm_add_relu(x[0], x[3], 2, x[1], x[2])};
+    },
+    .reference = [](const Arrays& x) -> Arrays {
+      HostArray y = reference_group_norm({x[0], x[1], x[2]});
+      for (size_t i = 0; i < y.values.size(); ++i) y.values[i] += x[3].values[i];
+      return rectified(y);
+    },
+    .composed = [](const Tensors& x) -> Tensors {
+      return {relu(composed_group_norm(x[0], 2, x[1], x[2], 1e-5) + x[3])};
+    },
+    .dtypes = {kFloat64, kFloat32}, .tolerance = kNormTolerance, .second_order = true);
 
 // --- What the cases do not show ------------------------------------------------------------------
 
@@ -252,8 +280,7 @@ Tensors channel_norms(const Tensors& cpu_inputs, Device device, bool batch) {
     in.push_back(cpu_inputs[i].to(device).detach().set_requires_grad());
   }
   const Tensor y = batch ? batch_norm_add_relu(in[0], in[1], in[2], in[3], {}, {})
-                         : group_norm(in[0], 4, in[2], in[3]);
-  if (!batch) in.erase(in.begin() + 1);
+                         : group_norm_add_relu(in[0], in[1], 4, in[2], in[3]);
   Tensors results = grad({y}, in, {cpu_inputs[4].to(device)});
   results.push_back(y.detach());
   return results;
@@ -373,6 +400,8 @@ TEST(Norms, SayWhatIsWrong) {
   EXPECT_THROW(rms_norm(x, {3, 3, 3}), Error);
   EXPECT_THROW(group_norm(x, 2), Error);
   EXPECT_THROW(group_norm(x, 0), Error);
+  EXPECT_THROW(group_norm_add_relu(x, ones({4, 1}), 3), Error);
+  EXPECT_THROW(group_norm_add_relu(x, {}, 3), Error);
 }
 
 TEST(LayerNorm, IsAccurateWhateverTheOffset) {
