@@ -13,7 +13,7 @@ namespace {
 
 using sim::StreamOrder;
 
-constexpr int64_t kCount = 1000;
+constexpr int64_t kElements = 1000;
 
 // Makes `to` wait for what is queued on `from` so far.
 void order(Stream from, Stream to) {
@@ -25,7 +25,7 @@ void order(Stream from, Stream to) {
 // A product of two branches, each on a stream of its own when `first` and `second` are, which a
 // leaf goes into twice.
 struct Branches {
-  explicit Branches(Device device) : x(linspace(1, 2, kCount, kFloat32).to(device)) {
+  explicit Branches(Device device) : x(linspace(1, 2, kElements, kFloat32).to(device)) {
     x.set_requires_grad();
   }
   Tensor forward(Stream first, Stream second) {
@@ -77,7 +77,7 @@ TEST(AutogradStreams, GradientsOfLeavesAreTheCallers) {
       loss.backward();
       // Whatever is freed while backward is still queued may be given out, and written, again.
       branches.a = branches.b = Tensor();
-      const Tensor other = full({kCount}, 7, kFloat32, kGpu);
+      const Tensor other = full({kElements}, 7, kFloat32, kGpu);
       expect_near(branches.x.grad() * 2, expected.x.grad() * 2);
     }
   });
