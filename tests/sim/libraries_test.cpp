@@ -15,6 +15,7 @@
 #include "wick/core/tensor.h"
 #include "wick/kernels/cuda/convolution.h"
 #include "wick/kernels/cuda/gemm.h"
+#include "wick/kernels/sim/sanitizers.h"
 #include "wick/kernels/sim/simulator.h"
 #include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
@@ -132,6 +133,7 @@ TEST(SimulatedLibraries, FailWhenTold) {
 }
 
 TEST(SimulatedLibraries, FailToMakeWhatTheyNeed) {
+  if (WICK_SIM_TSAN) GTEST_SKIP() << "ThreadSanitizer dies of many threads";
   const auto begins = [](const std::string& text, const std::string& with) {
     EXPECT_EQ(text.rfind(with, 0), 0u) << text;
   };
