@@ -341,7 +341,10 @@ void Control::blame(const std::string& what, const std::vector<int>& ranks) {
   send(NoticeKind::kOverdue, pack(words));
   wait_for_failure(kVerdictTimeout);
   if (has_failed()) throw_failure();
-  const std::string who = ranks.empty() ? "not done" : concat(names_of(ranks), " did not come");
+  // Rank 0 gives the verdict: where it neither comes nor gives one, others may be behind for it.
+  const bool is_silent = std::count(ranks.begin(), ranks.end(), 0) > 0;
+  const std::string named = names_of(is_silent ? std::vector<int>{0} : ranks);
+  const std::string who = ranks.empty() ? "not done" : concat(named, " did not come");
   throw ProcessGroupError(concat(what, ": ", who, " within ", timeout_.count(), " ms"));
 }
 

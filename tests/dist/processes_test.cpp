@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
-#include <regex>
 #include <thread>
 
 #include "wick/core/core.h"
@@ -135,8 +134,8 @@ TEST(Processes, HaveTheGradientsOfTheWholeBatch) {
   }
 }
 
-// Three ranks amid collectives, of which one gets a signal; the others must end with `reason`, a
-// regular expression, and tell of it in their flight records.
+// Three ranks amid collectives, of which one gets a signal; the others must end with `reason`, and
+// tell of it in their flight records.
 class Signalled {
  public:
   static constexpr int kSize = 3;
@@ -149,7 +148,7 @@ class Signalled {
     for (int r = 0; r < kSize; ++r) {
       if (r == victim_) continue;
       EXPECT_EQ(ranks_.wait(r), 3);
-      EXPECT_TRUE(std::regex_search(ranks_.words(r), std::regex(reason))) << ranks_.words(r);
+      EXPECT_NE(ranks_.words(r).find(reason), std::string::npos) << ranks_.words(r);
       EXPECT_TRUE(std::filesystem::exists(flight_.path(concat("flight-", r, ".json"))));
     }
   }
@@ -192,8 +191,7 @@ TEST(Processes, NameWhoWasStopped) {
   second.send(SIGSTOP);
   third.send(SIGSTOP);
   first.expect_others_tell("rank 1 did not come in time, nor answer");
-  // Rank 0 tells who has come: another that is a collective behind is not known to have.
-  second.expect_others_tell(concat("ranks? 0(, [12])? did not come within ", timeout_ms, " ms"));
+  second.expect_others_tell(concat("rank 0 did not come within ", timeout_ms, " ms"));
   third.expect_others_tell("rank 1 did not come in time, nor answer");
 }
 
