@@ -118,6 +118,9 @@ TEST(Layers, Norms) {
   group.weight.detach().uniform_(0.5, 2);
   group.bias.detach().uniform_();
   expect_same(group(x), group_norm(x, 2, group.weight, group.bias, 1e-3));
+  expect_same(group.forward_relu(x), relu(group(x)));
+  const Tensor residual = randn({3, 4, 6});
+  expect_same(group.forward_add_relu(x, residual), relu(group(x) + residual));
   EXPECT_NE(error_of([&] { layer(randn({3, 6, 4})); }), "no error");
   EXPECT_EQ(error_of([] { nn::GroupNorm(3, 4); }),
             "GroupNorm: groups must divide the channels: got 3 for 4");
