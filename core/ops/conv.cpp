@@ -7,6 +7,7 @@
 #include "wick/core/ops/compute_dtype.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/images.h"
+#include "wick/core/ops/join.h"
 
 namespace wick {
 
@@ -287,9 +288,9 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
   check_bias(op, bias, channels);
   Shape size;
   for (const int axis : {0, 1}) {
-    WICK_CHECK(extra[axis] < geometry.stride[axis], op,
-               ": output_padding must be less than the stride: got ", extra, ", stride ",
-               geometry.stride);
+    WICK_CHECK(extra[axis] < geometry.stride[axis] || extra[axis] < geometry.dilation[axis], op,
+               ": output_padding must be less than the stride or the dilation: got ", extra,
+               ", stride ", geometry.stride, ", dilation ", geometry.dilation);
     const int64_t steps = checked_mul(op, x.size(axis + 2) - 1, geometry.stride[axis]);
     const int64_t reach = checked_mul(op, geometry.dilation[axis], weight.size(axis + 2) - 1);
     size.push_back(checked_add(op, checked_add(op, steps, reach),
@@ -297,7 +298,11 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
   }
   WICK_CHECK(size[0] >= 1 && size[1] >= 1, op, ": the result would be empty: got size ", size,
              " for x ", x.shape(), ", weight ", weight.shape(), ", padding ", geometry.padding);
-  const Tensor y = apply(Conv2dBackwardInput{geometry, size}, x, weight);
+  // Whole strides of output_padding are rows of zeros behind x: such an x is what a convolution of
+  // an image of that size gives.
+  const Shape behind{extra[0] / geometry.stride[0], extra[1] / geometry.stride[1]};
+  const Tensor wide = behind == Shape{0, 0} ? x : pad(x, {0, behind[1], 0, behind[0]});
+  const Tensor y = apply(Conv2dBackwardInput{geometry, size}, wide, weight);
   return bias.defined() ? y + bias.reshape({1, channels, 1, 1}).to(y.dtype()) : y;
 }
 

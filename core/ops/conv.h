@@ -24,7 +24,7 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, in
 /// The gradient of conv2d with respect to its input, as a layer of its own. x: [N, C, H, W],
 /// weight: [C, K / groups, R, S], bias: [K] or undefined; returns [N, K, P, Q] with P = (H - 1)
 /// stride - 2 padding + dilation (R - 1) + output_padding + 1. `output_padding` must be less than
-/// the stride.
+/// the stride or less than the dilation.
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                         const Shape& stride = {1, 1}, const Shape& padding = {0, 0},
                         const Shape& output_padding = {0, 0}, int64_t groups = 1,

@@ -107,6 +107,20 @@ const OpCaseRegistration transpose_bias(
     }(),
     __FILE__, __LINE__);
 
+// output_padding of a stride and more, which the dilation allows.
+WICK_OP_CASE(
+    conv_transpose2d_wide,
+    .samples = {{normal({2, 2, 3, 4}), normal({2, 3, 3, 2})},
+                {normal({1, 1, 1, 1}), normal({1, 2, 1, 3})}},
+    .call = [](const Tensors& in) -> Tensors {
+      return {conv_transpose2d(in[0], in[1], {}, {1, 2}, {0, 1}, {2, 3}, 1, {3, 4})};
+    },
+    .reference = [](const Arrays& in) -> Arrays {
+      const ConvSetting setting{.stride = {1, 2}, .padding = {0, 1}, .dilation = {3, 4}};
+      return {conv_transpose2d_reference(in[0], in[1], nullptr, setting, {2, 3})};
+    },
+    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
+
 TEST(Conv2d, CountsFlops) {
   const Tensor x = ones({2, 4, 8, 8}).set_requires_grad();
   const Tensor w = ones({6, 2, 3, 3}).set_requires_grad();
@@ -176,8 +190,8 @@ TEST(Conv2d, RejectsWhatDoesNotFit) {
   EXPECT_EQ(error_of([&] {
               conv_transpose2d(x, ones({4, 2, 3, 3}), {}, {2}, {0}, {2});
             }),
-            "conv_transpose2d: output_padding must be less than the stride: got [2, 2], stride "
-            "[2, 2]");
+            "conv_transpose2d: output_padding must be less than the stride or the dilation: got "
+            "[2, 2], stride [2, 2], dilation [1, 1]");
   EXPECT_EQ(error_of([&] {
               conv_transpose2d(x, ones({5, 2, 3, 3}));
             }),
