@@ -4,13 +4,15 @@
 
 namespace wick {
 
-/// Windows of `kernel` every `stride` over an image with `padding`. Adaptive windows instead tile
-/// the image with as many windows as the result has elements.
+/// Windows of `kernel` elements, `dilation` apart, every `stride` over an image with `padding`, as
+/// many as the result has elements: the last ones may end behind the padding. Adaptive windows
+/// instead tile the image. Averages know no dilation.
 struct Pool2dParams {
   int64_t kernel[2] = {1, 1};
   int64_t stride[2] = {1, 1};
   int64_t padding[2] = {0, 0};
-  bool count_include_pad = true;  // averages divide by the window's size, not by what it holds
+  int64_t dilation[2] = {1, 1};
+  bool count_include_pad = true;  // averages count the elements of the padding too
   bool adaptive = false;
 };
 

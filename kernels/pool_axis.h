@@ -14,8 +14,10 @@ struct PoolRange {
 
 /// The windows along one axis: `in` elements, `out` windows.
 struct PoolAxis {
-  int64_t in, out, kernel, stride, padding;
+  int64_t in, out, kernel, stride, padding, dilation;
+  int64_t reach;  // elements from the first to the last of a window
   bool adaptive;
+  bool overhangs;  // windows end behind the padding
 
   WICK_HOST_DEVICE PoolAxis(int64_t in_size, int64_t out_size, const Pool2dParams& p, int axis)
       : in(in_size),
@@ -23,31 +25,48 @@ struct PoolAxis {
         kernel(p.kernel[axis]),
         stride(p.stride[axis]),
         padding(p.padding[axis]),
-        adaptive(p.adaptive) {}
+        dilation(p.dilation[axis]),
+        reach(dilation * (kernel - 1) + 1),
+        adaptive(p.adaptive),
+        overhangs((out - 1) * stride + reach > in + 2 * padding) {}
 
   /// First element of window `o`, which may lie in the padding.
   WICK_HOST_DEVICE int64_t start(int64_t o) const {
     return adaptive ? o * in / out : o * stride - padding;
   }
-  /// Elements that window `o` holds.
+  /// Elements that window `o` holds: every `dilation`-th of these.
   WICK_HOST_DEVICE PoolRange window(int64_t o) const {
     const int64_t begin = start(o);
-    const int64_t end = adaptive ? ((o + 1) * in + out - 1) / out : begin + kernel;
-    return {begin < 0 ? 0 : begin, end > in ? in : end};
+    const int64_t end = adaptive ? ((o + 1) * in + out - 1) / out : begin + reach;
+    const int64_t left = begin < 0 ? (dilation - 1 - begin) / dilation * dilation : 0;
+    return {begin + left, end > in ? in : end};
   }
-  /// Windows that hold element `i`.
+  /// Windows that hold element `i`: with a dilation, those of them that holds() names.
   WICK_HOST_DEVICE PoolRange holders(int64_t i) const {
     if (adaptive) return {i * out / in, ((i + 1) * out - 1) / in + 1};
-    const int64_t last = (i + padding) / stride + 1, before = i + padding - kernel;
+    const int64_t last = (i + padding) / stride + 1, before = i + padding - reach;
     const int64_t first = before < 0 ? 0 : before / stride + 1;
     return {first, last > out ? out : last};
+  }
+  /// Whether window `o`, one of the holders of element `i`, does hold it.
+  WICK_HOST_DEVICE bool holds(int64_t o, int64_t i) const {
+    return dilation == 1 || (i - start(o)) % dilation == 0;
+  }
+  /// Which of the elements of window `o` the element `i` is.
+  WICK_HOST_DEVICE int64_t tap(int64_t o, int64_t i) const {
+    return dilation == 1 ? i - start(o) : (i - start(o)) / dilation;
+  }
+  /// Elements of window `o` in the image and its padding.
+  WICK_HOST_DEVICE int64_t padded_size(int64_t o) const {
+    const int64_t rest = in + padding - start(o);
+    return overhangs && rest < kernel ? rest : kernel;
   }
 };
 
 /// What the sum over window (p, q) is divided by.
 WICK_HOST_DEVICE int64_t pool_divisor(const PoolAxis& rows, const PoolAxis& columns, int64_t p,
                                       int64_t q, bool count_include_pad) {
-  if (count_include_pad && !rows.adaptive) return rows.kernel * columns.kernel;
+  if (count_include_pad && !rows.adaptive) return rows.padded_size(p) * columns.padded_size(q);
   return rows.window(p).size() * columns.window(q).size();
 }
 

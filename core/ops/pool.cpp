@@ -12,30 +12,39 @@ namespace {
 
 // The attributes that poolings and their gradients share.
 struct Windows {
-  Shape kernel{1, 1}, stride{1, 1}, padding{0, 0};
+  Shape kernel{1, 1}, stride{1, 1}, padding{0, 0}, dilation{1, 1};
+  bool ceil_mode = false;
   bool count_include_pad = true;
   bool adaptive = false;
   Shape size;  // height and width of the image, or of the result of an adaptive pooling
 
   Pool2dParams params() const {
-    return {{kernel[0], kernel[1]},
-            {stride[0], stride[1]},
-            {padding[0], padding[1]},
-            count_include_pad,
-            adaptive};
+    return {{kernel[0], kernel[1]},     {stride[0], stride[1]}, {padding[0], padding[1]},
+            {dilation[0], dilation[1]}, count_include_pad,      adaptive};
   }
+  // Elements from the first to the last of a window.
+  int64_t reach(int axis) const { return dilation[axis] * (kernel[axis] - 1) + 1; }
   int64_t output_size(int axis, int64_t in) const {
-    return adaptive ? size[axis] : (in + 2 * padding[axis] - kernel[axis]) / stride[axis] + 1;
+    if (adaptive) return size[axis];
+    const int64_t rest = in + 2 * padding[axis] - reach(axis);
+    if (!ceil_mode) return rest / stride[axis] + 1;
+    const int64_t out = (rest + stride[axis] - 1) / stride[axis] + 1;
+    // Windows start in the image or before it.
+    return (out - 1) * stride[axis] >= in + padding[axis] ? out - 1 : out;
   }
   Shape output_shape(const Shape& x) const {
     return {x[0], x[1], output_size(0, x[2]), output_size(1, x[3])};
   }
 };
 
-constexpr auto kWindowFields = std::tuple{
-    field("kernel_size", &Windows::kernel), field("stride", &Windows::stride),
-    field("padding", &Windows::padding),    field("count_include_pad", &Windows::count_include_pad),
-    field("adaptive", &Windows::adaptive),  field("size", &Windows::size)};
+constexpr auto kWindowFields = std::tuple{field("kernel_size", &Windows::kernel),
+                                          field("stride", &Windows::stride),
+                                          field("padding", &Windows::padding),
+                                          field("dilation", &Windows::dilation),
+                                          field("ceil_mode", &Windows::ceil_mode),
+                                          field("count_include_pad", &Windows::count_include_pad),
+                                          field("adaptive", &Windows::adaptive),
+                                          field("size", &Windows::size)};
 
 Tensor empty_image(const Shape& shape, const Tensor& like) {
   return empty(shape, like.dtype(), like.device(), kImageFormat);
@@ -152,21 +161,28 @@ void check_image(const char* op, const Tensor& x) {
 }
 
 Windows checked_windows(const char* op, const Tensor& x, const Shape& kernel_size,
-                        const Shape& stride, const Shape& padding) {
+                        const Shape& stride, const Shape& padding, const Shape& dilation,
+                        bool ceil_mode) {
   check_image(op, x);
   Windows w;
   w.kernel = image_pair(op, "kernel_size", kernel_size, 1);
   w.stride = stride.empty() ? w.kernel : image_pair(op, "stride", stride, 1);
   w.padding = image_pair(op, "padding", padding, 0);
+  w.dilation = image_pair(op, "dilation", dilation, 1);
+  w.ceil_mode = ceil_mode;
   w.size = {x.size(2), x.size(3)};
   WICK_CHECK(w.kernel[0] * w.kernel[1] <= INT32_MAX, op, ": kernel_size is too large: got ",
              w.kernel, ", expected at most ", INT32_MAX, " elements");
   for (const int axis : {0, 1}) {
     WICK_CHECK(2 * w.padding[axis] <= w.kernel[axis], op,
                ": padding must be at most half of kernel_size: got ", w.padding, " and ", w.kernel);
-    WICK_CHECK(w.size[axis] + 2 * w.padding[axis] >= w.kernel[axis], op,
+    // Else a window could lie about the image and hold nothing of it.
+    WICK_CHECK(w.kernel[axis] == 1 || w.dilation[axis] <= w.size[axis], op,
+               ": dilation is larger than the image: got ", w.dilation, " for x ", x.shape());
+    const int64_t beyond = ceil_mode ? w.stride[axis] - 1 : 0;
+    WICK_CHECK(w.size[axis] + 2 * w.padding[axis] + beyond >= w.reach(axis), op,
                ": window is larger than the padded image: got x ", x.shape(), ", kernel_size ",
-               w.kernel, ", padding ", w.padding);
+               w.kernel, ", padding ", w.padding, ", dilation ", w.dilation);
   }
   return w;
 }
@@ -174,13 +190,16 @@ Windows checked_windows(const char* op, const Tensor& x, const Shape& kernel_siz
 }  // namespace
 
 Tensor max_pool2d(const Tensor& x, const Shape& kernel_size, const Shape& stride,
-                  const Shape& padding) {
-  return apply(MaxPool2d{checked_windows("max_pool2d", x, kernel_size, stride, padding)}, x);
+                  const Shape& padding, const Shape& dilation, bool ceil_mode) {
+  return apply(MaxPool2d{checked_windows("max_pool2d", x, kernel_size, stride, padding, dilation,
+                                         ceil_mode)},
+               x);
 }
 
 Tensor avg_pool2d(const Tensor& x, const Shape& kernel_size, const Shape& stride,
-                  const Shape& padding, bool count_include_pad) {
-  Windows windows = checked_windows("avg_pool2d", x, kernel_size, stride, padding);
+                  const Shape& padding, bool count_include_pad, bool ceil_mode) {
+  Windows windows =
+      checked_windows("avg_pool2d", x, kernel_size, stride, padding, {1, 1}, ceil_mode);
   windows.count_include_pad = count_include_pad;
   return apply(AvgPool2d{windows}, x);
 }

@@ -8,15 +8,19 @@ namespace wick {
 // image, one entry counts for both. Results are laid out channels-last.
 
 /// The largest element of each window, NaN if there is one; returns [N, C, P, Q] with
-/// P = (H + 2 padding - kernel_size) / stride + 1, rounded down. An empty `stride` means
-/// `kernel_size`; `padding` (by -infinity) may be at most half of `kernel_size`.
+/// P = (H + 2 padding - dilation (kernel_size - 1) - 1) / stride + 1, rounded down, or with
+/// `ceil_mode` up, as long as the last window starts in the image or the padding before it. An
+/// empty `stride` means `kernel_size`; `padding` (by -infinity) may be at most half of
+/// `kernel_size`, and `dilation` at most the image's size.
 Tensor max_pool2d(const Tensor& x, const Shape& kernel_size, const Shape& stride = {},
-                  const Shape& padding = {0, 0});
+                  const Shape& padding = {0, 0}, const Shape& dilation = {1, 1},
+                  bool ceil_mode = false);
 
-/// The mean of each window; sizes as for max_pool2d. `padding` is by zeros, which count unless
-/// `count_include_pad` is false.
+/// The mean of each window; sizes as for max_pool2d without dilation. `padding` is by zeros, which
+/// count unless `count_include_pad` is false; what is beyond the padding never does.
 Tensor avg_pool2d(const Tensor& x, const Shape& kernel_size, const Shape& stride = {},
-                  const Shape& padding = {0, 0}, bool count_include_pad = true);
+                  const Shape& padding = {0, 0}, bool count_include_pad = true,
+                  bool ceil_mode = false);
 
 /// Means of windows that tile the image evenly, as many as `output_size` says; returns
 /// [N, C, output_size]. {1, 1} is the mean of the whole image.

@@ -10,7 +10,14 @@ namespace {
 using Axis = PoolAxis;
 using Range = PoolRange;
 
-template <class T, class Tap>
+// The axis as the compiler should know it: most windows are not dilated.
+template <bool kDilated>
+WICK_INLINE Axis known(Axis axis) {
+  if (!kDilated) axis.dilation = 1;
+  return axis;
+}
+
+template <class T, class Tap, bool kDilated>
 void max_forward(const View& x_view, const View& y_view, const View& tap_view,
                  const Pool2dParams& params) {
   using V = Vec<Accumulator<T>>;
@@ -18,23 +25,25 @@ void max_forward(const View& x_view, const View& y_view, const View& tap_view,
   const Images<const T> x(x_view);
   const Images<T> y(y_view);
   const Images<Tap> taps(tap_view);
-  const Axis rows(x.h, y.h, params, 0), columns(x.w, y.w, params, 1);
+  const Axis all_rows(x.h, y.h, params, 0), all_columns(x.w, y.w, params, 1);
   const int64_t work = y.w * y.c * params.kernel[0] * params.kernel[1];
   for_each_row(y.n, y.h, work, [&](int64_t n, int64_t p) {
+    const Axis rows = known<kDilated>(all_rows), columns = known<kDilated>(all_columns);
     const Range r = rows.window(p);
     for (int64_t q = 0; q < y.w; ++q) {
       const Range s = columns.window(q);
-      const int64_t first_tap = -rows.start(p) * params.kernel[1] - columns.start(q);
+      const auto tap = [&](int64_t i, int64_t j) {
+        return static_cast<E>(rows.tap(p, i) * columns.kernel + columns.tap(q, j));
+      };
       for_each_vector<V>(y.c, [&](int64_t c, int64_t lanes) {
         V best(-__builtin_inff());
-        V best_tap(static_cast<E>(first_tap + r.begin * params.kernel[1] + s.begin));
-        for (int64_t i = r.begin; i < r.end; ++i) {
-          for (int64_t j = s.begin; j < s.end; ++j) {
+        V best_tap(tap(r.begin, s.begin));
+        for (int64_t i = r.begin; i < r.end; i += rows.dilation) {
+          for (int64_t j = s.begin; j < s.end; j += columns.dilation) {
             const V value = load_lanes<V>(x.pixel(n, i, j) + c, lanes);
             const auto better = (value > best) | isnan(value);
             best = select(better, value, best);
-            best_tap =
-                select(better, V(static_cast<E>(first_tap + i * params.kernel[1] + j)), best_tap);
+            best_tap = select(better, V(tap(i, j)), best_tap);
           }
         }
         store_lanes(best, y.pixel(n, p, q) + c, lanes);
@@ -44,7 +53,7 @@ void max_forward(const View& x_view, const View& y_view, const View& tap_view,
   });
 }
 
-template <class T, class Tap>
+template <class T, class Tap, bool kDilated>
 void max_backward(const View& dy_view, const View& tap_view, const View& dx_view,
                   const Pool2dParams& params) {
   using V = Vec<Accumulator<T>>;
@@ -52,16 +61,19 @@ void max_backward(const View& dy_view, const View& tap_view, const View& dx_view
   const Images<const T> dy(dy_view);
   const Images<const Tap> taps(tap_view);
   const Images<T> dx(dx_view);
-  const Axis rows(dx.h, dy.h, params, 0), columns(dx.w, dy.w, params, 1);
+  const Axis all_rows(dx.h, dy.h, params, 0), all_columns(dx.w, dy.w, params, 1);
   for_each_row(dx.n, dx.h, dx.w * dx.c * 2, [&](int64_t n, int64_t i) {
+    const Axis rows = known<kDilated>(all_rows), columns = known<kDilated>(all_columns);
     const Range p_range = rows.holders(i);
     for (int64_t j = 0; j < dx.w; ++j) {
       const Range q_range = columns.holders(j);
       for_each_vector<V>(dx.c, [&](int64_t c, int64_t lanes) {
         V sum(0);
         for (int64_t p = p_range.begin; p < p_range.end; ++p) {
+          if (!rows.holds(p, i)) continue;
           for (int64_t q = q_range.begin; q < q_range.end; ++q) {
-            const int64_t tap = (i - rows.start(p)) * params.kernel[1] + j - columns.start(q);
+            if (!columns.holds(q, j)) continue;
+            const int64_t tap = rows.tap(p, i) * columns.kernel + columns.tap(q, j);
             const V chosen = load_lanes<V>(taps.pixel(n, p, q) + c, lanes);
             const V grad = load_lanes<V>(dy.pixel(n, p, q) + c, lanes);
             sum = select(chosen == V(static_cast<E>(tap)), sum + grad, sum);
@@ -84,8 +96,9 @@ void max_gather(const View& g_view, const View& tap_view, const View& y_view,
     for (int64_t q = 0; q < y.w; ++q) {
       for (int64_t c = 0; c < y.c; ++c) {
         const int64_t tap = taps.pixel(n, p, q)[c];
-        y.pixel(n, p, q)[c] = g.pixel(n, rows.start(p) + tap / params.kernel[1],
-                                      columns.start(q) + tap % params.kernel[1])[c];
+        const int64_t i = rows.start(p) + tap / columns.kernel * rows.dilation;
+        const int64_t j = columns.start(q) + tap % columns.kernel * columns.dilation;
+        y.pixel(n, p, q)[c] = g.pixel(n, i, j)[c];
       }
     }
   });
@@ -127,6 +140,10 @@ void avg_backward(const View& dy_view, const View& dx_view, const Pool2dParams& 
   const Images<const T> dy(dy_view);
   const Images<T> dx(dx_view);
   const Axis rows(dx.h, dy.h, params, 0), columns(dx.w, dy.w, params, 1);
+  // Where all windows are divided by the same.
+  const bool alike =
+      params.count_include_pad && !params.adaptive && !rows.overhangs && !columns.overhangs;
+  const E same_scale = E(1) / static_cast<E>(rows.kernel * columns.kernel);
   for_each_row(dx.n, dx.h, dx.w * dx.c * 2, [&](int64_t n, int64_t i) {
     const Range p_range = rows.holders(i);
     for (int64_t j = 0; j < dx.w; ++j) {
@@ -135,8 +152,9 @@ void avg_backward(const View& dy_view, const View& dx_view, const Pool2dParams& 
         V sum(0);
         for (int64_t p = p_range.begin; p < p_range.end; ++p) {
           for (int64_t q = q_range.begin; q < q_range.end; ++q) {
-            const V scale(
-                E(1) / static_cast<E>(pool_divisor(rows, columns, p, q, params.count_include_pad)));
+            const V scale(alike ? same_scale
+                                : E(1) / static_cast<E>(pool_divisor(rows, columns, p, q,
+                                                                     params.count_include_pad)));
             sum = fma(load_lanes<V>(dy.pixel(n, p, q) + c, lanes), scale, sum);
           }
         }
@@ -163,13 +181,17 @@ WICK_INLINE void visit_types(Dtype dtype, Dtype taps, const Run& run) {
 void max_pool2d_forward(const View& x, const View& y, const View& taps,
                         const Pool2dParams& params) {
   visit_types(x.dtype, taps.dtype, [&]<class T, class Tap>(Type<T>, Type<Tap>) {
-    max_forward<T, Tap>(x, y, taps, params);
+    const bool dilated = params.dilation[0] > 1 || params.dilation[1] > 1;
+    const auto run = dilated ? &max_forward<T, Tap, true> : &max_forward<T, Tap, false>;
+    run(x, y, taps, params);
   });
 }
 void max_pool2d_backward(const View& dy, const View& taps, const View& dx,
                          const Pool2dParams& params) {
   visit_types(dy.dtype, taps.dtype, [&]<class T, class Tap>(Type<T>, Type<Tap>) {
-    max_backward<T, Tap>(dy, taps, dx, params);
+    const bool dilated = params.dilation[0] > 1 || params.dilation[1] > 1;
+    const auto run = dilated ? &max_backward<T, Tap, true> : &max_backward<T, Tap, false>;
+    run(dy, taps, dx, params);
   });
 }
 void max_pool2d_gather(const View& g, const View& taps, const View& y, const Pool2dParams& params) {

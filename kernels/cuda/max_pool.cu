@@ -14,19 +14,21 @@ __global__ void max_pool2d_forward_kernel(const T* x, T* y, Tap* taps, ImageSize
   for (int64_t i = global_thread(); i < out.numel() / kVector; i += global_threads()) {
     const ImagePlace<kVector> at(out, i);
     const PoolRange r = rows.window(at.y), s = columns.window(at.x);
-    const int64_t first_tap = -rows.start(at.y) * columns.kernel - columns.start(at.x);
+    const int64_t first_column = columns.tap(at.x, s.begin);
+    int64_t row_tap = rows.tap(at.y, r.begin) * columns.kernel;
     Pack<L, kVector> best;
     Pack<Tap, kVector> best_tap;
     WICK_UNROLL
     for (int j = 0; j < kVector; ++j) {
       best[j] = -static_cast<L>(__builtin_inff());
-      best_tap[j] = static_cast<Tap>(first_tap + r.begin * columns.kernel + s.begin);
+      best_tap[j] = static_cast<Tap>(row_tap + first_column);
     }
-    for (int64_t row = r.begin; row < r.end; ++row) {
-      for (int64_t column = s.begin; column < s.end; ++column) {
+    for (int64_t row = r.begin; row < r.end; row += rows.dilation) {
+      int64_t next_tap = row_tap + first_column;
+      for (int64_t column = s.begin; column < s.end; column += columns.dilation) {
         const Pack<L, kVector> value =
             load_lanes<T, kVector>(x + in.pixel(at.image, row, column) + at.channel);
-        const Tap tap = static_cast<Tap>(first_tap + row * columns.kernel + column);
+        const Tap tap = static_cast<Tap>(next_tap++);
         WICK_UNROLL
         for (int j = 0; j < kVector; ++j) {
           if (!(value[j] > best[j]) && value[j] == value[j]) continue;
@@ -34,6 +36,7 @@ __global__ void max_pool2d_forward_kernel(const T* x, T* y, Tap* taps, ImageSize
           best_tap[j] = tap;
         }
       }
+      row_tap += columns.kernel;
     }
     const int64_t to = out.pixel(at.image, at.y, at.x) + at.channel;
     store_lanes<T, kVector>(y + to, best);
@@ -50,9 +53,10 @@ __global__ void max_pool2d_backward_kernel(const T* dy, const Tap* taps, T* dx, 
     const PoolRange p_range = rows.holders(at.y), q_range = columns.holders(at.x);
     Pack<L, kVector> sum = {};
     for (int64_t p = p_range.begin; p < p_range.end; ++p) {
+      if (!rows.holds(p, at.y)) continue;
       for (int64_t q = q_range.begin; q < q_range.end; ++q) {
-        const Tap tap =
-            static_cast<Tap>((at.y - rows.start(p)) * columns.kernel + at.x - columns.start(q));
+        if (!columns.holds(q, at.x)) continue;
+        const Tap tap = static_cast<Tap>(rows.tap(p, at.y) * columns.kernel + columns.tap(q, at.x));
         const int64_t from = out.pixel(at.image, p, q) + at.channel;
         const Pack<Tap, kVector> chosen = load_pack<kVector>(taps + from);
         const Pack<L, kVector> g = load_lanes<T, kVector>(dy + from);
@@ -72,9 +76,9 @@ __global__ void max_pool2d_gather_kernel(const T* g, const Tap* taps, T* y, Imag
   for (int64_t i = global_thread(); i < out.numel(); i += global_threads()) {
     const ImagePlace<1> at(out, i);
     const int64_t tap = static_cast<int64_t>(taps[i]);
-    y[i] = g[in.pixel(at.image, rows.start(at.y) + tap / columns.kernel,
-                      columns.start(at.x) + tap % columns.kernel) +
-             at.channel];
+    const int64_t row = rows.start(at.y) + tap / columns.kernel * rows.dilation;
+    const int64_t column = columns.start(at.x) + tap % columns.kernel * columns.dilation;
+    y[i] = g[in.pixel(at.image, row, column) + at.channel];
   }
 }
 

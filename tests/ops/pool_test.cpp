@@ -13,31 +13,44 @@ namespace wick::testing {
 namespace {
 
 struct Setting {
-  Shape kernel, stride, padding{0, 0};
+  Shape kernel, stride, padding{0, 0}, dilation{1, 1};
+  bool ceil = false;
 };
 
-// Result of `pool(elements in the image, elements in the window)` of every window.
+// Windows along one axis: all that lie in the padded image, or with `ceil` all that start in the
+// image or before it and have a window before them that does not reach the padding's end.
+int64_t windows_of(const Setting& s, int axis, int64_t in) {
+  const int64_t padding = s.padding[axis], reach = s.dilation[axis] * (s.kernel[axis] - 1) + 1;
+  int64_t count = 0;
+  for (int64_t start = -padding;; start += s.stride[axis], ++count) {
+    const bool fits = start + reach <= in + padding;
+    const bool short_before = start - s.stride[axis] + reach < in + padding;
+    if (!fits && !(s.ceil && start < in && short_before)) return count;
+  }
+}
+
+// Result of `pool(elements in the image, elements in the padded image)` of every window.
 template <class Pool>
 HostArray pooled(const HostArray& x, const Setting& s, const Pool& pool) {
   const Shape& in = x.shape;
   Shape out{in[0], in[1]};
-  for (const int axis : {0, 1}) {
-    out.push_back((in[axis + 2] + 2 * s.padding[axis] - s.kernel[axis]) / s.stride[axis] + 1);
-  }
+  for (const int axis : {0, 1}) out.push_back(windows_of(s, axis, in[axis + 2]));
   HostArray y{out, {}};
   for (int64_t image = 0; image < in[0] * in[1]; ++image) {
     for (int64_t p = 0; p < out[2]; ++p) {
       for (int64_t q = 0; q < out[3]; ++q) {
         std::vector<double> window;
+        int64_t padded = 0;
         for (int64_t r = 0; r < s.kernel[0]; ++r) {
           for (int64_t c = 0; c < s.kernel[1]; ++c) {
-            const int64_t i = p * s.stride[0] - s.padding[0] + r;
-            const int64_t j = q * s.stride[1] - s.padding[1] + c;
+            const int64_t i = p * s.stride[0] - s.padding[0] + r * s.dilation[0];
+            const int64_t j = q * s.stride[1] - s.padding[1] + c * s.dilation[1];
+            padded += i < in[2] + s.padding[0] && j < in[3] + s.padding[1];
             if (i < 0 || i >= in[2] || j < 0 || j >= in[3]) continue;
             window.push_back(x.values[static_cast<size_t>((image * in[2] + i) * in[3] + j)]);
           }
         }
-        y.values.push_back(pool(window, s.kernel[0] * s.kernel[1]));
+        y.values.push_back(pool(window, padded));
       }
     }
   }
@@ -61,7 +74,7 @@ OpCase max_case(const char* name, const Setting& s, const Samples& samples) {
   c.name = name;
   c.samples = samples;
   c.call = [s](const Tensors& x) -> Tensors {
-    return {max_pool2d(x[0], s.kernel, s.stride, s.padding)};
+    return {max_pool2d(x[0], s.kernel, s.stride, s.padding, s.dilation, s.ceil)};
   };
   c.reference = [s](const Arrays& x) -> Arrays { return {pooled(x[0], s, largest_of_window)}; };
   c.tolerance = Tolerance::exact();
@@ -75,7 +88,7 @@ OpCase avg_case(const char* name, const Setting& s, bool count_pad, const Sample
   c.name = name;
   c.samples = samples;
   c.call = [s, count_pad](const Tensors& x) -> Tensors {
-    return {avg_pool2d(x[0], s.kernel, s.stride, s.padding, count_pad)};
+    return {avg_pool2d(x[0], s.kernel, s.stride, s.padding, count_pad, s.ceil)};
   };
   c.reference = [s, count_pad](const Arrays& x) -> Arrays {
     return {pooled(x[0], s, [&](const std::vector<double>& window, int64_t size) {
@@ -101,6 +114,26 @@ const OpCaseRegistration max_overlapping(
 const OpCaseRegistration max_large(max_case("max_pool2d_large_window", {{17, 17}, {1, 1}},
                                             {{distinct({1, 2, 18, 17})}}),
                                    __FILE__, __LINE__);
+const OpCaseRegistration max_dilated(
+    max_case("max_pool2d_dilated", {{3, 2}, {1, 2}, {1, 1}, {2, 3}},
+             {{distinct({2, 3, 7, 9})}, {distinct({1, 17, 3, 3})}}),
+    __FILE__, __LINE__);
+const OpCaseRegistration max_ceil(max_case("max_pool2d_ceil",
+                                           {{3, 2}, {2, 3}, {1, 0}, {1, 2}, true},
+                                           {{distinct({2, 3, 6, 7})}, {distinct({1, 17, 4, 2})}}),
+                                  __FILE__, __LINE__);
+const OpCaseRegistration avg_ceil(avg_case("avg_pool2d_ceil",
+                                           {{3, 2}, {2, 2}, {1, 1}, {1, 1}, true}, true,
+                                           {{normal({2, 3, 6, 7})}, {normal({1, 17, 2, 1})}}),
+                                  __FILE__, __LINE__);
+const OpCaseRegistration avg_ceil_uncounted(avg_case("avg_pool2d_ceil_padding_uncounted",
+                                                     {{3, 2}, {2, 2}, {1, 1}, {1, 1}, true}, false,
+                                                     {{normal({2, 3, 6, 7})}}),
+                                            __FILE__, __LINE__);
+const OpCaseRegistration avg_ceil_large(avg_case("avg_pool2d_ceil_large_window",
+                                                 {{6, 7}, {4, 5}, {2, 3}, {1, 1}, true}, true,
+                                                 {{normal({2, 3, 9, 11})}}),
+                                        __FILE__, __LINE__);
 const OpCaseRegistration avg_plain(avg_case("avg_pool2d", {{2, 3}, {2, 1}}, true,
                                             {{normal({2, 3, 6, 7})}, {normal({1, 17, 2, 3})}}),
                                    __FILE__, __LINE__);
@@ -226,11 +259,19 @@ TEST(MaxPool2d, GivesTheGradientToTheFirstOfEquals) {
   EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{1, 0, 0, 0, 1, 0, 0, 0}));
 }
 
+TEST(Pool, CeilModeTakesAWindowLargerThanTheImage) {
+  const Tensor x = arange(4).to(kFloat32).reshape({1, 1, 2, 2});
+  EXPECT_EQ(max_pool2d(x, {5}, {}, {0}, {1}, true).to_vector<float>(), (std::vector<float>{3}));
+  EXPECT_EQ(avg_pool2d(x, {5}, {}, {0}, true, true).to_vector<float>(), (std::vector<float>{1.5}));
+}
+
 TEST(Pool, RejectsWhatDoesNotFit) {
   const Tensor x = ones({1, 2, 4, 4});
   EXPECT_EQ(error_of([&] { max_pool2d(x, {5}); }),
             "max_pool2d: window is larger than the padded image: got x [1, 2, 4, 4], kernel_size "
-            "[5, 5], padding [0, 0]");
+            "[5, 5], padding [0, 0], dilation [1, 1]");
+  EXPECT_EQ(error_of([&] { max_pool2d(x, {2}, {1}, {1}, {5}, true); }),
+            "max_pool2d: dilation is larger than the image: got [5, 5] for x [1, 2, 4, 4]");
   EXPECT_EQ(error_of([&] { avg_pool2d(x, {2}, {2}, {2}); }),
             "avg_pool2d: padding must be at most half of kernel_size: got [2, 2] and [2, 2]");
   EXPECT_EQ(error_of([&] { max_pool2d(x, {0}); }),
