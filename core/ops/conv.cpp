@@ -231,7 +231,8 @@ Gradients Conv2dBackwardWeight::backward(const Saved& saved, const Tensor& g) co
 Geometry checked_geometry(const char* op, const Tensor& x, const Tensor& weight,
                           const Shape& stride, const Shape& padding, const Shape& dilation,
                           int64_t groups) {
-  WICK_CHECK(x.rank() == 4, op, ": x needs 4 axes (N, C, H, W): got shape ", x.shape());
+  WICK_CHECK(x.rank() == 4, op, ": x needs 4 axes (N, C, H, W) or 3 (C, H, W): got shape ",
+             x.shape());
   WICK_CHECK(weight.rank() == 4, op, ": weight needs 4 axes: got shape ", weight.shape());
   WICK_CHECK(groups >= 1 && weight.size(0) % groups == 0 && x.size(1) % groups == 0, op,
              ": channels are not divisible by groups: got x ", x.shape(), ", weight ",
@@ -251,6 +252,9 @@ void check_bias(const char* op, const Tensor& bias, int64_t channels) {
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& stride,
               const Shape& padding, const Shape& dilation, int64_t groups) {
+  if (x.rank() == 3) {
+    return conv2d(x.unsqueeze(0), weight, bias, stride, padding, dilation, groups).squeeze(0);
+  }
   const Geometry geometry =
       checked_geometry("conv2d", x, weight, stride, padding, dilation, groups);
   WICK_CHECK(x.size(1) == weight.size(1) * groups, "conv2d: channels differ: got x ", x.shape(),
@@ -269,17 +273,23 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const S
 
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t stride,
               int64_t padding, int64_t dilation, int64_t groups) {
-  WICK_CHECK(x.rank() == 3, "conv1d: x needs 3 axes (N, C, L): got shape ", x.shape());
+  WICK_CHECK(x.rank() == 3 || x.rank() == 2,
+             "conv1d: x needs 3 axes (N, C, L) or 2 (C, L): got shape ", x.shape());
   WICK_CHECK(weight.rank() == 3, "conv1d: weight needs 3 axes: got shape ", weight.shape());
-  return conv2d(x.unsqueeze(2), weight.unsqueeze(2), bias, {1, stride}, {0, padding}, {1, dilation},
-                groups)
-      .squeeze(2);
+  return conv2d(x.unsqueeze(-2), weight.unsqueeze(2), bias, {1, stride}, {0, padding},
+                {1, dilation}, groups)
+      .squeeze(-2);
 }
 
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const Shape& stride, const Shape& padding, const Shape& output_padding,
                         int64_t groups, const Shape& dilation) {
   const char* op = "conv_transpose2d";
+  if (x.rank() == 3) {
+    return conv_transpose2d(x.unsqueeze(0), weight, bias, stride, padding, output_padding, groups,
+                            dilation)
+        .squeeze(0);
+  }
   const Geometry geometry = checked_geometry(op, x, weight, stride, padding, dilation, groups);
   const Shape extra = image_pair(op, "output_padding", output_padding, 0);
   WICK_CHECK(x.size(1) == weight.size(0), op, ": channels differ: got x ", x.shape(),

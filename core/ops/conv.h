@@ -10,21 +10,21 @@ namespace wick {
 // how the algorithm is chosen.
 
 /// x: [N, C, H, W], weight: [K, C / groups, R, S], bias: [K] or undefined; returns [N, K, P, Q]
-/// with P = (H + 2 padding - dilation (R - 1) - 1) / stride + 1, rounded down. Floating dtypes, all
-/// equal. Error where the shapes do not fit.
+/// with P = (H + 2 padding - dilation (R - 1) - 1) / stride + 1, rounded down; without N in x there
+/// is none in the result. Floating dtypes, all equal. Error where the shapes do not fit.
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
               const Shape& stride = {1, 1}, const Shape& padding = {0, 0},
               const Shape& dilation = {1, 1}, int64_t groups = 1);
 
-/// The same along one axis. x: [N, C, L], weight: [K, C / groups, R], bias: [K] or undefined;
-/// returns [N, K, P].
+/// The same along one axis. x: [N, C, L] or [C, L], weight: [K, C / groups, R], bias: [K] or
+/// undefined; returns [N, K, P] or [K, P].
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, int64_t stride = 1,
               int64_t padding = 0, int64_t dilation = 1, int64_t groups = 1);
 
 /// The gradient of conv2d with respect to its input, as a layer of its own. x: [N, C, H, W],
 /// weight: [C, K / groups, R, S], bias: [K] or undefined; returns [N, K, P, Q] with P = (H - 1)
-/// stride - 2 padding + dilation (R - 1) + output_padding + 1. `output_padding` must be less than
-/// the stride or less than the dilation.
+/// stride - 2 padding + dilation (R - 1) + output_padding + 1; without N in x there is none in the
+/// result. `output_padding` must be less than the stride or less than the dilation.
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                         const Shape& stride = {1, 1}, const Shape& padding = {0, 0},
                         const Shape& output_padding = {0, 0}, int64_t groups = 1,

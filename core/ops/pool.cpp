@@ -155,7 +155,8 @@ Gradients AvgPool2d::backward(const Saved& saved, const Tensor& dy) const {
 }
 
 void check_image(const char* op, const Tensor& x) {
-  WICK_CHECK(x.rank() == 4, op, ": x needs 4 axes (N, C, H, W): got shape ", x.shape());
+  WICK_CHECK(x.rank() == 4, op, ": x needs 4 axes (N, C, H, W) or 3 (C, H, W): got shape ",
+             x.shape());
   WICK_CHECK(is_floating(x.dtype()), op, ": needs a floating dtype: got ", to_string(x.dtype()));
   WICK_CHECK(x.size(2) > 0 && x.size(3) > 0, op, ": the image is empty: got shape ", x.shape());
 }
@@ -191,6 +192,9 @@ Windows checked_windows(const char* op, const Tensor& x, const Shape& kernel_siz
 
 Tensor max_pool2d(const Tensor& x, const Shape& kernel_size, const Shape& stride,
                   const Shape& padding, const Shape& dilation, bool ceil_mode) {
+  if (x.rank() == 3) {
+    return max_pool2d(x.unsqueeze(0), kernel_size, stride, padding, dilation, ceil_mode).squeeze(0);
+  }
   return apply(MaxPool2d{checked_windows("max_pool2d", x, kernel_size, stride, padding, dilation,
                                          ceil_mode)},
                x);
@@ -198,6 +202,10 @@ Tensor max_pool2d(const Tensor& x, const Shape& kernel_size, const Shape& stride
 
 Tensor avg_pool2d(const Tensor& x, const Shape& kernel_size, const Shape& stride,
                   const Shape& padding, bool count_include_pad, bool ceil_mode) {
+  if (x.rank() == 3) {
+    return avg_pool2d(x.unsqueeze(0), kernel_size, stride, padding, count_include_pad, ceil_mode)
+        .squeeze(0);
+  }
   Windows windows =
       checked_windows("avg_pool2d", x, kernel_size, stride, padding, {1, 1}, ceil_mode);
   windows.count_include_pad = count_include_pad;
@@ -205,6 +213,7 @@ Tensor avg_pool2d(const Tensor& x, const Shape& kernel_size, const Shape& stride
 }
 
 Tensor adaptive_avg_pool2d(const Tensor& x, const Shape& output_size) {
+  if (x.rank() == 3) return adaptive_avg_pool2d(x.unsqueeze(0), output_size).squeeze(0);
   check_image("adaptive_avg_pool2d", x);
   Windows windows;
   windows.adaptive = true;

@@ -4,8 +4,9 @@
 
 namespace wick {
 
-// Poolings of images x: [N, C, H, W], floating. Where an argument has an entry per axis of the
-// image, one entry counts for both. Results are laid out channels-last.
+// Poolings of images x: [N, C, H, W] or [C, H, W], floating; without N in x there is none in the
+// result. Where an argument has an entry per axis of the image, one entry counts for both. Results
+// are laid out channels-last.
 
 /// The largest element of each window, NaN if there is one; returns [N, C, P, Q] with
 /// P = (H + 2 padding - dilation (kernel_size - 1) - 1) / stride + 1, rounded down, or with

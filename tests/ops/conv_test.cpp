@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "wick/core/apply.h"
+#include "wick/core/ops/compare.h"
+#include "wick/core/ops/random.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/op_case.h"
 #include "wick/tests/ops/conv_reference.h"
@@ -121,6 +123,17 @@ WICK_OP_CASE(
     },
     .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
 
+TEST(Conv2d, TakesOneImageWithoutABatch) {
+  const Tensor x = randn({4, 6, 5}), one = x.unsqueeze(0);
+  const Tensor w = randn({2, 4, 3, 3}), bias = ones({2});
+  EXPECT_TRUE(equal(conv2d(x, w, bias, {2}, {1}), conv2d(one, w, bias, {2}, {1})[0]));
+  const Tensor back = w.transpose(0, 1);
+  EXPECT_TRUE(
+      equal(conv_transpose2d(x, back, bias, {2}), conv_transpose2d(one, back, bias, {2})[0]));
+  const Tensor line = randn({3, 9});
+  EXPECT_TRUE(equal(conv1d(line, w[0], {}, 2, 1), conv1d(line.unsqueeze(0), w[0], {}, 2, 1)[0]));
+}
+
 TEST(Conv2d, CountsFlops) {
   const Tensor x = ones({2, 4, 8, 8}).set_requires_grad();
   const Tensor w = ones({6, 2, 3, 3}).set_requires_grad();
@@ -170,9 +183,9 @@ TEST(Conv2d, RejectsWhatDoesNotFit) {
             "conv2d: kernel is larger than the padded image: got x [2, 4, 8, 8], weight "
             "[6, 4, 9, 3], padding [0, 0], dilation [1, 1]");
   EXPECT_EQ(error_of([&] {
-              conv2d(ones({4, 8, 8}), w);
+              conv2d(ones({8, 8}), w);
             }),
-            "conv2d: x needs 4 axes (N, C, H, W): got shape [4, 8, 8]");
+            "conv2d: x needs 4 axes (N, C, H, W) or 3 (C, H, W): got shape [8, 8]");
   EXPECT_EQ(error_of([&] { conv2d(x, w, {}, {0}); }), "conv2d: stride must be at least 1: got [0]");
   EXPECT_EQ(error_of([&] { conv2d(x, w, {}, {1}, {-1}); }),
             "conv2d: padding must be at least 0: got [-1]");

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "wick/core/ops/compare.h"
 #include "wick/core/ops/interpolate.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/op_case.h"
@@ -259,6 +260,13 @@ TEST(MaxPool2d, GivesTheGradientToTheFirstOfEquals) {
   EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{1, 0, 0, 0, 1, 0, 0, 0}));
 }
 
+TEST(Pool, TakesOneImageWithoutABatch) {
+  const Tensor x = arange(2 * 5 * 6).to(kFloat32).reshape({2, 5, 6}), one = x.unsqueeze(0);
+  EXPECT_TRUE(equal(max_pool2d(x, {2}), max_pool2d(one, {2})[0]));
+  EXPECT_TRUE(equal(avg_pool2d(x, {2}), avg_pool2d(one, {2})[0]));
+  EXPECT_TRUE(equal(adaptive_avg_pool2d(x, {2}), adaptive_avg_pool2d(one, {2})[0]));
+}
+
 TEST(Pool, CeilModeTakesAWindowLargerThanTheImage) {
   const Tensor x = arange(4).to(kFloat32).reshape({1, 1, 2, 2});
   EXPECT_EQ(max_pool2d(x, {5}, {}, {0}, {1}, true).to_vector<float>(), (std::vector<float>{3}));
@@ -279,7 +287,7 @@ TEST(Pool, RejectsWhatDoesNotFit) {
   EXPECT_EQ(error_of([&] {
               max_pool2d(ones({4, 4}), {2});
             }),
-            "max_pool2d: x needs 4 axes (N, C, H, W): got shape [4, 4]");
+            "max_pool2d: x needs 4 axes (N, C, H, W) or 3 (C, H, W): got shape [4, 4]");
   EXPECT_EQ(error_of([&] { adaptive_avg_pool2d(x.to(kInt64), {1}); }),
             "adaptive_avg_pool2d: needs a floating dtype: got int64");
   EXPECT_EQ(error_of([&] {
