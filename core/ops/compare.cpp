@@ -212,7 +212,9 @@ Tensor where(const Tensor& condition, Scalar x, const Tensor& y) {
 }
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value) {
-  return apply(filling<MaskedFill>("masked_fill", x, mask, value), x, mask);
+  const Shape shape = broadcast_shapes("masked_fill", x.shape(), mask.shape());
+  const Tensor wide = shape == x.shape() ? x : x.expand(shape);
+  return apply(filling<MaskedFill>("masked_fill", wide, mask, value), wide, mask);
 }
 const Tensor& Tensor::masked_fill_(const Tensor& mask, Scalar value) const {
   apply(filling<MaskedFillInPlace>("masked_fill_", *this, mask, value), *this, mask);

@@ -74,7 +74,8 @@ Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y);
 Tensor where(const Tensor& condition, const Tensor& x, Scalar y);
 Tensor where(const Tensor& condition, Scalar x, const Tensor& y);
 
-/// `value` where `mask` (bool, broadcast to x's shape) holds, else x, in x's dtype.
+/// `value` where `mask` (bool) holds, else x, in x's dtype. Shapes broadcast; in place the mask's
+/// to x's.
 Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value);
 
 }  // namespace wick

@@ -127,7 +127,9 @@ WICK_OP_CASE(
                 {uniform({5, 33}), mask({33})},
                 {uniform({2, 3, 4, 5}), mask({3, 1, 1})},
                 {uniform({0, 3}), mask({1, 3})},
-                {uniform({}), mask({})}},
+                {uniform({}), mask({})},
+                {uniform({3, 1}), mask({2, 1, 33})},
+                {uniform({}), mask({5})}},
     .call = [](const Tensors& x) -> Tensors { return {x[0].masked_fill(x[1], -3)}; },
     .reference = elementwise([](double x, double mask) { return mask != 0 ? -3 : x; }),
     .tolerance = Tolerance::exact(), .second_order = true);
@@ -158,7 +160,7 @@ TEST(Compare, RejectsWhatHasNoMeaning) {
   const Tensor x = ones({2, 3});
   EXPECT_NE(error_of([&] { where(x, x, x); }).find("must be bool: got float32"), std::string::npos);
   EXPECT_NE(error_of([&] {
-              masked_fill(x, zeros({2, 2, 3}, kBool), 0);
+              x.masked_fill_(zeros({2, 2, 3}, kBool), 0);
             }).find("does not broadcast"),
             std::string::npos);
   EXPECT_NE(error_of([&] { bitwise_and(x, x); }).find("needs integers or bool"), std::string::npos);
