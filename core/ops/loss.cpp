@@ -30,7 +30,7 @@ Gradients of_difference(const Saved& saved, const Tensor& dx) {
 }
 
 struct MseLoss {
-  static constexpr OpInfo info{.name = "mse_loss", .autocast = kLossAutocast};
+  static constexpr OpInfo info{.name = "mse_loss", .autocast = kLossAutocast, .broadcasts = true};
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& target) const {
     check_loss_dtypes(info.name, x, target);
@@ -43,7 +43,7 @@ struct MseLoss {
 };
 
 struct L1Loss {
-  static constexpr OpInfo info{.name = "l1_loss", .autocast = kLossAutocast};
+  static constexpr OpInfo info{.name = "l1_loss", .autocast = kLossAutocast, .broadcasts = true};
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& target) const {
     check_loss_dtypes(info.name, x, target);
@@ -58,7 +58,7 @@ struct L1Loss {
 // scale * (d^2 / (2 bound) below bound, else d - bound / 2): smooth L1 with scale 1, Huber with
 // scale = bound.
 struct HuberLoss {
-  static constexpr OpInfo info{.name = "huber_loss", .autocast = kLossAutocast};
+  static constexpr OpInfo info{.name = "huber_loss", .autocast = kLossAutocast, .broadcasts = true};
   double bound, scale;
   static constexpr auto fields =
       std::tuple{field("bound", &HuberLoss::bound), field("scale", &HuberLoss::scale)};
@@ -155,19 +155,29 @@ struct KlDiv {
   }
 };
 
-void check_inputs(const char* op, const Tensor& x, const Tensor& target, LossReduction reduction) {
+void check_dtype(const char* op, const Tensor& x) {
   WICK_CHECK(is_floating(x.dtype()), op, ": needs a floating dtype: got ", to_string(x.dtype()));
+}
+
+// For losses whose target broadcasts with x.
+void check_pair(const char* op, const Tensor& x, const Tensor& target) {
+  check_dtype(op, x);
+  broadcast_shapes(op, x.shape(), target.shape());
+}
+
+// For the others.
+void check_inputs(const char* op, const Tensor& x, const Tensor& target) {
+  check_dtype(op, x);
   WICK_CHECK(target.shape() == x.shape(), op, ": target has the wrong shape: got ", target.shape(),
              ", expected ", x.shape());
-  WICK_CHECK(reduction != LossReduction::kBatchMean || x.rank() > 0, op,
-             ": batchmean needs a batch axis: got shape ", x.shape());
 }
 
 Tensor reduce_loss(const Tensor& loss, LossReduction reduction) {
   switch (reduction) {
     case LossReduction::kNone: return loss;
     case LossReduction::kSum: return sum(loss);
-    case LossReduction::kBatchMean: return sum(loss) / static_cast<double>(loss.size(0));
+    case LossReduction::kBatchMean:
+      return loss.rank() == 0 ? loss : sum(loss) / static_cast<double>(loss.size(0));
     case LossReduction::kMean: break;
   }
   return mean(loss);
@@ -180,43 +190,43 @@ Tensor weighted(const Tensor& loss, const Tensor& weight) {
 }  // namespace
 
 Tensor mse_loss(const Tensor& x, const Tensor& target, LossReduction reduction) {
-  check_inputs("mse_loss", x, target, reduction);
+  check_pair("mse_loss", x, target);
   return reduce_loss(apply(MseLoss{}, x, target), reduction);
 }
 
 Tensor l1_loss(const Tensor& x, const Tensor& target, LossReduction reduction) {
-  check_inputs("l1_loss", x, target, reduction);
+  check_pair("l1_loss", x, target);
   return reduce_loss(apply(L1Loss{}, x, target), reduction);
 }
 
 Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, double beta, LossReduction reduction) {
-  check_inputs("smooth_l1_loss", x, target, reduction);
+  check_pair("smooth_l1_loss", x, target);
   WICK_CHECK(beta >= 0, "smooth_l1_loss: beta: got ", beta, ", expected 0 or more");
   if (beta == 0) return reduce_loss(apply(L1Loss{}, x, target), reduction);
   return reduce_loss(apply(HuberLoss{beta, 1}, x, target), reduction);
 }
 
 Tensor huber_loss(const Tensor& x, const Tensor& target, double delta, LossReduction reduction) {
-  check_inputs("huber_loss", x, target, reduction);
+  check_pair("huber_loss", x, target);
   WICK_CHECK(delta > 0, "huber_loss: delta: got ", delta, ", expected more than 0");
   return reduce_loss(apply(HuberLoss{delta, delta}, x, target), reduction);
 }
 
 Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, const Tensor& weight,
                             LossReduction reduction) {
-  check_inputs("binary_cross_entropy", x, target, reduction);
+  check_inputs("binary_cross_entropy", x, target);
   return reduce_loss(weighted(apply(BinaryCrossEntropy{}, x, target), weight), reduction);
 }
 
 Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, const Tensor& weight,
                                         const Tensor& pos_weight, LossReduction reduction) {
-  check_inputs("binary_cross_entropy_with_logits", x, target, reduction);
+  check_inputs("binary_cross_entropy_with_logits", x, target);
   const Tensor loss = apply(BinaryCrossEntropyWithLogits{}, x, target, pos_weight);
   return reduce_loss(weighted(loss, weight), reduction);
 }
 
 Tensor kl_div(const Tensor& x, const Tensor& target, bool log_target, LossReduction reduction) {
-  check_inputs("kl_div", x, target, reduction);
+  check_inputs("kl_div", x, target);
   return reduce_loss(apply(KlDiv{log_target}, x, target), reduction);
 }
 

@@ -3,7 +3,8 @@
 #include "wick/core/tensor.h"
 
 // Losses. `x` is the prediction. Unless said otherwise target has x's shape, and the result is one
-// number, or with Reduction kNone one per element.
+// number, or with Reduction kNone one per element. The targets of mse_loss, l1_loss, smooth_l1_loss
+// and huber_loss may have another shape, which broadcasts with x's.
 namespace wick {
 
 /// What becomes of the losses of single elements (or rows).

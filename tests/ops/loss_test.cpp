@@ -9,6 +9,7 @@
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/core/ops/softmax.h"
+#include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/op_case.h"
 #ifdef WICK_SIM
 #include "wick/kernels/sim/simulator.h"
@@ -142,6 +143,22 @@ LOSS_CASE(bce_with_logits, kLogits, binary_cross_entropy_with_logits(x[0], x[1])
 LOSS_CASE(kl_div, kChances, kl_div(x[0], x[1]), t*(std::log(t) - x));
 LOSS_CASE(kl_div_of_logs, kChances, kl_div(x[0], x[1], true), std::exp(t) * (t - x));
 
+// Shapes that broadcast both ways, the differences as in kApart.
+WICK_OP_CASE(
+    losses_broadcast,
+    .samples = {{uniform({31, 1}, 0, 0.4), uniform({33}, -1.6, -0.8)},
+                {uniform({4}, 0, 0.4), uniform({3, 4}, -1.6, -0.8)},
+                {uniform({3, 4}, 0, 0.4), uniform({}, -1.6, -0.8)}},
+    .call = [](const Tensors& x) -> Tensors {
+      return {mse_loss(x[0], x[1]), l1_loss(x[0], x[1], LossReduction::kNone),
+              smooth_l1_loss(x[0], x[1], 0.5), huber_loss(x[0], x[1], 0.7, LossReduction::kSum)};
+    },
+    .composed = [](const Tensors& x) -> Tensors {
+      const Tensor d = x[0] - x[1];
+      return {mean(square(d)), d, mean(d - 0.25), sum(0.7 * (d - 0.35))};
+    },
+    .tolerance = Tolerance::reduction(), .second_order = true);
+
 WICK_OP_CASE(
     bce_pos_weight,
     .samples = {{uniform({6, 5}, -4, 4), uniform({6, 5}, 0, 1), uniform({5}, 0.5, 2),
@@ -236,7 +253,7 @@ TEST(Losses, SayWhatIsWrong) {
   const Tensor weight = ones({4}).set_requires_grad();
   EXPECT_THROW(cross_entropy(x, ones({3}, kInt64), {.weight = weight}), Error);
   EXPECT_THROW(nll_loss(x, ones({3}, kInt64), weight), Error);
-  EXPECT_THROW(mse_loss(x, ones({3})), Error);
+  EXPECT_TRUE(error_of([&] { mse_loss(x, ones({3})); }).starts_with("mse_loss: "));
   EXPECT_THROW(mse_loss(x, x.to(kFloat64)), Error);
   EXPECT_THROW(huber_loss(x, x, 0), Error);
 }
@@ -258,6 +275,7 @@ TEST(Losses, AtTheEdges) {
                 .item<float>(),
             2);
   EXPECT_EQ(kl_div(ones({2, 3}), ones({2, 3}), false, LossReduction::kBatchMean).item<float>(), -3);
+  EXPECT_EQ(kl_div(ones({}), ones({}), false, LossReduction::kBatchMean).item<float>(), -1);
   EXPECT_EQ(smooth_l1_loss(tensor<float>({3, -1}), zeros({2}), 0).item<float>(), 2);
 }
 
