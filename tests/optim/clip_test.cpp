@@ -112,6 +112,27 @@ TEST(ClipNormAlone, OfNothingIsZero) {
   EXPECT_EQ(clip_grad_norm_({}, 1).item(), 0);
 }
 
+void take_the_smallest_or_count(Device device) {
+  const std::vector<Tensor> params = {
+      with_grad(tensor({-2.0f, 4.0f}).to(device)), with_grad(tensor({0.0f}).to(device)),
+      with_grad(empty({0}, kFloat32, device)), with_grad(tensor({0.0f, 8.0f}).to(device))};
+  EXPECT_EQ(clip_grad_norm_(params, 0.5, -HUGE_VAL).item(), 0);
+  EXPECT_EQ(clip_grad_norm_({params[0]}, 1, -HUGE_VAL).item(), 2);
+  EXPECT_NEAR(doubles(params[0].grad())[1], 2, 1e-5);
+  EXPECT_EQ(clip_grad_norm_(params, 1, 0).item(), 2);
+  EXPECT_NEAR(doubles(params[3].grad())[1], 4, 1e-5);
+  const Tensor nan = with_grad(tensor({1.0f, NAN}).to(device));
+  EXPECT_TRUE(std::isnan(clip_grad_norm_({nan}, 1, -HUGE_VAL).item()));
+  const Tensor wide = clip_grad_norm_({params[0], with_grad(ones({2}, kFloat64, device))}, 1, 0);
+  EXPECT_EQ(wide.dtype(), kFloat64);
+}
+
+TEST(ClipNormAlone, TakesTheSmallestOrCounts) { take_the_smallest_or_count(kCpu); }
+TEST(ClipNormAlone, TakesTheSmallestOrCountsOnAGpu) {
+  if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
+  take_the_smallest_or_count(cuda_device(0));
+}
+
 TEST(ClipNormAlone, OfMixedDtypesIsTheWidest) {
   const Tensor total = clip_grad_norm_({with_grad(ones({9})), with_grad(ones({7}, kFloat64))}, 1);
   EXPECT_EQ(total.dtype(), kFloat64);
@@ -178,8 +199,8 @@ TEST(Clip, RefusesBadArguments) {
   const Tensor param = with_grad(ones({2}));
   EXPECT_EQ(error_of([&] { clip_grad_norm_({param}, -1); }),
             "clip_grad_norm_: max_norm: got -1, expected 0 or more");
-  EXPECT_EQ(error_of([&] { clip_grad_norm_({param}, 1, 0); }),
-            "clip_grad_norm_: norm_type: got 0, expected a number other than 0, or infinity");
+  EXPECT_EQ(error_of([&] { clip_grad_norm_({param}, 1, NAN); }),
+            "clip_grad_norm_: norm_type: got nan, expected a number");
   EXPECT_EQ(error_of([&] { clip_grad_value_({param}, NAN); }),
             "clip_grad_value_: clip_value: got nan, expected 0 or more");
 }
