@@ -94,11 +94,12 @@ LinearLR::LinearLR(Optimizer& optimizer, double start_factor, double end_factor,
              ", expected a value in (0, 1]");
   WICK_CHECK(end_factor >= 0 && end_factor <= 1, "linear_lr: end_factor: got ", end_factor,
              ", expected a value in [0, 1]");
-  WICK_CHECK(total_iters >= 1, "linear_lr: total_iters: got ", total_iters, ", expected 1 or more");
+  WICK_CHECK(total_iters >= 0, "linear_lr: total_iters: got ", total_iters, ", expected 0 or more");
   set_values(0);
 }
 
 double LinearLR::factor(int64_t step) const {
+  if (total_iters_ == 0) return start_factor_;
   const double share =
       static_cast<double>(std::min(step, total_iters_)) / static_cast<double>(total_iters_);
   return start_factor_ + (end_factor_ - start_factor_) * share;
@@ -108,10 +109,14 @@ ConstantLR::ConstantLR(Optimizer& optimizer, double factor, int64_t total_iters)
     : FactorSchedule(optimizer), factor_(factor), total_iters_(total_iters) {
   WICK_CHECK(factor >= 0 && factor <= 1, "constant_lr: factor: got ", factor,
              ", expected a value in [0, 1]");
+  WICK_CHECK(total_iters >= 0, "constant_lr: total_iters: got ", total_iters,
+             ", expected 0 or more");
   set_values(0);
 }
 
-double ConstantLR::factor(int64_t step) const { return step < total_iters_ ? factor_ : 1; }
+double ConstantLR::factor(int64_t step) const {
+  return step < total_iters_ || total_iters_ == 0 ? factor_ : 1;
+}
 
 PolynomialLR::PolynomialLR(Optimizer& optimizer, int64_t total_iters, double power)
     : FactorSchedule(optimizer), total_iters_(total_iters), power_(power) {

@@ -96,7 +96,8 @@ class ExponentialLR final : public FactorSchedule {
   double gamma_;
 };
 
-/// From `start_factor` times the rate to `end_factor` times, in `total_iters` steps: a warm-up.
+/// From `start_factor` times the rate to `end_factor` times, in `total_iters` steps: a warm-up. In
+/// 0 steps it stays at `start_factor` times.
 class LinearLR final : public FactorSchedule {
  public:
   LinearLR(Optimizer& optimizer, double start_factor = 1.0 / 3, double end_factor = 1,
@@ -110,7 +111,7 @@ class LinearLR final : public FactorSchedule {
   int64_t total_iters_;
 };
 
-/// `factor` times the rate for `total_iters` steps, then the rate.
+/// `factor` times the rate for `total_iters` steps, then the rate; with 0 steps, for good.
 class ConstantLR final : public FactorSchedule {
  public:
   explicit ConstantLR(Optimizer& optimizer, double factor = 1.0 / 3, int64_t total_iters = 5);

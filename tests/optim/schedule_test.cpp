@@ -74,12 +74,18 @@ TEST(Schedule, LinearLR) {
   SGD sgd = make_sgd();
   LinearLR schedule(sgd, 0.25, 0.75, 4);
   expect_near(follow(sgd, schedule, 7).lr, {0.025, 0.0375, 0.05, 0.0625, 0.075, 0.075, 0.075});
+  SGD other = make_sgd();
+  LinearLR flat(other, 0.25, 0.75, 0);
+  expect_near(follow(other, flat, 3).lr, {0.025, 0.025, 0.025});
 }
 
 TEST(Schedule, ConstantLR) {
   SGD sgd = make_sgd();
   ConstantLR schedule(sgd, 0.5, 3);
   expect_near(follow(sgd, schedule, 5).lr, {0.05, 0.05, 0.05, 0.1, 0.1});
+  SGD other = make_sgd();
+  ConstantLR for_good(other, 0.5, 0);
+  expect_near(follow(other, for_good, 3).lr, {0.05, 0.05, 0.05});
 }
 
 TEST(Schedule, PolynomialLR) {
@@ -332,6 +338,10 @@ TEST(Schedule, RefusesBadOptions) {
             "linear_lr: end_factor: got 2, expected a value in [0, 1]");
   EXPECT_EQ(error_of([&] { ConstantLR(sgd, 1.5); }),
             "constant_lr: factor: got 1.5, expected a value in [0, 1]");
+  EXPECT_EQ(error_of([&] { LinearLR(sgd, 1, 1, -1); }),
+            "linear_lr: total_iters: got -1, expected 0 or more");
+  EXPECT_EQ(error_of([&] { ConstantLR(sgd, 1, -1); }),
+            "constant_lr: total_iters: got -1, expected 0 or more");
   EXPECT_EQ(error_of([&] { PolynomialLR(sgd, 0); }),
             "polynomial_lr: total_iters: got 0, expected 1 or more");
   EXPECT_EQ(error_of([&] { CosineAnnealingLR(sgd, 0); }),
