@@ -171,13 +171,15 @@ struct DivScalarBy : OnFloats<1> {
   }
 };
 
-/// x^exponent
+/// x^exponent. -0 to the -0.5 is -infinity, as 1 / sqrt(-0).
 struct PowScalar : OnNumbers<1> {
   static constexpr char name[] = "pow_scalar";
   static constexpr Keep keep = Keep::kInput;
   Number exponent;
+  WICK_HOST_DEVICE Integer operator()(Integer x) const { return pow(x, exponent.as<Integer>()); }
   template <class V>
   WICK_HOST_DEVICE V operator()(V x) const {
+    if (exponent.real == -0.5) return rsqrt(x);
     return pow(x, exponent.as<V>());
   }
   template <class V>

@@ -97,6 +97,10 @@ WICK_OP_CASE(
     },
     .second_order = true);
 WICK_OP_CASE(
+    pow_minus_half, .samples = unary_samples(0.2, 2),
+    .call = [](const Tensors& x) -> Tensors { return {pow(x[0], -0.5)}; },
+    .reference = elementwise([](double x) { return 1 / std::sqrt(x); }), .second_order = true);
+WICK_OP_CASE(
     pow_of_negative, .samples = unary_samples(-2, 2, {0}),
     .call = [](const Tensors& x) -> Tensors { return {pow(x[0], 3)}; },
     .reference = elementwise([](double x) { return x * x * x; }), .second_order = true);
@@ -318,6 +322,14 @@ TEST(ElementwiseCorners, TiesAndKinks) {
 }
 
 TEST(ElementwiseCorners, PowersOfZero) {
+  // As PyTorch: the sign of 0 is seen.
+  const Tensor zeros_of_both_signs = tensor<float>({0.0f, -0.0f});
+  EXPECT_EQ(pow(zeros_of_both_signs, -0.5).to_vector<float>(),
+            (std::vector<float>{INFINITY, -INFINITY}));
+  EXPECT_EQ(zeros_of_both_signs.clone().pow_(-0.5).to_vector<float>(),
+            (std::vector<float>{INFINITY, -INFINITY}));
+  EXPECT_EQ(pow(zeros_of_both_signs, -1).to_vector<float>(),
+            (std::vector<float>{INFINITY, -INFINITY}));
   // As PyTorch: no NaN from 0 * infinity where the power is constant.
   EXPECT_EQ(gradient_at([](const Tensor& x) { return pow(x, 0); }, {0, 2}),
             (std::vector<double>{0, 0}));
