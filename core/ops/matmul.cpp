@@ -259,7 +259,12 @@ Tensor outer(const Tensor& a, const Tensor& b) {
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation) {
-  WICK_CHECK(weight.rank() == 2, "linear: weight needs 2 axes: got shape ", weight.shape());
+  if (weight.rank() == 1) {
+    WICK_CHECK(!bias.defined(), "linear: a weight of 1 axis takes no bias: got bias ", bias.shape(),
+               ", expected none");
+    return linear(x, weight.unsqueeze(0), {}, activation).squeeze(-1);
+  }
+  WICK_CHECK(weight.rank() == 2, "linear: weight needs 2 axes or 1: got shape ", weight.shape());
   WICK_CHECK(x.rank() >= 1 && x.size(-1) == weight.size(1), "linear: features differ: got x ",
              x.shape(), " and weight ", weight.shape(), ", expected equal last sizes");
   if (bias.defined()) {

@@ -23,8 +23,8 @@ Tensor dot(const Tensor& a, const Tensor& b);
 Tensor outer(const Tensor& a, const Tensor& b);
 
 /// activation(x · weightᵀ + bias), in one pass where the device's library can. x: [..., K], weight:
-/// [N, K], bias: [N] or undefined; returns [..., N], for rank-1 x [N]. Error unless dtypes are
-/// equal and floating and shapes fit.
+/// [N, K], bias: [N] or undefined; returns [..., N], for rank-1 x [N]. A weight [K], without bias,
+/// gives [...]. Error unless dtypes are equal and floating and shapes fit.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
               Activation activation = Activation::kNone);
 

@@ -137,6 +137,12 @@ WICK_OP_CASE(
     .reference = [](const Arrays& x) { return reference_linear(x, [](double v) { return v; }); },
     .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
 
+WICK_OP_CASE(
+    linear_with_a_vector, .samples = {{normal({2, 4, 3}), normal({3})}, {normal({3}), normal({3})}},
+    .call = [](const Tensors& x) -> Tensors { return {linear(x[0], x[1])}; },
+    .composed = [](const Tensors& x) -> Tensors { return {sum(x[0] * x[1], {-1})}; },
+    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
+
 // Biases that keep what is rectified away from 0, where rounding would choose the gradient.
 Tensor away_from_zero(const Tensor& bias) { return (bias + 1.0 / 16) * 32; }
 
@@ -328,7 +334,9 @@ TEST(MatMul, RejectsWhatDoesNotFit) {
   EXPECT_EQ(error_of([&] {
               linear(a, ones({5, 3, 1}));
             }),
-            "linear: weight needs 2 axes: got shape [5, 3, 1]");
+            "linear: weight needs 2 axes or 1: got shape [5, 3, 1]");
+  EXPECT_EQ(error_of([&] { linear(a, ones({3}), ones({1})); }),
+            "linear: a weight of 1 axis takes no bias: got bias [1], expected none");
 }
 
 }  // namespace
