@@ -252,8 +252,8 @@ Tensor index_add(const Tensor& x, int64_t axis, const Tensor& index, const Tenso
 }
 
 Tensor gather(const Tensor& x, int64_t axis, const Tensor& index) {
-  if (x.rank() == 0 && index.rank() == 0) {
-    return gather(x.reshape({1}), axis, index.reshape({1})).reshape({});
+  if (x.rank() <= 1 && index.rank() <= 1 && x.rank() * index.rank() == 0) {
+    return gather(x.reshape({-1}), axis, index.reshape({-1})).reshape(index.shape());
   }
   const int a = wrap_axis("gather", axis, x.rank());
   check_along("gather", x, a, index, {});

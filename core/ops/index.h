@@ -20,7 +20,7 @@ Tensor index_select(const Tensor& x, int64_t axis, const Tensor& index);
 Tensor index_add(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source);
 
 /// y[i, j, k] = x[i, index[i, j, k], k] for axis 1, and so on: `index` has as many axes as `x` and,
-/// but for `axis`, no larger sizes. Returns index's shape.
+/// but for `axis`, no larger sizes; rank 0 counts as one axis. Returns index's shape.
 Tensor gather(const Tensor& x, int64_t axis, const Tensor& index);
 
 /// The inverse of gather: `x` with y[i, index[i, j, k], k] = source[i, j, k] for axis 1.

@@ -285,6 +285,9 @@ TEST(Index, KernelsNameAnIndexOutOfRange) {
 TEST(Index, RankZero) {
   const Tensor x = scalar_tensor(5), index = zeros({}, kInt64);
   EXPECT_EQ(gather(x, 0, index).item(), 5);
+  EXPECT_EQ(values(gather(x, 0, zeros({2}, kInt64))), (Integers{5, 5}));
+  EXPECT_EQ(gather(counting({3}), 0, full({}, 2, kInt64)).shape(), (Shape{}));
+  EXPECT_EQ(gather(counting({3}), 0, full({}, 2, kInt64)).item<int64_t>(), 2);
   EXPECT_EQ(scatter(x, 0, index, scalar_tensor(7)).item(), 7);
   EXPECT_EQ(scatter_add(x, -1, index, scalar_tensor(7)).item(), 12);
   EXPECT_EQ(index_select(x, 0, zeros({1}, kInt64)).item(), 5);
