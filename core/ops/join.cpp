@@ -13,9 +13,13 @@ namespace wick {
 
 namespace {
 
+// Whether cat leaves `shape` out, whatever the rank of the others.
+bool is_nothing(const Shape& shape) { return shape == Shape{0}; }
+
 bool all_channels_last(std::span<const Tensor> tensors) {
   bool all = true, any = false;
   for (const Tensor& x : tensors) {
+    if (is_nothing(x.shape())) continue;
     all &= x.is_contiguous(MemoryFormat::kChannelsLast);
     any |= !x.is_contiguous();
   }
@@ -29,14 +33,19 @@ struct Cat {
 
   Tensor forward(Saved&, std::span<const Tensor> tensors) const {
     const int a = static_cast<int>(axis);
-    Shape shape = tensors[0].shape();
-    shape[a] = 0;
-    for (const Tensor& x : tensors) shape[a] = checked_add("cat", shape[a], x.shape()[a]);
+    Shape shape;
+    for (const Tensor& x : tensors) {
+      if (is_nothing(x.shape())) continue;
+      const int64_t before = shape.empty() ? 0 : shape[a];
+      shape = x.shape();
+      shape[a] = checked_add("cat", before, shape[a]);
+    }
     const auto format =
         all_channels_last(tensors) ? MemoryFormat::kChannelsLast : MemoryFormat::kContiguous;
     Tensor y = empty(shape, tensors[0].dtype(), tensors[0].device(), format);
     int64_t start = 0;
     for (const Tensor& x : tensors) {
+      if (is_nothing(x.shape())) continue;
       const int64_t length = x.shape()[a];
       if (x.numel() > 0) y.narrow(a, start, length).copy_(x);
       start += length;
@@ -48,7 +57,12 @@ struct Cat {
     Gradients result;
     int64_t start = 0;
     for (int i = 0; i < saved.num_inputs(); ++i) {
-      const int64_t length = saved.input(i).shape[a];
+      const TensorMeta& in = saved.input(i);
+      if (is_nothing(in.shape)) {
+        result.push_back(zeros(in.shape, in.dtype, in.device));
+        continue;
+      }
+      const int64_t length = in.shape[a];
       result.push_back(grads[0].narrow(a, start, length));
       start += length;
     }
@@ -113,23 +127,23 @@ Tensor pad_by_index(const Tensor& x, int axis, int64_t before, int64_t after, Pa
 
 Tensor cat(const std::vector<Tensor>& tensors, int64_t axis) {
   WICK_CHECK(!tensors.empty(), "cat: nothing to join: got no tensors, expected one or more");
-  std::vector<Tensor> parts;
-  for (const Tensor& x : tensors) {
-    if (!(x.shape() == Shape{0})) parts.push_back(x);
-  }
-  if (parts.empty()) return tensors[0];
-  const Shape& shape = parts[0].shape();
+  std::vector<Tensor> parts = tensors;
+  const auto first = std::find_if(tensors.begin(), tensors.end(),
+                                  [](const Tensor& x) { return !is_nothing(x.shape()); });
+  if (first == tensors.end()) return tensors[0];
+  const Shape& shape = first->shape();
   WICK_CHECK(
       shape.rank() > 0,
       "cat: no axis to join along: got tensors of shape [], expected 1 axis or more: use stack");
   const int a = wrap_axis("cat", axis, shape.rank());
   Dtype dtype = parts[0].dtype();
   for (const Tensor& x : parts) {
+    dtype = promote(dtype, x.dtype());
+    if (is_nothing(x.shape())) continue;
     bool agrees = x.rank() == shape.rank();
     for (int i = 0; agrees && i < shape.rank(); ++i) agrees = i == a || x.shape()[i] == shape[i];
     WICK_CHECK(agrees, "cat: shapes differ on an axis other than ", axis, ": got ", shape, " and ",
                x.shape(), ", expected equal sizes there");
-    dtype = promote(dtype, x.dtype());
   }
   for (Tensor& x : parts) x = x.to(dtype);
   return wick::apply(Cat{a}, std::span<const Tensor>(parts));

@@ -7,7 +7,7 @@
 namespace wick {
 
 /// The tensors one after another along `axis`, in the dtype all can be converted to. Shapes must
-/// agree on the other axes; tensors of shape [0] are skipped. Error for an empty list.
+/// agree on the other axes; tensors of shape [0] add nothing. Error for an empty list.
 Tensor cat(const std::vector<Tensor>& tensors, int64_t axis = 0);
 
 /// The tensors, all of one shape, along a new axis.

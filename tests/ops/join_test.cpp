@@ -198,6 +198,13 @@ TEST(Join, CatSkipsTensorsWithoutAnything) {
   const Tensor x = counting({2, 2});
   EXPECT_EQ(cat({empty({0}, kInt64), x, x}, 1).shape(), (Shape{2, 4}));
   EXPECT_EQ(cat({empty({0}), empty({0})}).shape(), (Shape{0}));
+  const Tensor nothing = empty({0}, kFloat64).set_requires_grad(),
+               one = ones({2, 2}).set_requires_grad();
+  const Tensor y = cat({nothing, one, nothing});
+  EXPECT_EQ(y.dtype(), kFloat64);
+  y.backward(ones_like(y));
+  EXPECT_EQ(nothing.grad().shape(), (Shape{0}));
+  EXPECT_EQ(one.grad().to_vector<float>(), (std::vector<float>{1, 1, 1, 1}));
 }
 
 TEST(Join, CatKeepsChannelsLast) {
