@@ -51,6 +51,11 @@ bool Args::is_list(const std::string& name) {
   return value != nullptr && value->is_array();
 }
 
+bool Args::is_text(const std::string& name) {
+  const json* value = find(name);
+  return value != nullptr && value->is_string();
+}
+
 double Args::number(const std::string& name, std::optional<double> otherwise) {
   return otherwise && !has(name) ? *otherwise : as_number(name, require(name));
 }
@@ -82,10 +87,27 @@ std::string Args::text(const std::string& name, std::optional<std::string> other
 
 Shape Args::shape(const std::string& name, std::optional<Shape> otherwise) {
   if (otherwise && !has(name)) return *otherwise;
+  return integers(name);
+}
+
+std::vector<int64_t> Args::integers(const std::string& name) {
   const json& value = require(name);
   if (!value.is_array()) return {as_integer(name, value)};
-  Shape result;
+  std::vector<int64_t> result;
   for (const json& entry : value) result.push_back(as_integer(name, entry));
+  return result;
+}
+
+Shape Args::shape_or(const std::string& name, const Shape& otherwise) {
+  const json& value = require(name);
+  if (!value.is_array()) return {as_integer(name, value)};
+  WICK_CHECK(static_cast<int>(value.size()) == otherwise.rank(), "argument '", name, "': got ",
+             value.dump(), ", expected ", otherwise.rank(), " entries");
+  Shape result = otherwise;
+  for (int i = 0; i < result.rank(); ++i) {
+    const json& entry = value[static_cast<size_t>(i)];
+    if (!entry.is_null()) result[i] = as_integer(name, entry);
+  }
   return result;
 }
 

@@ -1,6 +1,7 @@
 #include "wick/core/ops/conv.h"
 
 #include "wick/core/ops/interpolate.h"
+#include "wick/core/ops/join.h"
 #include "wick/core/ops/pool.h"
 #include "wick/tests/golden/golden.h"
 
@@ -10,9 +11,30 @@ namespace {
 const Shape kOnes{1, 1};
 const Shape kZeros{0, 0};
 
+// x padded so that a convolution keeps its size, the odd element behind.
+Tensor padded_to_same(const Tensor& x, const Tensor& weight, const Shape& dilation) {
+  std::vector<int64_t> pads;
+  for (const int axis : {1, 0}) {
+    const int64_t total = dilation[axis] * (weight.size(axis + 2) - 1);
+    pads.push_back(total / 2);
+    pads.push_back(total - total / 2);
+  }
+  return pad(x, pads);
+}
+
 Tensor convolve(const Tensor& x, const Tensor& weight, const Tensor& bias, Args& a) {
-  return conv2d(x, weight, bias, a.repeated("stride", 2, kOnes), a.repeated("padding", 2, kZeros),
-                a.repeated("dilation", 2, kOnes), a.integer("groups", 1));
+  const Shape stride = a.repeated("stride", 2, kOnes), dilation = a.repeated("dilation", 2, kOnes);
+  const int64_t groups = a.integer("groups", 1);
+  if (!a.is_text("padding")) {
+    const Shape padding = a.repeated("padding", 2, kZeros);
+    return conv2d(x, weight, bias, stride, padding, dilation, groups);
+  }
+  const std::string padding = a.text("padding");
+  const bool same = padding == "same";
+  WICK_CHECK((same && stride == kOnes) || padding == "valid", "argument 'padding': got ", padding,
+             " with stride ", stride, ", expected integers, valid, or with stride 1 same");
+  return conv2d(same ? padded_to_same(x, weight, dilation) : x, weight, bias, stride, kZeros,
+                dilation, groups);
 }
 
 Tensors plain_conv(const Inputs& in, Args& a) {
@@ -39,23 +61,24 @@ Tensors transposed(const Inputs& in, Args& a) {
                            a.repeated("dilation", 2, kOnes))};
 }
 
-void no_ceil_mode(Args& a) {
-  WICK_CHECK(!a.flag("ceil_mode", false), "argument 'ceil_mode': true is not supported");
-}
-
 Tensors max_pool(const Inputs& in, Args& a) {
-  no_ceil_mode(a);
-  WICK_CHECK(a.repeated("dilation", 2, kOnes) == kOnes, "argument 'dilation': only 1 is supported");
   const Shape kernel = a.repeated("kernel_size", 2);
-  return {
-      max_pool2d(in[0], kernel, a.repeated("stride", 2, kernel), a.repeated("padding", 2, kZeros))};
+  return {max_pool2d(in[0], kernel, a.repeated("stride", 2, kernel),
+                     a.repeated("padding", 2, kZeros), a.repeated("dilation", 2, kOnes),
+                     a.flag("ceil_mode", false))};
 }
 
 Tensors avg_pool(const Inputs& in, Args& a) {
-  no_ceil_mode(a);
   const Shape kernel = a.repeated("kernel_size", 2);
   return {avg_pool2d(in[0], kernel, a.repeated("stride", 2, kernel),
-                     a.repeated("padding", 2, kZeros), a.flag("count_include_pad", true))};
+                     a.repeated("padding", 2, kZeros), a.flag("count_include_pad", true),
+                     a.flag("ceil_mode", false))};
+}
+
+// null in output_size keeps the size.
+Tensors adaptive_avg_pool(const Inputs& in, Args& a) {
+  const Shape size{in[0].size(-2), in[0].size(-1)};
+  return {adaptive_avg_pool2d(in[0], a.shape_or("output_size", size))};
 }
 
 Tensors resize(const Inputs& in, Args& a) {
@@ -79,11 +102,7 @@ const Family conv_family("conv", op_runner({
                                      {"conv_transpose2d", transposed},
                                      {"max_pool2d", max_pool},
                                      {"avg_pool2d", avg_pool},
-                                     {"adaptive_avg_pool2d",
-                                      [](const Inputs& in, Args& a) {
-                                        return Tensors{adaptive_avg_pool2d(
-                                            in[0], a.repeated("output_size", 2))};
-                                      }},
+                                     {"adaptive_avg_pool2d", adaptive_avg_pool},
                                      {"interpolate", resize},
                                  }));
 

@@ -28,6 +28,7 @@ class Args {
 
   bool has(const std::string& name);
   bool is_list(const std::string& name);
+  bool is_text(const std::string& name);
   /// Numbers may be written as text: "inf", "-inf".
   double number(const std::string& name, std::optional<double> otherwise = {});
   Scalar scalar(const std::string& name, std::optional<Scalar> otherwise = {});
@@ -36,6 +37,9 @@ class Args {
   std::string text(const std::string& name, std::optional<std::string> otherwise = {});
   /// A list of integers, or one integer.
   Shape shape(const std::string& name, std::optional<Shape> otherwise = {});
+  std::vector<int64_t> integers(const std::string& name);
+  /// As shape, with `otherwise`'s entries where the list has null.
+  Shape shape_or(const std::string& name, const Shape& otherwise);
   /// A list of `count` integers, or one that stands for all.
   Shape repeated(const std::string& name, int count, std::optional<Shape> otherwise = {});
   std::vector<double> numbers(const std::string& name, std::vector<double> otherwise);

@@ -13,10 +13,13 @@ BatchNormOptions batch_norm_options(Args& a) {
   return options;
 }
 
+// Inputs: x, weight, bias and the statistics, or x and the statistics.
 Tensors batch_norm_and_statistics(const Inputs& in, Args& a) {
-  const Tensor mean = in[3].clone();
-  const Tensor variance = in[4].clone();
-  const Tensor y = batch_norm(in[0], in[1], in[2], mean, variance, batch_norm_options(a));
+  const bool affine = in.size() != 3;
+  const Tensor mean = in[affine ? 3 : 1].clone();
+  const Tensor variance = in[affine ? 4 : 2].clone();
+  const Tensor y = batch_norm(in[0], affine ? in[1] : Tensor(), affine ? in[2] : Tensor(), mean,
+                              variance, batch_norm_options(a));
   return {y, mean, variance};
 }
 

@@ -8,20 +8,14 @@ namespace {
 
 Tensor flatten(const Tensor& x) { return x.reshape({-1}); }
 
-Tensors cat_in_order(const Inputs& in, Args& a) {
+Tensors in_order(const Inputs& in, Args& a) {
   Tensors tensors;
   if (a.has("order")) {
     for (const std::string& name : a.texts("order")) tensors.push_back(in[name]);
   } else {
     for (size_t i = 0; i < in.size(); ++i) tensors.push_back(in[i]);
   }
-  return {cat(tensors, a.integer("dim", 0))};
-}
-
-Tensors stack_all(const Inputs& in, Args& a) {
-  Tensors tensors;
-  for (size_t i = 0; i < in.size(); ++i) tensors.push_back(in[i]);
-  return {stack(tensors, a.integer("dim", 0))};
+  return tensors;
 }
 
 Tensors squeeze(const Inputs& in, Args& a) {
@@ -36,11 +30,11 @@ Tensors slice_step(const Inputs& in, Args& a) {
 }
 
 Tensors padded(const Inputs& in, Args& a) {
-  const Shape pads = a.shape("pad");
+  const std::vector<int64_t> pads = a.integers("pad");
   const std::string mode = a.text("mode", "constant");
   WICK_CHECK(mode == "constant" || mode == "reflect" || mode == "replicate",
              "argument 'mode': unknown: got ", mode);
-  return {pad(in[0], std::vector<int64_t>(pads.begin(), pads.end()), a.number("value", 0),
+  return {pad(in[0], pads, a.number("value", 0),
               mode == "constant"  ? PadMode::kConstant
               : mode == "reflect" ? PadMode::kReflect
                                   : PadMode::kReplicate)};
@@ -82,8 +76,10 @@ const Family shape_family(
            return Tensors{in[0].narrow(a.integer("dim"), a.integer("start"), a.integer("length"))};
          }},
         {"slice_step", slice_step},
-        {"cat", cat_in_order},
-        {"stack", stack_all},
+        {"cat", [](const Inputs& in,
+                   Args& a) { return Tensors{cat(in_order(in, a), a.integer("dim", 0))}; }},
+        {"stack", [](const Inputs& in,
+                     Args& a) { return Tensors{stack(in_order(in, a), a.integer("dim", 0))}; }},
         {"chunk", [](const Inputs& in,
                      Args& a) { return in[0].chunk(a.integer("chunks"), a.integer("dim", 0)); }},
         {"index_select",

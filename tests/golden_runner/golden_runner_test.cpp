@@ -17,6 +17,7 @@ namespace wick {
 namespace {
 
 using nlohmann::json;
+using wick::testing::HostArray;
 using wick::testing::make_tensor;
 using wick::testing::TemporaryFolder;
 
@@ -71,6 +72,51 @@ TEST(GoldenRunner, PassesWhatIsRight) {
   const Outcome outcome = OneCase().run_alone();
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   EXPECT_EQ(outcome.last_line, "1 passed, 0 failed\n");
+}
+
+// A case of `family` without gradients: the inputs in order, and what y0 must be.
+void expect_pass(const std::string& family, const std::string& op, const json& args,
+                 const std::vector<HostArray>& inputs, const std::vector<HostArray>& outputs) {
+  OneCase only;
+  only.family = family;
+  only.tensors.clear();
+  only.description["op"] = op;
+  only.description["args"] = args;
+  for (const char* key : {"inputs", "outputs", "grads"}) only.description[key] = json::array();
+  for (const HostArray& input : inputs) {
+    const std::string name = "x" + std::to_string(only.description["inputs"].size());
+    only.description["inputs"].push_back(name);
+    only.tensors["a/" + name] = make_tensor(input, kFloat32);
+  }
+  for (const HostArray& output : outputs) {
+    const std::string name = "y" + std::to_string(only.description["outputs"].size());
+    only.description["outputs"].push_back(name);
+    only.tensors["a/" + name] = make_tensor(output, kFloat32);
+  }
+  const Outcome outcome = only.run_alone();
+  EXPECT_EQ(outcome.status, 0) << op << args << ": " << outcome.output;
+}
+
+TEST(GoldenRunner, TakesArgumentsAsPyTorchDoes) {
+  const HostArray image{{1, 1, 2, 2}, {1, 2, 3, 4}};
+  const HostArray ones{{1, 1, 2, 2}, {1, 1, 1, 1}};
+  expect_pass("conv", "adaptive_avg_pool2d", {{"output_size", {nullptr, 1}}}, {image},
+              {{{1, 1, 2, 1}, {1.5, 3.5}}});
+  expect_pass("conv", "conv2d", {{"padding", "same"}}, {image, ones},
+              {{{1, 1, 2, 2}, {10, 6, 7, 4}}});
+  expect_pass("conv", "conv2d", {{"padding", "valid"}}, {image, ones}, {{{1, 1, 1, 1}, {10}}});
+  expect_pass("conv", "max_pool2d",
+              {{"kernel_size", 2}, {"stride", 1}, {"ceil_mode", true}, {"dilation", 1}}, {image},
+              {{{1, 1, 1, 1}, {4}}});
+  expect_pass("conv", "avg_pool2d", {{"kernel_size", 3}, {"ceil_mode", true}}, {image},
+              {{{1, 1, 1, 1}, {2.5}}});
+  expect_pass("shape", "pad", {{"pad", {0, 1, 0, 0, 0, 0, 0, 0, 0, 1}}}, {{{1, 1, 1, 1, 1}, {3}}},
+              {{{2, 1, 1, 1, 2}, {3, 0, 0, 0}}});
+  expect_pass("shape", "stack", {{"order", {"x1", "x0"}}}, {{{1}, {3}}, {{1}, {4}}},
+              {{{2, 1}, {4, 3}}});
+  expect_pass("norm", "batch_norm", {{"training", false}, {"eps", 0}},
+              {{{1, 2}, {3, 4}}, {{2}, {1, 2}}, {{2}, {1, 4}}},
+              {{{1, 2}, {2, 1}}, {{2}, {1, 2}}, {{2}, {1, 4}}});
 }
 
 TEST(GoldenRunner, FailsOnWrongValues) {
