@@ -9,17 +9,14 @@
 // Running the blocks of a kernel: which thread is next, and how it gets the processor.
 namespace wick::sim {
 
-thread_local constinit Here here{};
-thread_local BlockRunner* runner = nullptr;
+constinit Here here{};
+BlockRunner* runner = nullptr;
 
 namespace {
 
 // Stacks are kept for the next kernel.
 struct StackPool {
   std::vector<char*> stacks;
-  ~StackPool() {
-    for (char* s : stacks) ::munmap(s, kStackBytes);
-  }
   char* take() {
     if (!stacks.empty()) {
       char* s = stacks.back();
@@ -40,7 +37,6 @@ struct Arenas {
   static constexpr size_t kCount = WICK_SIM_TSAN ? 1024 : 1;
   char* memory = nullptr;
   size_t taken = 0;
-  ~Arenas() { unmap(); }
   char* next() {
     if (taken == kCount) unmap();
     if (memory == nullptr) {
@@ -64,9 +60,11 @@ struct Arenas {
     taken = 0;
   }
 };
-thread_local Arenas arenas;
-thread_local StackPool stack_pools[kIdentitySets * kIdentities];
-thread_local Identity identities[kIdentitySets * kIdentities] = {};
+// All threads of the host have the same, under the machine's lock. They live on: work may run while
+// static objects end.
+Arenas& arenas = *new Arenas;
+StackPool* const stack_pools = new StackPool[kIdentitySets * kIdentities];
+Identity identities[kIdentitySets * kIdentities] = {};
 
 /// The identity of thread `thread` in its block's set: another one in each kernel, so that two
 /// kernels' threads of one number are told apart.

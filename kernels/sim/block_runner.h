@@ -24,7 +24,7 @@ constexpr size_t kStackBytes = size_t{192} << 10;
 constexpr size_t kSharedBytes = size_t{227} << 10;  // of one block, static and dynamic
 constexpr size_t kStaticSharedBytes = size_t{48} << 10;
 constexpr size_t kGap = 64;  // unused bytes behind every variable in shared memory
-// ThreadSanitizer tells at most 256 threads apart. Threads of a block share these identities by a
+// ThreadSanitizer tells at most 256 threads apart. All blocks' threads share these identities by a
 // hash of their number; two sets take turns, so that neighbouring blocks are told apart. A stack
 // serves one identity only: reusing it under another would look like a race.
 constexpr unsigned kIdentities = WICK_SIM_TSAN ? 48 : 1;
@@ -68,7 +68,7 @@ class BlockRunner {
  public:
   BlockRunner(const Kernel& kernel, const Settings& settings)
       : kernel_(kernel), settings_(settings), random_(settings.seed, 0) {
-    static thread_local uint64_t kernels = 0;
+    static uint64_t kernels = 0;
     number_ = settings.seed + ++kernels;
     size_ = int(kernel.block.x * kernel.block.y * kernel.block.z);
     threads_storage_ = std::make_unique<Thread[]>(size_t(size_));
@@ -157,7 +157,7 @@ class BlockRunner {
 };
 
 /// That of the kernel which this host thread runs now.
-extern thread_local BlockRunner* runner;
+extern BlockRunner* runner;
 
 uint3 unravel(uint64_t index, dim3 size);
 std::string to_string(uint3 index);

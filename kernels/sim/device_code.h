@@ -32,7 +32,7 @@ struct Here {
   uint3 thread, block;
   dim3 block_size, grid_size;
 };
-extern thread_local constinit Here here;
+extern constinit Here here;
 
 void sync_threads(Site site);
 /// Returns how many threads of the block gave true.

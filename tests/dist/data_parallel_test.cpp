@@ -22,10 +22,6 @@ namespace {
 using wick::testing::bit_equal;
 using wick::testing::error_of;
 
-// Simulated GPUs that several of the host's threads use have more threads than ThreadSanitizer,
-// which then fails itself, tells apart.
-bool has_gpus() { return cuda_is_available() && !wick::testing::kThreadSanitized; }
-
 Device place_of(bool on_gpu, int rank) {
   return on_gpu ? cuda_device(rank % cuda_device_count()) : kCpu;
 }
@@ -78,7 +74,7 @@ TEST(DataParallel, HasTheGradientsOfTheWholeBatchForAnyNumberOfRanks) {
 }
 
 TEST(DataParallel, HasTheGradientsOfTheWholeBatchOnGpus) {
-  if (!has_gpus()) GTEST_SKIP() << "no GPU, or one that ThreadSanitizer cannot watch";
+  if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
   expect_gradients_of_the_whole_batch(kFloat32, true, {2});
 }
 
@@ -113,7 +109,7 @@ TEST(DataParallel, HasTheSameBitsForAnyBucketsAndInEveryRun) {
 }
 
 TEST(DataParallel, AgreesOnSimulatedGpus) {
-  if (!has_gpus()) GTEST_SKIP() << "no GPU, or one that ThreadSanitizer cannot watch";
+  if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
   const std::vector<Tensor> expected = shared_gradients(1, {.model = "lenet"});
   for (const int size : {2, 4, 8}) {
     const Setting setting{.model = "lenet", .on_gpu = true, .steps = 2};

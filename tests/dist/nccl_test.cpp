@@ -87,11 +87,6 @@ double tolerance_of(Dtype dtype) {
   return dtype == kFloat32 ? 2e-6 : 1e-14;
 }
 
-constexpr const char* kTooManyIdentities =
-    "ThreadSanitizer reports four races here, which nobody has explained: the simulated threads of "
-    "all ranks' host threads are more than the 256 that it tells apart. Under AddressSanitizer and "
-    "without one this runs";
-
 TEST(Nccl, ReducesEveryDtype) {
   WICK_NEEDS_NCCL(3);
   on_nccl(3, [](const Group& group) {
@@ -154,7 +149,6 @@ TEST(Nccl, BroadcastsGathersScattersAndSends) {
 
 TEST(Nccl, KeepsTheOrderOfCallsAndOfTheStream) {
   WICK_NEEDS_NCCL(2);
-  if (testing::kThreadSanitized) GTEST_SKIP() << kTooManyIdentities;
   on_nccl(2, [](const Group& group) {
     const int rank = group->rank();
     Tensor x = full({1000}, rank + 1, kFloat32, cuda_device(rank));
@@ -201,7 +195,6 @@ std::vector<Tensor> gradients_on_gpu(const Group& group, const std::shared_ptr<n
 
 TEST(Nccl, TrainsLikeALocalGroup) {
   WICK_NEEDS_NCCL(2);
-  if (testing::kThreadSanitized) GTEST_SKIP() << kTooManyIdentities;
   std::vector<Tensor> expected;
   auto models = two_models_on_gpus();
   const auto own = [&](const Group& group) { return models[static_cast<size_t>(group->rank())]; };
@@ -250,7 +243,6 @@ std::vector<Tensor> weights_of_shared_training(const Group& group,
 
 TEST(Nccl, SharesStateAndJoinsLikeALocalGroup) {
   WICK_NEEDS_NCCL(2);
-  if (testing::kThreadSanitized) GTEST_SKIP() << kTooManyIdentities;
   for (const std::vector<int>& inputs : {std::vector{2, 2}, {1, 3}}) {
     std::vector<Tensor> results[2][2];  // of the local group and by NCCL, of each rank
     for (const bool by_nccl : {false, true}) {

@@ -139,9 +139,6 @@ TEST(PeerGroup, BroadcastsGathersScattersAndSends) {
 
 TEST(PeerGroup, StagesTensorsOfGpus) {
   if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
-  if (wick::testing::kThreadSanitized) {
-    GTEST_SKIP() << "ThreadSanitizer takes threads for one another that use simulated GPUs in turn";
-  }
   on_peers(2, true, [](const Group& group) {
     const int rank = group->rank();
     const Device device = cuda_device(rank % cuda_device_count());

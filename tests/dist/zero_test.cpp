@@ -13,7 +13,6 @@
 #include "wick/tests/dist/ranks.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/host_array.h"
-#include "wick/tests/harness/sanitized.h"
 
 namespace wick::dist {
 namespace {
@@ -157,9 +156,7 @@ TEST(Zero, TrainsToTheSameBitsInOtherSettings) {
 }
 
 TEST(Zero, TrainsToTheSameBitsOnGpus) {
-  if (!cuda_is_available() || wick::testing::kThreadSanitized) {
-    GTEST_SKIP() << "no GPU, or one that ThreadSanitizer cannot watch";
-  }
+  if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
   expect_same_run(2, {.steps = 2, .on_gpu = true});
 }
 

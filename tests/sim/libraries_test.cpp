@@ -133,7 +133,6 @@ TEST(SimulatedLibraries, FailWhenTold) {
 }
 
 TEST(SimulatedLibraries, FailToMakeWhatTheyNeed) {
-  if (WICK_SIM_TSAN) GTEST_SKIP() << "ThreadSanitizer dies of many threads";
   const auto begins = [](const std::string& text, const std::string& with) {
     EXPECT_EQ(text.rfind(with, 0), 0u) << text;
   };
