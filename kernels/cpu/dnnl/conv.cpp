@@ -144,6 +144,10 @@ bool amx_shape(const Conv2dProblem& problem) {
          cpu_isa() == CpuIsa::kAvx512;
 }
 
+// Below so many products a convolution takes a millisecond at most, and float32 takes the direct
+// way, whose error is half of Winograd's.
+constexpr int64_t kWinogradProducts = int64_t{32} << 20;
+
 // Winograd wins (1.1 to 2.8 times, bfloat16 1.3 to 1.7 times, measured on Zen 4) unless the
 // transform of the weights weighs more than few pixels' products, or most of its tiles' elements
 // lie over the image's edge.
@@ -154,7 +158,8 @@ bool prefers_winograd(const Conv2dProblem& problem) {
   const int64_t pixels = problem.y[0] * rows * columns;
   if (2 * rows * columns < covered) return false;
   if (problem.dtype == kBFloat16) return !has_matrix_units() && 160 * pixels >= weights;
-  return pixels >= std::clamp<int64_t>(weights / 1024, 64, 256);
+  return pixels >= std::clamp<int64_t>(weights / 1024, 64, 256) &&
+         9 * weights * pixels >= kWinogradProducts;
 }
 
 bool is_pointwise(const Conv2dProblem& problem) {
