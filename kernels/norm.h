@@ -65,13 +65,20 @@ WICK_KERNEL(relu_mask, (const View& mask, const View& y));
 WICK_KERNEL(group_norm_forward, (const ChannelNorm& n));
 WICK_KERNEL(group_norm_backward, (const ChannelNorm& n));
 
-/// Layer norm over rows: x, y [rows, size], row-major; weight, bias [size]; mean, invstd float64
-/// [rows]. RMS norm where mean is undefined.
-WICK_KERNEL(layer_norm_forward, (const View& x, const View& weight, const View& bias, const View& y,
-                                 const View& mean, const View& invstd, double eps));
+/// What layer and RMS norm work on: rows of `size` neighbours, [rows, size].
+struct RowNorm {
+  View x = {}, residual = {}, weight = {}, bias = {};  // weight, bias: [size]
+  View y = {}, sum = {};             // sum: x + residual, where there is a residual
+  View mean = {}, invstd = {};       // float64 [rows]; RMS norm where mean is undefined
+  View dy = {}, dsum = {}, dx = {};  // backward, where x is what was normalised; dx includes dsum
+  View dweight = {}, dbias = {};     // [size]
+  Workspace* workspace = nullptr;    // backward
+  double eps = 0;
+};
+
+/// y = (x - mean) * invstd * weight + bias, with the sum in the place of x if there is a residual.
+WICK_KERNEL(layer_norm_forward, (const RowNorm& n));
 /// dx, dweight and dbias, those that are defined.
-WICK_KERNEL(layer_norm_backward, (const View& dy, const View& x, const View& weight,
-                                  const View& mean, const View& invstd, const View& dx,
-                                  const View& dweight, const View& dbias, Workspace& workspace));
+WICK_KERNEL(layer_norm_backward, (const RowNorm& n));
 
 }  // namespace wick

@@ -106,6 +106,15 @@ Tensor LayerNorm::forward(const Tensor& x) {
   return layer_norm(x, normalized_shape_, weight, bias, eps_);
 }
 
+SumAndNorm LayerNorm::forward_add(const Tensor& x, const Tensor& residual) {
+  SumAndNorm both;
+  traced([&] {
+    both = add_layer_norm(x, residual, normalized_shape_, weight, bias, eps_);
+    return both.y;
+  });
+  return both;
+}
+
 std::string LayerNorm::description() const { return concat("LayerNorm(", normalized_shape_, ")"); }
 
 RMSNorm::RMSNorm(const Shape& normalized_shape, double eps)
@@ -114,6 +123,15 @@ RMSNorm::RMSNorm(const Shape& normalized_shape, double eps)
 }
 
 Tensor RMSNorm::forward(const Tensor& x) { return rms_norm(x, normalized_shape_, weight, eps_); }
+
+SumAndNorm RMSNorm::forward_add(const Tensor& x, const Tensor& residual) {
+  SumAndNorm both;
+  traced([&] {
+    both = add_rms_norm(x, residual, normalized_shape_, weight, eps_);
+    return both.y;
+  });
+  return both;
+}
 
 std::string RMSNorm::description() const { return concat("RMSNorm(", normalized_shape_, ")"); }
 

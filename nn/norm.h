@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "wick/core/ops/norm.h"
 #include "wick/nn/module.h"
 
 namespace wick::nn {
@@ -69,6 +70,8 @@ class LayerNorm : public Module {
   explicit LayerNorm(std::initializer_list<int64_t> normalized_shape, double eps = 1e-5)
       : LayerNorm(Shape(normalized_shape), eps) {}
   Tensor forward(const Tensor& x) override;
+  /// x + residual and forward of that, in one pass.
+  SumAndNorm forward_add(const Tensor& x, const Tensor& residual);
   std::string description() const override;
 
   Tensor weight, bias;
@@ -85,6 +88,8 @@ class RMSNorm : public Module {
   explicit RMSNorm(std::initializer_list<int64_t> normalized_shape, double eps = 1e-6)
       : RMSNorm(Shape(normalized_shape), eps) {}
   Tensor forward(const Tensor& x) override;
+  /// x + residual and forward of that, in one pass.
+  SumAndNorm forward_add(const Tensor& x, const Tensor& residual);
   std::string description() const override;
 
   Tensor weight;

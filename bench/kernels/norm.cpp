@@ -64,6 +64,25 @@ bool add_batch_norms(const Images& i) {
      .plain =
          [](const Tensors& x) { return Tensors{composed_layer_norm(x[0], 1, x[1], x[2], 1e-5)}; }});
 
+[[maybe_unused]] const bool kAddLayer =
+    add_op({.name = "norm/add_layer_4096",
+            .inputs =
+                [](const Setting& s) {
+                  Tensors x = with_parameters(normal({s.some(4096), 4096}), 4096);
+                  x.push_back(normal({s.some(4096), 4096}));
+                  return x;
+                },
+            .call =
+                [](const Tensors& x) {
+                  const SumAndNorm both = add_layer_norm(x[0], x[3], {4096}, x[1], x[2]);
+                  return Tensors{both.sum, both.y};
+                },
+            .plain =
+                [](const Tensors& x) {
+                  const Tensor sum = x[0] + x[3];
+                  return Tensors{sum, composed_layer_norm(sum, 1, x[1], x[2], 1e-5)};
+                }});
+
 [[maybe_unused]] const bool kSmallLayer = add_op(
     {.name = "norm/layer_768",
      .inputs =

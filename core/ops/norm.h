@@ -34,10 +34,25 @@ Tensor batch_norm_add_relu(const Tensor& x, const Tensor& residual, const Tensor
 Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight = {},
                   const Tensor& bias = {}, double eps = 1e-5);
 
+/// A sum, and what a normalisation makes of it.
+struct SumAndNorm {
+  Tensor sum;
+  Tensor y;
+};
+
+/// x + residual, of one shape, and the layer norm of that, in one pass; so is backward, with the
+/// gradients of both. What residual streams want: the sum goes on, the norm enters the next block.
+SumAndNorm add_layer_norm(const Tensor& x, const Tensor& residual, const Shape& normalized_shape,
+                          const Tensor& weight = {}, const Tensor& bias = {}, double eps = 1e-5);
+
 /// x / sqrt(mean(x^2) + eps) * weight over the last axes, whose sizes are `normalized_shape`.
 /// Zhang, Sennrich: Root mean square layer normalization (2019).
 Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight = {},
                 double eps = 1e-6);
+
+/// x + residual, of one shape, and the RMS norm of that, in one pass.
+SumAndNorm add_rms_norm(const Tensor& x, const Tensor& residual, const Shape& normalized_shape,
+                        const Tensor& weight = {}, double eps = 1e-6);
 
 /// Normalises the channels of each image in `groups` groups; x: [N, C, ...], weight, bias: [C].
 /// Wu, He: Group normalization (ECCV 2018).

@@ -22,6 +22,14 @@ WICK_INLINE Vec<L> optional_lanes(const L* p, int64_t i, int64_t n, L otherwise)
 }
 
 template <class L, class T>
+[[gnu::noinline]] void add_rows(const T* a, const T* b, T* sum, int64_t size) {
+  for_vectors<L>(
+      size, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
+        put(load_up_to<L>(a + i, n) + load_up_to<L>(b + i, n), sum + i, n, false);
+      });
+}
+
+template <class L, class T>
 [[gnu::noinline]] void normalise_row(const T* x, const L* weight, const L* bias, T* y, int64_t size,
                                      double mean, double invstd, bool stream) {
   const L high = static_cast<L>(mean);
@@ -41,6 +49,7 @@ struct Backward {
   using L = Accumulator<T>;
   const T *dy, *x;
   const L* weight;
+  const T* dsum;
   T* dx;
   int64_t size;
   bool centered, stream;
@@ -79,7 +88,9 @@ struct Backward {
         size, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
           const Vec<L> v = normalised(i, n);
           if (dx != nullptr) {
-            put((weighted(i, n) - shift - v * slope) * scale, dx + r * size + i, n, stream);
+            Vec<L> d = (weighted(i, n) - shift - v * slope) * scale;
+            if (dsum != nullptr) d += load_up_to<L>(dsum + r * size + i, n);
+            put(d, dx + r * size + i, n, stream);
           }
           if (dweight != nullptr) {
             const Vec<L> g = load_up_to<L>(g_row + i, n);
@@ -106,64 +117,64 @@ void join_parts(const L* scratch, int64_t chunks, int64_t size, int64_t part, L*
 
 }  // namespace
 
-void layer_norm_forward(const View& x, const View& weight, const View& bias, const View& y,
-                        const View& mean, const View& invstd, double eps) {
-  const int64_t rows = x.shape[0], size = x.shape[1];
-  visit_floating(x.dtype, [&]<class T>(Type<T>) {
+void layer_norm_forward(const RowNorm& n) {
+  const int64_t rows = n.x.shape[0], size = n.x.shape[1];
+  visit_floating(n.x.dtype, [&]<class T>(Type<T>) {
     using L = Accumulator<T>;
-    const bool stream = should_stream(y.as<T>(), rows, size);
+    const bool stream = should_stream(n.y.as<T>(), rows, size);
     parallel_for(rows, row_grain(size), [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
-        const T* in = x.as<T>() + r * size;
+        const T* in = n.x.as<T>() + r * size;
+        if (n.residual.defined()) {
+          T* const sum = n.sum.as<T>() + r * size;
+          add_rows<L>(in, n.residual.as<T>() + r * size, sum, size);
+          in = sum;
+        }
         Moments m;
-        if (mean.defined()) {
+        if (n.mean.defined()) {
           add_row<L>(in, size, m);
-          mean.as<double>()[r] = m.mean;
+          n.mean.as<double>()[r] = m.mean;
         } else {
           m.m2 = sum_of_squares<L>(in, size);
         }
-        const double scale = 1 / __builtin_sqrt(m.m2 / static_cast<double>(size) + eps);
-        invstd.as<double>()[r] = scale;
-        normalise_row<L>(in, weight.as<const L>(), bias.as<const L>(), y.as<T>() + r * size, size,
-                         m.mean, scale, stream);
+        const double scale = 1 / __builtin_sqrt(m.m2 / static_cast<double>(size) + n.eps);
+        n.invstd.as<double>()[r] = scale;
+        normalise_row<L>(in, n.weight.as<const L>(), n.bias.as<const L>(), n.y.as<T>() + r * size,
+                         size, m.mean, scale, stream);
       }
       if (stream) stream_fence();
     });
   });
 }
 
-void layer_norm_backward(const View& dy, const View& x, const View& weight, const View& mean,
-                         const View& invstd, const View& dx, const View& dweight, const View& dbias,
-                         Workspace& workspace) {
-  const int64_t rows = x.shape[0], size = x.shape[1], chunks = norm_chunks(rows, size);
-  visit_floating(x.dtype, [&]<class T>(Type<T>) {
+void layer_norm_backward(const RowNorm& n) {
+  const int64_t rows = n.x.shape[0], size = n.x.shape[1], chunks = norm_chunks(rows, size);
+  visit_floating(n.x.dtype, [&]<class T>(Type<T>) {
     using L = Accumulator<T>;
-    const Backward<T> b{dy.as<T>(),
-                        x.as<T>(),
-                        weight.as<const L>(),
-                        dx.as<T>(),
-                        size,
-                        mean.defined(),
-                        dx.defined() && should_stream(dx.as<T>(), rows, size)};
-    const bool parameters = dweight.defined() || dbias.defined();
+    const Backward<T> b{
+        n.dy.as<T>(),           n.x.as<T>(),
+        n.weight.as<const L>(), n.dsum.as<const T>(),
+        n.dx.as<T>(),           size,
+        n.mean.defined(),       n.dx.defined() && should_stream(n.dx.as<T>(), rows, size)};
+    const bool parameters = n.dweight.defined() || n.dbias.defined();
     L* parts = nullptr;
     if (parameters) {
-      parts =
-          static_cast<L*>(workspace.allocate(static_cast<size_t>(chunks * 2 * size) * sizeof(L)));
+      const size_t count = static_cast<size_t>(chunks * 2 * size);
+      parts = static_cast<L*>(n.workspace->allocate(count * sizeof(L)));
     }
     parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {
       for (int64_t chunk = begin; chunk < end; ++chunk) {
         L* part = parts == nullptr ? nullptr : parts + chunk * 2 * size;
         for (int64_t i = 0; part != nullptr && i < 2 * size; ++i) part[i] = 0;
         for (int64_t r = rows * chunk / chunks; r < rows * (chunk + 1) / chunks; ++r) {
-          b.row(r, mean.defined() ? mean.as<double>()[r] : 0, invstd.as<double>()[r], part,
+          b.row(r, n.mean.defined() ? n.mean.as<double>()[r] : 0, n.invstd.as<double>()[r], part,
                 part == nullptr ? nullptr : part + size);
         }
       }
       if (b.stream) stream_fence();
     });
-    if (dweight.defined()) join_parts(parts, chunks, size, 0, dweight.as<L>());
-    if (dbias.defined()) join_parts(parts, chunks, size, 1, dbias.as<L>());
+    if (n.dweight.defined()) join_parts(parts, chunks, size, 0, n.dweight.as<L>());
+    if (n.dbias.defined()) join_parts(parts, chunks, size, 1, n.dbias.as<L>());
   });
 }
 

@@ -84,12 +84,31 @@ __device__ RowMoments moments_of_row(const RowData<T, kPacks>& x, const RowShare
 
 template <class T>
 struct LayerNormForward {
-  const T* x;
+  const T *x, *residual;
   const Accumulator<T>*weight, *bias;
-  T* y;
+  T *y, *sum;
   double *mean, *invstd;  // mean: null for RMS norm
   double eps;
 };
+
+/// What is normalised: this thread's part of a row of x, or of x + residual, which becomes a row of
+/// the sum.
+template <class T, int kPacks>
+__device__ RowData<T, kPacks> row_to_normalise(const LayerNormForward<T>& f,
+                                               const RowShare<T, kPacks>& share) {
+  using L = Accumulator<T>;
+  const T fill = convert<T>(L{0});
+  if (f.residual == nullptr) return {f.x, share, fill};
+  return {f.sum, share, fill, [&](int64_t at) {
+            RowPack<T> v = load_in_row(f.x + share.begin, share.size, at, fill);
+            const RowPack<T> r = load_in_row(f.residual + share.begin, share.size, at, fill);
+            for (int j = 0; j < kPackSize<T>; ++j) {
+              v[j] = convert<T>(convert<L>(v[j]) + convert<L>(r[j]));
+            }
+            store_in_row(f.sum + share.begin, share.size, at, v);
+            return v;
+          }};
+}
 
 template <class T, int kPacks>
 __global__ void __launch_bounds__(kRowThreads, 1)
@@ -97,7 +116,7 @@ __global__ void __launch_bounds__(kRowThreads, 1)
   using L = Accumulator<T>;
   for (RowTurn turn(sharing); turn.any(); turn.next()) {
     const RowShare<T, kPacks> share(turn, sharing, f.x);
-    const RowData<T, kPacks> data(f.x, share, convert<T>(L{0}));
+    const RowData<T, kPacks> data = row_to_normalise(f, share);
     const RowMoments m = moments_of_row(data, share, f.mean != nullptr, sharing.lanes);
     const double invstd = 1 / sqrt(m.m2 / static_cast<double>(sharing.size) + f.eps);
     if (turn.leads()) {
@@ -122,6 +141,7 @@ struct LayerNormBackward {
   const T *dy, *x;
   const Accumulator<T>* weight;
   const double *mean, *invstd;
+  const T* dsum;          // or null
   T* dx;                  // or null
   Accumulator<T>* parts;  // [blocks, rows per block, 2, size], or null
 };
@@ -187,10 +207,14 @@ __global__ void __launch_bounds__(kRowThreads, 1)
       const RowPack<T> v = inputs.get(k, at);
       RowPack<T> g = gradients.get(k, at);
       const auto w = load_parameters<T>(b.weight, share.size, at, L{1});
+      RowPack<T> more = {};
+      if (b.dsum != nullptr) {
+        more = load_in_row(b.dsum + share.begin, share.size, at, convert<T>(L{0}));
+      }
       for (int j = 0; j < kPackSize<T>; ++j) {
         const L own = convert<L>(g[j]) * w[j];
-        const L d = own - shift - normalise(convert<L>(v[j])) * slope;
-        g[j] = convert<T>(d * normalise.scale);
+        const L d = (own - shift - normalise(convert<L>(v[j])) * slope) * normalise.scale;
+        g[j] = convert<T>(b.dsum == nullptr ? d : d + convert<L>(more[j]));
       }
       store_in_row(b.dx + share.begin, share.size, at, g);
     });
@@ -266,38 +290,39 @@ int64_t run_with_parameters(LayerNormBackward<T>& b, Device device, const RowSha
 
 }  // namespace
 
-void layer_norm_forward(const View& x, const View& weight, const View& bias, const View& y,
-                        const View& mean, const View& invstd, double eps) {
-  visit_floating(x.dtype, [&]<class T>(Type<T>) {
+void layer_norm_forward(const RowNorm& n) {
+  visit_floating(n.x.dtype, [&]<class T>(Type<T>) {
     using L = Accumulator<T>;
-    const LayerNormForward<T> f{x.as<const T>(),
-                                weight.as<const L>(),
-                                bias.as<const L>(),
-                                y.as<T>(),
-                                mean.as<double>(),
-                                invstd.as<double>(),
-                                eps};
-    share_rows<1>(f.x, x.shape[0], x.shape[1],
+    const LayerNormForward<T> f{n.x.as<const T>(),
+                                n.residual.as<const T>(),
+                                n.weight.as<const L>(),
+                                n.bias.as<const L>(),
+                                n.y.as<T>(),
+                                n.sum.as<T>(),
+                                n.mean.as<double>(),
+                                n.invstd.as<double>(),
+                                n.eps};
+    share_rows<1>(f.x, n.x.shape[0], n.x.shape[1],
                   [&]<int kPacks>(Packs<kPacks> packs, const Grid& grid, const RowSharing& s) {
-                    launch("layer_norm_forward", x.device, grid, layer_norm_kernel<T, kPacks>, f, s,
-                           packs);
+                    launch("layer_norm_forward", n.x.device, grid, layer_norm_kernel<T, kPacks>, f,
+                           s, packs);
                   });
   });
 }
 
-void layer_norm_backward(const View& dy, const View& x, const View& weight, const View& mean,
-                         const View& invstd, const View& dx, const View& dweight, const View& dbias,
-                         Workspace& workspace) {
-  const int64_t rows = x.shape[0], size = x.shape[1];
-  const bool parameters = dweight.defined() || dbias.defined();
-  visit_floating(x.dtype, [&]<class T>(Type<T>) {
+void layer_norm_backward(const RowNorm& n) {
+  const int64_t rows = n.x.shape[0], size = n.x.shape[1];
+  const Device device = n.x.device;
+  const bool parameters = n.dweight.defined() || n.dbias.defined();
+  visit_floating(n.x.dtype, [&]<class T>(Type<T>) {
     using L = Accumulator<T>;
-    LayerNormBackward<T> b{dy.as<const T>(),
-                           x.as<const T>(),
-                           weight.as<const L>(),
-                           mean.as<const double>(),
-                           invstd.as<const double>(),
-                           dx.as<T>(),
+    LayerNormBackward<T> b{n.dy.as<const T>(),
+                           n.x.as<const T>(),
+                           n.weight.as<const L>(),
+                           n.mean.as<const double>(),
+                           n.invstd.as<const double>(),
+                           n.dsum.as<const T>(),
+                           n.dx.as<T>(),
                            nullptr};
     constexpr int kMost = sizeof(T) == 2 ? 2 : 4;  // packs, so that the sums fit registers too
     const int64_t packs = (size + kPackSize<T> - 1) / kPackSize<T>;
@@ -307,28 +332,28 @@ void layer_norm_backward(const View& dy, const View& x, const View& weight, cons
       while (s.lanes < packs && s.lanes < kWarp) s.lanes *= 2;
       if (packs > s.lanes) {
         s.lanes = static_cast<int>((packs + kMost * kWarp - 1) / (kMost * kWarp)) * kWarp;
-        parts = run_with_parameters<T, kMost>(b, x.device, s, workspace);
+        parts = run_with_parameters<T, kMost>(b, device, s, *n.workspace);
       } else {
-        parts = run_with_parameters<T, 1>(b, x.device, s, workspace);
+        parts = run_with_parameters<T, 1>(b, device, s, *n.workspace);
       }
     } else {
-      if (dx.defined()) {
+      if (b.dx != nullptr) {
         share_rows<3>(b.x, rows, size,
                       [&]<int kPacks>(Packs<kPacks> p, const Grid& grid, const RowSharing& s) {
-                        launch("layer_norm_backward", x.device, grid,
+                        launch("layer_norm_backward", device, grid,
                                layer_norm_backward_kernel<T, kPacks, false>, b, s, p);
                       });
       }
       if (!parameters) return;
       parts = std::clamp<int64_t>(rows / kRowsEach, 1, 64);
-      b.parts = allocate_parts<L>(workspace, parts, size);
+      b.parts = allocate_parts<L>(*n.workspace, parts, size);
       const ColumnSharing s = share_columns(parts, 1, size, kColumnThreads);
-      launch("layer_norm_backward", x.device, grid_of(s), layer_norm_parameters_kernel<T>, b, rows,
+      launch("layer_norm_backward", device, grid_of(s), layer_norm_parameters_kernel<T>, b, rows,
              s);
     }
     const ColumnSharing s = share_columns(1, parts, 2 * size);
-    launch("layer_norm_backward", x.device, grid_of(s), join_parts_kernel<L>,
-           static_cast<const L*>(b.parts), dweight.as<L>(), dbias.as<L>(), s);
+    launch("layer_norm_backward", device, grid_of(s), join_parts_kernel<L>,
+           static_cast<const L*>(b.parts), n.dweight.as<L>(), n.dbias.as<L>(), s);
   });
 }
 

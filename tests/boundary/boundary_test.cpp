@@ -182,6 +182,7 @@ const std::vector<Case> kCases = {
        return layer_norm(x, {kColumns}, of_columns(kColumns), of_columns(kColumns));
      }},
     {"layer_norm_gradient", gradient([](const Tensor& x) { return layer_norm(x, {kColumns}); })},
+    {"add_layer_norm", [](const Tensor& x) { return add_layer_norm(x, x, {kColumns}).sum; }},
     {"rms_norm_gradient", gradient([](const Tensor& x) { return rms_norm(x, {kColumns}); })},
     {"group_norm", [](const Tensor& x) { return group_norm(x, 4); }, kSmallImage, kFloat16,
      MemoryFormat::kChannelsLast},

@@ -121,6 +121,9 @@ TEST(Layers, Norms) {
   expect_same(group.forward_relu(x), relu(group(x)));
   const Tensor residual = randn({3, 4, 6});
   expect_same(group.forward_add_relu(x, residual), relu(group(x) + residual));
+  expect_same(layer.forward_add(x, residual).sum, x + residual);
+  expect_same(layer.forward_add(x, residual).y, layer(x + residual));
+  expect_same(rms.forward_add(x, residual).y, rms(x + residual));
   EXPECT_NE(error_of([&] { layer(randn({3, 6, 4})); }), "no error");
   EXPECT_EQ(error_of([] { nn::GroupNorm(3, 4); }),
             "GroupNorm: groups must divide the channels: got 3 for 4");

@@ -198,6 +198,54 @@ WICK_OP_CASE(
     },
     .tolerance = kNormTolerance, .second_order = true);
 
+Sample rows_and_residual(const Shape& shape) {
+  Sample sample = rows(shape);
+  sample.push_back(normal(shape));
+  return sample;
+}
+
+// x + residual and the norm of that.
+Arrays reference_add_norm(const Arrays& in, const HostArray& residual, double eps, bool centered) {
+  Arrays rows = in;
+  for (size_t i = 0; i < residual.values.size(); ++i) rows[0].values[i] += residual.values[i];
+  return {rows[0], reference_rows(rows, eps, centered)};
+}
+
+WICK_OP_CASE(
+    add_layer_norm,
+    .samples = {rows_and_residual({31, 33}), rows_and_residual({2, 3, 127}),
+                rows_and_residual({5, 1}), rows_and_residual({0, 4}), rows_and_residual({2, 5000}),
+                rows_and_residual({300, 100})},
+    .call = [](const Tensors& x) -> Tensors {
+      const SumAndNorm both = add_layer_norm(x[0], x[3], {x[0].size(-1)}, x[1], x[2]);
+      return {both.sum, both.y};
+    },
+    .reference = [](const Arrays& x) -> Arrays {
+      return reference_add_norm({x[0], x[1], x[2]}, x[3], 1e-5, true);
+    },
+    .composed = [](const Tensors& x) -> Tensors {
+      const Tensor sum = x[0] + x[3];
+      return {sum, composed_layer_norm(sum, 1, x[1], x[2], 1e-5)};
+    },
+    .dtypes = {kFloat64, kFloat32}, .tolerance = kNormTolerance, .second_order = true);
+
+WICK_OP_CASE(
+    add_rms_norm,
+    .samples = {{normal({31, 33}), uniform({33}, 0.5, 1.5), normal({31, 33})},
+                {normal({2, 3, 127}), normal({127}), normal({2, 3, 127})}},
+    .call = [](const Tensors& x) -> Tensors {
+      const SumAndNorm both = add_rms_norm(x[0], x[2], {x[0].size(-1)}, x[1]);
+      return {both.sum, both.y};
+    },
+    .reference = [](const Arrays& x) -> Arrays {
+      return reference_add_norm({x[0], x[1]}, x[2], 1e-6, false);
+    },
+    .composed = [](const Tensors& x) -> Tensors {
+      const Tensor sum = x[0] + x[2];
+      return {sum, composed_rms_norm(sum, 1, x[1], 1e-6)};
+    },
+    .dtypes = {kFloat64, kFloat32}, .tolerance = kNormTolerance, .second_order = true);
+
 // In two groups.
 HostArray reference_group_norm(const Arrays& in) {
   const size_t inner = positions(in[0]), count = static_cast<size_t>(in[0].shape[1]);
@@ -397,6 +445,8 @@ TEST(Norms, SayWhatIsWrong) {
   EXPECT_THROW(layer_norm(x, {4}), Error);
   EXPECT_THROW(layer_norm(x, {}), Error);
   EXPECT_THROW(layer_norm(x, {3}, ones({4})), Error);
+  EXPECT_THROW(add_layer_norm(x, {}, {3}), Error);
+  EXPECT_THROW(add_layer_norm(x, ones({1, 3}), {3}), Error);
   EXPECT_THROW(rms_norm(x, {3, 3, 3}), Error);
   EXPECT_THROW(group_norm(x, 2), Error);
   EXPECT_THROW(group_norm(x, 0), Error);

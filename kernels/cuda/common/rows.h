@@ -116,6 +116,15 @@ class RowData {
       share.for_packs([&](int k, int64_t at) { packs_[k] = load_in_row(row_, size_, at, fill_); });
     }
   }
+  /// The packs that `make(first element)` returns, having written them to the row at `x`.
+  template <class Make>
+  __device__ RowData(const T* x, const RowShare<T, kPacks>& share, T fill, const Make& make)
+      : row_(x + share.begin), size_(share.size), fill_(fill) {
+    share.for_packs([&](int k, int64_t at) {
+      const RowPack<T> pack = make(at);
+      if constexpr (kPacks > 0) packs_[k] = pack;
+    });
+  }
   __device__ RowPack<T> get(int k, int64_t at) const {
     if constexpr (kPacks > 0) {
       return packs_[k];
