@@ -56,9 +56,13 @@ Tensor composed(const RowLoss& loss, const Tensor& x, const Tensor& target, cons
   return sum(result) / sum(row_weight);
 }
 
+// In place: dx takes the memory of x, unless that is not row-major.
+template <bool kInPlace>
 struct CrossEntropyBackward {
-  static constexpr OpInfo info{
-      .name = "cross_entropy_backward", .differentiable = false, .is_gradient = true};
+  static constexpr OpInfo info{.name = "cross_entropy_backward",
+                               .mutates = kInPlace ? 1u << 1 : 0,
+                               .differentiable = false,
+                               .is_gradient = true};
   int64_t ignore_index;
   double smoothing;
   bool is_log;
@@ -72,7 +76,7 @@ struct CrossEntropyBackward {
                  const Tensor& weight, const Tensor& lse) const {
     const Tensor in = x.contiguous(), scale = as_parameter(x, weight);
     const Tensor gradient = dy.to(accumulator_dtype(x.dtype())).contiguous();
-    Tensor dx = empty(x.shape(), x.dtype(), x.device());
+    const Tensor dx = kInPlace ? in.detach() : empty(x.shape(), x.dtype(), x.device());
     if (dx.numel() == 0) return dx;
     CrossEntropyRows rows = views_of({ignore_index, smoothing, is_log, {}}, in, target, scale, lse);
     rows.dy = view_of(gradient);
@@ -91,6 +95,7 @@ struct CrossEntropy {
   int64_t ignore_index;
   double smoothing;
   LossReduction reduction;
+  bool in_place;
   static constexpr auto fields = std::tuple{field("ignore_index", &CrossEntropy::ignore_index),
                                             field("smoothing", &CrossEntropy::smoothing)};
 
@@ -123,10 +128,13 @@ struct CrossEntropy {
     }
     const Tensor weights = saved[4].select(0, 1);
     const Tensor each = reduction == LossReduction::kMean ? dy.to(kFloat64) / weights : dy;
-    return {apply(CrossEntropyBackward{ignore_index, smoothing, kIsLog}, each, saved[0], saved[1],
-                  saved[2], saved[3]),
-            {},
-            {}};
+    const auto gradient = [&](const auto& op) {
+      return apply(op, each, saved[0], saved[1], saved[2], saved[3]);
+    };
+    Gradients grads(3);
+    grads[0] = in_place ? gradient(CrossEntropyBackward<true>{ignore_index, smoothing, kIsLog})
+                        : gradient(CrossEntropyBackward<false>{ignore_index, smoothing, kIsLog});
+    return grads;
   }
 
  private:
@@ -174,11 +182,13 @@ Tensor of_indices(const char* op, const Tensor& x, const Tensor& target,
              ": target needs class indices: got dtype ", to_string(target.dtype()));
   WICK_CHECK(!(grad_enabled() && options.weight.defined() && options.weight.requires_grad()), op,
              ": weight takes no gradient: detach it");
+  WICK_CHECK(!(options.in_place && grad_enabled() && x.requires_grad() && x.is_leaf()), op,
+             ": in_place would put the gradient into a leaf: give it what an operation made");
   const Tensor rows = rows_of_classes(x);
   const Tensor index = target.to(kInt64).reshape({rows.size(0)}).contiguous();
-  const Tensor loss =
-      apply(CrossEntropy<kIsLog>{options.ignore_index, options.label_smoothing, options.reduction},
-            rows, index, options.weight);
+  const Tensor loss = apply(CrossEntropy<kIsLog>{options.ignore_index, options.label_smoothing,
+                                                 options.reduction, options.in_place},
+                            rows, index, options.weight);
   return options.reduction == LossReduction::kNone ? loss.reshape(shape) : loss;
 }
 

@@ -15,6 +15,10 @@ struct CrossEntropyOptions {
   int64_t ignore_index = -100;  // rows with this class index count nothing
   double label_smoothing = 0;   // part of the target spread evenly over all classes
   LossReduction reduction = LossReduction::kMean;  // over the weights of the rows that count
+  /// Backward writes the gradient over the logits, which are then gone: a tensor of their size
+  /// less. For targets that are class indices; error if x is a leaf. Whoever needs the logits in
+  /// backward too gets an error there, as does a second backward.
+  bool in_place = false;
 };
 
 /// -log softmax(x)[target]: cross entropy of logits x [N, C], [C] or [N, C, ...] with targets that

@@ -72,7 +72,9 @@ struct CrossEntropy {
     parallel_for(rows, row_grain(classes), [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) loss[r] = static_cast<L>(row_loss(r, target[r]));
     });
-    double sum = 0, weights_sum = 0, bad = -1;
+    // Few weights come again and again, and round the same way each time.
+    long double sum = 0, weights_sum = 0;
+    double bad = -1;
     for (int64_t r = 0; r < rows; ++r) {
       sum += static_cast<double>(loss[r]);
       if (target[r] == v.ignore_index) continue;
@@ -83,9 +85,9 @@ struct CrossEntropy {
       }
     }
     double* totals = v.totals.as<double>();
-    totals[0] = sum;
-    totals[1] = weights_sum;
-    totals[2] = sum / weights_sum;
+    totals[0] = static_cast<double>(sum);
+    totals[1] = static_cast<double>(weights_sum);
+    totals[2] = static_cast<double>(sum / weights_sum);
     totals[3] = bad;
   }
 

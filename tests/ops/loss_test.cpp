@@ -25,6 +25,7 @@ struct Setting {
   int64_t ignore = -100;
   bool weighted = false, is_log = false;
   LossReduction reduction = LossReduction::kMean;
+  bool in_place = false;
 };
 
 Arrays reference_cross_entropy(const Arrays& in, const Setting& setting) {
@@ -59,11 +60,12 @@ Arrays reference_cross_entropy(const Arrays& in, const Setting& setting) {
 Tensors call_cross_entropy(const Tensors& x, const Setting& setting) {
   const Tensor weight = setting.weighted ? x[2] : Tensor();
   if (setting.is_log) return {nll_loss(x[0], x[1], weight, setting.ignore, setting.reduction)};
-  return {cross_entropy(x[0], x[1],
+  return {cross_entropy(setting.in_place ? x[0] + 0.0 : x[0], x[1],
                         {.weight = weight,
                          .ignore_index = setting.ignore,
                          .label_smoothing = setting.smoothing,
-                         .reduction = setting.reduction})};
+                         .reduction = setting.reduction,
+                         .in_place = setting.in_place})};
 }
 
 Sample classes(const Shape& x) {
@@ -89,6 +91,7 @@ CROSS_ENTROPY_CASE(cross_entropy_smooth, .smoothing = 0.1);
 CROSS_ENTROPY_CASE(cross_entropy_weighted, .smoothing = 0.2, .weighted = true);
 CROSS_ENTROPY_CASE(cross_entropy_ignoring, .ignore = 0, .weighted = true,
                    .reduction = LossReduction::kSum);
+CROSS_ENTROPY_CASE(cross_entropy_in_place, .smoothing = 0.1, .weighted = true, .in_place = true);
 CROSS_ENTROPY_CASE(nll_mean, .is_log = true);
 CROSS_ENTROPY_CASE(nll_weighted, .ignore = 1, .weighted = true, .is_log = true,
                    .reduction = LossReduction::kSum);
@@ -215,6 +218,24 @@ TEST(CrossEntropy, IgnoredRowsHaveNoGradient) {
   EXPECT_EQ(x.grad()[0].to_vector<float>(), (std::vector<float>{0, 0, 0}));
   EXPECT_NE(x.grad()[1].to_vector<float>()[1], 0);
   EXPECT_TRUE(std::isnan(cross_entropy(x, full({2}, -100, kInt64)).item()));
+}
+
+TEST(CrossEntropy, InPlaceOverwritesTheLogits) {
+  const Tensor x = randn({3, 4}).set_requires_grad(), target = tensor<int64_t>({1, 3, 0});
+  const Tensor logits = x * 2, kept = logits.detach().clone();
+  Tensor loss = cross_entropy(logits, target, {.in_place = true});
+  EXPECT_EQ(logits.to_vector<float>(), kept.to_vector<float>());
+  loss.backward({}, /*retain_graph=*/true);
+  EXPECT_EQ((logits.detach() * 2).to_vector<float>(), x.grad().to_vector<float>());
+  const Tensor plain = x.detach().set_requires_grad();
+  cross_entropy(plain * 2, target).backward();
+  EXPECT_EQ(x.grad().to_vector<float>(), plain.grad().to_vector<float>());
+  EXPECT_NE(message_of([&] { loss.backward(); }), "");  // the logits are gone
+  const Tensor p = softmax(x, 1);                       // which keeps its output
+  EXPECT_NE(message_of([&] { cross_entropy(p, target, {.in_place = true}).backward(); }), "");
+  EXPECT_EQ(message_of([&] { cross_entropy(x, target, {.in_place = true}); }),
+            "cross_entropy: in_place would put the gradient into a leaf: give it what an operation "
+            "made");
 }
 
 TEST(CrossEntropy, IsExactForLargeLogits) {

@@ -250,11 +250,12 @@ std::pair<Tensor, Tensor> Trainer::backpropagate(const data::Batch& batch) {
           const amp::Autocast autocast = make_autocast(config_, device_);
           const auto offload = make_offload(config_, device_);
           logits = forward(whole ? images : images.slice(0, begin, end));
-          loss = cross_entropy(logits, own_target, {.label_smoothing = config_.label_smoothing});
+          loss = cross_entropy(logits, own_target,
+                               {.label_smoothing = config_.label_smoothing, .in_place = true});
         }
+        const Tensor correct = count_correct(logits, own_target);
         if (!whole) loss = loss * share;
         scaler_.scale(loss).backward();
-        const Tensor correct = count_correct(logits, own_target);
         losses = losses.defined() ? losses + loss.detach() : loss.detach();
         corrects = corrects.defined() ? corrects + correct : correct;
       });
