@@ -35,8 +35,10 @@ Workload resnet50(int64_t batch, Device device) {
 Workload transformer(int64_t batch, Device device) {
   const auto model = std::make_shared<nn::Sequential>();
   for (int i = 0; i < 12; ++i) {
-    model->push_back(nn::TransformerEncoderLayer(
-        768, 12, {.dim_feedforward = 3072, .gelu = true, .norm_first = true}));
+    model->push_back(nn::TransformerEncoderLayer(768, 12,
+                                                 {.dim_feedforward = 3072,
+                                                  .activation = nn::FeedForwardActivation::kGelu,
+                                                  .norm_first = true}));
   }
   model->to(device);
   const Tensor x = randn({batch, 128, 768}, kFloat32, device);

@@ -64,10 +64,15 @@ TransformerEncoderLayer::TransformerEncoderLayer(int64_t d_model, int64_t num_he
       dropout2_(add("dropout2", Dropout(options.dropout))) {}
 
 Tensor TransformerEncoderLayer::feed_forward(const Tensor& x) {
-  const Tensor hidden = options_.gelu_tanh ? linear1_->forward_gelu_tanh(x)
-                        : options_.gelu    ? gelu(linear1_(x))
-                                           : linear1_->forward_relu(x);
-  return dropout2_(linear2_(dropout_(hidden)));
+  const auto hidden = [&] {
+    switch (options_.activation) {
+      case FeedForwardActivation::kGelu: return gelu(linear1_(x));
+      case FeedForwardActivation::kGeluTanh: return linear1_->forward_gelu_tanh(x);
+      case FeedForwardActivation::kRelu: break;
+    }
+    return linear1_->forward_relu(x);
+  };
+  return dropout2_(linear2_(dropout_(hidden())));
 }
 
 Tensor TransformerEncoderLayer::forward(const Tensor& x, const Tensor& attn_mask, bool is_causal) {
@@ -75,11 +80,11 @@ Tensor TransformerEncoderLayer::forward(const Tensor& x, const Tensor& attn_mask
     return dropout1_(self_attn_(y, y, y, attn_mask, is_causal));
   };
   if (options_.norm_first) {
-    const Tensor y = x + attend(norm1_(x));
-    return y + feed_forward(norm2_(y));
+    const SumAndNorm attended = norm2_->forward_add(x, attend(norm1_(x)));
+    return attended.sum + feed_forward(attended.y);
   }
-  const Tensor y = norm1_(x + attend(x));
-  return norm2_(y + feed_forward(y));
+  const Tensor y = norm1_->forward_add(x, attend(x)).y;
+  return norm2_->forward_add(y, feed_forward(y)).y;
 }
 
 }  // namespace wick::nn

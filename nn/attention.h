@@ -27,11 +27,14 @@ class MultiheadAttention : public Module {
   double dropout_;
 };
 
+/// What stands between the two layers of a feed-forward part. ReLU, and GELU by its approximation
+/// with tanh, are done in one pass with the first of them.
+enum class FeedForwardActivation : uint8_t { kRelu, kGelu, kGeluTanh };
+
 struct TransformerEncoderLayerOptions {
   int64_t dim_feedforward = 2048;
   double dropout = 0.1;
-  bool gelu = false;        // ReLU unless set
-  bool gelu_tanh = false;   // GELU's approximation by tanh, in one pass with the first layer
+  FeedForwardActivation activation = FeedForwardActivation::kRelu;
   bool norm_first = false;  // normalise before each part rather than after
 };
 

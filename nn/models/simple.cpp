@@ -58,7 +58,7 @@ Vit::Vit(const ImageShape& image, int64_t classes, const VitOptions& options) : 
     encoder.push_back(TransformerEncoderLayer(dim_, options.heads,
                                               {.dim_feedforward = options.mlp_dim,
                                                .dropout = options.dropout,
-                                               .gelu_tanh = true,
+                                               .activation = FeedForwardActivation::kGeluTanh,
                                                .norm_first = true}));
   }
   encoder_ = add("encoder", std::move(encoder));

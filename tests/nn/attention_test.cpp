@@ -210,8 +210,12 @@ struct PlainEncoderLayer {
 
 TEST(TransformerEncoderLayer, NormalisesBeforeOrAfterEachPart) {
   for (const bool norm_first : {false, true}) {
-    TransformerEncoderLayer layer(
-        8, 2, {.dim_feedforward = 11, .dropout = 0, .gelu = norm_first, .norm_first = norm_first});
+    TransformerEncoderLayer layer(8, 2,
+                                  {.dim_feedforward = 11,
+                                   .dropout = 0,
+                                   .activation = norm_first ? nn::FeedForwardActivation::kGelu
+                                                            : nn::FeedForwardActivation::kRelu,
+                                   .norm_first = norm_first});
     randomize(layer);
     PlainEncoderLayer plain{{}, 2, norm_first};
     for (const auto& [name, tensor] : layer.state_dict()) plain.state[name] = read(tensor);
@@ -251,7 +255,8 @@ TEST(TransformerEncoderLayer, PassesTheMaskOn) {
 }
 
 TEST(TransformerEncoderLayer, PassesTheGradientCheck) {
-  TransformerEncoderLayer layer(4, 2, {.dim_feedforward = 6, .dropout = 0, .gelu = true});
+  TransformerEncoderLayer layer(
+      4, 2, {.dim_feedforward = 6, .dropout = 0, .activation = nn::FeedForwardActivation::kGelu});
   randomize(layer);
   Tensors inputs{randn({2, 3, 4}, kFloat64)};
   const auto call = [&](const Tensors& x) -> Tensors { return {layer(x[0])}; };
