@@ -8,6 +8,7 @@
 #include "wick/core/apply.h"
 #include "wick/core/ops/activation.h"
 #include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/reduce.h"
 #include "wick/core/stream.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/op_case.h"
@@ -16,7 +17,7 @@ namespace wick::testing {
 namespace {
 
 // Products of the last two axes by plain loops; batch axes broadcast. Ranks are 2 or more.
-HostArray product(const HostArray& a, const HostArray& b) {
+HostArray matrix_product(const HostArray& a, const HostArray& b) {
   Shape batch_a = a.shape, batch_b = b.shape;
   for (Shape* batch : {&batch_a, &batch_b}) {
     batch->erase(batch->rank() - 1);
@@ -79,7 +80,7 @@ WICK_OP_CASE(
                 {normal({2, 1, 3, 4}), normal({3, 4, 2})},
                 {normal({2, 0, 3}), normal({2, 3, 4})}},
     .call = [](const Tensors& x) -> Tensors { return {matmul(x[0], x[1])}; },
-    .reference = [](const Arrays& x) -> Arrays { return {product(x[0], x[1])}; },
+    .reference = [](const Arrays& x) -> Arrays { return {matrix_product(x[0], x[1])}; },
     .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
 
 WICK_OP_CASE(
@@ -87,7 +88,7 @@ WICK_OP_CASE(
     .samples = {{normal({4, 3}), normal({5, 4})}, {normal({40, 150}), normal({9, 40})}},
     .call = [](const Tensors& x) -> Tensors { return {matmul(x[0].t(), x[1].t())}; },
     .reference = [](const Arrays& x) -> Arrays {
-      return {product(transposed(x[0]), transposed(x[1]))};
+      return {matrix_product(transposed(x[0]), transposed(x[1]))};
     },
     .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
 
@@ -101,8 +102,8 @@ WICK_OP_CASE(
       HostArray row = x[0], column = x[1];
       row.shape = {1, 5};
       column.shape = {5, 1};
-      Arrays y{product(row, column), product(row, x[2]), product(transposed(x[2]), column),
-               product(row, x[2])};
+      Arrays y{matrix_product(row, column), matrix_product(row, x[2]),
+               matrix_product(transposed(x[2]), column), matrix_product(row, x[2])};
       y[0].shape = {};
       y[1].shape = {3};
       y[2].shape = {3};
@@ -117,7 +118,7 @@ Arrays reference_linear(const Arrays& x, double (*activation)(double)) {
   const int64_t k = x[1].shape[1], n = x[1].shape[0];
   rows.shape.erase(rows.shape.rank() - 1);
   rows.shape = {rows.shape.numel(), k};
-  HostArray y = product(rows, transposed(x[1]));
+  HostArray y = matrix_product(rows, transposed(x[1]));
   for (size_t i = 0; i < y.values.size(); ++i) {
     y.values[i] = activation(y.values[i] + x[2].values[i % static_cast<size_t>(n)]);
   }
@@ -249,7 +250,7 @@ TEST_P(MatMulOn, TakesBatchesInAnyOrder) {
     const Tensor y =
         matmul(heads(make_tensor(a, dtype, Layout::kContiguous, GetParam())),
                heads(make_tensor(b, dtype, Layout::kContiguous, GetParam())).transpose(2, 3));
-    EXPECT_EQ(difference(read(y), product(left, right), 0, 0), "") << to_string(dtype);
+    EXPECT_EQ(difference(read(y), matrix_product(left, right), 0, 0), "") << to_string(dtype);
   }
 }
 
@@ -275,7 +276,7 @@ TEST_P(MatMulOn, TakesEveryStride) {
             for (const Layout lb : kAllLayouts) {
               const Tensor y = matmul(make_tensor(a, dtype, la, GetParam()),
                                       make_tensor(b, dtype, lb, GetParam()));
-              const HostArray want = product(rounded(a, dtype, la), rounded(b, dtype, lb));
+              const HostArray want = matrix_product(rounded(a, dtype, la), rounded(b, dtype, lb));
               const double tolerance = is_reduced(dtype) ? 1.0 / 64 : 1e-5;
               EXPECT_EQ(difference(read(y), want, tolerance, tolerance), "")
                   << to_string(dtype) << " " << m << "x" << k << " " << to_string(la) << " by " << k
