@@ -28,7 +28,8 @@ BARRIER = re.compile(r"__syncthreads\(\);|__syncwarp\([^;]*\);")
 EVENT_WAIT = re.compile(
     r"WICK_CUDA_CALL\(cudaStreamWaitEvent[^;]*;|\w[\w.>-]*(->|\.)block\([^;]*\);")
 PLACES = ((BARRIER, "kernels/cuda"), (BARRIER, "kernels/cuda/common"), (EVENT_WAIT, "core/cuda"),
-          (EVENT_WAIT, "core"), (EVENT_WAIT, "core/ops"), (EVENT_WAIT, "data"), (EVENT_WAIT, "nn"))
+          (EVENT_WAIT, "core"), (EVENT_WAIT, "core/ops"), (EVENT_WAIT, "data"), (EVENT_WAIT, "nn"),
+          (EVENT_WAIT, "dist"))
 # By whose tests a file's mutants are found: programs of the build and their cases, as
 # GoogleTest's filters say it.
 FAMILIES = json.loads((ROOT / "tools" / "mutate_barriers.json").read_text())
