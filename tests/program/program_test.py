@@ -219,7 +219,7 @@ class Runs(ProgramCase):
             return sha256(run_dir / "weights.safetensors"), lines(run_dir)[-1]["memory_bytes"]
 
         plain, plain_bytes = train("off")
-        for word in ["on", "budget=15MB"]:
+        for word in ["on", "budget=12MB"]:
             with self.subTest(word=word):
                 weights, held = train(word)
                 self.assertEqual(weights, plain)

@@ -42,6 +42,25 @@ PassMemory measure_pass(const TrainConfig& config, nn::Module& model, const Shap
   return {std::max(few - 2 * per_image, 0.0), per_image};
 }
 
+// The most images, at most `images`, whose pass was seen to hold no more than `free`; 0 if none. A
+// convolution may take another way, with more memory for itself, for many images than for few.
+int64_t images_that_fit(const TrainConfig& config, nn::Module& model, const Shape& image,
+                        Device device, double free, int64_t images) {
+  while (images >= 1) {
+    double share = 0.75;
+    try {
+      const auto peak = static_cast<double>(peak_of_pass(config, model, image, device, images));
+      if (peak <= free) break;
+      share = free / peak;
+    } catch (const OutOfMemory&) {
+      model.zero_grad();
+    }
+    empty_cache(device);
+    images = std::min(images - 1, static_cast<int64_t>(static_cast<double>(images) * share));
+  }
+  return std::max<int64_t>(images, 0);
+}
+
 }  // namespace
 
 std::string memory_hint(const TrainConfig& config, nn::Module& model, const Shape& image,
@@ -54,11 +73,13 @@ std::string memory_hint(const TrainConfig& config, nn::Module& model, const Shap
     const double free = kUsable * limit - static_cast<double>(memory_allocated(device));
     const PassMemory plain = measure_pass(config, model, image, device);
     const int64_t images = (*config.batch_size + config.accumulate - 1) / config.accumulate;
-    const auto fit = static_cast<int64_t>((free - plain.fixed) / plain.per_image);
+    const auto guess = static_cast<int64_t>((free - plain.fixed) / plain.per_image);
+    const int64_t fit =
+        images_that_fit(config, model, image, device, free, std::min(guess, images - 1));
     std::string hint;
     if (fit < 1) {
       hint = "; not even one image would fit";
-    } else if (fit < images) {
+    } else if (fit < images - 1 || guess < images) {
       hint = fmt::format(
           "; about {} images would fit at a time: --batch-size {}, or --accumulate {} for the same "
           "batch in pieces",
