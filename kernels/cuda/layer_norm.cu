@@ -91,32 +91,35 @@ struct LayerNormForward {
   double eps;
 };
 
-/// What is normalised: this thread's part of a row of x, or of x + residual, which becomes a row of
-/// the sum.
-template <class T, int kPacks>
+/// What is normalised: this thread's part of a row of x, or with kAdd of x + residual, which
+/// becomes a row of the sum.
+template <bool kAdd, class T, int kPacks>
 __device__ RowData<T, kPacks> row_to_normalise(const LayerNormForward<T>& f,
                                                const RowShare<T, kPacks>& share) {
   using L = Accumulator<T>;
   const T fill = convert<T>(L{0});
-  if (f.residual == nullptr) return {f.x, share, fill};
-  return {f.sum, share, fill, [&](int64_t at) {
-            RowPack<T> v = load_in_row(f.x + share.begin, share.size, at, fill);
-            const RowPack<T> r = load_in_row(f.residual + share.begin, share.size, at, fill);
-            for (int j = 0; j < kPackSize<T>; ++j) {
-              v[j] = convert<T>(convert<L>(v[j]) + convert<L>(r[j]));
-            }
-            store_in_row(f.sum + share.begin, share.size, at, v);
-            return v;
-          }};
+  if constexpr (kAdd) {
+    return {f.sum, share, fill, [&](int64_t at) {
+              RowPack<T> v = load_in_row(f.x + share.begin, share.size, at, fill);
+              const RowPack<T> r = load_in_row(f.residual + share.begin, share.size, at, fill);
+              for (int j = 0; j < kPackSize<T>; ++j) {
+                v[j] = convert<T>(convert<L>(v[j]) + convert<L>(r[j]));
+              }
+              store_in_row(f.sum + share.begin, share.size, at, v);
+              return v;
+            }};
+  } else {
+    return {f.x, share, fill};
+  }
 }
 
-template <class T, int kPacks>
+template <class T, int kPacks, bool kAdd>
 __global__ void __launch_bounds__(kRowThreads, 1)
     layer_norm_kernel(LayerNormForward<T> f, RowSharing sharing, Packs<kPacks>) {
   using L = Accumulator<T>;
   for (RowTurn turn(sharing); turn.any(); turn.next()) {
     const RowShare<T, kPacks> share(turn, sharing, f.x);
-    const RowData<T, kPacks> data = row_to_normalise(f, share);
+    const RowData<T, kPacks> data = row_to_normalise<kAdd>(f, share);
     const RowMoments m = moments_of_row(data, share, f.mean != nullptr, sharing.lanes);
     const double invstd = 1 / sqrt(m.m2 / static_cast<double>(sharing.size) + f.eps);
     if (turn.leads()) {
@@ -166,8 +169,8 @@ struct ParameterSums {
 template <class T>
 struct ParameterSums<T, 0> {};
 
-/// With kParameters a thread has the same columns in all rows.
-template <class T, int kPacks, bool kParameters>
+/// With kParameters a thread has the same columns in all rows; with kAdd there is a dsum.
+template <class T, int kPacks, bool kParameters, bool kAdd>
 __global__ void __launch_bounds__(kRowThreads, 1)
     layer_norm_backward_kernel(LayerNormBackward<T> b, RowSharing sharing, Packs<kPacks>) {
   using L = Accumulator<T>;
@@ -207,14 +210,15 @@ __global__ void __launch_bounds__(kRowThreads, 1)
       const RowPack<T> v = inputs.get(k, at);
       RowPack<T> g = gradients.get(k, at);
       const auto w = load_parameters<T>(b.weight, share.size, at, L{1});
-      RowPack<T> more = {};
-      if (b.dsum != nullptr) {
+      RowPack<T> more;
+      if constexpr (kAdd) {
         more = load_in_row(b.dsum + share.begin, share.size, at, convert<T>(L{0}));
       }
       for (int j = 0; j < kPackSize<T>; ++j) {
         const L own = convert<L>(g[j]) * w[j];
-        const L d = (own - shift - normalise(convert<L>(v[j])) * slope) * normalise.scale;
-        g[j] = convert<T>(b.dsum == nullptr ? d : d + convert<L>(more[j]));
+        L d = (own - shift - normalise(convert<L>(v[j])) * slope) * normalise.scale;
+        if constexpr (kAdd) d += convert<L>(more[j]);
+        g[j] = convert<T>(d);
       }
       store_in_row(b.dx + share.begin, share.size, at, g);
     });
@@ -273,7 +277,7 @@ L* allocate_parts(Workspace& workspace, int64_t count, int64_t size) {
 }
 
 /// dx, and parts of the gradients of weight and bias in one pass over memory. Returns how many.
-template <class T, int kPacks>
+template <int kPacks, bool kAdd, class T>
 int64_t run_with_parameters(LayerNormBackward<T>& b, Device device, const RowSharing& sharing,
                             Workspace& workspace) {
   const int64_t threads = sharing.lanes > kWarp ? sharing.lanes : 128;
@@ -283,77 +287,88 @@ int64_t run_with_parameters(LayerNormBackward<T>& b, Device device, const RowSha
       std::min((sharing.rows + per_block * kRowsEach - 1) / (per_block * kRowsEach), kMostBlocks);
   grid.blocks = dim3(static_cast<unsigned>(blocks));
   b.parts = allocate_parts<Accumulator<T>>(workspace, blocks * per_block, sharing.size);
-  launch("layer_norm_backward", device, grid, layer_norm_backward_kernel<T, kPacks, true>, b,
+  launch("layer_norm_backward", device, grid, layer_norm_backward_kernel<T, kPacks, true, kAdd>, b,
          sharing, Packs<kPacks>{});
   return blocks * per_block;
+}
+
+template <class T, bool kAdd>
+void forward(const RowNorm& n) {
+  using L = Accumulator<T>;
+  const LayerNormForward<T> f{n.x.as<const T>(),
+                              n.residual.as<const T>(),
+                              n.weight.as<const L>(),
+                              n.bias.as<const L>(),
+                              n.y.as<T>(),
+                              n.sum.as<T>(),
+                              n.mean.as<double>(),
+                              n.invstd.as<double>(),
+                              n.eps};
+  share_rows<kAdd ? 2 : 1>(
+      f.x, n.x.shape[0], n.x.shape[1],
+      [&]<int kPacks>(Packs<kPacks> packs, const Grid& grid, const RowSharing& s) {
+        launch("layer_norm_forward", n.x.device, grid, layer_norm_kernel<T, kPacks, kAdd>, f, s,
+               packs);
+      });
+}
+
+template <class T, bool kAdd>
+void backward(const RowNorm& n) {
+  using L = Accumulator<T>;
+  const int64_t rows = n.x.shape[0], size = n.x.shape[1];
+  const Device device = n.x.device;
+  const bool parameters = n.dweight.defined() || n.dbias.defined();
+  LayerNormBackward<T> b{n.dy.as<const T>(),
+                         n.x.as<const T>(),
+                         n.weight.as<const L>(),
+                         n.mean.as<const double>(),
+                         n.invstd.as<const double>(),
+                         n.dsum.as<const T>(),
+                         n.dx.as<T>(),
+                         nullptr};
+  // Packs, so that the sums fit registers too.
+  constexpr int kMost = sizeof(T) == 2 || kAdd ? 2 : 4;
+  const int64_t packs = (size + kPackSize<T> - 1) / kPackSize<T>;
+  int64_t parts = 0;
+  if (parameters && packs <= kMost * kRowThreads) {
+    RowSharing s{rows, size, 1};
+    while (s.lanes < packs && s.lanes < kWarp) s.lanes *= 2;
+    if (packs > s.lanes) {
+      s.lanes = static_cast<int>((packs + kMost * kWarp - 1) / (kMost * kWarp)) * kWarp;
+      parts = run_with_parameters<kMost, kAdd>(b, device, s, *n.workspace);
+    } else {
+      parts = run_with_parameters<1, kAdd>(b, device, s, *n.workspace);
+    }
+  } else {
+    if (b.dx != nullptr) {
+      share_rows<3>(b.x, rows, size,
+                    [&]<int kPacks>(Packs<kPacks> p, const Grid& grid, const RowSharing& s) {
+                      launch("layer_norm_backward", device, grid,
+                             layer_norm_backward_kernel<T, kPacks, false, kAdd>, b, s, p);
+                    });
+    }
+    if (!parameters) return;
+    parts = std::clamp<int64_t>(rows / kRowsEach, 1, 64);
+    b.parts = allocate_parts<L>(*n.workspace, parts, size);
+    const ColumnSharing s = share_columns(parts, 1, size, kColumnThreads);
+    launch("layer_norm_backward", device, grid_of(s), layer_norm_parameters_kernel<T>, b, rows, s);
+  }
+  const ColumnSharing s = share_columns(1, parts, 2 * size);
+  launch("layer_norm_backward", device, grid_of(s), join_parts_kernel<L>,
+         static_cast<const L*>(b.parts), n.dweight.as<L>(), n.dbias.as<L>(), s);
 }
 
 }  // namespace
 
 void layer_norm_forward(const RowNorm& n) {
   visit_floating(n.x.dtype, [&]<class T>(Type<T>) {
-    using L = Accumulator<T>;
-    const LayerNormForward<T> f{n.x.as<const T>(),
-                                n.residual.as<const T>(),
-                                n.weight.as<const L>(),
-                                n.bias.as<const L>(),
-                                n.y.as<T>(),
-                                n.sum.as<T>(),
-                                n.mean.as<double>(),
-                                n.invstd.as<double>(),
-                                n.eps};
-    share_rows<1>(f.x, n.x.shape[0], n.x.shape[1],
-                  [&]<int kPacks>(Packs<kPacks> packs, const Grid& grid, const RowSharing& s) {
-                    launch("layer_norm_forward", n.x.device, grid, layer_norm_kernel<T, kPacks>, f,
-                           s, packs);
-                  });
+    n.residual.defined() ? forward<T, true>(n) : forward<T, false>(n);
   });
 }
 
 void layer_norm_backward(const RowNorm& n) {
-  const int64_t rows = n.x.shape[0], size = n.x.shape[1];
-  const Device device = n.x.device;
-  const bool parameters = n.dweight.defined() || n.dbias.defined();
   visit_floating(n.x.dtype, [&]<class T>(Type<T>) {
-    using L = Accumulator<T>;
-    LayerNormBackward<T> b{n.dy.as<const T>(),
-                           n.x.as<const T>(),
-                           n.weight.as<const L>(),
-                           n.mean.as<const double>(),
-                           n.invstd.as<const double>(),
-                           n.dsum.as<const T>(),
-                           n.dx.as<T>(),
-                           nullptr};
-    constexpr int kMost = sizeof(T) == 2 ? 2 : 4;  // packs, so that the sums fit registers too
-    const int64_t packs = (size + kPackSize<T> - 1) / kPackSize<T>;
-    int64_t parts = 0;
-    if (parameters && packs <= kMost * kRowThreads) {
-      RowSharing s{rows, size, 1};
-      while (s.lanes < packs && s.lanes < kWarp) s.lanes *= 2;
-      if (packs > s.lanes) {
-        s.lanes = static_cast<int>((packs + kMost * kWarp - 1) / (kMost * kWarp)) * kWarp;
-        parts = run_with_parameters<T, kMost>(b, device, s, *n.workspace);
-      } else {
-        parts = run_with_parameters<T, 1>(b, device, s, *n.workspace);
-      }
-    } else {
-      if (b.dx != nullptr) {
-        share_rows<3>(b.x, rows, size,
-                      [&]<int kPacks>(Packs<kPacks> p, const Grid& grid, const RowSharing& s) {
-                        launch("layer_norm_backward", device, grid,
-                               layer_norm_backward_kernel<T, kPacks, false>, b, s, p);
-                      });
-      }
-      if (!parameters) return;
-      parts = std::clamp<int64_t>(rows / kRowsEach, 1, 64);
-      b.parts = allocate_parts<L>(*n.workspace, parts, size);
-      const ColumnSharing s = share_columns(parts, 1, size, kColumnThreads);
-      launch("layer_norm_backward", device, grid_of(s), layer_norm_parameters_kernel<T>, b, rows,
-             s);
-    }
-    const ColumnSharing s = share_columns(1, parts, 2 * size);
-    launch("layer_norm_backward", device, grid_of(s), join_parts_kernel<L>,
-           static_cast<const L*>(b.parts), n.dweight.as<L>(), n.dbias.as<L>(), s);
+    n.dsum.defined() ? backward<T, true>(n) : backward<T, false>(n);
   });
 }
 
