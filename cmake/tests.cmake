@@ -146,6 +146,13 @@ if(WICK_INSTALL)
                    -P ${WICK_TEST_ROOT}/embed/embed_test.cmake)
 endif()
 
+# The longest first, so that no core waits for them at the end.
+foreach(test boundary optim program program_ranks)
+  if(TEST ${test})
+    set_tests_properties(${test} PROPERTIES COST 100)
+  endif()
+endforeach()
+
 # Every public header compiles by itself: cmake --build --preset release --target wick_headers
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
      core/*.h kernels/*.h nn/*.h optim/*.h data/*.h dist/*.h)
