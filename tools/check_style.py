@@ -204,7 +204,10 @@ def main(arguments):
     faults = list(check_umbrellas(files))
     for path in files:
         with open(os.path.join(ROOT, path), encoding="utf-8") as file:
-            faults += [(path, number, message) for number, message in check(path, file.read())]
+            text = file.read()
+        faults += [(path, number, message) for number, message in check(path, text)]
+        if text.startswith("#!") and not os.access(os.path.join(ROOT, path), os.X_OK):
+            faults.append((path, 1, "starts with #! and is not executable: chmod +x"))
     for path, number, message in faults:
         print(f"{path}:{number}: {message}")
     print(f"{len(files)} files, {len(faults)} faults of style")
