@@ -62,6 +62,8 @@ struct ConvTranspose2dOptions {
   Pair stride = 1;
   Pair padding = 0;
   Pair output_padding = 0;
+  Pair dilation = 1;
+  int64_t groups = 1;
   bool bias = true;
 };
 
@@ -73,38 +75,51 @@ class ConvTranspose2d : public Module {
   Tensor forward(const Tensor& x) override;
   std::string description() const override;
 
-  Tensor weight;  // [in_channels, out_channels, kernel h, kernel w]
+  Tensor weight;  // [in_channels, out_channels / groups, kernel h, kernel w]
   Tensor bias;
 
  private:
   ConvTranspose2dOptions options_;
 };
 
-struct PoolOptions {
+struct MaxPool2dOptions {
   std::optional<Pair> stride = {};  // default: the kernel's size
-  Pair padding = 0;
+  Pair padding = 0;                 // by -infinity
+  Pair dilation = 1;
+  bool ceil_mode = false;
 };
 
+/// The largest of each window of x [N, C, H, W]; max_pool2d says how many there are.
 class MaxPool2d : public Module {
  public:
-  explicit MaxPool2d(Pair kernel_size, const PoolOptions& options = {})
+  explicit MaxPool2d(Pair kernel_size, const MaxPool2dOptions& options = {})
       : kernel_size_(kernel_size), options_(options) {}
   Tensor forward(const Tensor& x) override;
+  std::string description() const override;
 
  private:
   Pair kernel_size_;
-  PoolOptions options_;
+  MaxPool2dOptions options_;
 };
 
+struct AvgPool2dOptions {
+  std::optional<Pair> stride = {};  // default: the kernel's size
+  Pair padding = 0;                 // by zeros
+  bool ceil_mode = false;
+  bool count_include_pad = true;
+};
+
+/// The mean of each window of x [N, C, H, W].
 class AvgPool2d : public Module {
  public:
-  explicit AvgPool2d(Pair kernel_size, const PoolOptions& options = {})
+  explicit AvgPool2d(Pair kernel_size, const AvgPool2dOptions& options = {})
       : kernel_size_(kernel_size), options_(options) {}
   Tensor forward(const Tensor& x) override;
+  std::string description() const override;
 
  private:
   Pair kernel_size_;
-  PoolOptions options_;
+  AvgPool2dOptions options_;
 };
 
 /// Averages each channel of x [N, C, H, W] into output_size cells.

@@ -59,7 +59,7 @@ TEST(Layers, Conv2d) {
   EXPECT_EQ(all.weight.shape(), (Shape{6, 2, 3, 2}));
   expect_same(all(x), conv2d(x, all.weight, {}, {2, 1}, {1, 2}, {2, 1}, 2));
   EXPECT_EQ(all.description(),
-            "Conv2d(2, 6, kernel=3x2, stride=2x1, padding=1x2, dilation=2x1, groups=2)");
+            "Conv2d(4, 6, kernel=3x2, stride=2x1, padding=1x2, dilation=2x1, groups=2)");
   EXPECT_NE(error_of([&] { plain(randn({2, 3, 9, 8})); }), "no error");
   EXPECT_NE(error_of([&] { plain(randn({4, 9})); }), "no error");
   EXPECT_EQ(error_of([] { Conv2d(4, 6, 3, {.groups = 4}); }),
@@ -79,6 +79,15 @@ TEST(Layers, ConvTranspose2d) {
   const Tensor y = layer(x);
   EXPECT_EQ(y.shape(), (Shape{2, 3, 10, 12}));
   expect_same(y, conv_transpose2d(x, layer.weight, layer.bias, {2, 2}, {1, 1}, {1, 1}));
+  ConvTranspose2d all(4, 6, {3, 2},
+                      {.stride = 2, .output_padding = 1, .dilation = {2, 3}, .groups = 2});
+  EXPECT_EQ(all.weight.shape(), (Shape{4, 3, 3, 2}));
+  expect_same(all(x), conv_transpose2d(x, all.weight, all.bias, {2, 2}, {0, 0}, {1, 1}, 2, {2, 3}));
+  EXPECT_EQ(all.description(),
+            "ConvTranspose2d(4, 6, kernel=3x2, stride=2, output_padding=1, "
+            "dilation=2x3, groups=2)");
+  EXPECT_EQ(error_of([] { ConvTranspose2d(4, 6, 3, {.groups = 4}); }),
+            "ConvTranspose2d: groups must divide both numbers of channels: got 4 for 4 and 6");
 }
 
 TEST(Layers, Pools) {
@@ -87,6 +96,14 @@ TEST(Layers, Pools) {
   expect_same(MaxPool2d(3, {.stride = Pair(2, 1), .padding = 1})(x),
               max_pool2d(x, {3, 3}, {2, 1}, {1, 1}));
   expect_same(AvgPool2d({3, 2}, {.padding = {1, 0}})(x), avg_pool2d(x, {3, 2}, {3, 2}, {1, 0}));
+  MaxPool2d largest(3, {.stride = 2, .padding = 1, .dilation = {2, 1}, .ceil_mode = true});
+  expect_same(largest(x), max_pool2d(x, {3, 3}, {2, 2}, {1, 1}, {2, 1}, true));
+  EXPECT_EQ(largest.description(), "MaxPool2d(3, stride=2, padding=1, dilation=2x1, ceil_mode)");
+  AvgPool2d mean({3, 2},
+                 {.stride = 2, .padding = 1, .ceil_mode = true, .count_include_pad = false});
+  expect_same(mean(x), avg_pool2d(x, {3, 2}, {2, 2}, {1, 1}, false, true));
+  EXPECT_EQ(mean.description(),
+            "AvgPool2d(3x2, stride=2, padding=1, count_include_pad=false, ceil_mode)");
   expect_same(AdaptiveAvgPool2d()(x), adaptive_avg_pool2d(x, {1, 1}));
   expect_same(AdaptiveAvgPool2d({4, 3})(x), adaptive_avg_pool2d(x, {4, 3}));
 }
