@@ -75,6 +75,7 @@ int64_t place_in_line(int64_t i, int64_t n, PadMode mode) {
   if (i >= 0 && i < n) return i;
   if (mode == PadMode::kConstant) return -1;
   if (mode == PadMode::kReplicate || n == 1) return i < 0 ? 0 : n - 1;
+  if (mode == PadMode::kCircular) return (i % n + n) % n;
   const int64_t period = 2 * (n - 1), place = (i % period + period) % period;
   return std::min(place, period - place);
 }

@@ -111,12 +111,17 @@ Tensor triangle_of(const char* name, const Tensor& x, int64_t diagonal, bool upp
   return apply(Triangle{std::clamp(diagonal, -kMaxNumel, kMaxNumel), upper}, x);
 }
 
-Tensor pad_by_index(const Tensor& x, int axis, int64_t before, int64_t after, PadMode mode) {
+Tensor pad_axis(const Tensor& x, int axis, int64_t before, int64_t after, PadMode mode) {
   const int64_t n = x.shape()[axis];
-  const int64_t most = mode == PadMode::kReflect ? n - 1 : n == 0 ? 0 : INT64_MAX;
+  const int64_t most = mode == PadMode::kReflect              ? n - 1
+                       : mode == PadMode::kCircular || n == 0 ? n
+                                                              : INT64_MAX;
   WICK_CHECK(before <= most && after <= most, "pad: margin too wide: got ", before, " and ", after,
              " for axis ", axis, " of shape ", x.shape(), ", expected at most ", most);
   if (before == 0 && after == 0) return x;
+  if (mode == PadMode::kCircular) {
+    return cat({x.narrow(axis, n - before, before), x, x.narrow(axis, 0, after)}, axis);
+  }
   // Which element of x stands at each place of the result.
   const Tensor places = arange(-before, n + after, 1, kInt64, x.device());
   if (mode == PadMode::kReplicate) return apply(PadByIndex{axis}, x, clamp(places, 0, n - 1));
@@ -183,7 +188,7 @@ Tensor pad(const Tensor& x, const std::vector<int64_t>& pads, double value, PadM
     start[axis] = std::max<int64_t>(before, 0);
     shape[axis] += before + after;
     if (mode == PadMode::kConstant || before + after + left + right == 0) continue;
-    y = pad_by_index(y, axis, start[axis], std::max<int64_t>(after, 0), mode);
+    y = pad_axis(y, axis, start[axis], std::max<int64_t>(after, 0), mode);
   }
   if (mode != PadMode::kConstant || y.shape() == shape) return y;
   return place(y, shape, start, Shape::filled(x.rank(), 1), value);

@@ -18,6 +18,7 @@ enum class PadMode : uint8_t {
   kConstant,
   kReflect,    // the elements next to the edge, mirrored: 3 2 [1 2 3 4] 3 2
   kReplicate,  // the edge itself: 1 1 [1 2 3 4] 4 4
+  kCircular,   // the elements at the other edge: 3 4 [1 2 3 4] 1 2
 };
 
 /// `x` with a margin: `pads` holds the sizes before and after, the last axis first, as PyTorch's

@@ -69,6 +69,8 @@ TEST(Transforms, CropContinuesImagesByTheirBorder) {
   EXPECT_EQ(out.pixels, (Bytes{1, 1, 1, 2, 3, 3, 1, 1, 1, 2, 3, 3, 11, 11, 11, 12, 13, 13}));
   crop(numbered(2, 3), -1, -2, {3, 6}, out, {.mode = PadMode::kReflect});
   EXPECT_EQ(out.pixels, (Bytes{13, 12, 11, 12, 13, 12, 3, 2, 1, 2, 3, 2, 13, 12, 11, 12, 13, 12}));
+  crop(numbered(2, 3), -1, -2, {3, 6}, out, {.mode = PadMode::kCircular});
+  EXPECT_EQ(out.pixels, (Bytes{12, 13, 11, 12, 13, 11, 2, 3, 1, 2, 3, 1, 12, 13, 11, 12, 13, 11}));
   crop(numbered(1, 2), 0, -5, {2, 12}, out, {.mode = PadMode::kReflect});  // there and back again
   EXPECT_EQ(text(out.pixels), text({2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1,    //
                                     2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1}));

@@ -1,3 +1,5 @@
+#include <map>
+
 #include "wick/core/ops/index.h"
 #include "wick/core/ops/join.h"
 #include "wick/core/ops/view.h"
@@ -32,12 +34,12 @@ Tensors slice_step(const Inputs& in, Args& a) {
 Tensors padded(const Inputs& in, Args& a) {
   const std::vector<int64_t> pads = a.integers("pad");
   const std::string mode = a.text("mode", "constant");
-  WICK_CHECK(mode == "constant" || mode == "reflect" || mode == "replicate",
-             "argument 'mode': unknown: got ", mode);
-  return {pad(in[0], pads, a.number("value", 0),
-              mode == "constant"  ? PadMode::kConstant
-              : mode == "reflect" ? PadMode::kReflect
-                                  : PadMode::kReplicate)};
+  const std::map<std::string, PadMode> modes = {{"constant", PadMode::kConstant},
+                                                {"reflect", PadMode::kReflect},
+                                                {"replicate", PadMode::kReplicate},
+                                                {"circular", PadMode::kCircular}};
+  WICK_CHECK(modes.count(mode) == 1, "argument 'mode': unknown: got ", mode);
+  return {pad(in[0], pads, a.number("value", 0), modes.at(mode))};
 }
 
 Tensors embedded(const Inputs& in, Args& a) {

@@ -117,6 +117,25 @@ WICK_OP_CASE(
     .tolerance = Tolerance::reduction());
 
 WICK_OP_CASE(
+    pad_circular, .samples = {{normal({4, 3})}, {normal({2, 3, 5, 3})}},
+    .call = [](const Tensors& x) -> Tensors {
+      return {pad(x[0], {3, 1, 0, 2}, 0, PadMode::kCircular)};
+    },
+    .reference = [](const Arrays& x) -> Arrays {
+      Shape shape = x[0].shape;
+      const int last = shape.rank() - 1;
+      const int64_t rows = shape[last - 1], columns = shape[last];
+      shape[last] += 4;
+      shape[last - 1] += 2;
+      return {remap(x[0], shape, [&](Shape c) {
+        c[last] = (c[last] + columns - 3) % columns;
+        c[last - 1] %= rows;
+        return c;
+      })};
+    },
+    .tolerance = Tolerance::reduction(), .second_order = true);
+
+WICK_OP_CASE(
     repeat, .samples = {{normal({2, 3})}, {normal({1, 1})}, {normal({0, 3})}, {normal({31, 2})}},
     .call = [](const Tensors& x) -> Tensors {
       return {repeat(x[0], {2, 3, 2})};
