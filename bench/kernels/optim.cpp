@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kTensors = 8;
 
-// The same numbers in every dtype that has as many digits.
-Tensors parameters(const Setting& s, Dtype dtype, Device device) {
+// The same numbers in every dtype that has as many digits; gradients are `scale` times as large.
+Tensors parameters(const Setting& s, Dtype dtype, Device device, double scale) {
   Generator generator(3);
   Tensors params;
   for (int i = 0; i < kTensors; ++i) {
@@ -23,15 +23,16 @@ Tensors parameters(const Setting& s, Dtype dtype, Device device) {
     };
     const Tensor param = draw();
     param.set_requires_grad();
-    param.set_grad(draw());
+    param.set_grad(draw() * scale);
     params.push_back(param);
   }
   return params;
 }
 
 template <class O, class Options>
-std::string check(const Setting& s, Dtype dtype, const Options& options) {
-  const Tensors got = parameters(s, dtype, s.device), want = parameters(s, kFloat64, kCpu);
+std::string check(const Setting& s, Dtype dtype, const Options& options, double scale) {
+  const Tensors got = parameters(s, dtype, s.device, scale);
+  const Tensors want = parameters(s, kFloat64, kCpu, scale);
   if (dtype != kFloat32) {  // as narrow as those are
     for (int i = 0; i < kTensors; ++i) {
       want[static_cast<size_t>(i)].detach().copy_(got[static_cast<size_t>(i)].detach());
@@ -48,16 +49,17 @@ std::string check(const Setting& s, Dtype dtype, const Options& options) {
 
 // `state`: float32 tensors kept for each parameter, and a master copy of a narrow one.
 template <class O, class Options>
-bool add_optimizer(const char* name, const Options& options, int state, Dtype dtype = kFloat32) {
+bool add_optimizer(const char* name, const Options& options, int state, Dtype dtype = kFloat32,
+                   double scale = 1) {
   return add_row({.name = concat("optim/", name, "/step/", to_string(dtype)),
                   .prepare = [=](const Setting& s) {
                     const auto optimizer =
-                        std::make_shared<O>(parameters(s, dtype, s.device), options);
+                        std::make_shared<O>(parameters(s, dtype, s.device, scale), options);
                     optimizer->step();
                     const auto elements = static_cast<double>(kTensors * s.some(1 << 20));
                     const auto size = static_cast<double>(size_of(dtype));
                     return Work{.call = [=] { optimizer->step(); },
-                                .check = [=] { return check<O>(s, dtype, options); },
+                                .check = [=] { return check<O>(s, dtype, options, scale); },
                                 .bytes = elements * (3 * size + 8.0 * state)};
                   }});
 }
@@ -70,6 +72,7 @@ using namespace optim;
     add_optimizer<Adam>("adam", AdamOptions{}, 2),
     add_optimizer<AdamW>("adamw", AdamWOptions{}, 2),
     add_optimizer<AdamW>("adamw", AdamWOptions{}, 3, kBFloat16),
+    add_optimizer<AdamW>("adamw_vanished_gradients", AdamWOptions{}, 2, kFloat32, 1e-21),
     add_optimizer<Adamax>("adamax", AdamaxOptions{}, 2),
     add_optimizer<NAdam>("nadam", NAdamOptions{}, 2),
     add_optimizer<RAdam>("radam", RAdamOptions{}, 2),

@@ -125,11 +125,11 @@ def mlp_step(torch):
     return training_step(torch, compiled(torch, model), x, target, optimizer)
 
 
-def adamw_step(torch, tensors, size, **options):
+def adamw_step(torch, tensors, size, how):
     parameters = [torch.randn(size, device=device, requires_grad=True) for _ in range(tensors)]
     for parameter in parameters:
-        parameter.grad = torch.randn_like(parameter)
-    options = optimizer_options() | options
+        parameter.grad = torch.randn_like(parameter) * (1e-21 if how == "_vanished" else 1)
+    options = optimizer_options() | ({"fused": True} if how == "_fused" else {})
     return compiled(torch, torch.optim.AdamW(parameters, lr=1e-3, **options).step)
 
 
@@ -182,9 +182,9 @@ def make(torch, workload):
         return article_001(torch, part[1] or "written")
     if workload == "mlp_b64":
         return mlp_step(torch)
-    if part := has("adamw_(25m|100m)(_fused)?"):
+    if part := has("adamw_(25m|100m)(_fused|_vanished)?"):
         sizes = (24, 2**20) if part[1] == "25m" else (150, 700_000)
-        return adamw_step(torch, *sizes, **({"fused": True} if part[2] else {}))
+        return adamw_step(torch, *sizes, part[2])
     if part := has(r"(softmax|layer_norm|gelu|cross_entropy)(_\d+)?(_bf16)?(_backward)?"):
         return row_op(torch, part[1], int((part[2] or "_4096")[1:]),
                       torch.bfloat16 if part[3] else torch.float32, part[4] is not None)

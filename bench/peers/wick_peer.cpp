@@ -102,11 +102,12 @@ Iterate mlp_step() {
   return training_step(model, noise({64, 784}), labels(10, 64), optimizer);
 }
 
-Iterate adamw_step(int tensors, int64_t size) {
+// Vanished gradients: their squares are denormal numbers.
+Iterate adamw_step(int tensors, int64_t size, bool vanished) {
   std::vector<Tensor> parameters;
   for (int i = 0; i < tensors; ++i) {
     parameters.push_back(noise({size}).set_requires_grad());
-    parameters.back().set_grad(noise({size}));
+    parameters.back().set_grad(noise({size}) * (vanished ? 1e-21 : 1.0));
   }
   auto optimizer = std::make_shared<optim::AdamW>(parameters);
   return [=] { optimizer->step(); };
@@ -161,8 +162,8 @@ Iterate make(const std::string& workload) {
   }
   if (is("article_001(_.*)?")) return article_001(part[1].matched);
   if (workload == "mlp_b64") return mlp_step();
-  if (is("adamw_25m(_fused)?")) return adamw_step(24, 1 << 20);
-  if (is("adamw_100m(_fused)?")) return adamw_step(150, 700'000);
+  if (is("adamw_25m(_fused|_vanished)?")) return adamw_step(24, 1 << 20, part[1] == "_vanished");
+  if (is("adamw_100m(_fused)?")) return adamw_step(150, 700'000, false);
   if (is("(softmax|layer_norm|gelu|cross_entropy)(_[0-9]+)?(_bf16)?(_backward)?")) {
     const int64_t columns = part[2].matched ? std::stoll(part[2].str().substr(1)) : 4096;
     return row_op(part[1], columns, part[3].matched ? kBFloat16 : kFloat32, part[4].matched);

@@ -82,6 +82,19 @@ TEST(Step, CountsAsAChangeOfTheParameter) {
   EXPECT_GT(param.version(), before);
 }
 
+// Denormal moments slow the CPU down, and rounding would keep the smallest from vanishing.
+TEST(Step, LetsMomentsOfNoGradientVanish) {
+  const Tensor param = parameter({4000});
+  AdamW optimizer({param}, {.weight_decay = 0});
+  optimizer.step();
+  param.grad().zero_();
+  for (int step = 0; step < 900; ++step) optimizer.step();
+  EXPECT_EQ(optimizer.state_dict().at("state.0.0.exp_avg").abs().max().item(), 0);
+  param.set_grad(full(param.shape(), 1e-21));
+  optimizer.step();
+  EXPECT_GT(optimizer.state_dict().at("state.0.0.exp_avg").abs().max().item(), 0);
+}
+
 TEST(Step, TakesGradientsOfAnotherLayout) {
   const Tensor param = zeros({2, 3, 4, 5}).contiguous(MemoryFormat::kChannelsLast);
   param.set_requires_grad();
