@@ -32,14 +32,13 @@ struct Received {
   }
 };
 
-// All descriptors that attribute `name` of `from` holds.
+// The descriptors that attribute `name` of `from` holds, up to `most`.
 std::vector<CudnnDescriptor> read_all(const CudnnDescriptor& from, cudnnBackendAttributeName_t name,
-                                      cudnnBackendDescriptorType_t type) {
-  const int64_t count = from.read(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, nullptr);
-  Received received(type, count);
+                                      cudnnBackendDescriptorType_t type, int64_t most) {
+  Received received(type, most);
   const int64_t read =
-      from.read(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, count, received.handles.data());
-  received.descriptors.resize(static_cast<size_t>(std::min(read, count)));
+      from.read(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, most, received.handles.data());
+  received.descriptors.resize(static_cast<size_t>(std::min(read, most)));
   return std::move(received.descriptors);
 }
 
@@ -49,7 +48,10 @@ std::vector<CudnnDescriptor> configurations(const CudnnDescriptor& graph,
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
   if (!heuristics.try_finalize()) return {};
-  return read_all(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  const int64_t count =
+      heuristics.read(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, nullptr);
+  return read_all(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
+                  count);
 }
 
 // "eng12_k2=3_k19=1": the engine and its knobs, as NVIDIA's own tools name them.
@@ -57,8 +59,9 @@ std::string name_of(const CudnnDescriptor& configuration, const CudnnDescriptor&
   int64_t index = -1;
   engine.read(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &index);
   std::string name = concat("eng", index);
-  for (const CudnnDescriptor& knob : read_all(configuration, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
-                                              CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR)) {
+  for (const CudnnDescriptor& knob :
+       read_all(configuration, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
+                CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, CUDNN_KNOB_TYPE_COUNTS)) {
     cudnnBackendKnobType_t type = {};
     int64_t value = 0;
     knob.read(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type);
