@@ -2,8 +2,8 @@
 
 // Not here, being the engine's own: autocast.h, file.h, graph_checks.h, memory/allocator_impl.h,
 // memory/block.h, memory/workspace.h, ops/composed_gradient.h, ops/compute_dtype.h, ops/dense.h,
-// ops/elementwise_op.h, ops/images.h, ops/norm_composed.h, ops/norm_views.h, ops/reduce_axes.h,
-// safetensors_header.h.
+// ops/elementwise_op.h, ops/images.h, ops/matmul_plan.h, ops/norm_composed.h, ops/norm_views.h,
+// ops/reduce_axes.h, safetensors_header.h.
 #include "wick/core/amp.h"
 #include "wick/core/anomaly.h"
 #include "wick/core/apply.h"
@@ -36,6 +36,7 @@
 #include "wick/core/ops/softmax.h"
 #include "wick/core/ops/sort.h"
 #include "wick/core/ops/view.h"
+#include "wick/core/plans.h"
 #include "wick/core/random.h"
 #include "wick/core/recompute_region.h"
 #include "wick/core/ref.h"

@@ -1,7 +1,11 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "wick/core/base/workspace.h"
 #include "wick/kernels/declare.h"
+#include "wick/kernels/engine.h"
 
 namespace wick {
 
@@ -16,11 +20,8 @@ enum class ConvAlgorithm : uint8_t {
 };
 inline constexpr int kConvAlgorithms = 5;
 
-/// How a convolution is computed: for kLibrary also by which of its engines, counted as
-/// conv2d_engines lists them; kAnyEngine leaves that to the library.
+/// How a convolution is computed: for kLibrary also by which of its engines.
 struct ConvPlan {
-  static constexpr int kAnyEngine = -1;
-
   ConvPlan(ConvAlgorithm a = ConvAlgorithm::kDirect, int e = kAnyEngine)
       : algorithm(a), engine(e) {}
   friend bool operator==(const ConvPlan&, const ConvPlan&) = default;
@@ -28,13 +29,6 @@ struct ConvPlan {
   ConvAlgorithm algorithm;
   int engine;
 };
-
-/// What the library calls one of its engines with its settings, without blanks: the same in every
-/// process.
-struct ConvEngine {
-  char name[128] = "";
-};
-inline constexpr int kMostConvEngines = 16;
 
 struct Conv2dParams {
   int64_t stride[2] = {1, 1};
@@ -59,10 +53,9 @@ struct Conv2dProblem {
 WICK_LIBRARY_KERNEL(conv2d_algorithms, (const Conv2dProblem& problem, Device device,
                                         ConvAlgorithm* algorithms, int* count));
 
-// The library's engines for `problem`, the one that should be fastest first; none on the CPU. Room
-// for kMostConvEngines. One may turn out to fail when it is used.
-WICK_LIBRARY_KERNEL(conv2d_engines,
-                    (const Conv2dProblem& problem, Device device, ConvEngine* engines, int* count));
+// The library's engines for `problem` (see engine.h); none on the CPU.
+WICK_LIBRARY_KERNEL(conv2d_engines, (const Conv2dProblem& problem, Device device,
+                                     std::vector<std::string>* engines));
 
 // The kernels take only algorithms that conv2d_algorithms lists. bias: [K] or undefined.
 WICK_LIBRARY_KERNEL(conv2d_forward,

@@ -1,8 +1,12 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "wick/core/base/activation.h"
 #include "wick/core/base/workspace.h"
 #include "wick/kernels/declare.h"
+#include "wick/kernels/engine.h"
 
 namespace wick {
 
@@ -17,8 +21,12 @@ struct MatMulEpilogue {
 // dense and row-major. The dtypes are equal. Batch axes of a and b may have
 // stride 0; of their last two axes one has stride 1 (or size 1) and the other steps over it.
 // float32 and bfloat16 accumulate in float, float64 in double, integers wrap and have no
-// activation; float16 only on a GPU, not for bool.
+// activation; float16 only on a GPU, not for bool. `engine`: as matmul_engines counts.
 WICK_LIBRARY_KERNEL(matmul, (const View& a, const View& b, const MatMulEpilogue& epilogue,
-                             const View& y, Workspace& workspace));
+                             const View& y, int engine, Workspace& workspace));
+
+// The library's engines for the same (see engine.h); none on the CPU.
+WICK_LIBRARY_KERNEL(matmul_engines, (const View& a, const View& b, const MatMulEpilogue& epilogue,
+                                     const View& y, std::vector<std::string>* engines));
 
 }  // namespace wick

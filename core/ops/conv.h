@@ -6,7 +6,7 @@ namespace wick {
 
 // Cross-correlation, as PyTorch's convolutions. Where an argument has an entry per axis of the
 // image, one entry counts for both. Sums are held in float (float64: double). Results are laid out
-// channels-last; images and weights that are not are copied first. See wick/core/conv_plan.h for
+// channels-last; images and weights that are not are copied first. See wick/core/plans.h for
 // how the algorithm is chosen.
 
 /// x: [N, C, H, W], weight: [K, C / groups, R, S], bias: [K] or undefined; returns [N, K, P, Q]

@@ -3,12 +3,11 @@
 #include <array>
 
 #include "wick/core/apply.h"
-#include "wick/core/memory/workspace.h"
 #include "wick/core/ops/compute_dtype.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/elementwise_op.h"
+#include "wick/core/ops/matmul_plan.h"
 #include "wick/kernels/elementwise_ops_activation.h"
-#include "wick/kernels/matmul.h"
 
 namespace wick {
 
@@ -62,9 +61,7 @@ Tensor multiply(const Tensor& a, const Tensor& b, const Shape& shape, const Epil
   follows.activation = epilogue.activation;
   if (kbias.defined()) follows.bias = kbias.view_for_kernel();
   if (epilogue.before != nullptr) follows.before = epilogue.before->view_for_kernel();
-  AllocatorWorkspace workspace(y.device());
-  WICK_DISPATCH(y.device(), matmul(ka.view_for_kernel(), kb.view_for_kernel(), follows,
-                                   y.view_for_kernel(), workspace));
+  planned_matmul(ka.view_for_kernel(), kb.view_for_kernel(), follows, y.view_for_kernel());
   return y;
 }
 

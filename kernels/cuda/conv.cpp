@@ -36,8 +36,9 @@ void conv2d_algorithms(const Conv2dProblem& problem, Device device, ConvAlgorith
   }
 }
 
-void conv2d_engines(const Conv2dProblem& problem, Device device, ConvEngine* engines, int* count) {
-  *count = convolution_engines(device, problem, engines);
+void conv2d_engines(const Conv2dProblem& problem, Device device,
+                    std::vector<std::string>* engines) {
+  *engines = convolution_engines(device, problem);
 }
 
 void conv2d_forward(const View& x, const View& weight, const View& bias, const View& y,

@@ -1,8 +1,8 @@
 #include <cublasLt.h>
 
 #include <array>
-#include <cstring>
 #include <memory>
+#include <span>
 #include <type_traits>
 #include <unordered_map>
 
@@ -14,6 +14,7 @@
 #include "wick/kernels/cuda/common/enter_device.h"
 #include "wick/kernels/cuda/common/library_error.h"
 #include "wick/kernels/cuda/gemm.h"
+#include "wick/kernels/plan_key.h"
 
 // Matrix multiplication by cuBLASLt, which stores matrices by columns: it computes the transpose of
 // y from those of b and a, which rows are in memory.
@@ -22,13 +23,14 @@ namespace wick::cuda {
 namespace {
 
 constexpr size_t kMostScratch = size_t{32} << 20;  // what NVIDIA recommends for Hopper
-constexpr size_t kMostPlans = 4096;
+constexpr size_t kMostSolvers = 4096;
 
 struct Api {
   decltype(cublasLtCreate)* create;
   decltype(cublasLtGetStatusString)* status_string;
   decltype(cublasLtMatmul)* matmul;
   decltype(cublasLtMatmulAlgoGetHeuristic)* get_heuristic;
+  decltype(cublasLtMatmulAlgoConfigGetAttribute)* get_config;
   decltype(cublasLtMatmulDescCreate)* create_desc;
   decltype(cublasLtMatmulDescDestroy)* destroy_desc;
   decltype(cublasLtMatmulDescSetAttribute)* set_desc;
@@ -46,6 +48,7 @@ struct Api {
     library.find(status_string, "cublasLtGetStatusString");
     library.find(matmul, "cublasLtMatmul");
     library.find(get_heuristic, "cublasLtMatmulAlgoGetHeuristic");
+    library.find(get_config, "cublasLtMatmulAlgoConfigGetAttribute");
     library.find(create_desc, "cublasLtMatmulDescCreate");
     library.find(destroy_desc, "cublasLtMatmulDescDestroy");
     library.find(set_desc, "cublasLtMatmulDescSetAttribute");
@@ -100,57 +103,52 @@ cudaDataType_t type_of(Dtype dtype) {
   }
 }
 
-// Bytes that `p` is a multiple of: a power of two, at most 256.
-int64_t alignment_of(const void* p) {
-  const uintptr_t address = reinterpret_cast<uintptr_t>(p) | 256;
-  return static_cast<int64_t>(address & (~address + 1));
-}
-
 // float64 has no epilogue with a bias.
 bool has_bias_epilogue(const Gemm& g) { return g.bias != nullptr && g.dtype != kFloat64; }
 
-using Key = std::array<int64_t, 21>;
-
-Key key_of(Device device, const Gemm& g) {
-  return {device.index,
-          static_cast<int64_t>(g.dtype),
-          allow_tf32(),
-          g.batch,
-          g.m,
-          g.n,
-          g.k,
-          g.a.ld,
-          g.a.step,
-          g.a.transposed,
-          g.b.ld,
-          g.b.step,
-          g.b.transposed,
-          alignment_of(g.a.data),
-          alignment_of(g.b.data),
-          alignment_of(g.y),
-          has_bias_epilogue(g) ? alignment_of(g.bias) : 0,
-          g.bias != nullptr,
-          static_cast<int64_t>(g.activation),
-          g.before != nullptr,
-          alignment_of(g.before)};
+PlanKey key_of(Device device, const Gemm& g) {
+  PlanKey key(PlanKind::kProduct, device, g.dtype);
+  key.add({g.batch, g.m, g.n, g.k, g.a.ld, g.a.step, g.a.transposed, g.b.ld, g.b.step,
+           g.b.transposed, alignment_of(g.a.data), alignment_of(g.b.data), alignment_of(g.y),
+           has_bias_epilogue(g) ? alignment_of(g.bias) : 0, g.bias != nullptr,
+           static_cast<int64_t>(g.activation), g.before != nullptr, alignment_of(g.before)});
+  return key;
 }
 
-struct HashOfKey {
-  size_t operator()(const Key& key) const {
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (const int64_t value : key) hash = (hash ^ static_cast<uint64_t>(value)) * 0x100000001b3u;
-    return static_cast<size_t>(hash ^ hash >> 32);
-  }
+// An algorithm with its settings.
+struct Engine {
+  cublasLtMatmulAlgo_t algorithm;
+  size_t scratch;  // bytes
 };
 
 // How one kind of product is computed.
-struct Plan {
-  bool found = false;  // false: not with this activation
+struct Solver {
   Desc desc;
-  Layout left, right, out;  // by columns: b, a and y
-  cublasLtMatmulAlgo_t algorithm = {};
-  size_t scratch = 0;
+  Layout left, right, out;      // by columns: b, a and y
+  std::vector<Engine> engines;  // none: not with this activation
 };
+
+// "algo66_1=20_6=15": the algorithm, and of its settings those that are not 0, numbered as
+// cublasLtMatmulAlgoConfigAttributes_t does.
+std::string name_of(const Engine& engine) {
+  const auto read = [&](int64_t attribute) {
+    const bool is_short = attribute >= CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID;
+    uint16_t narrow = 0;
+    uint32_t wide = 0;
+    void* const value = is_short ? static_cast<void*>(&narrow) : &wide;
+    size_t written = 0;
+    const cublasStatus_t status = api().get_config(
+        &engine.algorithm, static_cast<cublasLtMatmulAlgoConfigAttributes_t>(attribute), value,
+        is_short ? sizeof(narrow) : sizeof(wide), &written);
+    if (status != CUBLAS_STATUS_SUCCESS) return int64_t{0};  // it has no such setting
+    return is_short ? int64_t{narrow} : int64_t{wide};
+  };
+  std::string name = concat("algo", read(CUBLASLT_ALGO_CONFIG_ID));
+  for (int64_t i = CUBLASLT_ALGO_CONFIG_TILE_ID; i <= CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID; ++i) {
+    if (const int64_t value = read(i); value != 0) name += concat("_", i, "=", value);
+  }
+  return name;
+}
 
 template <class Value>
 void set(const Desc& desc, cublasLtMatmulDescAttributes_t name, const Value& value) {
@@ -241,36 +239,36 @@ Preference make_preference(const Gemm& g) {
   return preference;
 }
 
-Plan make_plan(Device device, const Gemm& g) {
-  Plan plan;
-  plan.desc = make_desc(g);
-  plan.left = make_layout(g, g.b, g.k, g.n);
-  plan.right = make_layout(g, g.a, g.m, g.k);
-  plan.out = make_layout(g, {g.y, g.n, g.m * g.n}, g.m, g.n);
+Solver make_solver(Device device, const Gemm& g) {
+  Solver solver;
+  solver.desc = make_desc(g);
+  solver.left = make_layout(g, g.b, g.k, g.n);
+  solver.right = make_layout(g, g.a, g.m, g.k);
+  solver.out = make_layout(g, {g.y, g.n, g.m * g.n}, g.m, g.n);
   const Preference preference = make_preference(g);
-  cublasLtMatmulHeuristicResult_t found = {};
+  std::array<cublasLtMatmulHeuristicResult_t, kMostEngines> found = {};
   int count = 0;
-  const cublasStatus_t status =
-      api().get_heuristic(handle_of(device), plan.desc.get(), plan.left.get(), plan.right.get(),
-                          plan.out.get(), plan.out.get(), preference.get(), 1, &found, &count);
-  if (g.activation != Activation::kNone && status == CUBLAS_STATUS_NOT_SUPPORTED) return plan;
+  const cublasStatus_t status = api().get_heuristic(
+      handle_of(device), solver.desc.get(), solver.left.get(), solver.right.get(), solver.out.get(),
+      solver.out.get(), preference.get(), static_cast<int>(found.size()), found.data(), &count);
+  const bool may_lack = g.activation != Activation::kNone;
+  if (may_lack && status == CUBLAS_STATUS_NOT_SUPPORTED) return solver;
   check_status(status, "cublasLtMatmulAlgoGetHeuristic");
-  if (g.activation != Activation::kNone && count == 0) return plan;
-  WICK_CHECK(count > 0, "matmul: cuBLASLt has no algorithm for ", g.m, " x ", g.k, " times ", g.k,
-             " x ", g.n, " in ", g.dtype);
-  plan.found = true;
-  plan.algorithm = found.algo;
-  plan.scratch = found.workspaceSize;
-  return plan;
+  for (const auto& one : std::span(found).first(static_cast<size_t>(count))) {
+    if (one.state == CUBLAS_STATUS_SUCCESS) solver.engines.push_back({one.algo, one.workspaceSize});
+  }
+  WICK_CHECK(may_lack || !solver.engines.empty(), "matmul: cuBLASLt has no algorithm for ", g.m,
+             " x ", g.k, " times ", g.k, " x ", g.n, " in ", g.dtype);
+  return solver;
 }
 
-const Plan& plan_for(Device device, const Gemm& g) {
-  static thread_local std::unordered_map<Key, Plan, HashOfKey> plans;
-  const Key key = key_of(device, g);
-  const auto found = plans.find(key);
-  if (found != plans.end()) return found->second;
-  if (plans.size() >= kMostPlans) plans.clear();
-  return plans.emplace(key, make_plan(device, g)).first->second;
+const Solver& solver_for(Device device, const Gemm& g) {
+  static thread_local std::unordered_map<PlanKey, Solver, HashOfPlanKey> solvers;
+  const PlanKey key = key_of(device, g);
+  const auto found = solvers.find(key);
+  if (found != solvers.end()) return found->second;
+  if (solvers.size() >= kMostSolvers) solvers.clear();
+  return solvers.emplace(key, make_solver(device, g)).first->second;
 }
 
 // Every row of y becomes the bias.
@@ -280,23 +278,25 @@ void spread_bias(Device device, const Gemm& g) {
 }
 
 // Whether it could be queued: otherwise the library has no such activation.
-bool run(Device device, const Gemm& g, Workspace& workspace) {
+bool run(Device device, const Gemm& g, int number, Workspace& workspace) {
   const cudaStream_t stream = enter_device(device);
-  const Plan& plan = plan_for(device, g);
-  if (!plan.found) return false;
+  const Solver& solver = solver_for(device, g);
+  if (solver.engines.empty()) return false;
+  const size_t index = number == kAnyEngine ? 0 : static_cast<size_t>(number);
+  const Engine& engine = solver.engines[index < solver.engines.size() ? index : 0];
   const bool add = g.bias != nullptr && !has_bias_epilogue(g);
   if (add) spread_bias(device, g);
-  set_pointers(plan.desc, g);
+  set_pointers(solver.desc, g);
   const float one = 1, zero = 0;
   const double one_double = 1, zero_double = 0;
   const bool is_double = g.dtype == kFloat64;
   const void* const alpha = is_double ? static_cast<const void*>(&one_double) : &one;
   const void* const none = is_double ? static_cast<const void*>(&zero_double) : &zero;
-  void* const scratch = workspace.allocate(plan.scratch);
+  void* const scratch = workspace.allocate(engine.scratch);
   const cublasStatus_t status =
-      api().matmul(handle_of(device), plan.desc.get(), alpha, g.b.data, plan.left.get(), g.a.data,
-                   plan.right.get(), add ? alpha : none, g.y, plan.out.get(), g.y, plan.out.get(),
-                   &plan.algorithm, scratch, plan.scratch, stream);
+      api().matmul(handle_of(device), solver.desc.get(), alpha, g.b.data, solver.left.get(),
+                   g.a.data, solver.right.get(), add ? alpha : none, g.y, solver.out.get(), g.y,
+                   solver.out.get(), &engine.algorithm, scratch, engine.scratch, stream);
   check_status(status, "cublasLtMatmul");
   workspace.release(scratch);
   return true;
@@ -304,9 +304,22 @@ bool run(Device device, const Gemm& g, Workspace& workspace) {
 
 }  // namespace
 
-bool gemm(Device device, const Gemm& g, Workspace& workspace) {
-  if (has_activation_epilogue(g) && run(device, g, workspace)) return true;
-  run(device, product_alone(g), workspace);
+std::vector<std::string> gemm_engines(Device device, const Gemm& g) {
+  std::vector<std::string> names;
+  const auto list = [&](const Gemm& product) {
+    enter_device(device);
+    for (const Engine& engine : solver_for(device, product).engines) {
+      names.push_back(name_of(engine));
+    }
+  };
+  if (has_activation_epilogue(g)) list(g);
+  if (names.empty()) list(product_alone(g));
+  return names;
+}
+
+bool gemm(Device device, const Gemm& g, int engine, Workspace& workspace) {
+  if (has_activation_epilogue(g) && run(device, g, engine, workspace)) return true;
+  run(device, product_alone(g), engine, workspace);
   return g.activation == Activation::kNone;
 }
 

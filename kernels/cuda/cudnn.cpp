@@ -1,7 +1,4 @@
-#include <array>
-#include <optional>
 #include <unordered_map>
-#include <vector>
 
 #include "wick/core/base/check.h"
 #include "wick/kernels/conv_key.h"
@@ -95,47 +92,21 @@ struct Graph {
   }
 };
 
-// A problem with its engines, the one that should be fastest first, and the plans made so far.
-class Solver {
- public:
+struct Solver {
+  Graph graph;
+  CudnnSolver engines;
+
   Solver(Device device, const Conv2dProblem& problem)
-      : device_(device),
-        graph_(cudnn_handle(device), problem),
-        engines_(cudnn_engines(graph_.graph, problem.dtype)),
-        plans_(engines_.size()) {}
-
-  const std::vector<CudnnEngine>& engines() const { return engines_; }
-
-  /// By engine number `engine`, or by the first that works. Undefined if there is none.
-  const CudnnPlan& plan(int engine) {
-    if (engine >= 0) return plan_of(static_cast<size_t>(engine));
-    size_t& i = first_working_;
-    while (i < engines_.size() && !plan_of(i).descriptor.defined()) ++i;
-    return plan_of(i);
-  }
-
- private:
-  const CudnnPlan& plan_of(size_t i) {
-    static const CudnnPlan none;
-    if (i >= engines_.size()) return none;
-    if (!plans_[i]) plans_[i] = cudnn_plan(cudnn_handle(device_), engines_[i]);
-    return *plans_[i];
-  }
-
-  Device device_;
-  Graph graph_;
-  std::vector<CudnnEngine> engines_;
-  std::vector<std::optional<CudnnPlan>> plans_;
-  size_t first_working_ = 0;
+      : graph(cudnn_handle(device), problem), engines(device, graph.graph, problem.dtype) {}
 };
 
-Solver& solver_for(Device device, const Conv2dProblem& problem) {
-  static thread_local std::unordered_map<ConvKey, Solver, HashOfConvKey> solvers;
-  const ConvKey key(device, problem);
+CudnnSolver& solver_for(Device device, const Conv2dProblem& problem) {
+  static thread_local std::unordered_map<PlanKey, Solver, HashOfPlanKey> solvers;
+  const PlanKey key = plan_key(device, problem);
   const auto found = solvers.find(key);
-  if (found != solvers.end()) return found->second;
+  if (found != solvers.end()) return found->second.engines;
   if (solvers.size() >= kMostProblems) solvers.clear();
-  return solvers.emplace(key, Solver(device, problem)).first->second;
+  return solvers.emplace(key, Solver(device, problem)).first->second.engines;
 }
 
 // `x` where plans may use it: itself, or memory of the workspace.
@@ -159,18 +130,11 @@ void add_bias(const View& y, const View& bias) {
 
 bool has_convolution(Device device, const Conv2dProblem& problem) {
   return problem.dtype != kFloat64 &&
-         solver_for(device, problem).plan(ConvPlan::kAnyEngine).descriptor.defined();
+         solver_for(device, problem).plan(kAnyEngine).descriptor.defined();
 }
 
-int convolution_engines(Device device, const Conv2dProblem& problem, ConvEngine* engines) {
-  int count = 0;
-  for (const CudnnEngine& engine : solver_for(device, problem).engines()) {
-    if (count == kMostConvEngines) break;
-    char* const name = engines[count++].name;
-    const size_t length = engine.name.copy(name, sizeof(ConvEngine::name) - 1);
-    name[length] = 0;
-  }
-  return count;
+std::vector<std::string> convolution_engines(Device device, const Conv2dProblem& problem) {
+  return solver_for(device, problem).engine_names();
 }
 
 void convolution(ConvDirection direction, const View& x, const View& weight, const View& bias,

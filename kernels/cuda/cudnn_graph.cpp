@@ -7,6 +7,7 @@
 #include "wick/core/base/deterministic.h"
 #include "wick/core/base/tf32.h"
 #include "wick/kernels/cuda/common/enter_device.h"
+#include "wick/kernels/engine.h"
 
 namespace wick::cuda {
 
@@ -180,6 +181,31 @@ CudnnPlan cudnn_plan(cudnnHandle_t handle, const CudnnEngine& engine) {
       descriptor.read(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &plan.scratch);
   if (count == 1 && plan.scratch <= kMostCudnnScratch) plan.descriptor = std::move(descriptor);
   return plan;
+}
+
+CudnnSolver::CudnnSolver(Device device, const CudnnDescriptor& graph, Dtype dtype)
+    : device_(device), engines_(cudnn_engines(graph, dtype)), plans_(engines_.size()) {}
+
+std::vector<std::string> CudnnSolver::engine_names() const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < std::min(engines_.size(), kMostEngines); ++i) {
+    names.push_back(engines_[i].name);
+  }
+  return names;
+}
+
+const CudnnPlan& CudnnSolver::plan(int engine) {
+  if (engine != kAnyEngine) return plan_of(static_cast<size_t>(engine));
+  size_t& i = first_working_;
+  while (i < engines_.size() && !plan_of(i).descriptor.defined()) ++i;
+  return plan_of(i);
+}
+
+const CudnnPlan& CudnnSolver::plan_of(size_t i) {
+  static const CudnnPlan none;
+  if (i >= engines_.size()) return none;
+  if (!plans_[i]) plans_[i] = cudnn_plan(cudnn_handle(device_), engines_[i]);
+  return *plans_[i];
 }
 
 void cudnn_execute(Device device, const CudnnPlan& plan, std::span<const int64_t> ids,

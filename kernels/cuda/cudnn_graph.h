@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -49,6 +50,26 @@ struct CudnnPlan {
   int64_t scratch = 0;         // bytes
 };
 CudnnPlan cudnn_plan(cudnnHandle_t handle, const CudnnEngine& engine);
+
+/// The engines for a graph, which must live as long, and the plans made of them so far.
+class CudnnSolver {
+ public:
+  CudnnSolver(Device device, const CudnnDescriptor& graph, Dtype dtype);
+
+  /// As engine.h says.
+  std::vector<std::string> engine_names() const;
+  /// By engine number `engine`, or for kAnyEngine by the first that works. Undefined if there is
+  /// none.
+  const CudnnPlan& plan(int engine);
+
+ private:
+  const CudnnPlan& plan_of(size_t i);
+
+  Device device_;
+  std::vector<CudnnEngine> engines_;
+  std::vector<std::optional<CudnnPlan>> plans_;
+  size_t first_working_ = 0;
+};
 
 /// Queues a plan on the current stream. `pointers[i]` are the data of tensor `ids[i]`.
 void cudnn_execute(Device device, const CudnnPlan& plan, std::span<const int64_t> ids,

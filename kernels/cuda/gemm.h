@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "wick/core/base/activation.h"
 #include "wick/core/base/device.h"
 #include "wick/core/base/dtype.h"
 #include "wick/core/base/workspace.h"
+#include "wick/kernels/engine.h"
 
 // Matrix multiplication by the vendor's library: cublaslt.cpp, or the simulator's gemm.cpp.
 namespace wick::cuda {
@@ -49,8 +52,12 @@ inline Gemm product_alone(Gemm g) {
   return g;
 }
 
+/// The library's engines for `g`, as engine.h says.
+std::vector<std::string> gemm_engines(Device device, const Gemm& g);
+
 /// Queues it on the current stream of `device`. Returns whether that includes the activation: if
 /// not, since the library does not have it, its argument is in `before`, or in y if that is null.
-bool gemm(Device device, const Gemm& g, Workspace& workspace);
+/// `engine`: as gemm_engines counts; a number that `g` has no engine for counts as kAnyEngine.
+bool gemm(Device device, const Gemm& g, int engine, Workspace& workspace);
 
 }  // namespace wick::cuda

@@ -79,13 +79,32 @@ void matmul_integers(Device device, const Gemm& g) {
 }
 
 // Returns whether the activation, if there is one, is done.
-bool run(Device device, const Gemm& g, Workspace& workspace) {
+bool run(Device device, const Gemm& g, int engine, Workspace& workspace) {
   switch (g.dtype) {
     case Dtype::kInt64: matmul_integers<int64_t>(device, g); return true;
     case Dtype::kInt32: matmul_integers<int32_t>(device, g); return true;
     case Dtype::kUint8: matmul_integers<uint8_t>(device, g); return true;
-    default: return gemm(device, g, workspace);
+    default: return gemm(device, g, engine, workspace);
   }
+}
+
+// The product of the first `batch.count` matrices.
+Gemm first_of(const Batch& batch, const View& a, const View& b, const MatMulEpilogue& epilogue,
+              const View& y) {
+  const int rank = y.rank();
+  Gemm g;
+  g.dtype = y.dtype;
+  g.batch = batch.count;
+  g.m = y.shape[rank - 2];
+  g.n = y.shape[rank - 1];
+  g.k = a.shape[rank - 1];
+  g.a = operand(a, batch.a_step);
+  g.b = operand(b, batch.b_step);
+  g.bias = epilogue.bias.data;
+  g.y = y.data;
+  g.activation = epilogue.activation;
+  g.before = epilogue.before.data;
+  return g;
 }
 
 // Sums over nothing.
@@ -100,26 +119,23 @@ void fill_with_bias(const View& bias, const View& y) {
 
 }  // namespace
 
-void matmul(const View& a, const View& b, const MatMulEpilogue& epilogue, const View& y,
+void matmul_engines(const View& a, const View& b, const MatMulEpilogue& epilogue, const View& y,
+                    std::vector<std::string>* engines) {
+  engines->clear();
+  if (!is_floating(y.dtype) || y.numel() == 0 || a.shape[y.rank() - 1] == 0) return;
+  *engines = gemm_engines(y.device, first_of(Batch(a, b), a, b, epilogue, y));
+}
+
+void matmul(const View& a, const View& b, const MatMulEpilogue& epilogue, const View& y, int engine,
             Workspace& workspace) {
-  const int rank = y.rank();
   if (y.numel() == 0) return;
   const View& product = epilogue.before.defined() ? epilogue.before : y;
-  if (a.shape[rank - 1] == 0) {
+  if (a.shape[y.rank() - 1] == 0) {
     fill_with_bias(epilogue.bias, product);
     return activate(epilogue.activation, product, y);
   }
   const Batch batch(a, b);
-  Gemm g;
-  g.dtype = y.dtype;
-  g.batch = batch.count;
-  g.m = y.shape[rank - 2];
-  g.n = y.shape[rank - 1];
-  g.k = a.shape[rank - 1];
-  g.a = operand(a, batch.a_step);
-  g.b = operand(b, batch.b_step);
-  g.bias = epilogue.bias.data;
-  g.activation = epilogue.activation;
+  Gemm g = first_of(batch, a, b, epilogue, y);
   const int64_t stack = g.batch * g.m * g.n * size_of(y.dtype);
   bool is_activated = true;
   for (int64_t i = 0; i < batch.outer; ++i) {
@@ -127,7 +143,7 @@ void matmul(const View& a, const View& b, const MatMulEpilogue& epilogue, const 
     g.b.data = matrix_of(b, batch.outer_axes, i);
     g.y = y.as<char>() + i * stack;
     if (epilogue.before.defined()) g.before = epilogue.before.as<char>() + i * stack;
-    is_activated = run(y.device, g, workspace);
+    is_activated = run(y.device, g, engine, workspace);
   }
   if (!is_activated) activate(epilogue.activation, product, y);
 }

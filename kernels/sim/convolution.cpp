@@ -1,7 +1,5 @@
 #include "wick/kernels/cuda/convolution.h"
 
-#include <algorithm>
-
 #include "wick/core/base/check.h"
 #include "wick/core/base/deterministic.h"
 #include "wick/kernels/cuda/common/enter_device.h"
@@ -62,24 +60,13 @@ void prepare_plan(Device device, const Conv2dProblem& p) {
                                               p.dtype, " ", p.x, p.weight));
 }
 
-// The engines that keep what is asked for now.
-std::vector<sim::Engine> offered() {
-  std::vector<sim::Engine> engines = sim::engines();
-  if (engines.empty()) engines.push_back({"simulated"});
-  const auto refused = [](const sim::Engine& e) { return deterministic() && !e.deterministic; };
-  engines.erase(std::remove_if(engines.begin(), engines.end(), refused), engines.end());
-  return engines;
-}
+std::vector<sim::Engine> offered() { return sim::offered_engines(deterministic()); }
 
 }  // namespace
 
-int convolution_engines(Device device, const Conv2dProblem& problem, ConvEngine* engines) {
+std::vector<std::string> convolution_engines(Device device, const Conv2dProblem& problem) {
   prepare_plan(device, problem);
-  int count = 0;
-  for (const sim::Engine& engine : offered()) {
-    engine.name.copy(engines[count++].name, sizeof(ConvEngine::name) - 1);
-  }
-  return count;
+  return sim::engine_names(offered());
 }
 
 bool has_convolution(Device device, const Conv2dProblem& problem) {
@@ -99,13 +86,8 @@ void convolution(ConvDirection direction, const View& x, const View& weight, con
   check_image("weight", weight);
   check_image("y", y);
   sim::check_argument(sim::kCudnnCall, "bias", bias);
-  const std::vector<sim::Engine> engines = offered();
-  WICK_CHECK(engine < static_cast<int>(engines.size()) && !engines.empty(), sim::kCudnnCall,
-             ": no engine ", engine, " of ", engines.size());
-  const sim::Engine& chosen = engines[static_cast<size_t>(std::max(engine, 0))];
   void* const scratch = sim::take_scratch(sim::kCudnnCall, workspace);
-  check(chosen.error, sim::kCudnnCall);
-  sim::count_run(chosen.name);
+  const sim::Engine chosen = sim::use_engine(sim::kCudnnCall, offered(), engine);
   const auto run = [scratch, a = Arguments{direction, x, weight, bias, y, params}] {
     const View* const written[] = {&a.y, &a.x, &a.weight};  // by direction
     const sim::LibraryWork work({&a.x, &a.weight, &a.bias, &a.y},

@@ -24,8 +24,15 @@ View view_of(const GemmOperand& x, Dtype dtype, int64_t batch, int64_t rows, int
   return view;
 }
 
+// The handle and the algorithms.
+void prepare_engines(Device device, const Gemm& g) {
+  sim::prepare("cublasLtCreate", to_string(device));
+  sim::prepare("cublasLtMatmulAlgoGetHeuristic",
+               concat(device, " ", g.dtype, " ", g.batch, " ", g.m, " ", g.n, " ", g.k));
+}
+
 // Queues the product and, if that is not kNone, its activation, where cuBLASLt would do so.
-void run(Device device, const Gemm& g, Workspace& workspace) {
+void run(Device device, const Gemm& g, int engine, Workspace& workspace) {
   const cudaStream_t stream = enter_device(device);
   WICK_CHECK(is_floating(g.dtype), kGemmCall, ": no such dtype: ", g.dtype);
   WICK_CHECK(g.batch > 0 && g.m > 0 && g.n > 0 && g.k > 0, kGemmCall, ": a size is not positive");
@@ -47,10 +54,9 @@ void run(Device device, const Gemm& g, Workspace& workspace) {
   sim::check_argument(kGemmCall, "bias", bias);
   sim::check_argument(kGemmCall, "before", before);
   sim::check_argument(kGemmCall, "y", y);
-  sim::prepare("cublasLtCreate", to_string(device));
-  sim::prepare("cublasLtMatmulAlgoGetHeuristic",
-               concat(device, " ", g.dtype, " ", g.batch, " ", g.m, " ", g.n, " ", g.k));
+  prepare_engines(device, g);
   void* const scratch = sim::take_scratch(kGemmCall, workspace);
+  const sim::Engine chosen = sim::use_engine(kGemmCall, sim::offered_engines(), engine);
   const auto compute = [=, activation = g.activation] {
     const sim::LibraryWork work({&a, &b, &bias}, {&y, &before}, scratch);
     sim::HostWorkspace host;
@@ -58,18 +64,23 @@ void run(Device device, const Gemm& g, Workspace& workspace) {
     const MatMulEpilogue epilogue{sim::computable(bias, host, true), activation,
                                   sim::computable(before, host, false)};
     cpu::matmul(sim::computable(a, host, true), sim::computable(b, host, true), epilogue, out,
-                host);
+                kAnyEngine, host);
     sim::copy_back(out, y);
     sim::copy_back(epilogue.before, before);
   };
-  check(sim::enqueue(kGemmCall, stream, compute), kGemmCall);
+  check(sim::enqueue(kGemmCall, stream, compute, chosen.milliseconds), kGemmCall);
 }
 
 }  // namespace
 
-bool gemm(Device device, const Gemm& g, Workspace& workspace) {
+std::vector<std::string> gemm_engines(Device device, const Gemm& g) {
+  prepare_engines(device, g);
+  return sim::engine_names(sim::offered_engines());
+}
+
+bool gemm(Device device, const Gemm& g, int engine, Workspace& workspace) {
   const bool is_activated = has_activation_epilogue(g);
-  run(device, is_activated ? g : product_alone(g), workspace);
+  run(device, is_activated ? g : product_alone(g), engine, workspace);
   return is_activated || g.activation == Activation::kNone;
 }
 

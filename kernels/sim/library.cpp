@@ -8,6 +8,7 @@
 #include "wick/core/base/check.h"
 #include "wick/kernels/copy.h"
 #include "wick/kernels/cuda/common/check.h"
+#include "wick/kernels/engine.h"
 #include "wick/kernels/sim/sanitizers.h"
 #include "wick/kernels/sim/simulator.h"
 
@@ -83,6 +84,28 @@ void check_argument(const char* call, const char* what, const View& x, uintptr_t
              " is not aligned to its elements");
   WICK_CHECK(address % alignment == 0, call, ": ", what, " is not aligned to ", alignment,
              " bytes");
+}
+
+std::vector<Engine> offered_engines(bool deterministic) {
+  std::vector<Engine> list = engines();
+  if (list.empty()) list.push_back({"simulated"});
+  if (deterministic) std::erase_if(list, [](const Engine& e) { return !e.deterministic; });
+  return list;
+}
+
+std::vector<std::string> engine_names(const std::vector<Engine>& list) {
+  std::vector<std::string> names;
+  for (const Engine& engine : list) names.push_back(engine.name);
+  return names;
+}
+
+Engine use_engine(const char* call, const std::vector<Engine>& list, int engine) {
+  const size_t index = engine == kAnyEngine ? 0 : static_cast<size_t>(engine);
+  WICK_CHECK(index < list.size(), call, ": no engine ", engine, " of ", list.size());
+  const Engine& chosen = list[index];
+  cuda::check(chosen.error, call);
+  count_run(chosen.name);
+  return chosen;
 }
 
 void* take_scratch(const char* call, Workspace& workspace) {

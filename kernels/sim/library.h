@@ -8,6 +8,7 @@
 #include "wick/core/base/threads.h"
 #include "wick/core/base/view.h"
 #include "wick/core/base/workspace.h"
+#include "wick/kernels/sim/simulator.h"
 
 // What the files that stand for vendor libraries share: they queue the CPU's computation, after a
 // check of what they are handed.
@@ -37,6 +38,15 @@ void prepare(const char* call, const std::string& key);
 /// Error unless `x`, an argument of the library call `call`, is device memory, aligned to its
 /// elements and to `alignment` bytes. Undefined views pass.
 void check_argument(const char* call, const char* what, const View& x, uintptr_t alignment = 1);
+
+/// The engines that a library has: those of set_engines, or one that takes no time; without those
+/// that are not `deterministic`, if that is asked for.
+std::vector<Engine> offered_engines(bool deterministic = false);
+/// Their names.
+std::vector<std::string> engine_names(const std::vector<Engine>& list);
+/// Number `engine` of `list`, the first for kAnyEngine. Counts a run of it. Error if there is
+/// none, or it is one that fails.
+Engine use_engine(const char* call, const std::vector<Engine>& list, int engine);
 
 /// Takes scratch from `workspace` as a library would.
 void* take_scratch(const char* call, Workspace& workspace);

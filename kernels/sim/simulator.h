@@ -78,7 +78,7 @@ std::string last_failure();
 /// a huge one. All, if empty.
 void set_blocks(std::vector<uint64_t> blocks);
 
-/// One of the engines by which what stands for cuDNN pretends to compute convolutions. All give the
+/// One of the engines by which what stands for cuDNN and cuBLASLt pretends to compute. All give the
 /// same result.
 struct Engine {
   std::string name;

@@ -10,6 +10,7 @@
 #include "wick/core/conv_plan.h"
 #include "wick/core/file.h"
 #include "wick/core/ops/conv.h"
+#include "wick/core/plans.h"
 #include "wick/core/stream.h"
 #include "wick/tests/ops/conv_reference.h"
 
@@ -21,7 +22,7 @@ constexpr ConvDirection kDirections[] = {ConvDirection::kForward, ConvDirection:
 
 struct ConvPlans : ::testing::Test {
   void TearDown() override {
-    conv_plans_clear();
+    plans_clear();
     set_benchmark(false);
     set_num_threads(threads_);
   }
@@ -117,7 +118,7 @@ struct Trial {
 int expect_all_algorithms_right(const Trial& trial) {
   int runs = 0;
   for (int algorithm = 0; algorithm < kConvAlgorithms; ++algorithm) {
-    conv_plans_clear();
+    plans_clear();
     int forced = 0;
     for (const ConvDirection direction : kDirections) {
       for (const ConvAlgorithm candidate : algorithms(trial.problem(direction), trial.device)) {
@@ -333,22 +334,22 @@ TEST_F(ConvPlans, MeasuredPlansAreSavedLoadedAndFollowed) {
   const Trial trial(kFloat32, {2, 16, 12, 12}, {32, 16, 3, 3}, {.padding = {1, 1}}, 5);
   set_benchmark(true);
   trial.expect_right(trial.run(), "measured");
-  const std::string path = ::testing::TempDir() + "/conv_plans.txt";
-  conv_plans_save(path);
+  const std::string path = ::testing::TempDir() + "/plans.txt";
+  plans_save(path);
   const std::string saved = read_file(path, 1 << 20);
   EXPECT_EQ(std::count(saved.begin(), saved.end(), '\n'), 4) << saved;
 
-  conv_plans_clear();
-  conv_plans_load(path);
+  plans_clear();
+  plans_load(path);
   int measured = 0;
   const auto count = [&](const ConvPlan&) { ++measured; };
   for (const ConvDirection direction : kDirections) {
     conv_plan(trial.problem(direction), kCpu, count);
   }
   EXPECT_EQ(measured, 0);
-  conv_plans_save(path);
+  plans_save(path);
   EXPECT_EQ(read_file(path, 1 << 20), saved);
-  conv_plans_clear();
+  plans_clear();
   conv_plan(trial.problem(ConvDirection::kForward), kCpu, count);
   EXPECT_GT(measured, 0);
   std::remove(path.c_str());
@@ -370,13 +371,16 @@ TEST_F(ConvPlans, FollowsAPlanInsteadOfTheRule) {
 
 TEST_F(ConvPlans, RejectsFilesThatHoldNoPlans) {
   const std::string path = ::testing::TempDir() + "/bad_plans.txt";
-  const std::string header = "wick convolution plans 1\n";
-  for (const std::string& content : {std::string("plans\n"), header + "a b",
-                                     header + "cpu forward x fastest\n", header + "direct\n"}) {
+  const std::string header = "wick plans 2\n", good = "cpu forward float32 library/a\n";
+  for (const std::string& content :
+       {std::string("plans\n"), header + "a b", header + good + "cpu forward x fastest\n",
+        header + good + "direct\n", header + "cuda matmul x library/\n", "wick plans 3\n" + good}) {
     write_file(path, content);
-    EXPECT_THROW(conv_plans_load(path), Error) << content;
+    EXPECT_THROW(plans_load(path), Error) << content;
   }
-  EXPECT_THROW(conv_plans_load(path + ".missing"), Error);
+  plans_save(path);
+  EXPECT_EQ(read_file(path, 1 << 20), header);
+  EXPECT_THROW(plans_load(path + ".missing"), Error);
   std::remove(path.c_str());
 }
 

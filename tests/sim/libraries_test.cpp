@@ -37,7 +37,7 @@ cuda::Gemm gemm_of(const Tensor& a, const Tensor& b, const Tensor& y) {
 std::string error_of_gemm(const cuda::Gemm& g) {
   return error_of([&] {
     AllocatorWorkspace workspace(kGpu);
-    cuda::gemm(kGpu, g, workspace);
+    cuda::gemm(kGpu, g, kAnyEngine, workspace);
     synchronize(kGpu);
   });
 }
@@ -69,7 +69,7 @@ TEST(SimulatedLibraries, GemmActivates) {
   const Tensor y = ones({2, 8}, kFloat32, kGpu), before = ones({2, 9}, kFloat32, kGpu);
   const auto run = [](const cuda::Gemm& g) {
     AllocatorWorkspace workspace(kGpu);
-    return cuda::gemm(kGpu, g, workspace);
+    return cuda::gemm(kGpu, g, kAnyEngine, workspace);
   };
   const std::vector<float> product(16, -3.0f);
   cuda::Gemm g = gemm_of(a, b, y);
@@ -106,7 +106,7 @@ TEST(SimulatedLibraries, ConvolutionChecksWhatItIsHanded) {
     return error_of([&] {
       AllocatorWorkspace workspace(kGpu);
       cuda::convolution(ConvDirection::kForward, in.view_for_kernel(), weight.view_for_kernel(), {},
-                        y.view_for_kernel(), {}, ConvPlan::kAnyEngine, workspace);
+                        y.view_for_kernel(), {}, kAnyEngine, workspace);
       synchronize(kGpu);
     });
   };

@@ -118,7 +118,7 @@ const std::vector<Technique> kStepTechniques = {
      .what = "Each shape of a convolution is measured by every algorithm when it is first seen. "
              "Without it a fixed rule chooses by the shape; what it gains is how wrong the rule "
              "was.",
-     .knob = "--benchmark (set_benchmark), kept in the run folder's conv_plans.txt",
+     .knob = "--benchmark (set_benchmark), kept in the run folder's plans.txt",
      .off = nullptr,
      .on = [](Settings& s) { s.benchmark = true; },
      .cases = {kResNet18, kResNet}},

@@ -1,6 +1,5 @@
 #include "wick/tools/study/training.h"
 
-#include "wick/core/conv_plan.h"
 #include "wick/core/core.h"
 #include "wick/core/memory/stats.h"
 #include "wick/core/ops/random.h"

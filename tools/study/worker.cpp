@@ -9,8 +9,8 @@
 
 #include "wick/core/apply.h"
 #include "wick/core/base/parallel.h"
-#include "wick/core/conv_plan.h"
 #include "wick/core/memory/stats.h"
+#include "wick/core/plans.h"
 #include "wick/core/stream.h"
 #include "wick/tools/study/training.h"
 #include "wick/tools/study/workload.h"

@@ -114,9 +114,10 @@ constexpr auto kFields = std::tuple{
                  "what carries tensors between the GPUs of ranks: nccl, gloo (through the host), "
                  "or auto: nccl where each rank has a real GPU of its own"),
     config_field("benchmark", &TrainConfig::benchmark,
-                 "measure which convolution algorithms are fastest"),
+                 "measure which algorithms are fastest for convolutions, on a GPU also for matrix "
+                 "products and attention"),
     config_field("deterministic", &TrainConfig::deterministic,
-                 "take only convolutions of cuDNN that give the same bits in every run"),
+                 "take only engines of cuDNN that give the same bits in every run"),
     config_field("memory_history", &TrainConfig::memory_history,
                  "write what memory was asked for to memory.pickle, for pytorch.org/memory_viz"),
 };

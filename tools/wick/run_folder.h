@@ -35,6 +35,8 @@ class RunFolder {
   std::string environment_file() const { return path_ + "/environment.json"; }
   std::string metrics_file() const { return path_ + "/metrics.jsonl"; }
   std::string weights_file() const { return path_ + "/weights.safetensors"; }
+  std::string plan_file() const { return path_ + "/plans.txt"; }
+  /// Where runs had them that planned convolutions alone.
   std::string conv_plan_file() const { return path_ + "/conv_plans.txt"; }
   std::string memory_file() const { return path_ + "/memory.pickle"; }
   std::string checkpoints() const { return path_ + "/checkpoints"; }

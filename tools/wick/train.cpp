@@ -6,8 +6,8 @@
 
 #include "wick/core/base/deterministic.h"
 #include "wick/core/base/parallel.h"
-#include "wick/core/conv_plan.h"
 #include "wick/core/memory/stats.h"
+#include "wick/core/plans.h"
 #include "wick/dist/launch_env.h"
 #include "wick/tools/wick/commands.h"
 #include "wick/tools/wick/config.h"
@@ -95,8 +95,10 @@ int train(const TrainConfig& config, bool json, const Ranks& ranks) {
                      : config.resume ? RunFolder::open(config.run_dir)
                                      : RunFolder::plan(config.run_dir);
   set_num_threads(static_cast<int>(*config.threads));
-  const std::string plan = folder.conv_plan_file();
-  if (std::filesystem::exists(plan)) conv_plans_load(plan);
+  const std::string plans = folder.plan_file();
+  for (const std::string& file : {folder.conv_plan_file(), plans}) {
+    if (std::filesystem::exists(file)) plans_load(file);
+  }
   set_benchmark(config.benchmark);
   set_deterministic(config.deterministic);
 
@@ -112,7 +114,7 @@ int train(const TrainConfig& config, bool json, const Ranks& ranks) {
   }
   stop_on_signals();
   const Outcome outcome = run_and_explain(config, trainer, ranks);
-  if (config.benchmark && ranks.first()) conv_plans_save(plan);
+  if (config.benchmark && ranks.first()) plans_save(plans);
   if (outcome == Outcome::kInterrupted) {
     if (text) {
       fmt::print("stopped after step {}; go on with: wick train --run-dir {} --resume\n",

@@ -274,7 +274,9 @@ void conv2d_algorithms(const Conv2dProblem& problem, Device, ConvAlgorithm* algo
   });
 }
 
-void conv2d_engines(const Conv2dProblem&, Device, ConvEngine*, int* count) { *count = 0; }
+void conv2d_engines(const Conv2dProblem&, Device, std::vector<std::string>* engines) {
+  engines->clear();
+}
 
 void conv2d_forward(const View& x, const View& weight, const View& bias, const View& y,
                     const Conv2dParams& params, const ConvPlan& plan, Workspace& workspace) {

@@ -57,7 +57,12 @@ void multiply(const View& a, const View& b, const View& bias, const View& y, Wor
 
 }  // namespace
 
-void matmul(const View& a, const View& b, const MatMulEpilogue& epilogue, const View& y,
+void matmul_engines(const View&, const View&, const MatMulEpilogue&, const View&,
+                    std::vector<std::string>* engines) {
+  engines->clear();
+}
+
+void matmul(const View& a, const View& b, const MatMulEpilogue& epilogue, const View& y, int,
             Workspace& workspace) {
   const View& product = epilogue.before.defined() ? epilogue.before : y;
   multiply(a, b, epilogue.bias, product, workspace);

@@ -1,4 +1,5 @@
-// Which of a vendor library's engines computes a convolution: measured, kept, written and read.
+// Which of a vendor library's engines computes a convolution, a matrix product or attention:
+// measured, kept, written and read.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -8,7 +9,11 @@
 #include "wick/core/base/deterministic.h"
 #include "wick/core/conv_plan.h"
 #include "wick/core/file.h"
+#include "wick/core/ops/activation.h"
 #include "wick/core/ops/conv.h"
+#include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/matmul.h"
+#include "wick/core/plans.h"
 #include "wick/core/stream.h"
 #include "wick/core/tensor.h"
 #include "wick/kernels/sim/simulator.h"
@@ -18,9 +23,9 @@
 namespace wick::testing {
 namespace {
 
-struct SimulatedConvPlans : ::testing::Test {
+struct SimulatedPlans : ::testing::Test {
   void TearDown() override {
-    conv_plans_clear();
+    plans_clear();
     set_benchmark(false);
     set_deterministic(false);
     sim::set_engines({});
@@ -34,23 +39,34 @@ struct SimulatedConvPlans : ::testing::Test {
     return conv2d(x, weight).to_vector<float>()[0];
   }
 
+  // One value of a product of matrices of ones.
+  static float multiply(int64_t size = 4, Dtype dtype = kFloat32) {
+    const Tensor a = ones({3, size}, dtype, kGpu), b = ones({size, 2}, dtype, kGpu);
+    return matmul(a, b).to(kFloat32).to_vector<float>()[0];
+  }
+
+  std::string saved() const {
+    plans_save(path_);
+    return read_file(path_, 1 << 20);
+  }
+
   static std::map<std::string, int64_t> runs() {
     std::map<std::string, int64_t> runs;
     for (const sim::Engine& engine : sim::engines()) runs[engine.name] = engine.runs;
     return runs;
   }
 
-  std::string path_ = ::testing::TempDir() + "/simulated_conv_plans.txt";
+  std::string path_ = ::testing::TempDir() + "/simulated_plans.txt";
 };
 using Runs = std::map<std::string, int64_t>;
 
-TEST_F(SimulatedConvPlans, WithoutMeasuringTheFirstEngineRuns) {
+TEST_F(SimulatedPlans, WithoutMeasuringTheFirstEngineRuns) {
   sim::set_engines({{"eng0", 9}, {"eng1", 1}});
   EXPECT_EQ(convolve(), 16);
   EXPECT_EQ(runs(), (Runs{{"eng0", 1}, {"eng1", 0}}));
 }
 
-TEST_F(SimulatedConvPlans, TheFastestEngineIsMeasuredOnceAndKept) {
+TEST_F(SimulatedPlans, TheFastestEngineIsMeasuredOnceAndKept) {
   set_benchmark(true);
   sim::set_engines({{"eng0", 9}, {"eng7_k2=1", 2.5}, {"eng7_k2=3", 2.25}, {"eng4", 4}});
   EXPECT_EQ(convolve(), 16);
@@ -63,7 +79,7 @@ TEST_F(SimulatedConvPlans, TheFastestEngineIsMeasuredOnceAndKept) {
   EXPECT_EQ(runs()["eng0"], 6);
 }
 
-TEST_F(SimulatedConvPlans, EachDirectionHasItsOwnPlan) {
+TEST_F(SimulatedPlans, EachDirectionHasItsOwnPlan) {
   set_benchmark(true);
   sim::set_engines({{"eng0", 2}, {"eng1", 1}});
   const Tensor x = ones({1, 16, 4, 4}, kFloat32, kGpu).set_requires_grad();
@@ -72,15 +88,14 @@ TEST_F(SimulatedConvPlans, EachDirectionHasItsOwnPlan) {
   EXPECT_EQ(x.grad().to_vector<float>()[0], 2);
   EXPECT_EQ(weight.grad().to_vector<float>()[0], 16);
   EXPECT_EQ(runs(), (Runs{{"eng0", 9}, {"eng1", 12}}));
-  conv_plans_save(path_);
-  const std::string saved = read_file(path_, 1 << 20);
+  const std::string text = saved();
   for (const char* direction : {"forward", "backward_input", "backward_weight"}) {
-    EXPECT_NE(saved.find(concat("cuda ", direction, " float32 x=1x16x4x4")), std::string::npos);
+    EXPECT_NE(text.find(concat("cuda ", direction, " float32 x=1x16x4x4")), std::string::npos);
   }
-  EXPECT_NE(saved.find("groups=1 library/eng1\n"), std::string::npos) << saved;
+  EXPECT_NE(text.find("groups=1 library/eng1\n"), std::string::npos) << text;
 }
 
-TEST_F(SimulatedConvPlans, AnEngineThatFailsIsPassedOver) {
+TEST_F(SimulatedPlans, AnEngineThatFailsIsPassedOver) {
   set_benchmark(true);
   sim::set_engines({{.name = "broken", .milliseconds = 1, .error = cudaErrorUnknown},
                     {.name = "slow", .milliseconds = 9},
@@ -91,7 +106,7 @@ TEST_F(SimulatedConvPlans, AnEngineThatFailsIsPassedOver) {
 }
 
 // A failure in the middle of being measured counts as much as one at the start.
-TEST_F(SimulatedConvPlans, AnEngineThatFailsTheThirdTimeIsPassedOver) {
+TEST_F(SimulatedPlans, AnEngineThatFailsTheThirdTimeIsPassedOver) {
   set_benchmark(true);
   sim::set_engines({{"slow", 9}, {"fast", 3}});
   sim::fail_call(6, cudaErrorUnknown, "cudnnBackendExecute");
@@ -99,7 +114,7 @@ TEST_F(SimulatedConvPlans, AnEngineThatFailsTheThirdTimeIsPassedOver) {
   EXPECT_EQ(runs()["slow"], 4);
 }
 
-TEST_F(SimulatedConvPlans, IfAllFailTheFirstErrorIsThrownAndTheNextCallMeasuresAgain) {
+TEST_F(SimulatedPlans, IfAllFailTheFirstErrorIsThrownAndTheNextCallMeasuresAgain) {
   set_benchmark(true);
   sim::set_engines(
       {{.name = "a", .error = cudaErrorInvalidValue}, {.name = "b", .error = cudaErrorUnknown}});
@@ -112,7 +127,7 @@ TEST_F(SimulatedConvPlans, IfAllFailTheFirstErrorIsThrownAndTheNextCallMeasuresA
   EXPECT_EQ(runs()["b"], 4);
 }
 
-TEST_F(SimulatedConvPlans, ABrokenDeviceIsNotPassedOver) {
+TEST_F(SimulatedPlans, ABrokenDeviceIsNotPassedOver) {
   set_benchmark(true);
   sim::set_engines({{"a", 2}, {"b", 1}});
   const Tensor x = ones({1, 16, 4, 4}, kFloat32, kGpu),
@@ -123,44 +138,115 @@ TEST_F(SimulatedConvPlans, ABrokenDeviceIsNotPassedOver) {
   sim::reset();
 }
 
-TEST_F(SimulatedConvPlans, ARunThatReadsTheFileMeasuresNothing) {
+TEST_F(SimulatedPlans, ARunThatReadsTheFileMeasuresNothing) {
   set_benchmark(true);
   sim::set_engines({{"eng0", 9}, {"eng1", 1}, {"eng2", 5}});
   convolve();
-  conv_plans_save(path_);
+  plans_save(path_);
 
-  conv_plans_clear();
-  conv_plans_load(path_);
+  plans_clear();
+  plans_load(path_);
   sim::set_engines({{"eng2", 5}, {"eng0", 9}, {"eng1", 1}});  // proposed in another order
   EXPECT_EQ(convolve(), 16);
   EXPECT_EQ(convolve(), 16);
   EXPECT_EQ(runs(), (Runs{{"eng0", 0}, {"eng1", 2}, {"eng2", 0}}));
   const std::string again = path_ + ".again";
-  conv_plans_save(again);
+  plans_save(again);
   EXPECT_EQ(read_file(again, 1 << 20), read_file(path_, 1 << 20));
   std::remove(again.c_str());
 
-  conv_plans_clear();  // the same without measuring
+  plans_clear();  // the same without measuring
   set_benchmark(false);
-  conv_plans_load(path_);
+  plans_load(path_);
   convolve();
   EXPECT_EQ(runs(), (Runs{{"eng0", 0}, {"eng1", 3}, {"eng2", 0}}));
 }
 
-// As after an update of the library.
-TEST_F(SimulatedConvPlans, APlanWhoseEngineIsGoneLeavesTheChoiceToTheLibrary) {
+// Those of before other problems had plans.
+TEST_F(SimulatedPlans, AFileOfConvolutionsAloneIsRead) {
   set_benchmark(true);
   sim::set_engines({{"eng0", 9}, {"eng1", 1}});
   convolve();
-  conv_plans_save(path_);
-  conv_plans_clear();
-  conv_plans_load(path_);
+  const std::string text = saved(), header = "wick plans 2\n";
+  ASSERT_EQ(text.rfind(header, 0), 0u) << text;
+  write_file(path_, "wick convolution plans 1\n" + text.substr(header.size()));
+  plans_clear();
+  plans_load(path_);
+  sim::set_engines({{"eng0", 9}, {"eng1", 1}});
+  convolve();
+  EXPECT_EQ(runs(), (Runs{{"eng0", 0}, {"eng1", 1}}));
+  EXPECT_EQ(saved(), text);
+}
+
+TEST_F(SimulatedPlans, TheFastestEngineMultiplies) {
+  sim::set_engines({{"algo1", 9}, {"algo2_1=20", 2}, {"algo2_1=24", 5}});
+  EXPECT_EQ(multiply(), 4);
+  EXPECT_EQ(runs()["algo1"], 1);
+  set_benchmark(true);
+  EXPECT_EQ(multiply(), 4);
+  EXPECT_EQ(runs(), (Runs{{"algo1", 4}, {"algo2_1=20", 4}, {"algo2_1=24", 3}}));
+  EXPECT_EQ(multiply(), 4);
+  EXPECT_EQ(runs()["algo2_1=20"], 5);
+  EXPECT_EQ(saved(), "wick plans 2\ncuda matmul float32 a=3x4 b=4x2 library/algo2_1=20\n");
+  multiply(5);  // others
+  multiply(4, kFloat16);
+  EXPECT_EQ(runs()["algo1"], 10);
+
+  plans_clear();
+  plans_load(path_);
+  sim::set_engines({{"algo2_1=24", 5}, {"algo1", 9}, {"algo2_1=20", 2}});
+  EXPECT_EQ(multiply(), 4);
+  EXPECT_EQ(runs(), (Runs{{"algo1", 0}, {"algo2_1=20", 1}, {"algo2_1=24", 0}}));
+}
+
+TEST_F(SimulatedPlans, AProductsPlanDependsOnWhatFollowsIt) {
+  set_benchmark(true);
+  sim::set_engines({{"slow", 2}, {"fast", 1}});
+  const Tensor x = ones({3, 8}, kFloat32, kGpu).set_requires_grad(),
+               weight = ones({16, 8}, kFloat32, kGpu), bias = ones({16}, kFloat32, kGpu);
+  linear(x, weight);
+  linear(x, weight, bias);
+  linear(x, weight, bias, Activation::kRelu);
+  const Tensor y = linear(x, weight, bias, Activation::kGeluTanh);
+  EXPECT_EQ(y.to_vector<float>(), std::vector<float>(48, 9.0f));
+  const std::string of = "cuda matmul float32 a=3x8 b=8x16t", by = " library/fast\n";
+  EXPECT_EQ(saved(), "wick plans 2\n" + of + by + of + " bias" + by + of + " bias gelu kept" + by +
+                         of + " bias relu" + by);
+}
+
+// A batch that cannot be one call of the library's is so many calls, all by one engine.
+TEST_F(SimulatedPlans, ProductsInSeveralCallsFollowOnePlan) {
+  set_benchmark(true);
+  sim::set_engines({{"slow", 2}, {"fast", 1}});
+  const Tensor a = ones({2, 3, 4, 5}, kFloat32, kGpu).transpose(0, 1);
+  const Tensor b = ones({3, 2, 5, 6}, kFloat32, kGpu);
+  EXPECT_EQ(matmul(a, b).to_vector<float>(), std::vector<float>(144, 5.0f));
+  EXPECT_EQ(runs()["slow"] * 4, runs()["fast"] * 3);
+  EXPECT_GT(runs()["slow"], 3);
+}
+
+TEST_F(SimulatedPlans, IntegersAndTheCpuHaveNoPlans) {
+  set_benchmark(true);
+  const Tensor count = ones({2, 2}, kInt64, kGpu), host = ones({2, 2});
+  EXPECT_EQ(matmul(count, count).to_vector<int64_t>()[0], 2);
+  EXPECT_EQ(matmul(host, host).to_vector<float>()[0], 2);
+  EXPECT_EQ(saved(), "wick plans 2\n");
+}
+
+// As after an update of the library.
+TEST_F(SimulatedPlans, APlanWhoseEngineIsGoneLeavesTheChoiceToTheLibrary) {
+  set_benchmark(true);
+  sim::set_engines({{"eng0", 9}, {"eng1", 1}});
+  convolve();
+  plans_save(path_);
+  plans_clear();
+  plans_load(path_);
   sim::set_engines({{"eng5", 9}, {"eng6", 1}});
   EXPECT_EQ(convolve(), 16);
   EXPECT_EQ(runs(), (Runs{{"eng5", 1}, {"eng6", 0}}));
 }
 
-TEST_F(SimulatedConvPlans, DeterministicPlansOnRequest) {
+TEST_F(SimulatedPlans, DeterministicPlansOnRequest) {
   const std::vector<sim::Engine> engines = {
       {.name = "first", .milliseconds = 3, .deterministic = false},
       {.name = "fast", .milliseconds = 1, .deterministic = false},
@@ -186,7 +272,7 @@ TEST_F(SimulatedConvPlans, DeterministicPlansOnRequest) {
   EXPECT_EQ(runs()["same"], 8);
 }
 
-TEST_F(SimulatedConvPlans, ASimulatedGpuIsNotMeasuredUnlessItPretends) {
+TEST_F(SimulatedPlans, ASimulatedGpuIsNotMeasuredUnlessItPretends) {
   set_benchmark(true);
   EXPECT_EQ(convolve(), 16);  // there is one engine, so nothing is to be chosen
   const Tensor x = ones({1, 4, 4, 4}, kFloat32, kGpu), weight = ones({2, 4, 1, 1}, kFloat32, kGpu);
@@ -194,7 +280,7 @@ TEST_F(SimulatedConvPlans, ASimulatedGpuIsNotMeasuredUnlessItPretends) {
             std::string::npos);
 }
 
-TEST_F(SimulatedConvPlans, APlanCanBeSet) {
+TEST_F(SimulatedPlans, APlanCanBeSet) {
   sim::set_engines({{"eng0", 1}, {"eng1", 2}});
   const Conv2dProblem problem{ConvDirection::kForward, kFloat32,     {1, 16, 4, 4},
                               {2, 16, 1, 1},           {1, 2, 4, 4}, {}};

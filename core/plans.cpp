@@ -1,0 +1,220 @@
+#include "wick/core/plans.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+#include "wick/core/base/check.h"
+#include "wick/core/conv_plan.h"
+#include "wick/core/file.h"
+#include "wick/core/stream.h"
+
+namespace wick {
+
+namespace {
+
+constexpr std::string_view kHeader = "wick plans 2\n";
+constexpr std::string_view kFirstHeader = "wick convolution plans 1\n";  // the same lines
+constexpr int kTimedRuns = 2;
+constexpr size_t kMostKnown = 4096;
+
+struct Plans {
+  std::mutex mutex;
+  std::map<std::string, std::string, std::less<>> texts;    // as the file has them
+  std::unordered_map<PlanKey, int, HashOfPlanKey> numbers;  // and what they come to
+  std::atomic<bool> any{false};
+  std::atomic<bool> benchmark{false};
+};
+Plans& plans() {
+  static Plans instance;
+  return instance;
+}
+
+// What a plan is for: the part of its line before the way.
+std::string words_for(const PlannedProblem& problem) {
+  const bool on_gpu = problem.device().is_cuda();
+  std::string words = (on_gpu ? "cuda " : "cpu ") + problem.words();
+  if (on_gpu && problem.dtype() == kFloat32 && allow_tf32()) words += " tf32";
+  if (on_gpu && deterministic()) words += " deterministic";
+  return words;
+}
+
+std::optional<std::string> find_text(const std::string& words) {
+  Plans& table = plans();
+  const std::lock_guard lock(table.mutex);
+  const auto found = table.texts.find(words);
+  return found == table.texts.end() ? std::nullopt : std::optional(found->second);
+}
+
+void add_text(const std::string& words, const std::string& way) {
+  Plans& table = plans();
+  const std::lock_guard lock(table.mutex);
+  table.texts.insert_or_assign(words, way);
+  table.numbers.clear();
+  table.any = true;
+}
+
+// Milliseconds that the device takes for `run`; the host's clock where the device is the host.
+double time_of(Device device, const std::function<void()>& run) {
+  if (device.is_cuda()) {
+    Event start(device, /*timing=*/true), end(device, /*timing=*/true);
+    start.record();
+    run();
+    end.record();
+    end.synchronize();
+    return start.elapsed_ms(end);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  run();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+// One that fails, for want of memory or because the library errs in what it offers, is no choice;
+// if all do, the first one's error is thrown.
+const Way& fastest(const PlannedProblem& problem, const std::vector<Way>& ways) {
+  if (ways.size() == 1) return ways[0];
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  const Way* best = nullptr;
+  double best_ms = kNever;
+  std::exception_ptr failure;
+  for (const Way& way : ways) {
+    try {
+      problem.run(way.number);  // makes its code
+      double ms = kNever;
+      for (int i = 0; i < kTimedRuns; ++i) {
+        ms = std::min(ms, time_of(problem.device(), [&] { problem.run(way.number); }));
+      }
+      if (ms >= best_ms) continue;
+      best_ms = ms;
+      best = &way;
+    } catch (const DeviceError&) {
+      throw;
+    } catch (const Error&) {
+      if (failure == nullptr) failure = std::current_exception();
+    }
+  }
+  if (best == nullptr) std::rethrow_exception(failure);
+  return *best;
+}
+
+// By its text, by measuring if that is on, or by the rule.
+int find_or_measure(const PlannedProblem& problem) {
+  const std::string words = words_for(problem);
+  const std::optional<std::string> text = find_text(words);
+  if (!text && !benchmark()) return kAnyWay;
+  const std::vector<Way> ways = problem.ways();
+  if (text) {
+    const auto named = [&](const Way& way) { return way.name == *text; };
+    const auto found = std::find_if(ways.begin(), ways.end(), named);
+    return found == ways.end() ? kAnyWay : found->number;
+  }
+  if (ways.empty()) return kAnyWay;
+  const Way& best = fastest(problem, ways);
+  add_text(words, best.name);
+  return best.number;
+}
+
+// Whether a line of the file can end so.
+bool is_way(std::string_view text) {
+  const std::string_view name = text.substr(0, text.find('/'));
+  if (name.size() < text.size()) return name == "library" && name.size() + 1 < text.size();
+  return std::find(kConvAlgorithmNames.begin(), kConvAlgorithmNames.end(), name) !=
+         kConvAlgorithmNames.end();
+}
+
+}  // namespace
+
+bool benchmark() { return plans().benchmark; }
+void set_benchmark(bool on) {
+  Plans& table = plans();
+  const std::lock_guard lock(table.mutex);
+  table.benchmark = on;
+  table.numbers.clear();
+}
+
+void plans_save(const std::string& path) {
+  std::string text(kHeader);
+  {
+    Plans& table = plans();
+    const std::lock_guard lock(table.mutex);
+    for (const auto& [words, way] : table.texts) text += concat(words, " ", way, "\n");
+  }
+  write_file(path, text);
+}
+
+void plans_load(const std::string& path) {
+  constexpr uint64_t kMaxBytes = uint64_t{64} << 20;
+  const std::string text = read_file(path, kMaxBytes);
+  const std::string_view header = text.starts_with(kFirstHeader) ? kFirstHeader : kHeader;
+  WICK_CHECK(text.starts_with(header), "plans_load: not a file of plans: ", path,
+             ": expected it to begin with \"", kHeader.substr(0, kHeader.size() - 1), "\"");
+  std::map<std::string, std::string, std::less<>> loaded;
+  int64_t number = 1;
+  for (size_t start = header.size(); start < text.size();) {
+    ++number;
+    const size_t end = text.find('\n', start);
+    const std::string_view line = std::string_view(text).substr(start, end - start);
+    const size_t space = line.rfind(' ');
+    WICK_CHECK(end != std::string::npos && space != std::string_view::npos, "plans_load: line ",
+               number, " of ", path, " is cut short: got \"", line, "\"");
+    WICK_CHECK(is_way(line.substr(space + 1)), "plans_load: line ", number, " of ", path,
+               " names no way to compute: got \"", line.substr(space + 1),
+               "\", expected direct, winograd, im2col, amx, library or library/ENGINE");
+    loaded.insert_or_assign(std::string(line.substr(0, space)),
+                            std::string(line.substr(space + 1)));
+    start = end + 1;
+  }
+  for (const auto& [words, way] : loaded) add_text(words, way);
+}
+
+void plans_clear() {
+  Plans& table = plans();
+  const std::lock_guard lock(table.mutex);
+  table.texts.clear();
+  table.numbers.clear();
+  table.any = false;
+}
+
+void plan_set(const PlannedProblem& problem, const std::string& way) {
+  add_text(words_for(problem), way);
+}
+
+int planned_way(const PlannedProblem& problem) {
+  Plans& table = plans();
+  if (!table.any && !table.benchmark) return kAnyWay;
+  const PlanKey key = problem.key();
+  {
+    const std::lock_guard lock(table.mutex);
+    const auto found = table.numbers.find(key);
+    if (found != table.numbers.end()) return found->second;
+  }
+  const int way = find_or_measure(problem);
+  const std::lock_guard lock(table.mutex);
+  if (table.numbers.size() >= kMostKnown) table.numbers.clear();
+  table.numbers.insert_or_assign(key, way);
+  return way;
+}
+
+std::string in_words(const Shape& sizes) {
+  std::string text;
+  for (const int64_t size : sizes) text += (text.empty() ? "" : "x") + concat(size);
+  return text;
+}
+
+std::vector<Way> library_ways(const std::vector<std::string>& engines) {
+  std::vector<Way> ways;
+  for (const std::string& name : engines) {
+    ways.push_back({static_cast<int>(ways.size()), "library/" + name});
+  }
+  return ways;
+}
+
+}  // namespace wick
