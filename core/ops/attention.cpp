@@ -12,11 +12,14 @@
 #include "wick/core/ops/matmul.h"
 #include "wick/core/ops/random.h"
 #include "wick/core/ops/softmax.h"
+#include "wick/core/plans.h"
 #include "wick/kernels/attention.h"
 
 namespace wick {
 
 namespace {
+
+constexpr double kExcluded = -std::numeric_limits<double>::infinity();
 
 std::atomic<bool> library_on{true};
 
@@ -27,15 +30,84 @@ Tensor in_rows(const Tensor& x) {
   return address % kAttentionAlignment == 0 ? rows : rows.clone();
 }
 
-Attention describe(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& o,
-                   const Tensor& stats, double scale) {
-  return {q.view_for_kernel(), k.view_for_kernel(),     v.view_for_kernel(),
-          o.view_for_kernel(), stats.view_for_kernel(), static_cast<float>(scale)};
+// What an attention is beside its operands.
+struct Scores {
+  double scale;
+  bool is_causal;
+};
+
+Attention describe(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias,
+                   const Tensor& o, const Tensor& stats, const Scores& scores) {
+  return {q.view_for_kernel(),
+          k.view_for_kernel(),
+          v.view_for_kernel(),
+          o.view_for_kernel(),
+          stats.view_for_kernel(),
+          static_cast<float>(scores.scale),
+          bias.defined() ? bias.view_for_kernel() : View{},
+          scores.is_causal};
 }
 
+// One direction of it, as the table of plans sees it. `gradients`: null forward.
+class PlannedAttention final : public PlannedProblem {
+ public:
+  PlannedAttention(const Attention& a, const AttentionGradients* gradients)
+      : a_(a), gradients_(gradients) {}
+
+  Device device() const override { return a_.q.device; }
+  Dtype dtype() const override { return a_.q.dtype; }
+  PlanKey key() const override { return plan_key(a_, direction()); }
+  std::string words() const override {
+    return concat(
+        gradients_ == nullptr ? "attention_forward " : "attention_backward ", to_string(dtype()),
+        " q=", in_words(a_.q.shape), " k=", in_words(a_.k.shape), " v=", in_words(a_.v.shape),
+        a_.bias.defined() ? " bias=" + in_words(a_.bias.shape) : "", a_.is_causal ? " causal" : "");
+  }
+  std::vector<Way> ways() const override {
+    std::vector<std::string> engines;
+    WICK_CALL_CUDA_INTO(engines, attention_engines(a_, direction()));
+    return library_ways(engines);
+  }
+  void run([[maybe_unused]] int way) const override {
+    AllocatorWorkspace workspace(device());
+    if (gradients_ == nullptr) {
+      WICK_CALL_CUDA(attention_forward(a_, way, workspace));
+    } else {
+      WICK_CALL_CUDA(attention_backward(a_, *gradients_, way, workspace));
+    }
+  }
+
+ private:
+  AttentionDirection direction() const {
+    return gradients_ == nullptr ? AttentionDirection::kForward : AttentionDirection::kBackward;
+  }
+
+  const Attention& a_;
+  const AttentionGradients* gradients_;
+};
+
+void run_planned(const Attention& a, const AttentionGradients* gradients = nullptr) {
+  const PlannedAttention problem(a, gradients);
+  problem.run(planned_way(problem));
+}
+
+// By products and a softmax.
 Tensor composed_attention(const Tensor& query, const Tensor& key, const Tensor& value,
-                          double scale) {
-  return matmul(softmax(matmul(query * scale, key.transpose(-2, -1)), -1), value);
+                          const Tensor& mask, const Scores& how, double dropout_p = 0) {
+  Tensor scores = matmul(query * how.scale, key.transpose(-2, -1));
+  if (how.is_causal) {
+    const Device device = query.device();
+    const Tensor positions = arange(0, query.size(-2), 1, kInt64, device).unsqueeze(1);
+    scores =
+        masked_fill(scores, gt(arange(0, key.size(-2), 1, kInt64, device), positions), kExcluded);
+  } else if (mask.defined() && mask.dtype() == kBool) {
+    scores = masked_fill(scores, logical_not(mask), kExcluded);
+  } else if (mask.defined()) {
+    scores = scores + mask.to(scores.dtype());
+  }
+  Tensor weights = softmax(scores, -1);
+  if (dropout_p > 0) weights = dropout(weights, dropout_p);
+  return matmul(weights, value);
 }
 
 // dq, dk and dv.
@@ -43,53 +115,77 @@ struct LibraryAttentionBackward {
   static constexpr OpInfo info{
       .name = "library_attention_backward", .differentiable = false, .is_gradient = true};
   double scale;
-  static constexpr auto fields = std::tuple{field("scale", &LibraryAttentionBackward::scale)};
+  bool is_causal;
+  static constexpr auto fields =
+      std::tuple{field("scale", &LibraryAttentionBackward::scale),
+                 field("is_causal", &LibraryAttentionBackward::is_causal)};
 
   std::array<Tensor, 3> forward(Saved&, const Tensor& dy, const Tensor& q, const Tensor& k,
-                                const Tensor& v, const Tensor& o, const Tensor& stats) const {
+                                const Tensor& v, const Tensor& bias, const Tensor& o,
+                                const Tensor& stats) const {
     const auto like = [](const Tensor& x) { return empty(x.shape(), x.dtype(), x.device()); };
     const std::array<Tensor, 3> out{like(q), like(k), like(v)};
     const Tensor d_o = in_rows(dy.contiguous());
-    [[maybe_unused]] const Attention done = describe(q, k, v, o, stats, scale);
-    AllocatorWorkspace workspace(q.device());
-    WICK_CALL_CUDA(attention_backward(done,
-                                      {d_o.view_for_kernel(), out[0].view_for_kernel(),
-                                       out[1].view_for_kernel(), out[2].view_for_kernel()},
-                                      workspace));
+    const AttentionGradients gradients{d_o.view_for_kernel(), out[0].view_for_kernel(),
+                                       out[1].view_for_kernel(), out[2].view_for_kernel()};
+    run_planned(describe(q, k, v, bias, o, stats, {scale, is_causal}), &gradients);
     return out;
   }
 };
 
+// `bias`: as kernels/attention.h says; without a gradient.
 struct LibraryAttention {
   static constexpr OpInfo info{.name = "library_attention"};
   double scale;
-  static constexpr auto fields = std::tuple{field("scale", &LibraryAttention::scale)};
+  bool is_causal;
+  static constexpr auto fields = std::tuple{field("scale", &LibraryAttention::scale),
+                                            field("is_causal", &LibraryAttention::is_causal)};
 
-  Tensor forward(Saved& saved, const Tensor& q, const Tensor& k, const Tensor& v) const {
+  Tensor forward(Saved& saved, const Tensor& q, const Tensor& k, const Tensor& v,
+                 const Tensor& bias) const {
     const Tensor o = empty({q.size(0), q.size(1), q.size(2), v.size(3)}, q.dtype(), q.device());
     const Tensor stats = empty({q.size(0), q.size(1), q.size(2), 1}, kFloat32, q.device());
-    [[maybe_unused]] const Attention wanted = describe(q, k, v, o, stats, scale);
-    AllocatorWorkspace workspace(q.device());
-    WICK_CALL_CUDA(attention_forward(wanted, workspace));
-    saved.save(q, k, v, o, stats);
+    run_planned(describe(q, k, v, bias, o, stats, {scale, is_causal}));
+    saved.save(q, k, v, bias, o, stats);
     return o;
   }
   Gradients backward(const Saved& saved, const Tensor& dy) const {
     if (grad_enabled()) {
-      return composed_gradients(saved, {saved[0], saved[1], saved[2]}, dy,
-                                [&](const std::vector<Tensor>& in) {
-                                  return composed_attention(in[0], in[1], in[2], scale);
-                                });
+      return composed_gradients(
+          saved, {saved[0], saved[1], saved[2], saved[3]}, dy, [&](const std::vector<Tensor>& in) {
+            return composed_attention(in[0], in[1], in[2], in[3], {scale, is_causal});
+          });
     }
-    const auto found = apply(LibraryAttentionBackward{scale}, dy, saved[0], saved[1], saved[2],
-                             saved[3], saved[4]);
-    return {found[0], found[1], found[2]};
+    const auto found = apply(LibraryAttentionBackward{scale, is_causal}, dy, saved[0], saved[1],
+                             saved[2], saved[3], saved[4], saved[5]);
+    return {found[0], found[1], found[2], Tensor()};
   }
 };
 
+// A mask of the scores `shape` as kernels/attention.h wants a bias; undefined if it is none such.
+Tensor as_bias(const Tensor& mask, const Shape& shape, const Tensor& query) {
+  if (mask.rank() > 4 || mask.device() != query.device()) return {};
+  if (grad_enabled() && mask.requires_grad()) return {};
+  Shape sizes = Shape::filled(4, 1);
+  for (int axis = 0; axis < mask.rank(); ++axis) {
+    sizes[4 - mask.rank() + axis] = mask.size(axis);
+  }
+  for (int axis = 0; axis < 4; ++axis) {
+    if (sizes[axis] != 1 && sizes[axis] != shape[axis]) return {};
+  }
+  const Tensor excluding = mask.dtype() == kBool
+                               ? masked_fill(zeros(mask.shape(), query.dtype(), mask.device()),
+                                             logical_not(mask), kExcluded)
+                               : mask.to(query.dtype());
+  const Tensor bias = excluding.reshape(sizes);
+  sizes[2] = shape[2];
+  sizes[3] = shape[3];
+  return in_rows(bias.expand(sizes).contiguous());
+}
+
 // The library's answer, or nothing where it has none.
 Tensor library_attention(const Tensor& query, const Tensor& key, const Tensor& value,
-                         double scale) {
+                         const Tensor& mask, const Scores& how) {
   if (!library_attention_enabled() || !query.device().is_cuda()) return {};
   for (const Tensor* x : {&query, &key, &value}) {
     if (x->rank() != 4 || size_of(x->dtype()) != 2 || x->dtype() != query.dtype() ||
@@ -97,16 +193,24 @@ Tensor library_attention(const Tensor& query, const Tensor& key, const Tensor& v
       return {};
     }
   }
+  Tensor bias;
+  if (mask.defined()) {
+    bias = as_bias(mask, {query.size(0), query.size(1), query.size(2), key.size(2)}, query);
+    if (!bias.defined()) return {};
+  }
   const Tensor q = in_rows(query), k = in_rows(key), v = in_rows(value);
-  View o = q.view_for_kernel();
-  o.shape = {q.size(0), q.size(1), q.size(2), v.size(3)};
-  o.strides = contiguous_strides(o.shape);
+  Attention wanted;
+  wanted.q = q.view_for_kernel();
+  wanted.k = k.view_for_kernel();
+  wanted.v = v.view_for_kernel();
+  wanted.o = wanted.q;
+  wanted.o.shape = {q.size(0), q.size(1), q.size(2), v.size(3)};
+  wanted.o.strides = contiguous_strides(wanted.o.shape);
+  if (bias.defined()) wanted.bias = bias.view_for_kernel();
+  wanted.is_causal = how.is_causal;
   bool has = false;
-  WICK_CALL_CUDA_INTO(
-      has,
-      has_attention(q.device(),
-                    {q.view_for_kernel(), k.view_for_kernel(), v.view_for_kernel(), o, {}, 1}));
-  return has ? apply(LibraryAttention{scale}, q, k, v) : Tensor();
+  WICK_CALL_CUDA_INTO(has, has_attention(wanted));
+  return has ? apply(LibraryAttention{how.scale, how.is_causal}, q, k, v, bias) : Tensor();
 }
 
 }  // namespace
@@ -128,27 +232,12 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   WICK_CHECK(key.size(-2) == value.size(-2), op, ": lengths of key and value differ: got ",
              key.shape(), " and ", value.shape());
   WICK_CHECK(!is_causal || !attn_mask.defined(), op, ": is_causal takes no attn_mask");
-  constexpr double kExcluded = -std::numeric_limits<double>::infinity();
-  const double factor = scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))));
-
-  if (!is_causal && !attn_mask.defined() && dropout_p <= 0) {
-    const Tensor y = library_attention(query, key, value, factor);
-    return y.defined() ? y : composed_attention(query, key, value, factor);
+  const Scores how{scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1)))), is_causal};
+  if (dropout_p <= 0) {
+    const Tensor y = library_attention(query, key, value, attn_mask, how);
+    if (y.defined()) return y;
   }
-  Tensor scores = matmul(query * factor, key.transpose(-2, -1));
-  if (is_causal) {
-    const Device device = query.device();
-    const Tensor positions = arange(0, query.size(-2), 1, kInt64, device).unsqueeze(1);
-    scores =
-        masked_fill(scores, gt(arange(0, key.size(-2), 1, kInt64, device), positions), kExcluded);
-  } else if (attn_mask.defined() && attn_mask.dtype() == kBool) {
-    scores = masked_fill(scores, logical_not(attn_mask), kExcluded);
-  } else if (attn_mask.defined()) {
-    scores = scores + attn_mask.to(scores.dtype());
-  }
-  Tensor weights = softmax(scores, -1);
-  if (dropout_p > 0) weights = dropout(weights, dropout_p);
-  return matmul(weights, value);
+  return composed_attention(query, key, value, attn_mask, how, dropout_p);
 }
 
 }  // namespace wick

@@ -16,9 +16,10 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
                                     const Tensor& attn_mask = {}, bool is_causal = false,
                                     std::optional<double> scale = {}, double dropout_p = 0);
 
-/// Whether attention of float16 or bfloat16 [B, H, L, E] tensors on a GPU, without a mask or
-/// dropout, is left to the vendor's library where that can do it: it keeps one number per query
-/// for backward, not the weights (Dao et al. 2022, arXiv 2205.14135). On unless set.
+/// Whether attention of float16 or bfloat16 [B, H, L, E] tensors on a GPU is left to the vendor's
+/// library where that can do it: it keeps one number per query for backward, not the weights (Dao
+/// et al. 2022, arXiv 2205.14135). Not with dropout or a mask that wants a gradient; a mask for
+/// each query and key is made of one that broadcasts over them. On unless set.
 bool library_attention_enabled();
 void set_library_attention(bool on);
 

@@ -8,6 +8,7 @@ namespace wick::cuda {
 
 CudnnApi::CudnnApi() {
   const DynamicLibrary library("cuDNN 9", "libcudnn.so.9");
+  library.find(version, "cudnnGetVersion");
   library.find(create, "cudnnCreate");
   library.find(set_stream, "cudnnSetStream");
   library.find(error_string, "cudnnGetErrorString");

@@ -10,6 +10,7 @@
 namespace wick::cuda {
 
 struct CudnnApi {
+  decltype(cudnnGetVersion)* version;
   decltype(cudnnCreate)* create;
   decltype(cudnnSetStream)* set_stream;
   decltype(cudnnGetErrorString)* error_string;

@@ -116,13 +116,14 @@ cudnnDataType_t cudnn_type(Dtype dtype) {
 }
 
 CudnnDescriptor cudnn_tensor(int64_t id, cudnnDataType_t type, const Shape& sizes,
-                             const Shape& strides) {
+                             const Shape& strides, bool is_virtual) {
   CudnnDescriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type);
   tensor.set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, sizes.rank(), sizes.begin());
   tensor.set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, strides.rank(), strides.begin());
   tensor.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, {id});
   tensor.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, {kCudnnAlignment});
+  if (is_virtual) tensor.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, true);
   tensor.finalize();
   return tensor;
 }
@@ -147,12 +148,13 @@ CudnnDescriptor cudnn_graph(cudnnHandle_t handle,
   graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, handle);
   graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
             static_cast<int64_t>(handles.size()), handles.data());
-  graph.finalize();
+  if (!graph.try_finalize()) return {};
   return graph;
 }
 
 std::vector<CudnnEngine> cudnn_engines(const CudnnDescriptor& graph, Dtype dtype) {
   std::vector<CudnnEngine> found;
+  if (!graph.defined()) return found;
   for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     for (CudnnDescriptor& configuration : configurations(graph, mode)) {
       const CudnnDescriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);

@@ -23,13 +23,15 @@ cudnnHandle_t cudnn_handle(Device device);
 
 cudnnDataType_t cudnn_type(Dtype dtype);
 
-/// A tensor, which data are handed over for by `id`.
+/// A tensor, which data are handed over for by `id`, or if it is virtual one that only operations
+/// of its graph see.
 CudnnDescriptor cudnn_tensor(int64_t id, cudnnDataType_t type, const Shape& sizes,
-                             const Shape& strides);
+                             const Shape& strides, bool is_virtual = false);
 
 /// A float of the host's, which cudnn_execute reads where `id` points to.
 CudnnDescriptor cudnn_number(int64_t id);
 
+/// Undefined where cuDNN has no such graph.
 CudnnDescriptor cudnn_graph(cudnnHandle_t handle,
                             std::span<const CudnnDescriptor* const> operations);
 
@@ -41,7 +43,7 @@ struct CudnnEngine {
 
 /// The engines that cuDNN's heuristics propose, the one that should be fastest first, without those
 /// that round what they are given or sum in less than float; for float32 they may use TF32 only if
-/// allow_tf32(), and all are deterministic if deterministic().
+/// allow_tf32(), and all are deterministic if deterministic(). None for an undefined graph.
 std::vector<CudnnEngine> cudnn_engines(const CudnnDescriptor& graph, Dtype dtype);
 
 /// An engine made ready to run.

@@ -76,38 +76,66 @@ HostArray reshaped(HostArray x, const Shape& shape) {
   return x;
 }
 
-// What a GPU's library computes in 16 bits: also with the heads as a projection leaves them.
+// Of each head.
+template <class Bias>
+HostArray attention_of_heads(const Arrays& x, const Bias& bias) {
+  const auto joined = [](const HostArray& heads) {
+    const Shape& s = heads.shape;
+    return reshaped(heads, {s[0] * s[1], s[2], s[3]});
+  };
+  const HostArray y = attention(joined(x[0]), joined(x[1]), joined(x[2]), 0.5, bias);
+  return reshaped(y, {x[0].shape[0], x[0].shape[1], x[0].shape[2], x[2].shape[3]});
+}
+
+// What a GPU's library computes in 16 bits: also with the heads as a projection leaves them, and
+// with masks.
 WICK_OP_CASE(
     scaled_dot_product_attention_of_heads, .covers = {"library_attention"},
-    .samples = {{normal({2, 3, 5, 8}), normal({2, 3, 7, 8}), uniform({2, 3, 7, 16}, 0.5, 2)}},
+    .samples = {{normal({2, 3, 5, 8}), normal({2, 3, 7, 8}), uniform({2, 3, 7, 16}, 0.5, 2),
+                 normal({5, 7}).constant()}},
     .call = [](const Tensors& x) -> Tensors {
       const auto split = [](const Tensor& t) {
         return t.transpose(1, 2).contiguous().transpose(1, 2);
       };
-      return {scaled_dot_product_attention(x[0], x[1], x[2], {}, false, 0.5),
+      const auto attend = [&](const Tensor& mask, bool is_causal = false) {
+        return scaled_dot_product_attention(x[0], x[1], x[2], mask, is_causal, 0.5);
+      };
+      return {attend({}), attend({}, true), attend(x[3]),
+              attend(lt(arange(0, 7, 1, kInt64, x[0].device()), 4)),
               scaled_dot_product_attention(split(x[0]), split(x[1]), split(x[2]), {}, false, 0.5)};
     },
     .reference = [](const Arrays& x) -> Arrays {
-      const HostArray y =
-          attention(reshaped(x[0], {6, 5, 8}), reshaped(x[1], {6, 7, 8}),
-                    reshaped(x[2], {6, 7, 16}), 0.5, [](int64_t, int64_t) { return 0.0; });
-      return {reshaped(y, {2, 3, 5, 16}), reshaped(y, {2, 3, 5, 16})};
+      const HostArray y = attention_of_heads(x, [](int64_t, int64_t) { return 0.0; });
+      return {
+          y, attention_of_heads(x, [](int64_t i, int64_t j) { return j > i ? kExcluded : 0; }),
+          attention_of_heads(
+              x, [&](int64_t i, int64_t j) { return x[3].values[static_cast<size_t>(i * 7 + j)]; }),
+          attention_of_heads(x, [](int64_t, int64_t j) { return j > 3 ? kExcluded : 0; }), y};
     },
     .tolerance = {.factor = 64, .floor = 32, .roundings = 12}, .second_order = true,
     .same_for_any_threads = false);
 
 TEST(Attention, IsTheLibrarysOnAGpuWhereThatHasIt) {
   if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
-  const auto uses_library = [](const Tensor& q, const Tensor& mask = {}, bool is_causal = false) {
+  const auto uses_library = [](const Tensor& q, const Tensor& mask = {}, bool is_causal = false,
+                               double dropout_p = 0) {
     q.set_requires_grad();
-    const auto ops = graph_ops({scaled_dot_product_attention(q, q, q, mask, is_causal)});
+    const Tensor y = scaled_dot_product_attention(q, q, q, mask, is_causal, {}, dropout_p);
+    const auto ops = graph_ops({y});
     return std::count(ops.begin(), ops.end(), "library_attention") > 0;
   };
   const auto heads = [](Dtype dtype) { return randn({2, 3, 5, 16}).to(dtype).to(kGpu); };
+  const auto mask = [](const Shape& shape) { return zeros(shape, kFloat32, kGpu); };
   EXPECT_TRUE(uses_library(heads(kBFloat16)));
   EXPECT_FALSE(uses_library(heads(kFloat32)));
-  EXPECT_FALSE(uses_library(heads(kFloat16), {}, true));
-  EXPECT_FALSE(uses_library(heads(kFloat16), zeros({5, 5}, kFloat16, kGpu)));
+  EXPECT_TRUE(uses_library(heads(kFloat16), {}, true));
+  EXPECT_FALSE(uses_library(heads(kFloat16), {}, true, 0.5));
+  for (const Shape& shape : {Shape{5, 5}, Shape{5}, Shape{2, 1, 1, 5}, Shape{1, 3, 5, 5}}) {
+    EXPECT_TRUE(uses_library(heads(kFloat16), mask(shape))) << shape;
+    EXPECT_TRUE(uses_library(heads(kFloat16), eq(mask(shape), 0))) << shape;
+  }
+  EXPECT_FALSE(uses_library(heads(kFloat16), mask({1, 2, 3, 5, 5})));
+  EXPECT_FALSE(uses_library(heads(kFloat16), mask({5, 5}).set_requires_grad()));
   set_library_attention(false);
   EXPECT_FALSE(uses_library(heads(kBFloat16)));
   set_library_attention(true);

@@ -8,6 +8,7 @@
 #include "wick/core/memory/workspace.h"
 #include "wick/core/ops/activation.h"
 #include "wick/core/ops/attention.h"
+#include "wick/core/ops/compare.h"
 #include "wick/core/ops/conv.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/matmul.h"
@@ -173,6 +174,41 @@ TEST(SimulatedLibraries, AttentionTakesViewsThatAreNotAligned) {
     return all;
   };
   EXPECT_EQ(results(1), results(0));
+}
+
+// Values and gradients of attention with each kind of mask, whose parts are laid out by kernels.
+TEST(SimulatedLibraries, AttentionIsTheCpusInEveryOrderOfThreads) {
+  const auto attend = [](Device device, int kind) {
+    const auto heads = [&](const Shape& shape, double step) {  // as a projection leaves them
+      const Tensor x = ((arange(shape.numel()) * step).sin() * 2).view(shape).to(kFloat16);
+      return x.to(device).transpose(1, 2).set_requires_grad();
+    };
+    const Tensor q = heads({2, 9, 3, 8}, 0.7), k = heads({2, 7, 3, 8}, 0.3),
+                 v = heads({2, 7, 3, 16}, 1.1);
+    const Tensor added = (arange(2 * 9 * 7) * 0.9).cos().view({2, 1, 9, 7}).to(device);
+    const Tensor seen = lt(arange(0, 7, 1, kInt64, device), 4);
+    const Tensor mask = kind == 2 ? added : kind == 3 ? seen : Tensor();
+    const Tensor y = scaled_dot_product_attention(q, k, v, mask, kind == 1);
+    y.backward((arange(y.numel()) * 0.5).sin().view(y.shape()).to(kFloat16).to(device));
+    std::vector<std::vector<float>> all;
+    for (const Tensor& x : {y, q.grad(), k.grad(), v.grad()}) {
+      all.push_back(x.to(kFloat32).to(kCpu).contiguous().to_vector<float>());
+    }
+    return all;
+  };
+  for (const auto order : {sim::ThreadOrder::kForward, sim::ThreadOrder::kReverse,
+                           sim::ThreadOrder::kRandom, sim::ThreadOrder::kAhead}) {
+    const sim::ScopedSettings scope({.threads = order, .seed = 3});
+    for (int kind = 0; kind < 4; ++kind) {
+      const auto expected = attend(kCpu, kind), found = attend(kGpu, kind);
+      for (size_t i = 0; i < expected.size(); ++i) {
+        ASSERT_EQ(found[i].size(), expected[i].size());
+        for (size_t j = 0; j < found[i].size(); ++j) {
+          EXPECT_NEAR(found[i][j], expected[i][j], 0.02) << "kind " << kind << ", result " << i;
+        }
+      }
+    }
+  }
 }
 
 TEST(SimulatedLibraries, AConvolutionWithoutAPlanIsToldOfOnce) {

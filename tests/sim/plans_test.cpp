@@ -10,6 +10,7 @@
 #include "wick/core/conv_plan.h"
 #include "wick/core/file.h"
 #include "wick/core/ops/activation.h"
+#include "wick/core/ops/attention.h"
 #include "wick/core/ops/conv.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/matmul.h"
@@ -43,6 +44,22 @@ struct SimulatedPlans : ::testing::Test {
   static float multiply(int64_t size = 4, Dtype dtype = kFloat32) {
     const Tensor a = ones({3, size}, dtype, kGpu), b = ones({size, 2}, dtype, kGpu);
     return matmul(a, b).to(kFloat32).to_vector<float>()[0];
+  }
+
+  // Attention, then dq, dk and dv for gradients of ones.
+  static std::vector<std::vector<float>> attend(bool is_causal = false) {
+    const auto heads = [](int64_t length, double step) {
+      const Tensor x = (arange(2 * length * 8) * step).sin().view({1, 2, length, 8});
+      return x.to(kFloat16).to(kGpu).set_requires_grad();
+    };
+    const Tensor q = heads(3, 0.1), k = heads(5, 0.2), v = heads(5, 0.3);
+    const Tensor y = scaled_dot_product_attention(q, k, v, {}, is_causal);
+    y.backward(ones(y.shape(), y.dtype(), y.device()));
+    std::vector<std::vector<float>> all;
+    for (const Tensor& x : {y, q.grad(), k.grad(), v.grad()}) {
+      all.push_back(x.to(kFloat32).to_vector<float>());
+    }
+    return all;
   }
 
   std::string saved() const {
@@ -231,6 +248,58 @@ TEST_F(SimulatedPlans, IntegersAndTheCpuHaveNoPlans) {
   EXPECT_EQ(matmul(count, count).to_vector<int64_t>()[0], 2);
   EXPECT_EQ(matmul(host, host).to_vector<float>()[0], 2);
   EXPECT_EQ(saved(), "wick plans 2\n");
+}
+
+TEST_F(SimulatedPlans, AttentionHasAPlanForEachDirection) {
+  const auto expected = attend();
+  set_benchmark(true);
+  const std::vector<sim::Engine> engines = {{"eng3", 9}, {"eng4_k2=1", 2}};
+  sim::set_engines(engines);
+  EXPECT_EQ(attend(), expected);
+  EXPECT_EQ(runs(), (Runs{{"eng3", 6}, {"eng4_k2=1", 8}}));
+  const std::string of = " float16 q=1x2x3x8 k=1x2x5x8 v=1x2x5x8 library/eng4_k2=1\n";
+  EXPECT_EQ(saved(), "wick plans 2\ncuda attention_backward" + of + "cuda attention_forward" + of);
+
+  plans_clear();
+  plans_load(path_);
+  sim::set_engines({engines[1], engines[0]});
+  EXPECT_EQ(attend(), expected);
+  EXPECT_EQ(runs(), (Runs{{"eng3", 0}, {"eng4_k2=1", 2}}));
+}
+
+TEST_F(SimulatedPlans, MaskedAttentionHasPlansOfItsOwn) {
+  set_benchmark(true);
+  sim::set_engines({{"eng3", 9}, {"eng4", 2}});
+  attend();
+  attend(/*is_causal=*/true);
+  EXPECT_EQ(runs()["eng3"], 12);
+  const std::string words = "cuda attention_forward float16 q=1x2x3x8 k=1x2x5x8 v=1x2x5x8";
+  EXPECT_NE(saved().find(words + " library/eng4\n"), std::string::npos);
+  const std::string causal = words + " causal library/eng";
+  std::string text = saved();
+  const size_t place = text.find(causal + "4\n");
+  ASSERT_NE(place, std::string::npos) << text;
+
+  text[place + causal.size()] = '3';
+  write_file(path_, text);
+  plans_clear();
+  plans_load(path_);
+  sim::set_engines({{"eng3", 9}, {"eng4", 2}});
+  attend();
+  attend(/*is_causal=*/true);
+  EXPECT_EQ(runs(), (Runs{{"eng3", 1}, {"eng4", 3}}));
+}
+
+TEST_F(SimulatedPlans, DeterministicAttentionOnRequest) {
+  const auto expected = attend();
+  const sim::Engine random{.name = "random", .milliseconds = 1, .deterministic = false};
+  sim::set_engines({random, {"same", 2}});
+  set_deterministic(true);
+  EXPECT_EQ(attend(), expected);
+  EXPECT_EQ(runs(), (Runs{{"random", 0}, {"same", 2}}));
+  set_benchmark(true);
+  EXPECT_EQ(attend(), expected);
+  EXPECT_EQ(runs(), (Runs{{"random", 0}, {"same", 4}}));
 }
 
 // As after an update of the library.
