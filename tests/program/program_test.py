@@ -6,8 +6,6 @@ import functools
 import json
 import os
 import pathlib
-import pickle
-import re
 import resource
 import signal
 import subprocess
@@ -283,40 +281,6 @@ class Runs(ProgramCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("left out 2 times an image that cannot be read", done.stdout)
         self.assertEqual([x["epoch"] for x in lines(self.folder / "skips") if "loss" in x], [1, 2])
-
-    def test_memory_is_shown_over_time(self):
-        folder = self.train("run", "--max-steps", "2", "--memory-history")
-        found = pickle.loads((folder / "memory.pickle").read_bytes())
-        segments, events = found["segments"], found["device_traces"][0]
-        for segment in segments:
-            blocks = segment["blocks"]
-            self.assertEqual(sum(block["size"] for block in blocks), segment["total_size"])
-            self.assertEqual(blocks[0]["address"], segment["address"])
-        # Undone one by one, the events lead back to what was there before them.
-        live = {block["address"]: block["requested_size"] for segment in segments
-                for block in segment["blocks"] if block["state"] == "active_allocated"}
-        for event in reversed(events):
-            if event["action"] == "alloc":
-                self.assertEqual(live.pop(event["addr"]), event["size"])
-            elif event["action"] == "free_completed":
-                self.assertNotIn(event["addr"], live)
-                live[event["addr"]] = event["size"]
-        self.assertIn("linear", {event["frames"][0]["name"] for event in events})
-
-    def test_out_of_memory_tells_what_would_fit(self):
-        words = ["train", "--model", "resnet20", *MNIST, "--threads", "1", "--epochs", "1",
-                 "--max-steps", "1", "--eval-every", "0"]
-        done = run(*words, "--batch-size", "256", "--run-dir", str(self.folder / "all"),
-                   WICK_CPU_ALLOC="memory_limit_mb:150")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("--checkpoint-activations on would need", done.stderr)
-        advice = re.search(r"--batch-size (\d+), or --accumulate (\d+)", done.stderr)
-        self.assertIsNotNone(advice, done.stderr)
-        for part, flags in [("few", ["--batch-size", advice[1]]),
-                            ("parts", ["--batch-size", "256", "--accumulate", advice[2]])]:
-            done = run(*words, *flags, "--run-dir", str(self.folder / part),
-                       WICK_CPU_ALLOC="memory_limit_mb:150")
-            self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_lint_tells_what_costs_time(self):
         found = run("train", "--lint", "--json", *MLP, "--batch-size", "2", "--threads", "1")
