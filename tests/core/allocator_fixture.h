@@ -167,4 +167,14 @@ struct AllocatorFixture {
   std::unique_ptr<CachingAllocator> allocator;
 };
 
+/// The same with segments that grow.
+struct Growing : AllocatorFixture {
+  explicit Growing(size_t capacity = size_t{1} << 30) : AllocatorFixture(capacity, growing()) {}
+  static CachingAllocator::Config growing() {
+    CachingAllocator::Config config = plain();
+    config.expandable_segments = true;
+    return config;
+  }
+};
+
 }  // namespace wick

@@ -109,6 +109,12 @@ class Trace {
     ASSERT_NE(segment, f_.fake.segments.begin());
     const auto& [start, length] = *std::prev(segment);
     EXPECT_LE(begin + bytes, start + length);
+    EXPECT_TRUE(owners_.emplace(start, stream).first->second == stream) << "of another stream";
+    for (const InFlight& use : in_flight_) {
+      if (f_.fake.finished[use.stream.handle] >= use.position) continue;
+      EXPECT_TRUE(begin + bytes <= use.begin || use.begin + use.bytes <= begin)
+          << "another stream has not finished with it";
+    }
     live_[begin] = bytes;
     requested_ += static_cast<int64_t>(bytes);
     EXPECT_EQ(f_.allocator->stats().all.requested_bytes.current, requested_);
@@ -120,6 +126,10 @@ class Trace {
       const Stream user = f_.fake.stream(static_cast<int>(next(3)));
       f_.allocator->record_stream(reinterpret_cast<void*>(it->first), user);
       f_.fake.work(user);
+      const Stream owner = std::prev(owners_.upper_bound(it->first))->second;
+      if (!(user == owner)) {
+        in_flight_.push_back({it->first, it->second, user, f_.fake.queued[user.handle]});
+      }
     }
     f_.free(reinterpret_cast<void*>(it->first));
     requested_ -= static_cast<int64_t>(it->second);
@@ -140,6 +150,14 @@ class Trace {
     return best.second;
   }
 
+  /// A block that was freed while another stream worked with it.
+  struct InFlight {
+    uintptr_t begin;
+    size_t bytes;
+    Stream stream;
+    int64_t position;  // of the work in its stream
+  };
+
   std::mt19937 random_;
   bool with_streams_;
   bool quick_ = false;
@@ -148,6 +166,8 @@ class Trace {
   size_t granule_ = 0;
   AllocatorFixture f_;
   std::map<uintptr_t, size_t> live_;
+  std::map<uintptr_t, Stream> owners_;  // of segments, whose addresses come once
+  std::vector<InFlight> in_flight_;
   int64_t requested_ = 0;
   int failures_ = 0;
 };
@@ -163,53 +183,6 @@ TEST(AllocatorStress, RandomTracesKeepBlocksApartAndMergeThemAll) {
     if (::testing::Test::HasFailure()) return;
   }
   EXPECT_GT(failures, 0);  // else the capacity tested nothing
-}
-
-// --- fragmentation -------------------------------------------------------------------------------
-
-/// Three steps of a deep network: activations of shrinking size are kept by the forward pass and
-/// freed by the backward one, which also makes gradients; batch sizes vary.
-size_t train_deep(AllocatorFixture& f) {
-  size_t live = 0;
-  size_t peak = 0;
-  std::map<char*, size_t> sizes;
-  const auto make = [&](size_t bytes) {
-    char* p = f.allocate(bytes);
-    sizes[p] = bytes;
-    live += bytes;
-    peak = std::max(peak, live);
-    return p;
-  };
-  const auto drop = [&](char* p) {
-    live -= sizes[p];
-    f.free(p);
-  };
-  for (const size_t batch : {128, 96, 128, 80, 112}) {
-    std::vector<char*> kept;
-    const auto bytes = [&](size_t layer) { return batch * (512 >> (layer / 12)) * kKiB / 2; };
-    for (size_t layer = 0; layer < 48; ++layer) {
-      kept.push_back(make(bytes(layer)));
-      if (layer % 3 == 2) drop(make(bytes(layer) / 2));
-    }
-    char* gradient = make(bytes(47));
-    for (size_t layer = 48; layer-- > 0;) {
-      char* below = make(bytes(layer > 0 ? layer - 1 : 0));
-      drop(gradient);
-      drop(kept[layer]);
-      gradient = below;
-    }
-    drop(gradient);
-  }
-  return peak;
-}
-
-TEST(AllocatorStress, TrainingNeedsAtMostATenthMoreThanItsLiveTensors) {
-  AllocatorFixture unlimited;
-  const size_t peak = train_deep(unlimited);
-  AllocatorFixture tight(peak + peak / 10);
-  train_deep(tight);  // throws if it does not fit
-  AllocatorFixture less(peak - peak / 100);
-  EXPECT_THROW(train_deep(less), OutOfMemory);
 }
 
 // --- threads -------------------------------------------------------------------------------------

@@ -13,16 +13,6 @@
 namespace wick {
 namespace {
 
-CachingAllocator::Config growing() {
-  CachingAllocator::Config config = AllocatorFixture::plain();
-  config.expandable_segments = true;
-  return config;
-}
-
-struct Growing : AllocatorFixture {
-  explicit Growing(size_t capacity = size_t{1} << 30) : AllocatorFixture(capacity, growing()) {}
-};
-
 TEST(ExpandableSegments, GrowByPagesWhereTheyAre) {
   Growing f;
   char* a = f.allocate(5 * kMiB);
@@ -115,14 +105,15 @@ TEST(ExpandableSegments, AreOffUnlessAskedForAndWhereTheSourceCannot) {
     bool can_map() const override { return false; }
   };
   FakeDevice fake;
-  CachingAllocator allocator(std::make_unique<Simple>(fake), growing());
+  CachingAllocator allocator(std::make_unique<Simple>(fake), Growing::growing());
   allocator.deallocate(allocator.allocate(5 * kMiB, fake.stream(0)));
   EXPECT_EQ(fake.segments.size(), 1u);
 }
 
 TEST(ExpandableSegments, AreReadFromText) {
   EXPECT_TRUE(AllocatorConfig::parse("expandable_segments:True", {}).expandable_segments);
-  EXPECT_FALSE(AllocatorConfig::parse("expandable_segments:false", growing()).expandable_segments);
+  EXPECT_FALSE(
+      AllocatorConfig::parse("expandable_segments:false", Growing::growing()).expandable_segments);
   EXPECT_EQ(error_of([] { AllocatorConfig::parse("expandable_segments:1", {}); }),
             "allocator: bad expandable_segments: got \"1\", expected true or false");
 }
