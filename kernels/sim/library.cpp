@@ -38,7 +38,8 @@ void for_runs(const View& x, char* data, int axis, int inner, Note note) {
 }
 template <class Note>
 void for_runs(const View& x, Note note) {
-  if (!WICK_SIM_TSAN || !x.defined() || x.numel() == 0) return;
+  const bool is_watched = WICK_SIM_TSAN || WICK_SIM_ASAN;
+  if (!is_watched || !x.defined() || x.numel() == 0) return;
   int inner = x.rank() - 1;
   while (inner >= 0 && x.strides[inner] != 1) --inner;
   for_runs(x, static_cast<char*>(x.data), 0, inner, note);

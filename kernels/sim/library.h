@@ -51,7 +51,7 @@ Engine use_engine(const char* call, const std::vector<Engine>& list, int engine)
 /// Takes scratch from `workspace` as a library would.
 void* take_scratch(const char* call, Workspace& workspace);
 
-/// Stands while queued work runs: ruins what others keep in its scratch, and tells ThreadSanitizer
+/// Stands while queued work runs: ruins what others keep in its scratch, and tells the sanitizers
 /// which device memory it reads and writes, but nothing of how the host computes it.
 class LibraryWork {
  public:

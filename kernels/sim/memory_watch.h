@@ -10,8 +10,7 @@ namespace wick::sim {
 
 /// From its turn in the stream on, the memory may be used, and holds NaN.
 void show_in_order(void* pointer, size_t bytes, int device, cudaStream_t stream);
-/// From its turn in the stream on, nobody may use the memory: AddressSanitizer reports it, and
-/// without that it holds NaN.
+/// From its turn in the stream on, nobody may use the memory: AddressSanitizer reports it.
 void hide_in_order(void* pointer, size_t bytes, int device, cudaStream_t stream);
 
 }  // namespace wick::sim
