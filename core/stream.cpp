@@ -61,6 +61,17 @@ void synchronize(Device device) {
 
 int64_t synchronization_count() { return synchronizations; }
 
+DeviceGuard::DeviceGuard(Device device) {
+  if (device.is_cpu()) return;
+  WICK_CALL_CUDA_INTO(before_, enter(device));
+}
+
+DeviceGuard::~DeviceGuard() {
+#ifdef WICK_HAS_CUDA
+  if (before_ >= 0) cuda::go_back(before_);
+#endif
+}
+
 Event::Event(Device device, [[maybe_unused]] bool timing) : device_(device) {
   if (device.is_cuda()) WICK_CALL_CUDA_INTO(handle_, new_event(device, timing));
 }

@@ -50,6 +50,21 @@ class StreamGuard {
   Stream before_;
 };
 
+/// Lets this thread's own calls of the CUDA runtime mean GPU `device` until the guard goes out of
+/// scope, and then again the one they meant before: for programs with CUDA code of their own, since
+/// Wick's functions, which run where their tensors lie, leave another GPU chosen than they found.
+/// Nothing on the CPU; error if there is no such GPU.
+class DeviceGuard {
+ public:
+  explicit DeviceGuard(Device device);
+  ~DeviceGuard();
+  DeviceGuard(const DeviceGuard&) = delete;
+  DeviceGuard& operator=(const DeviceGuard&) = delete;
+
+ private:
+  [[maybe_unused]] int before_ = -1;  // -1: nothing to put back
+};
+
 /// A mark in a stream.
 class Event {
  public:

@@ -72,6 +72,15 @@ DeviceProperties properties(Device device) {
   return p;
 }
 
+int enter(Device device) {
+  int before = -1;
+  WICK_CUDA_CALL(cudaGetDevice, &before);
+  enter_device(device);
+  return before;
+}
+
+void go_back(int index) noexcept { (void)cudaSetDevice(index); }
+
 Stream stream_from_pool(Device device, bool high_priority) {
   static std::array<StreamPool, kMaxGpus> pools;
   enter_device(device);  // also checks the index

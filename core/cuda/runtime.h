@@ -12,6 +12,11 @@ int device_count();
 std::string why_no_device();
 DeviceProperties properties(Device device);
 
+/// Makes `device` the one that this thread's calls mean; returns the number of the one before.
+int enter(Device device);
+/// Makes GPU `index` that one again. For destructors: says nothing of a failure.
+void go_back(int index) noexcept;
+
 Stream stream_from_pool(Device device, bool high_priority);
 void synchronize(Stream stream);
 void synchronize(Device device);

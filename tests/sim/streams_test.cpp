@@ -81,6 +81,72 @@ TEST(SimulatedStreams, ACopyBetweenGpusIsInOrderOnBoth) {
   EXPECT_EQ(sent_to_other_gpu(true), 2);
 }
 
+TEST(SimulatedStreams, ADeviceGuardPutsTheThreadsGpuBack) {
+  const auto chosen = [] {
+    int device = -1;
+    EXPECT_EQ(cudaGetDevice(&device), cudaSuccess);
+    return device;
+  };
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  {
+    const DeviceGuard guard(kGpu);
+    EXPECT_EQ(chosen(), 0);
+    {
+      const DeviceGuard inner(cuda_device(1)), none(kCpu);
+      EXPECT_EQ(chosen(), 1);
+      synchronize(kGpu);
+    }
+    EXPECT_EQ(chosen(), 0);
+    synchronize(cuda_device(1));
+  }
+  EXPECT_EQ(chosen(), 1);
+  EXPECT_NE(error_of([] { const DeviceGuard guard(cuda_device(7)); }).find("no such GPU"),
+            std::string::npos);
+  EXPECT_EQ(chosen(), 1);
+}
+
+/// What comes back of batches that are copied in, computed with and copied out on three streams.
+/// All memory is given up as soon as the host has no use for it.
+std::vector<Tensor> send_through(int batches) {
+  const Stream in = stream_from_pool(kGpu), out = stream_from_pool(kGpu);
+  const Stream here = current_stream(kGpu);
+  std::vector<Tensor> results;
+  for (int i = 0; i < batches; ++i) {
+    Event arrived(kGpu), computed(kGpu);
+    Tensor x;
+    {
+      const StreamGuard guard(in);
+      x = full({kCount}, i).pin_memory().to(kGpu, /*non_blocking=*/true);
+      arrived.record();
+    }
+    arrived.block(here);
+    x.record_stream(here);
+    const Tensor y = x * 2 + 1;
+    computed.record();
+    const StreamGuard guard(out);
+    computed.block(out);
+    y.record_stream(out);
+    results.push_back(y.to(kCpu, /*non_blocking=*/true));
+  }
+  synchronize(out);
+  return results;
+}
+
+TEST(SimulatedStreams, CopiesGoOnBesideWork) {
+  for (const StreamOrder order : {StreamOrder::kLazy, StreamOrder::kRandom, StreamOrder::kEager}) {
+    for (uint64_t seed = 0; seed < 5; ++seed) {
+      const sim::ScopedSettings scope({.streams = order, .seed = seed});
+      const int64_t waits = sim::waits();
+      const std::vector<Tensor> results = send_through(12);
+      EXPECT_EQ(sim::waits(), waits + 1);
+      for (size_t i = 0; i < results.size(); ++i) {
+        const float expected = 2 * static_cast<float>(i) + 1;
+        EXPECT_EQ(results[i].to_vector<float>(), std::vector<float>(kCount, expected)) << i;
+      }
+    }
+  }
+}
+
 #if !WICK_SIM_TSAN
 TEST(SimulatedStreams, AMissingWaitShows) { EXPECT_EQ(handed_over(false), 1); }
 
