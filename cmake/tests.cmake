@@ -136,7 +136,7 @@ endif()
 if(WICK_GPU STREQUAL "sim")
   add_test(NAME sim_expandable
            COMMAND sim_test --gtest_brief=1
-                   --gtest_filter=SimulatedVirtualMemory*:SimulatedTraining.L*:*Failed*)
+                   --gtest_filter=SimulatedVirtualMemory*:SimulatedTraining.L*:*Fail*:*LateUse*)
   set_tests_properties(sim_expandable PROPERTIES
                        ENVIRONMENT "WICK_CUDA_ALLOC=expandable_segments:true")
 endif()
