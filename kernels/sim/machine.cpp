@@ -78,6 +78,8 @@ bool breaks_device(cudaError_t error) {
 Machine::Machine() : settings(settings_from_environment()), random(settings.seed, 0) {
   const int64_t count = number_from_environment("WICK_SIM_DEVICES", 1, 16);
   const int64_t mib = number_from_environment("WICK_SIM_MEMORY", 4096, 1 << 20);
+  fail_countdown = number_from_environment("WICK_SIM_BREAK", 0, INT64_MAX);
+  fail_error = cudaErrorIllegalAddress;
   for (int i = 0; i < count; ++i) {
     auto device = std::make_unique<SimulatedDevice>();
     device->capacity = size_t(mib) << 20;

@@ -15,6 +15,7 @@
 //   WICK_SIM_ORDER=...     forward, reverse, random or ahead (see ThreadOrder)
 //   WICK_SIM_STREAMS=...   lazy, random or eager (see StreamOrder)
 //   WICK_SIM_SEED=7        what random orders follow from
+//   WICK_SIM_BREAK=700     the 700th call breaks its device, as a wild address in a kernel does
 //   WICK_SIM_WITHOUT_BARRIER=kernels/cuda/sort.cu:37
 //                          no thread waits at the __syncthreads() or __syncwarp() of that line:
 //                          for tools/mutate_barriers.py

@@ -282,6 +282,26 @@ class Runs(ProgramCase):
         self.assertIn("left out 2 times an image that cannot be read", done.stdout)
         self.assertEqual([x["epoch"] for x in lines(self.folder / "skips") if "loss" in x], [1, 2])
 
+    def test_a_broken_gpu_ends_a_run_by_its_own_exit_code(self):
+        if "simulated" not in run("doctor").stdout:
+            self.skipTest("no simulated GPU in this build")
+        size = [*MLP, "--device", "cuda", "--epochs", "2", "--batch-size", "400"]
+        whole = self.train("whole", size=size)
+        for call, steps in [(400, []), (1350, [5])]:
+            with self.subTest(call=call):
+                folder = self.folder / str(call)
+                self.fails(75, "the GPU can do no more work in this process; go on from the newest "
+                           f"checkpoint with: wick train --run-dir {folder} --resume",
+                           "train", "--run-dir", folder, *size, WICK_SIM_BREAK=str(call))
+                checkpoints = sorted((folder / "checkpoints").glob("step-*"))
+                self.assertEqual([path.name for path in checkpoints], [f"step-{n}" for n in steps])
+                done = run("train", "--run-dir", folder, "--resume")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(sha256(folder / "weights.safetensors"),
+                                 sha256(whole / "weights.safetensors"))
+        self.fails(75, "the GPU can do no more work", "eval", "--run-dir", whole, "--device",
+                   "cuda", WICK_SIM_BREAK="50")
+
     def test_lint_tells_what_costs_time(self):
         found = run("train", "--lint", "--json", *MLP, "--batch-size", "2", "--threads", "1")
         self.assertEqual(found.returncode, 0, found.stderr)

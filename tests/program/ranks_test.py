@@ -33,8 +33,8 @@ def losses(folder):
 class RanksCase(InFolder):
     program = WICK
 
-    def train(self, name, *words, size=SMALL, code=0):
-        done = run("train", "--run-dir", self.folder / name, *size, *words)
+    def train(self, name, *words, size=SMALL, code=0, **variables):
+        done = run("train", "--run-dir", self.folder / name, *size, *words, **variables)
         self.assertEqual(done.returncode, code, done.stderr)
         return self.folder / name
 
@@ -309,6 +309,12 @@ class Training(RanksCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("tensors by NCCL", done.stdout)
         self.check_losses(self.folder / "two", losses(alone), 1e-4)
+
+    def test_a_broken_gpu_ends_all_by_its_own_exit_code(self):
+        if "simulated" not in run("doctor").stdout:
+            self.skipTest("no simulated GPU in this build")
+        words = ["--device", "cuda", "--ranks", "2", "--backend", "nccl"]
+        self.train("run", *words, code=75, WICK_SIM_DEVICES="2", WICK_SIM_BREAK="2000")
 
     def test_a_run_goes_on_with_another_number_of_ranks(self):
         words = ["--schedule", "constant", "--augment", "color"]

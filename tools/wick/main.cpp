@@ -21,6 +21,7 @@ namespace {
 
 constexpr int kFailed = 1;
 constexpr int kUsage = 2;
+constexpr int kBrokenDevice = 75;  // EX_TEMPFAIL: started again, it may work
 
 // What to say of words that no flag or subcommand takes.
 std::string unknown_words(const CLI::App& app, const std::string& first) {
@@ -121,6 +122,8 @@ int run_program(const std::vector<std::string>& words) {
     return fail(kUsage, error.what());
   } catch (const OtherRankFailed& error) {
     return fail(kOtherRankFailedExit, error.what());
+  } catch (const DeviceError& error) {
+    return fail(kBrokenDevice, error.what());
   } catch (const std::bad_alloc&) {
     return fail(kFailed, "out of memory");
   } catch (const std::exception& error) {

@@ -8,6 +8,7 @@
 #include "wick/core/base/parallel.h"
 #include "wick/core/memory/stats.h"
 #include "wick/core/plans.h"
+#include "wick/core/stream.h"
 #include "wick/dist/launch_env.h"
 #include "wick/tools/wick/commands.h"
 #include "wick/tools/wick/config.h"
@@ -113,7 +114,14 @@ int train(const TrainConfig& config, bool json, const Ranks& ranks) {
     }
   }
   stop_on_signals();
-  const Outcome outcome = run_and_explain(config, trainer, ranks);
+  Outcome outcome;
+  try {
+    outcome = run_and_explain(config, trainer, ranks);
+  } catch (const DeviceError& error) {
+    if (!ranks.alone()) throw;
+    throw DeviceError(concat(error.what(), "; go on from the newest checkpoint with: wick train ",
+                             "--run-dir ", path, " --resume"));
+  }
   if (config.benchmark && ranks.first()) plans_save(plans);
   if (outcome == Outcome::kInterrupted) {
     if (text) {
@@ -131,6 +139,17 @@ int train(const TrainConfig& config, bool json, const Ranks& ranks) {
   return 0;
 }
 
+// Whatever the error was that told of it: the ranks' collectives may be the first to see it.
+bool is_broken(Device device) {
+  try {
+    Event(device).record();
+  } catch (const DeviceError&) {
+    return true;
+  } catch (const Error&) {
+  }
+  return false;
+}
+
 // As one of the ranks, if there are several. What ends one of them ends all.
 int train_on_ranks(const TrainConfig& config, const TrainFlags& flags) {
   const Ranks ranks = join_ranks(config, flags.launch.ranks);
@@ -141,6 +160,7 @@ int train_on_ranks(const TrainConfig& config, const TrainFlags& flags) {
     ranks.group()->abort(error.what());
     const std::string text =
         fmt::format("rank {} of {}: {}", ranks.rank(), ranks.size(), error.what());
+    if (is_broken(choose_device(config.device, ranks.local_rank()))) throw DeviceError(text);
     if (dynamic_cast<const dist::ProcessGroupError*>(&error)) throw OtherRankFailed(text);
     if (dynamic_cast<const UsageError*>(&error)) throw UsageError(text);
     throw Error(text);
