@@ -6,10 +6,10 @@
 #include "wick/core/apply.h"
 #include "wick/core/autograd.h"
 #include "wick/core/memory/stats.h"
-#include "wick/core/random.h"
 #include "wick/core/stream.h"
 #include "wick/nn/activation_plan.h"
 #include "wick/nn/child_observer.h"
+#include "wick/nn/trial_state.h"
 
 namespace wick::nn {
 
@@ -169,29 +169,6 @@ Measured measure(Device device, const std::function<void()>& step) {
   synchronize(device);
   return {max_memory_allocated(device) - start, seconds_since(began)};
 }
-
-// The model's buffers and the random states, put back at the end; gradients are cleared.
-class TrialState {
- public:
-  explicit TrialState(Module& model) : model_(model), random_(random_states()) {
-    for (const auto& [name, buffer] : model.named_buffers()) {
-      buffers_.emplace_back(buffer, buffer.clone());
-    }
-  }
-  ~TrialState() {
-    const NoGrad no_grad;
-    for (const auto& [buffer, copy] : buffers_) buffer.copy_(copy);
-    model_.zero_grad();
-    set_random_states(random_);
-  }
-  TrialState(const TrialState&) = delete;
-  TrialState& operator=(const TrialState&) = delete;
-
- private:
-  Module& model_;
-  std::vector<RandomKey> random_;
-  std::vector<std::pair<Tensor, Tensor>> buffers_;
-};
 
 int64_t count_recomputed(const ActivationPlan& plan) {
   int64_t count = 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Not here, being these modules' own: child_observer.h.
+// Not here, being these modules' own: child_observer.h, trial_state.h.
 #include "wick/nn/activation.h"
 #include "wick/nn/activation_checkpoint.h"
 #include "wick/nn/activation_offload.h"
@@ -11,6 +11,7 @@
 #include "wick/nn/linear.h"
 #include "wick/nn/lint.h"
 #include "wick/nn/loss.h"
+#include "wick/nn/memory_advice.h"
 #include "wick/nn/models/registry.h"
 #include "wick/nn/models/resnet.h"
 #include "wick/nn/models/simple.h"

@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "wick/core/memory/allocator.h"
 #include "wick/core/memory/workspace.h"
 #include "wick/core/stream.h"
 #include "wick/core/tensor.h"

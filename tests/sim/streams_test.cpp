@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "wick/core/memory/allocator.h"
+#include "wick/core/ops/elementwise.h"
 #include "wick/core/stream.h"
 #include "wick/core/tensor.h"
 #include "wick/kernels/sim/sanitizers.h"
