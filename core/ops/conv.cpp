@@ -183,13 +183,13 @@ Tensor Conv2d::forward(Saved& saved, const Tensor& x, const Tensor& weight,
 }
 
 Gradients Conv2d::backward(const Saved& saved, const Tensor& dy) const {
-  const Tensor x = saved[0], weight = saved[1];
   Gradients grads(3);
-  if (saved.needs(0)) {
-    grads[0] = apply(Conv2dBackwardInput{*this, image_size(saved, 0)}, dy, weight);
-  }
+  // One after the other: what is kept may be made again by saved[i], and is then let go at once.
   if (saved.needs(1)) {
-    grads[1] = apply(Conv2dBackwardWeight{*this, image_size(saved, 1)}, x, dy);
+    grads[1] = apply(Conv2dBackwardWeight{*this, image_size(saved, 1)}, saved[0], dy);
+  }
+  if (saved.needs(0)) {
+    grads[0] = apply(Conv2dBackwardInput{*this, image_size(saved, 0)}, dy, saved[1]);
   }
   if (saved.needs(2)) grads[2] = dy.sum({0, 2, 3});
   return grads;
