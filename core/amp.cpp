@@ -47,10 +47,6 @@ bool is_eligible(const Tensor& x) {
   return x.defined() && is_floating(x.dtype()) && x.dtype() != kFloat64;
 }
 
-bool is_weight(const Tensor& x) {
-  return x.dtype() == kFloat32 && x.requires_grad() && x.is_leaf() && !x.impl()->is_view;
-}
-
 Tensor cast_weight(const Tensor& x, Dtype dtype) {
   Ref<Node> weight = gradient_edge(x).node;
   CachedCast& entry = cache()[weight.get()];
@@ -93,6 +89,10 @@ Dtype wanted_dtype(const OpInfo& info, wick::Autocast policy, std::span<const Te
 }  // namespace
 
 AutocastState autocast_state() { return current; }
+
+bool is_weight(const Tensor& x) {
+  return x.dtype() == kFloat32 && x.requires_grad() && x.is_leaf() && !x.impl()->is_view;
+}
 
 Autocast::Autocast(Device device, std::optional<Dtype> dtype, bool enabled, bool cache_weights)
     : before_(current), paused_before_(paused) {

@@ -213,7 +213,7 @@ Tensor Saved::operator[](int i) const {
     if (entry.output >= 0) return with_history(tensor, own_node(), entry.output);
     return entry.maker.node ? with_history(tensor, entry.maker.node, entry.maker.index) : tensor;
   }
-  if (entry.maker.node) {
+  if (entry.maker.node && !entry.cast) {
     const auto* op = static_cast<const OpNode*>(entry.maker.node.get());
     return with_history(op->recompute(), entry.maker.node, entry.maker.index);
   }
@@ -222,6 +222,9 @@ Tensor Saved::operator[](int i) const {
              ": a tensor needed by backward was changed in place: got version ",
              entry.tensor.version(), " of shape ", entry.tensor.shape(), ", expected version ",
              entry.version);
+  if (entry.cast) {
+    return with_history(entry.tensor.detach().to(*entry.cast), entry.maker.node, entry.maker.index);
+  }
   if (entry.output < 0) return entry.tensor;
   return with_history(entry.tensor.detach(), own_node(), entry.output);
 }
@@ -311,6 +314,23 @@ struct Door {
     }
   }
 
+  // Of what autocast made of a weight nothing needs to stay: the weight does anyway.
+  static void keep_weights(const Ref<OpNode>& node, std::span<const Tensor> given,
+                           std::span<const Tensor> inputs) {
+    if (given.data() == inputs.data() || !recompute_enabled()) return;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Tensor& weight = given[i];
+      if (weight.is_same(inputs[i]) || !amp::is_weight(weight)) continue;
+      for (Saved::Entry& entry : node->saved.entries_) {
+        if (entry.packed || !entry.tensor.is_same(inputs[i])) continue;
+        entry.maker = gradient_edge(inputs[i]);
+        entry.cast = inputs[i].dtype();
+        entry.tensor = weight;
+        entry.version = weight.version();
+      }
+    }
+  }
+
   static void record(const Ref<OpNode>& node, std::span<const Tensor> outputs) {
     for (size_t i = 0; i < outputs.size(); ++i) {
       const Tensor& output = outputs[i];
@@ -373,6 +393,7 @@ std::vector<Tensor> run_op(const OpType& type, const void* op, std::span<const T
   }
   if (node) {
     Door::mark_changed(type.info, *node);
+    Door::keep_weights(node, given, inputs);
     Door::record(node, outputs);
   }
   return outputs;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -72,9 +73,10 @@ class Saved {
     Tensor tensor;
     uint64_t version = 0;
     int output = -1;  // it is this output of the op: kept without its graph, to avoid a cycle
-    // Where neither is null the tensor is not kept: `packed` stands in for it, else what made it
-    // makes it again.
+    // Where one of these is set the tensor is not kept: `packed` stands in for it, it is cast again
+    // from the weight that is in its place, or what made it makes it again.
     Ref<PackedTensor> packed;
+    std::optional<Dtype> cast;
     Edge maker;
   };
   void push(const Tensor& tensor);
@@ -106,8 +108,9 @@ std::span<const OpType* const> registered_ops();
 /// The one door: checks devices, runs forward, records for backward.
 std::vector<Tensor> run_op(const OpType& type, const void* op, std::span<const Tensor> inputs);
 
-/// Whether outputs that are cheap to make again (batch norm's) are let go after forward and made
-/// again in backward, which saves memory and gives the same bits. On unless set.
+/// Whether outputs that are cheap to make again (batch norm's, and what autocast makes of weights)
+/// are let go after forward and made again in backward, which saves memory and gives the same bits.
+/// On unless set.
 bool recompute_enabled();
 void set_recompute(bool on);
 

@@ -27,6 +27,10 @@ class Pause {
   bool before_;
 };
 
+/// Whether `x` is what autocast takes for a weight: a float32 leaf that requires a gradient and is
+/// no view.
+bool is_weight(const Tensor& x);
+
 /// The inputs of an op in the precision that autocast wants, in `storage` if that is another than
 /// they have. Error for a banned op.
 std::span<const Tensor> cast_inputs(const OpInfo& info, std::span<const Tensor> inputs,

@@ -37,6 +37,25 @@ TEST(Recompute, GivesTheSameBits) {
   }
 }
 
+TEST(Recompute, CastsWeightsToTheSameBits) {
+  const Net net;
+  const auto gradients = [&] {
+    Tensor loss;
+    {
+      const amp::Autocast autocast(kCpu);
+      loss = net.loss();
+    }
+    const std::vector<Tensor> first = grad({loss}, net.leaves(), {}, false, /*create_graph=*/true);
+    return grad({first[0].pow(2).sum()}, {net.kernel, net.scale});
+  };
+  const std::vector<Tensor> again = gradients();
+  const RecomputeOff off;
+  const std::vector<Tensor> kept = gradients();
+  for (size_t i = 0; i < kept.size(); ++i) {
+    EXPECT_EQ(again[i].to_vector<float>(), kept[i].to_vector<float>()) << "leaf " << i;
+  }
+}
+
 TEST(Recompute, LeavesRunningStatisticsAlone) {
   const Net net;
   const Tensor loss = net.loss();

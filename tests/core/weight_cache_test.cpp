@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "wick/core/core.h"
+#include "wick/tests/harness/expect_error.h"
 
 namespace wick::testing {
 namespace {
@@ -75,6 +76,37 @@ TEST(WeightCache, EndsWithTheOutermostGuard) {
     EXPECT_EQ(memory_allocated(kCpu), before + size_of_cast());
   }
   EXPECT_EQ(memory_allocated(kCpu), before);
+}
+
+TEST(WeightCache, IsAllThatKeepsACast) {
+  const Tensor x = ones({2, 64}, kBFloat16).set_requires_grad(), w = ones({64, 64});
+  w.set_requires_grad();
+  uint64_t within;
+  Tensor y;
+  {
+    const Guard guard(kCpu);
+    y = matmul(x, w);
+    within = memory_allocated(kCpu);
+  }
+  EXPECT_EQ(memory_allocated(kCpu), within - size_of_cast()) << "backward needs it";
+  y.sum().backward();
+  EXPECT_EQ(x.grad().to_vector<BFloat16>(), std::vector<BFloat16>(128, BFloat16(64.0f)));
+}
+
+TEST(WeightCache, NoticesAWeightThatChangedBeforeBackward) {
+  const Tensor x = ones({1, 1}).set_requires_grad(), w = ones({1, 1}).set_requires_grad();
+  Tensor y;
+  {
+    const Guard guard(kCpu);
+    y = matmul(x, w);
+  }
+  {
+    const NoGrad no_grad;
+    w.fill_(3);
+  }
+  EXPECT_TRUE(error_of([&] {
+                y.backward();
+              }).starts_with("matmul: a tensor needed by backward was changed in place"));
 }
 
 TEST(WeightCache, DoesNotKeepWeights) {
