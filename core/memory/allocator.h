@@ -29,8 +29,10 @@ class RawSource {
   /// Gives back what `allocate` returned, after all work on the device that may use it.
   virtual void deallocate(void* pointer, size_t bytes) = 0;
 
-  /// Whether the next four work: addresses are reserved, and get memory page by page.
+  /// Whether the next five work: addresses are reserved, and get memory page by page.
   virtual bool can_map() const { return false; }
+  /// By how much a segment of large requests grows at least: a multiple of 2 MiB.
+  virtual size_t large_page() const { return size_t{20} << 20; }
   /// Addresses for `bytes` (a multiple of 2 MiB); null if there are none.
   virtual void* reserve(size_t) { return nullptr; }
   /// Gives back what `reserve` returned, after all its memory.

@@ -62,6 +62,7 @@ struct CachingAllocator::Impl {
   [[noreturn]] void out_of_memory(size_t bytes);
 
   // expandable.cpp: segments that grow.
+  size_t page_of(bool small) const;
   memory::FreeSet::iterator least_growable(memory::FreeSet& set, memory::FreeSet::iterator best);
   Block* expand(Heap& heap, size_t size);
   Block* reserve(Heap& heap, bool small);

@@ -13,8 +13,6 @@ using memory::Heap;
 
 namespace {
 
-size_t page_of(bool small) { return small ? memory::kSmallSegment : memory::kLargeSegment; }
-
 bool is_free(const Block* block) {
   return block != nullptr && block->mapped && block->state == BlockState::kFree && !block->quick;
 }
@@ -30,6 +28,10 @@ bool has_room(const Block* first, size_t size) {
 }
 
 }  // namespace
+
+size_t CachingAllocator::Impl::page_of(bool small) const {
+  return small ? memory::kSmallSegment : source->large_page();
+}
 
 /// Of blocks that fit, one that could grow least: what can grow is kept for what needs it.
 memory::FreeSet::iterator CachingAllocator::Impl::least_growable(memory::FreeSet& set,

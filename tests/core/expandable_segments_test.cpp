@@ -1,5 +1,6 @@
 // Segments that grow: memory behind reserved addresses, page by page.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstring>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "wick/core/stream.h"
+#include "wick/core/tensor.h"
 #include "wick/tests/core/allocator_fixture.h"
 
 namespace wick {
@@ -287,8 +289,23 @@ TEST(ExpandableSegments, HoldLessThanSegmentsThatCannotGrow) {
 
 // --- real memory ---------------------------------------------------------------------------------
 
+TEST(ExpandableSegments, AreWhatTheCpuHas) {
+  if (!make_host_source()->can_map()) GTEST_SKIP() << "ulimit -v rations addresses";
+  const Tensor some = empty({1 << 20});
+  for (const SegmentInfo& segment : memory_snapshot(kCpu)) EXPECT_TRUE(segment.expandable);
+}
+
+TEST(ExpandableSegments, AreNotForAHostThatRationsAddresses) {
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  const rlimit rationed{std::min(before.rlim_max, RLIM_INFINITY - 1), before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &rationed), 0);
+  const bool can = make_host_source()->can_map();
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_FALSE(can);
+}
+
 TEST(ExpandableSegments, WorkOnTheHost) {
-  // As WICK_CPU_ALLOC=expandable_segments:true would have it.
   CachingAllocator::Config config;
   config.granule = 64;
   config.expandable_segments = true;
