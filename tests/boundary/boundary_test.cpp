@@ -7,6 +7,7 @@
 #include <set>
 
 #include "wick/core/core.h"
+#include "wick/kernels/pool.h"
 #include "wick/kernels/sim/simulator.h"
 #include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/op_case.h"
@@ -120,6 +121,25 @@ Function gradient(Function function) {
   };
 }
 
+/// The same where dy is x, whose last rows are whole: for gradients that need all of a row.
+Function gradient_by_x(Function function) {
+  return [function = std::move(function)](const Tensor& x) {
+    const Tensor input = x.detach().set_requires_grad(true);
+    return grad({function(input)}, {input}, {x}).at(0);
+  };
+}
+/// With Wick's own kernels for convolutions that the library has no plan for.
+Function without_library(Function function) {
+  return [function = std::move(function)](const Tensor& x) {
+    sim::set_engines({{.name = "random", .deterministic = false}});
+    set_deterministic(true);
+    const Tensor y = function(x);
+    set_deterministic(false);
+    sim::set_engines({});
+    return y;
+  };
+}
+
 Tensor of_columns(int64_t n, Dtype dtype = kFloat16) {
   return (arange(n, kFloat32) / static_cast<double>(n) + 0.5).to(dtype).to(kGpu);
 }
@@ -139,13 +159,32 @@ Tensor batch_norm_of(const Tensor& x) {
   const Tensor p = of_columns(x.size(1), kFloat32);
   return batch_norm_relu(x, p, p, p, p, {.training = false});
 }
+Tensor convolved(const Tensor& x) { return conv2d(x, of_columns(16).reshape({4, 4, 1, 1})); }
+// More elements than a uint8 counts, in windows that do not overlap.
+Tensor max_pool_of_large_windows(const Tensor& x) { return max_pool2d(x, {17}, {16}); }
+// The second derivative of max_pool2d: elements of x at places that are given.
+Tensor gathered(const Tensor& x) {
+  const Shape shape = {x.size(0), x.size(1), x.size(2) / 2, x.size(3) / 2};
+  const Tensor taps = empty(shape, kUint8, kGpu, MemoryFormat::kChannelsLast);
+  const Tensor last = last_rows(taps);
+  Generator generator(7);
+  const Tensor places = randint(0, 4, last.shape(), kUint8, kCpu, &generator);
+  last.copy_(places.contiguous(MemoryFormat::kChannelsLast));
+  const Tensor y = empty(shape, x.dtype(), kGpu, MemoryFormat::kChannelsLast);
+  Pool2dParams params;
+  for (const int axis : {0, 1}) params.kernel[axis] = params.stride[axis] = 2;
+  WICK_CALL_CUDA(
+      max_pool2d_gather(x.view_for_kernel(), taps.view_for_kernel(), y.view_for_kernel(), params));
+  return y;
+}
 /// Numbers as many as x has elements, and of its shape, less that of the first one compared.
 Tensor count_up(const Tensor& x) {
   const int64_t first = x.numel() - kProbed * kColumns;
   return arange(-first, x.numel() - first, 1, kInt64, x.device()).reshape(x.shape());
 }
 
-const Shape kImage = {64, 32, 32}, kSmallImage = {64, 4, 4};
+// Channels of the odd image go one by one.
+const Shape kImage = {64, 32, 32}, kSmallImage = {64, 4, 4}, kOddImage = {7, 32, 32};
 const std::vector<Case> kCases = {
     {"relu", [](const Tensor& x) { return relu(x); }},
     {"relu_gradient", gradient([](const Tensor& x) { return relu(x); })},
@@ -177,6 +216,10 @@ const std::vector<Case> kCases = {
     {"softmax_gradient", gradient([](const Tensor& x) { return softmax(x, -1); })},
     {"softmax_inner", [](const Tensor& x) { return softmax(x, 1); }, {32, 32}},
     {"log_softmax_gradient", gradient([](const Tensor& x) { return log_softmax(x, -1); })},
+    {"softmax_inner_gradient", gradient([](const Tensor& x) { return softmax(x, 1); }), {32, 32}},
+    {"log_softmax_inner_gradient",
+     gradient([](const Tensor& x) { return log_softmax(x, 1); }),
+     {32, 32}},
     {"layer_norm",
      [](const Tensor& x) {
        return layer_norm(x, {kColumns}, of_columns(kColumns), of_columns(kColumns));
@@ -188,6 +231,10 @@ const std::vector<Case> kCases = {
      MemoryFormat::kChannelsLast},
     {"group_norm_gradient", gradient([](const Tensor& x) { return group_norm(x, 1); }), kSmallImage,
      kFloat16, MemoryFormat::kChannelsLast},
+    {"group_norm_by_rows", [](const Tensor& x) { return group_norm(x, 1); }, {1, kColumns}},
+    {"group_norm_by_rows_gradient",
+     gradient_by_x([](const Tensor& x) { return group_norm(x, 1); }),
+     {1, kColumns}},
     {"gather", [](const Tensor& x) { return gather(x, 1, positions(x)); }},
     {"gather_gradient", gradient([](const Tensor& x) { return gather(x, 1, positions(x)); })},
     {"index_select",
@@ -212,6 +259,34 @@ const std::vector<Case> kCases = {
      MemoryFormat::kChannelsLast},
     {"avg_pool2d_gradient", gradient([](const Tensor& x) { return avg_pool2d(x, {2}); }), kImage,
      kFloat16, MemoryFormat::kChannelsLast},
+    {"max_pool2d_gather", &gathered, kImage, kFloat16, MemoryFormat::kChannelsLast},
+    {"max_pool2d_of_odd_channels_gradient",
+     gradient([](const Tensor& x) { return max_pool2d(x, {2}); }), kOddImage, kFloat16,
+     MemoryFormat::kChannelsLast},
+    {"max_pool2d_of_large_windows", &max_pool_of_large_windows, kImage, kFloat16,
+     MemoryFormat::kChannelsLast},
+    {"max_pool2d_of_large_windows_gradient", gradient(&max_pool_of_large_windows), kImage, kFloat16,
+     MemoryFormat::kChannelsLast},
+    {"avg_pool2d_of_whole_images", [](const Tensor& x) { return avg_pool2d(x, {32}); }, kImage,
+     kFloat16, MemoryFormat::kChannelsLast},
+    {"avg_pool2d_of_odd_channels_gradient",
+     gradient([](const Tensor& x) { return avg_pool2d(x, {2}); }), kOddImage, kFloat16,
+     MemoryFormat::kChannelsLast},
+    {"adaptive_avg_pool2d",
+     [](const Tensor& x) {
+       return adaptive_avg_pool2d(x, {2, 2});
+     },
+     kImage, kFloat16, MemoryFormat::kChannelsLast},
+    {"adaptive_avg_pool2d_gradient", gradient([](const Tensor& x) {
+       return adaptive_avg_pool2d(x, {2, 2});
+     }),
+     kImage, kFloat16, MemoryFormat::kChannelsLast},
+    {"conv2d", without_library(&convolved), {4, 32, 32}, kFloat16, MemoryFormat::kChannelsLast},
+    {"conv2d_gradient",
+     without_library(gradient_by_x(&convolved)),
+     {4, 32, 32},
+     kFloat16,
+     MemoryFormat::kChannelsLast},
     {"interpolate",
      [](const Tensor& x) {
        return interpolate(x, {16, 16});
@@ -251,6 +326,10 @@ const std::vector<Case> kCases = {
      MemoryFormat::kChannelsLast},
     {"batch_norm_by_rows", [](const Tensor& x) { return batch_norm_of(x); }, kImage},
     {"cumprod", [](const Tensor& x) { return cumprod(x, -1); }},
+    {"cumprod_gradient", gradient([](const Tensor& x) { return cumprod(x, -1); })},
+    {"cumprod_of_columns_gradient",
+     gradient([](const Tensor& x) { return cumprod(x, 1); }),
+     {32, 32}},
     {"cumsum_gradient", gradient([](const Tensor& x) { return cumsum(x, -1); })},
     {"cumsum_of_columns", [](const Tensor& x) { return cumsum(x, 1); }, {32, 32}},
     {"cumsum_of_columns_gradient",
@@ -270,6 +349,12 @@ const std::vector<Case> kCases = {
      kFloat16,
      MemoryFormat::kContiguous,
      [](const Tensor& x) { return x * 4; }},
+    {"matmul_of_integers",
+     [](const Tensor& x) {
+       return matmul(x, ones({kColumns, 8}, kUint8).to(kGpu));
+     },
+     {kColumns},
+     kUint8},
     {"full", [](const Tensor& x) { return full(x.shape(), 3, kUint8, x.device()); }},
     {"arange", &count_up},
     {"triu", [](const Tensor& x) { return triu(x); }, {32, 32}},
