@@ -95,7 +95,7 @@ TEST_F(SimulatedLateUseDeathTest, OfALibrary) {
         g.b = {b.data<float>(), kSide};
         g.y = y.data<float>();
         AllocatorWorkspace workspace(kGpu);
-        cuda::gemm(kGpu, g, workspace);
+        cuda::gemm(kGpu, g, kAnyEngine, workspace);
         synchronize(kGpu);
       },
       kSide * kSide);
