@@ -44,10 +44,25 @@ const Found& found_devices() {
 
 struct StreamPool {
   static constexpr size_t kSize = 32;
-  std::once_flag made;
+  // A mutex, not std::call_once: ThreadSanitizer loses count where an exception leaves that.
+  std::mutex making;
+  bool made = false;
   std::array<std::array<cudaStream_t, kSize>, 2> streams = {};  // by priority
   std::atomic<size_t> next[2] = {};
 };
+
+void make(StreamPool& pool) {
+  int least = 0, greatest = 0;
+  WICK_CUDA_CALL(cudaDeviceGetStreamPriorityRange, &least, &greatest);
+  for (size_t high = 0; high < 2; ++high) {
+    for (cudaStream_t& stream : pool.streams[high]) {
+      if (stream != nullptr) continue;  // made by an earlier attempt, which failed at another
+      WICK_CUDA_CALL(cudaStreamCreateWithPriority, &stream, cudaStreamNonBlocking,
+                     high == 1 ? greatest : least);
+    }
+  }
+  pool.made = true;
+}
 
 }  // namespace
 
@@ -85,17 +100,10 @@ Stream stream_from_pool(Device device, bool high_priority) {
   static std::array<StreamPool, kMaxGpus> pools;
   enter_device(device);  // also checks the index
   StreamPool& pool = pools[static_cast<size_t>(device.index)];
-  std::call_once(pool.made, [&] {
-    int least = 0, greatest = 0;
-    WICK_CUDA_CALL(cudaDeviceGetStreamPriorityRange, &least, &greatest);
-    for (size_t high = 0; high < 2; ++high) {
-      for (cudaStream_t& stream : pool.streams[high]) {
-        if (stream != nullptr) continue;  // made by an earlier attempt, which failed at another
-        WICK_CUDA_CALL(cudaStreamCreateWithPriority, &stream, cudaStreamNonBlocking,
-                       high == 1 ? greatest : least);
-      }
-    }
-  });
+  {
+    const std::lock_guard lock(pool.making);
+    if (!pool.made) make(pool);
+  }
   const size_t turn = pool.next[high_priority].fetch_add(1) % StreamPool::kSize;
   return {device, pool.streams[high_priority][turn]};
 }
