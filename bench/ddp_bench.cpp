@@ -1,15 +1,18 @@
 // One rank of training with DistributedDataParallel, which bench/peers/ddp.py starts and tells what
 // to do. Arguments: WORKLOAD IMAGES THREADS, of each rank. Then a line per command on standard
 // input, each answered by a number:
-//   run N      seconds of N training steps
-//   plain N    the same without the wrapper, on a model of its own
-//   sharded N  the same with the optimizer's state shared out among the ranks (ZeRO stage 1)
-//   overlap N  of the time in which gradients were exchanged, the part before the last gradient
+//   run N       seconds of N training steps
+//   plain N     the same without the wrapper, on a model of its own
+//   sharded N   the same with the optimizer's state shared out among the ranks (ZeRO stage 1)
+//   overlap N   of the time in which gradients were exchanged, the part before the last gradient
+//   trace FILE  seconds of one step, of which FILE becomes a trace (a JSON list of Chrome's events)
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "wick/wick.h"
@@ -83,6 +86,44 @@ std::pair<double, double> exchange_of(Training& training, dist::ProcessGroup& gr
   return {all, before};
 }
 
+// One step, in microseconds since all ranks stood at its beginning: what the thread of the training
+// did, and beside it each collective of the group.
+double write_trace(const std::string& path, Training& training, dist::ProcessGroup& group) {
+  using Clock = std::chrono::steady_clock;
+  nlohmann::json events;
+  const auto add = [&](const char* thread, const std::string& what, double begin, double end) {
+    events.push_back({{"ph", "X"},
+                      {"pid", concat("rank ", group.rank())},
+                      {"tid", thread},
+                      {"name", what},
+                      {"ts", begin},
+                      {"dur", end - begin}});
+  };
+  training.optimizer().zero_grad();
+  group.barrier().wait();
+  const auto start = Clock::now();
+  const int64_t zero = group.flight_records().back().end_us;
+  double now = 0;
+  const auto done = [&](const char* what) {
+    const double end = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+    add("training", what, now, end);
+    now = end;
+  };
+  const Tensor loss = training.loss();
+  done("forward");
+  loss.backward();
+  done("backward");
+  training.optimizer().step();
+  done("optimizer");
+  for (const dist::FlightRecord& record : group.flight_records()) {
+    if (record.begin_us < zero) continue;
+    add("exchange", record.description, static_cast<double>(record.begin_us - zero),
+        static_cast<double>(record.end_us - zero));
+  }
+  std::ofstream(path) << events;
+  return now * 1e-6;
+}
+
 int serve(const std::string& workload, int64_t images) {
   const auto env = dist::launch_env();
   const auto group = env ? dist::init_process_group(*env) : dist::make_local_groups(1)[0];
@@ -95,9 +136,13 @@ int serve(const std::string& workload, int64_t images) {
   Training shared(shared_model, data);
   dist::shard_optimizer(shared.optimizer(), *shared_model);
   std::cout << "ready wick" << std::endl;
-  std::string command;
-  int64_t count = 0;
-  while (std::cin >> command >> count) {
+  std::string command, argument;
+  while (std::cin >> command >> argument) {
+    if (command == "trace") {
+      std::cout << write_trace(argument, wrapped, *group) << std::endl;
+      continue;
+    }
+    const int64_t count = std::stoll(argument);
     if (command == "overlap") {
       double all = 0, before = 0;
       for (int64_t i = 0; i < count; ++i) {

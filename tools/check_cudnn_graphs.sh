@@ -25,8 +25,8 @@ nm -D --defined-only "$driver" | awk '$3 ~ /^cu/ { sub(/@.*/, "", $3); print $3 
 "${CC:-cc}" -w -shared -fPIC -o "$work/lib/libcuda.so.1" "$work/driver.c"
 flags=(-std=c++20 -O1 -DWICK_HAS_CUDA=1 -I"$work/include" -isystem "$cuda/include")
 "${CXX:-c++}" "${flags[@]}" -shared -fPIC -o "$work/lib/libcudnn.so.9" \
-  "$root/kernels/cuda/without_gpu/cudnn.cpp" -ldl
-"${CXX:-c++}" "${flags[@]}" -o "$work/check" "$root/kernels/cuda/without_gpu/check_graphs.cpp" \
+  "$root/tools/cudnn_graphs/cudnn.cpp" -ldl
+"${CXX:-c++}" "${flags[@]}" -o "$work/check" "$root/tools/cudnn_graphs/check.cpp" \
   "$root"/kernels/cuda/cudnn*.cpp \
   "$root"/core/base/{check,deterministic,device,dtype,dynamic_library,shape,tf32}.cpp -ldl
 

@@ -25,7 +25,7 @@ LAYERS = (("core/base/", 0), ("kernels/", 1), ("core/", 2), ("nn/", 3),
           ("optim/", 4), ("data/", 4), ("dist/", 4), ("wick.h", 4),
           ("tools/", 5), ("bench/", 5), ("tests/", 5))
 CUDA_HEADER = re.compile(r"^(cuda|cublas|cudnn|nccl|nvrtc|nvtx|cooperative_groups|cub/|mma\.h)")
-CUDA_FOLDERS = ("kernels/cuda/", "kernels/sim/", "core/cuda/", "dist/nccl")
+CUDA_FOLDERS = ("kernels/cuda/", "kernels/sim/", "core/cuda/", "dist/nccl", "tools/cudnn_graphs/")
 THIRD_PARTY = re.compile(r"^(Eigen|unsupported|dnnl|oneapi|fmt|nlohmann|CLI|png|jpeglib|jerror"
                          r"|openssl|zlib|gloo|gtest|benchmark|omp\.h)")
 PRIVATE_FOLDERS = ("kernels/cpu/", "kernels/cuda/", "kernels/sim/",

@@ -3,14 +3,17 @@
 Gloo, in turns: milliseconds, medians, and the medians and quartiles of each pair's ratio. All ranks
 together have the same images per step and share --threads, each having at least one. Then what the
 wrapper costs at one rank, beside the plain model in turns, and which part of the exchange of
-gradients happened before the last of them was there.
+gradients happened before the last of them was there. --trace FOLDER leaves a picture of one step of
+2 ranks there, WORKLOAD.json, for Perfetto or chrome://tracing.
 
 usage: ddp.py [--python PATH] [--bench PATH] [--rounds 7] [--threads 2]
-              [--workloads mlp,resnet18]
+              [--workloads mlp,resnet18] [--trace FOLDER]
 
 PATH of --python is the interpreter whose torch is the peer (default: this one).
 """
 import argparse
+import itertools
+import json
 import multiprocessing.connection
 import os
 import pathlib
@@ -97,10 +100,11 @@ class Ranks:
                                      f"{process.args[0]} ended with exit code {process.wait()}")
         return [line for _, line in sorted(lines.items())]
 
-    def ask(self, what, count):
-        for process in self.processes:
+    def ask(self, what, *arguments):
+        """The largest of what they answer. All have the same argument, or each its own."""
+        for process, argument in zip(self.processes, itertools.cycle(arguments)):
             try:
-                process.stdin.write(f"{what} {count}\n")
+                process.stdin.write(f"{what} {argument}\n")
                 process.stdin.flush()
             except BrokenPipeError:  # it has ended, which answers() tells
                 pass
@@ -135,6 +139,14 @@ def own_figures(ranks, workload, count, steps, rounds):
             "gradient is there"]
 
 
+def write_trace(ranks, path):
+    with tempfile.TemporaryDirectory() as folder:
+        parts = [pathlib.Path(folder, str(rank)) for rank in range(len(ranks.processes))]
+        ranks.ask("trace", *parts)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(sum((json.loads(part.read_text()) for part in parts), [])))
+
+
 def main():
     if sys.argv[1:2] == ["--torch-rank"]:
         return torch_rank(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
@@ -144,6 +156,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, default=2, help="of all ranks together")
     parser.add_argument("--workloads", default=",".join(WORKLOADS))
+    parser.add_argument("--trace", type=pathlib.Path)
     arguments = parser.parse_args()
     others = []
     print(f"{'milliseconds per step':24}{'wick':>10}{'PyTorch':>10}{'ratio':>8}  quartiles")
@@ -164,6 +177,8 @@ def main():
                           f"{1e3 * b / steps:10.2f}{ratio:8.2f}  {low:.2f} to {high:.2f}",
                           flush=True)
                     others += own_figures(ours, workload, count, steps, 2 * arguments.rounds)
+                    if arguments.trace and count > 1:
+                        write_trace(ours, arguments.trace / f"{workload}.json")
     print("\n".join(others))
     print(f"PyTorch {version}, {arguments.threads} threads in all, load {os.getloadavg()[0]:.1f}")
     return None
