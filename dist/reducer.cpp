@@ -60,8 +60,9 @@ void Reducer::add_hooks() {
 }
 
 void Reducer::before_forward(bool training) {
-  if (alone() || parameters_.empty() || !sync || !training || !grad_enabled()) return;
+  if (alone() || parameters_.empty() || !sync || !grad_enabled()) return;
   check_finished();
+  if (!training) return;
   if (join_) announce(true);
   const bool all_are_here = !join_ || active_ == group_->size();
   if (!order_.empty() && !rebuilt_ && all_are_here) rebuild();
@@ -216,27 +217,35 @@ std::vector<size_t> Reducer::find_unused(const Tensor& y) const {
 }
 
 void Reducer::on_gradient(size_t p) {
+  Parameter& parameter = parameters_[p];
+  parameter.is_used = true;
   if (!expecting_ && !finished_) return;
   const NoGrad no_grad;
-  Parameter& parameter = parameters_[p];
   WICK_CHECK(!parameter.ready, "DistributedDataParallel: ", parameter.name,
              " got a second gradient since the last forward: backward twice needs a forward "
              "each, or NoSync around all but the last");
   if (!started_) {
     started_ = true;
     for (const size_t u : unused_) {
-      parameters_[u].place.zero_();
+      put_in_place(parameters_[u]);
       mark_ready(u);
     }
   }
-  const Tensor grad = parameter.tensor.grad();
-  if (grad.raw_data() != parameter.place.raw_data()) {
-    parameter.place.copy_(grad);
-    if (grad.dtype() == parameter.place.dtype()) parameter.tensor.set_grad(parameter.place);
-  }
+  put_in_place(parameter);
   if (!rebuilt_ && order_.size() < parameters_.size()) order_.push_back(p);
   mark_ready(p);
   if (next_ == buckets_.size()) finish();
+}
+
+// The gradient of this pass, or of earlier ones, or of both.
+void Reducer::put_in_place(Parameter& parameter) {
+  const Tensor grad = parameter.tensor.grad();
+  parameter.is_used = parameter.is_used && grad.defined();
+  if (!grad.defined()) parameter.place.zero_();
+  if (!grad.defined() || grad.raw_data() == parameter.place.raw_data()) return;
+  parameter.place.copy_(grad);
+  const bool fits = grad.dtype() == parameter.place.dtype();
+  if (parameter.is_used && fits) parameter.tensor.set_grad(parameter.place);
 }
 
 // Buckets are reduced in their order, which is the same on all ranks.
@@ -267,10 +276,12 @@ void Reducer::finish() {
     const Tensor& average = sharded_ ? bucket.part : bucket.memory;
     average.mul_(static_cast<double>(group_->size()) / active_);
   }
-  for (const Parameter& p : parameters_) {
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    Parameter& p = parameters_[i];
     const Tensor grad = p.tensor.grad();
     const bool is_apart = grad.defined() && grad.dtype() != p.place.dtype();
-    if (is_apart && !sharded_) grad.copy_(p.place);
+    if (is_apart && used[i] && !sharded_) grad.copy_(p.place);
+    p.is_used = false;
   }
   for (const size_t u : unused_) {  // here
     const Parameter& p = parameters_[u];
@@ -291,7 +302,7 @@ std::vector<bool> Reducer::settle_unused() {
   std::vector<bool> used(parameters_.size(), true);
   if (!may_be_unused()) return used;
   std::vector<int32_t> here(parameters_.size(), 1);
-  for (const size_t u : unused_) here[u] = 0;
+  for (const size_t u : unused_) here[u] = parameters_[u].is_used ? 1 : 0;
   const Tensor map = tensor<int32_t>(here).to(parameters_[0].tensor.device());
   group_->all_reduce(map, ReduceOp::kMax).wait();
   const std::vector<int32_t> anywhere = map.to_vector<int32_t>();

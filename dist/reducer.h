@@ -24,6 +24,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
     int64_t begin = 0;  // in its bucket, in elements
     Tensor place = {};  // there, as the parameter is laid out
     bool ready = false;
+    bool is_used = false;  // by a pass since gradients were last reduced
     /// This rank's part of the parameter's own memory, a leaf of rank 1 (maybe empty), and of the
     /// average of its gradients: once shard() was called.
     Tensor shard = {}, shard_grad = {};
@@ -86,6 +87,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   void check_finished() const;
   std::vector<size_t> find_unused(const Tensor& y) const;
   void on_gradient(size_t p);
+  static void put_in_place(Parameter& parameter);
   void mark_ready(size_t p);
   void reduce(Bucket& bucket);
   void finish();

@@ -268,16 +268,42 @@ TEST(DataParallel, FindsParametersThatALossDoesNotUse) {
   }
 }
 
+// What passes that are not reduced leave is part of the sum, also where the last pass does not use
+// it.
+TEST(DataParallel, ReducesWhatOnlyEarlierPassesUsed) {
+  on_ranks(2, [&](const Group& group) {
+    DistributedDataParallel model(Branches(), group, {.find_unused_parameters = true});
+    auto& net = dynamic_cast<Branches&>(model.module());
+    for (int i = 0; i < 2; ++i) {
+      net.a->weight.set_grad({});
+      net.b->weight.set_grad({});
+      {
+        const DistributedDataParallel::NoSync no_sync(model);
+        net.use_b = true;
+        model(full({1, 3}, 2 + 2 * group->rank())).sum().backward();
+      }
+      net.use_b = i == 0 && group->rank() == 1;
+      model(full({1, 3}, 1)).sum().backward();
+      EXPECT_EQ(net.a->weight.grad().to_vector<float>(), std::vector<float>(3, 4));
+      const float mean = i == 0 ? 3.5f : 3;  // of 2 and 4, and of 0 and 1 in the last pass
+      EXPECT_EQ(net.b->weight.grad().to_vector<float>(), std::vector<float>(3, mean));
+    }
+  });
+}
+
 TEST(DataParallel, NamesParametersThatGetNoGradient) {
   on_ranks(2, [&](const Group& group) {
     DistributedDataParallel model(Branches(), group);
     model(ones({1, 3})).sum().backward();
-    EXPECT_EQ(
-        error_of([&] {
-          model(ones({1, 3}));
-        }),
-        "DistributedDataParallel: the last backward did not reduce all gradients: none came for "
-        "c.weight, c.bias; does the loss depend on them? If not, set find_unused_parameters");
+    for (const bool is_training : {true, false}) {
+      model.train(is_training);
+      EXPECT_EQ(
+          error_of([&] {
+            model(ones({1, 3}));
+          }),
+          "DistributedDataParallel: the last backward did not reduce all gradients: none came for "
+          "c.weight, c.bias; does the loss depend on them? If not, set find_unused_parameters");
+    }
   });
 }
 
