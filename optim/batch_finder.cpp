@@ -33,13 +33,12 @@ void check(const BatchFinderOptions& o) {
 
 class BatchFinder {
  public:
-  BatchFinder(nn::Module& model, Optimizer& optimizer, Device device,
-              const std::function<void(int64_t)>& step, const BatchFinderOptions& options)
+  BatchFinder(nn::Module& model, Device device, const std::function<void(int64_t)>& step,
+              const BatchFinderOptions& options)
       : model_(model),
         device_(device),
         step_(step),
         options_(options),
-        snapshot_(model, optimizer),
         limit_before_(allocator(device).memory_limit()),
         start_(Clock::now()) {
     if (options.memory > 0) {
@@ -50,7 +49,7 @@ class BatchFinder {
   }
   ~BatchFinder() {
     allocator(device_).set_memory_limit(limit_before_);
-    snapshot_.restore();
+    model_.zero_grad();
     empty_cache(device_);
   }
   BatchFinder(const BatchFinder&) = delete;
@@ -121,7 +120,6 @@ class BatchFinder {
   Device device_;
   const std::function<void(int64_t)>& step_;
   BatchFinderOptions options_;
-  TrainingSnapshot snapshot_;
   size_t limit_before_;
   Clock::time_point start_;
   std::map<int64_t, BatchTrial> trials_;
@@ -141,7 +139,8 @@ BatchFinderResult find_batch_size(nn::Module& model, Optimizer& optimizer, Devic
                                   const std::function<void(int64_t)>& step,
                                   const BatchFinderOptions& options) {
   check(options);
-  return BatchFinder(model, optimizer, device, step, options).run();
+  const TrainingSnapshot snapshot(model, optimizer);
+  return snapshot.around([&] { return BatchFinder(model, device, step, options).run(); });
 }
 
 NoiseScale gradient_noise_scale(nn::Module& model, int64_t batch_size, int64_t batches,

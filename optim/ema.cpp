@@ -94,15 +94,16 @@ void Ema::load_state_dict(const StateDict& state) {
 
 Ema::Swap::Swap(Ema& ema) : ema_(ema) {
   const NoGrad no_grad;
-  for (size_t i = 0; i < ema_.tensors_.size(); ++i) {
-    weights_.push_back(ema_.tensors_[i].detach().clone());
-    ema_.tensors_[i].copy_(ema_.averages_[i]);
-  }
+  for (const Tensor& tensor : ema_.tensors_) weights_.push_back(tensor.detach().clone());
+  for (size_t i = 0; i < weights_.size(); ++i) ema_.tensors_[i].copy_(ema_.averages_[i]);
 }
 
 Ema::Swap::~Swap() {
   const NoGrad no_grad;
-  for (size_t i = 0; i < weights_.size(); ++i) ema_.tensors_[i].copy_(weights_[i]);
+  try {
+    for (size_t i = 0; i < weights_.size(); ++i) ema_.tensors_[i].copy_(weights_[i]);
+  } catch (const Error&) {  // of a broken device, as its next use will tell
+  }
 }
 
 Rollback::Rollback(std::vector<Tensor> tensors) : tensors_(std::move(tensors)) {

@@ -45,18 +45,8 @@ std::optional<double> steepest_descent(const std::vector<LrFinderPoint>& points,
   return best_rate;
 }
 
-struct Restore {
-  const TrainingSnapshot& snapshot;
-  ~Restore() { snapshot.restore(); }
-};
-
-}  // namespace
-
-LrFinderResult find_lr(nn::Module& model, Optimizer& optimizer, const std::function<double()>& step,
-                       const LrFinderOptions& options) {
-  check(options);
-  const TrainingSnapshot snapshot(model, optimizer);
-  const Restore restore{snapshot};
+LrFinderResult run_test(Optimizer& optimizer, const std::function<double()>& step,
+                        const LrFinderOptions& options) {
   std::vector<double> ratios;
   for (int g = 0; g < optimizer.num_groups(); ++g) {
     ratios.push_back(optimizer.lr(0) > 0 ? optimizer.lr(g) / optimizer.lr(0) : 1);
@@ -83,6 +73,15 @@ LrFinderResult find_lr(nn::Module& model, Optimizer& optimizer, const std::funct
   }
   result.suggestion = steepest_descent(result.points, options);
   return result;
+}
+
+}  // namespace
+
+LrFinderResult find_lr(nn::Module& model, Optimizer& optimizer, const std::function<double()>& step,
+                       const LrFinderOptions& options) {
+  check(options);
+  const TrainingSnapshot snapshot(model, optimizer);
+  return snapshot.around([&] { return run_test(optimizer, step, options); });
 }
 
 }  // namespace wick::optim

@@ -8,12 +8,12 @@
 namespace wick::optim {
 
 TrainingSnapshot::TrainingSnapshot(nn::Module& model, Optimizer& optimizer)
-    : model_(model),
-      optimizer_(optimizer),
-      random_(random_states()),
-      training_(model.is_training()) {
+    : model_(model), optimizer_(optimizer), random_(random_states()) {
   WICK_CHECK(optimizer.sharding() == nullptr,
              "training snapshot: the optimizer's state is shared out among ranks");
+  model.apply([&](const std::string&, nn::Module& part) {
+    training_.emplace_back(&part, part.is_training());
+  });
   for (const auto& [name, tensor] : model.state_dict()) weights_.push_back(copy(name, tensor));
   for (const auto& [name, tensor] : optimizer.state_dict()) state_.push_back(copy(name, tensor));
 }
@@ -35,11 +35,23 @@ void TrainingSnapshot::restore() const {
   TensorMap weights;
   for (const HostCopy& saved : weights_) weights[saved.name] = view(saved);
   model_.load_state_dict(weights);
-  StateDict state;
-  for (const HostCopy& saved : state_) state[saved.name] = view(saved);
+  StateDict options, state;
+  for (const HostCopy& saved : state_) {
+    state[saved.name] = view(saved);
+    if (saved.name.starts_with("group.")) options[saved.name] = view(saved);
+  }
+  optimizer_.load_state_dict(options);  // lets go of the state there is, before the other is made
   optimizer_.load_state_dict(state);
   set_random_states(random_);
-  model_.train(training_);
+  // From the model to its parts, each of which sets its own.
+  for (const auto& [part, is_training] : training_) part->train(is_training);
+}
+
+void TrainingSnapshot::try_restore() const noexcept {
+  try {
+    restore();
+  } catch (const std::exception&) {
+  }
 }
 
 }  // namespace wick::optim

@@ -27,6 +27,9 @@ struct Task {
     net.push_back(nn::ReLU());
     net.push_back(nn::Dropout(0.2));
     net.push_back(nn::Linear(32, 4));
+    net.apply([](const std::string& path, nn::Module& part) {
+      if (path == "2") part.eval();  // a part that its user has frozen
+    });
     net.to(device);
     x = randn({64, 8}).to(device);
     target = x.narrow(1, 0, 4).argmax(1);
@@ -40,8 +43,10 @@ struct Task {
     return loss.item();
   }
   // All of the state, as text.
-  std::string state() const {
+  std::string state() {
     std::string text;
+    net.apply(
+        [&](const std::string&, nn::Module& part) { text += part.is_training() ? 't' : 'e'; });
     for (const auto& [name, tensor] : net.state_dict()) text += name + to_string(tensor);
     for (const auto& [name, tensor] : optimizer->state_dict()) text += name + to_string(tensor);
     for (const RandomKey& key : random_states()) text += concat(" ", key.seed, ":", key.offset);
@@ -72,6 +77,20 @@ TEST_P(TuningOn, RangeTestPutsEverythingBack) {
     EXPECT_EQ(task.state(), before);
     EXPECT_FALSE(task.net.parameters()[0].grad().defined());
   }
+}
+
+TEST_P(TuningOn, RangeTestThatFailsPutsEverythingBack) {
+  Task task(GetParam());
+  task.step();
+  const std::string before = task.state();
+  expect_error("enough", [&] {
+    optim::find_lr(task.net, *task.optimizer, [&] {
+      task.step();
+      throw Error("enough");
+      return 0.0;
+    });
+  });
+  EXPECT_EQ(task.state(), before);
 }
 
 TEST_P(TuningOn, BatchFinderPutsEverythingBack) {
