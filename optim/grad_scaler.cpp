@@ -104,21 +104,22 @@ void GradScaler::unscale_(Optimizer& optimizer) {
 Tensor GradScaler::step(Optimizer& optimizer, std::optional<double> max_norm) {
   if (!enabled()) return optimizer.step({.max_norm = max_norm});
   require_scale("step()");
-  Seen& seen = seen_[&optimizer];
+  Seen seen = seen_[&optimizer];
   WICK_CHECK(seen.stage != Stage::kStepped,
              "grad_scaler: step() twice for an optimizer since the last update()");
   optim::StepControl control;
   control.max_norm = max_norm;
   if (seen.stage == Stage::kReady) {
-    Seen looked;
-    look(optimizer, looked, /*unscale=*/false);
-    seen = std::move(looked);
+    seen = {};
+    look(optimizer, seen, /*unscale=*/false);
     control.grad_scale = scale_;
     control.grad_norm = seen.norm;
   }
   control.found_inf = seen.found_inf;
+  Tensor norm = optimizer.step(control);  // for lack of memory it may have to be called again
   seen.stage = Stage::kStepped;
-  return optimizer.step(control);
+  seen_[&optimizer] = std::move(seen);
+  return norm;
 }
 
 Tensor GradScaler::found_inf(const Optimizer& optimizer) const {

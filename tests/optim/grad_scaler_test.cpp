@@ -6,6 +6,8 @@
 
 #include "wick/core/autograd.h"
 #include "wick/core/base/philox.h"
+#include "wick/core/memory/allocator.h"
+#include "wick/core/memory/stats.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/stream.h"
 #include "wick/tests/harness/devices.h"
@@ -29,6 +31,24 @@ void set_grad(const Tensor& param, bool bad, uint64_t seed = 5) {
   const Tensor grad = random_tensor(param.shape(), seed);
   if (bad) grad.reshape({-1})[grad.numel() / 2].fill_(seed % 2 == 0 ? INFINITY : NAN);
   param.set_grad(grad.to(param.device()));
+}
+
+// Memory ran out in the first step, which makes the state; some was freed, and it is repeated.
+TEST(GradScaler, StepCanBeRepeated) {
+  const Tensor x = parameter({1 << 20}, 1);
+  Adam optimizer({x});
+  GradScaler scaler({.init_scale = 8});
+  scaler.scale(zeros({}));
+  set_grad(x, false);
+  CachingAllocator& memory = allocator(kCpu);
+  const size_t limit = memory.memory_limit();
+  empty_cache(kCpu);
+  memory.set_memory_limit(static_cast<size_t>(memory_allocated(kCpu)) + (1 << 20));
+  EXPECT_THROW(scaler.step(optimizer), OutOfMemory);
+  memory.set_memory_limit(limit);
+  scaler.step(optimizer);
+  scaler.update();
+  EXPECT_EQ(optimizer.state_dict().at("state.0.0.step").item<int64_t>(), 1);
 }
 
 // The rule, as its definition says it.
