@@ -287,7 +287,13 @@ StateDict Optimizer::state_dict() const {
       if (own_number_) state[prefix + own_number_] = scalar_tensor(numbers[i][1], kFloat64);
       if (own.master.defined()) state[prefix + "master"] = all_of(own.master);
       for (size_t s = 0; s < own.slots.size(); ++s) {
-        if (own.slots[s].defined()) state[prefix + slot_names_[s]] = all_of(own.slots[s]);
+        Tensor slot = own.slots[s];
+        const int number = static_cast<int>(s);
+        // One that no step has wanted so far, but the next one will.
+        if (!slot.defined() && needs_slot(g, number)) {
+          slot = new_slot(g, number, groups_[index(g)][i]);
+        }
+        if (slot.defined()) state[prefix + slot_names_[s]] = all_of(slot);
       }
     }
   }
@@ -330,13 +336,14 @@ Optimizer::State Optimizer::load_state(const StateDict& state, int group, size_t
     ++used;
     return found->second;
   };
-  const auto take = [&](const std::string& name, const Tensor& own) {
+  const auto take = [&](const std::string& name, bool is_needed, const auto& make) {
     const Tensor value = find(name);
+    WICK_CHECK(value.defined() || !is_needed, name_, ": load_state_dict: missing ", prefix, name);
     if (!value.defined()) return Tensor();
     const Shape& expected = whole(group, i).shape();
     WICK_CHECK(value.shape() == expected, name_, ": load_state_dict: ", prefix, name,
                ": got shape ", value.shape(), ", expected ", expected);
-    return own.copy_(sharding_ ? sharding_->part_of(group, i, value) : value);
+    return make().copy_(sharding_ ? sharding_->part_of(group, i, value) : value);
   };
   const Tensor step = find("step");
   if (!step.defined()) return loaded;
@@ -346,39 +353,61 @@ Optimizer::State Optimizer::load_state(const StateDict& state, int group, size_t
   loaded.numbers =
       tensor({static_cast<double>(step.item<int64_t>()), own.defined() ? own.item() : 0})
           .to(param.device());
-  for (size_t s = 0; s < slot_names_.size(); ++s) {
-    loaded.slots.push_back(take(slot_names_[s], new_slot(group, static_cast<int>(s), param)));
+  for (int s = 0; s < static_cast<int>(slot_names_.size()); ++s) {
+    loaded.slots.push_back(take(slot_names_[index(s)], needs_slot(group, s),
+                                [&] { return new_slot(group, s, param); }));
   }
   if (param.dtype() != state_dtype(param)) {
-    loaded.master = take("master", empty_like(param, kFloat32));
+    loaded.master = take("master", true, [&] { return empty_like(param, kFloat32); });
   }
   return loaded;
 }
 
+std::vector<Optimizer::Hyperparameters> Optimizer::load_hyperparameters(
+    const StateDict& state) const {
+  std::vector<Hyperparameters> loaded;
+  for (int g = 0; g < num_groups(); ++g) {
+    Hyperparameters& values = loaded.emplace_back(hyperparameters(g));
+    for (auto& [name, value] : values) {
+      const auto found = state.find(concat("group.", g, ".", name));
+      WICK_CHECK(found != state.end(), name_, ": load_state_dict: missing group.", g, ".", name);
+      value = found->second.item();
+      check_hyperparameter(name, value);
+    }
+  }
+  return loaded;
+}
+
+void Optimizer::set_hyperparameters(const std::vector<Hyperparameters>& values) {
+  for (int g = 0; g < num_groups(); ++g) {
+    for (const auto& [name, value] : values[index(g)]) set_hyperparameter(g, name, value);
+  }
+}
+
 void Optimizer::load_state_dict(const StateDict& state) {
   const NoGrad no_grad;
-  std::vector<std::vector<State>> loaded;
-  size_t used = 0;
-  for (int g = 0; g < num_groups(); ++g) {
-    auto& states = loaded.emplace_back();
-    for (size_t i = 0; i < groups_[index(g)].size(); ++i) {
-      states.push_back(load_state(state, g, i, used));
+  const std::vector<Hyperparameters> options = load_hyperparameters(state);
+  std::vector<Hyperparameters> before;
+  for (int g = 0; g < num_groups(); ++g) before.push_back(hyperparameters(g));
+  set_hyperparameters(options);  // which say what state is needed
+  try {
+    std::vector<std::vector<State>> loaded;
+    size_t used = 0;
+    for (const Hyperparameters& group : options) used += group.size();
+    for (int g = 0; g < num_groups(); ++g) {
+      auto& states = loaded.emplace_back();
+      for (size_t i = 0; i < groups_[index(g)].size(); ++i) {
+        states.push_back(load_state(state, g, i, used));
+      }
     }
-    for (const auto& [name, value] : hyperparameters(g)) {
-      WICK_CHECK(state.contains(concat("group.", g, ".", name)), name_,
-                 ": load_state_dict: missing group.", g, ".", name);
-      ++used;
-    }
+    WICK_CHECK(used == state.size(), name_,
+               ": load_state_dict: the state is for other parameters: ", state.size() - used,
+               " of its ", state.size(), " entries fit none of these");
+    states_ = std::move(loaded);
+  } catch (...) {
+    set_hyperparameters(before);
+    throw;
   }
-  WICK_CHECK(used == state.size(), name_,
-             ": load_state_dict: the state is for other parameters: ", state.size() - used,
-             " of its ", state.size(), " entries fit none of these");
-  for (int g = 0; g < num_groups(); ++g) {
-    for (const auto& [name, value] : hyperparameters(g)) {
-      set_hyperparameter(g, name, state.at(concat("group.", g, ".", name)).item());
-    }
-  }
-  states_ = std::move(loaded);
 }
 
 }  // namespace wick::optim

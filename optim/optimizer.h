@@ -105,8 +105,9 @@ class Optimizer {
   /// Updates `tensors`, which are of one device and dtype, with the group's options.
   virtual void update(int group, const std::vector<OptimTensor>& tensors,
                       const OptimStep& step) = 0;
-  /// Hyperparameters by name.
-  virtual std::vector<std::pair<std::string, double>> hyperparameters(int group) const = 0;
+  /// By name.
+  using Hyperparameters = std::vector<std::pair<std::string, double>>;
+  virtual Hyperparameters hyperparameters(int group) const = 0;
 
   /// Writes a group's rates to their device, if they are kept there.
   void write_device_rates(int group);
@@ -132,6 +133,9 @@ class Optimizer {
   /// The two numbers of each of a group's parameters, 0 for those without state.
   std::vector<std::array<double, 2>> read_numbers(int group) const;
   State load_state(const StateDict& state, int group, size_t i, size_t& used) const;
+  /// Those of each group. Error for one that is missing or out of its range.
+  std::vector<Hyperparameters> load_hyperparameters(const StateDict& state) const;
+  void set_hyperparameters(const std::vector<Hyperparameters>& values);
   const Tensor& whole(int group, size_t i) const {
     return sharding_ ? sharding_->parameter(group, i) : groups_[index(group)][i];
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 namespace wick::optim {
 
@@ -49,9 +50,16 @@ void Schedule::load_state_dict(const StateDict& state) {
   WICK_CHECK(base_lrs->second.numel() == static_cast<int64_t>(base_lrs_.size()),
              "schedule: load_state_dict: got rates of ", base_lrs->second.numel(),
              " groups, expected ", base_lrs_.size());
-  step_ = step->second.item<int64_t>();
-  base_lrs_ = base_lrs->second.to_vector<double>();
-  set_values(step_);
+  const auto number = step->second.item<int64_t>();
+  WICK_CHECK(number >= 0, "schedule: load_state_dict: step: got ", number, ", expected 0 or more");
+  std::vector<double> before = std::exchange(base_lrs_, base_lrs->second.to_vector<double>());
+  try {
+    set_values(number);
+  } catch (...) {
+    base_lrs_ = std::move(before);
+    throw;
+  }
+  step_ = number;
 }
 
 StepLR::StepLR(Optimizer& optimizer, int64_t step_size, double gamma)

@@ -137,6 +137,19 @@ TEST(State, IsMadeWhenNeeded) {
   EXPECT_EQ(state.at("group.0.lr").item(), 1e-3);
 }
 
+// Momentum that is switched on between two steps: what the next one needs is in the state.
+TEST(State, HasWhatTheNextStepNeeds) {
+  const Tensor param = parameter({3});
+  SGD optimizer({param});
+  optimizer.step();
+  optimizer.set_hyperparameter(0, "momentum", 0.9);
+  SGD other({parameter({3})});
+  other.load_state_dict(optimizer.state_dict());
+  EXPECT_EQ(other.hyperparameter(0, "momentum"), 0.9);
+  EXPECT_EQ(other.state_dict().at("state.0.0.momentum_buffer").to_vector<float>(),
+            std::vector<float>(3, 0));
+}
+
 TEST(State, OfOtherParametersIsRefusedAndChangesNothing) {
   const Tensor param = parameter({3});
   Adam source({parameter({3}), parameter({2})}, {.lr = 0.5});
@@ -155,6 +168,15 @@ TEST(State, OfOtherParametersIsRefusedAndChangesNothing) {
   incomplete.erase("group.0.beta1");
   EXPECT_EQ(error_of([&] { optimizer.load_state_dict(incomplete); }),
             "adam: load_state_dict: missing group.0.beta1");
+  StateDict half = other_shape.state_dict();
+  half.erase("state.0.0.exp_avg_sq");
+  half.at("state.0.0.exp_avg") = zeros({3});
+  EXPECT_EQ(error_of([&] { optimizer.load_state_dict(half); }),
+            "adam: load_state_dict: missing state.0.0.exp_avg_sq");
+  StateDict wild = other_shape.state_dict();
+  wild.at("group.0.beta2") = scalar_tensor(1.5, kFloat64);
+  EXPECT_EQ(error_of([&] { optimizer.load_state_dict(wild); }),
+            "adam: beta2: got 1.5, expected a value in [0, 1)");
   EXPECT_EQ(optimizer.lr(), 0.1);
   EXPECT_EQ(optimizer.state_dict().at("state.0.0.step").item<int64_t>(), 1);
 }

@@ -291,6 +291,23 @@ TEST(Schedule, GoesOnFromItsState) {
             "schedule: load_state_dict: needs step and base_lrs");
 }
 
+TEST(Schedule, StaysAsItWasWhereAStateDoesNotFit) {
+  SGD first = make_sgd(3), second = make_sgd(7);
+  OneCycleLR longer(first, {.max_lr = 1, .total_steps = 200});
+  for (int step = 0; step < 150; ++step) longer.step();
+  OneCycleLR schedule(second, {.max_lr = 1, .total_steps = 100});
+  schedule.step();
+  const double lr = second.lr();
+  EXPECT_NE(error_of([&] { schedule.load_state_dict(longer.state_dict()); }), "");
+  StateDict before_the_first = schedule.state_dict();
+  before_the_first.at("step") = scalar_tensor(int64_t{-1}, kInt64);
+  EXPECT_EQ(error_of([&] { schedule.load_state_dict(before_the_first); }),
+            "schedule: load_state_dict: step: got -1, expected 0 or more");
+  EXPECT_EQ(schedule.steps_taken(), 1);
+  EXPECT_EQ(second.lr(), lr);
+  schedule.step();
+}
+
 TEST(ReduceLROnPlateau, CutsAfterPatience) {
   SGD sgd = make_sgd(1);
   ReduceLROnPlateau plateau(sgd, {.factor = 0.5, .patience = 1, .cooldown = 2, .min_lr = 0.2});
