@@ -236,6 +236,19 @@ class Runs(ProgramCase):
         self.assertAlmostEqual(rates[1] / rates[0], 10 ** (8 / 39), places=6)
         self.assertTrue((run_dir / "tune_lr.svg").read_text().startswith("<svg"))
 
+    def test_tuning_trains_as_the_flags_say(self):
+        done = run("tune", "lr", *MLP, "--batch-size", "100", "--threads", "1", "--num-iter", "20",
+                   "--amp", "fp16", "--accumulate", "3", "--clip-norm", "1", "--mixup", "0.2",
+                   "--ema", "0.9", "--run-dir", str(self.folder / "lr"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads((self.folder / "lr" / "tune_lr.json").read_text())
+        self.assertGreater(found["points"][0]["loss"], found["points"][10]["loss"])
+        words = ["tune", "batch", *MLP, "--threads", "1", "--memory", "20MB", "--seconds", "0",
+                 "--noise-batches", "2", "--amp", "fp16", "--json", "--run-dir"]
+        whole = json.loads(run(*words, str(self.folder / "whole")).stdout)
+        pieces = json.loads(run(*words, str(self.folder / "pieces"), "--accumulate", "8").stdout)
+        self.assertGreater(pieces["largest"], 1.25 * whole["largest"])
+
     def test_tune_batch_keeps_to_its_memory(self):
         run_dir = self.folder / "tune"
         done = run("tune", "batch", *MLP, "--threads", "1", "--memory", "60MB", "--most",

@@ -12,16 +12,7 @@ namespace wick::tool {
 std::string memory_hint(const TrainConfig& config, nn::Module& model, const Shape& image,
                         Device device) {
   const int64_t images = (*config.batch_size + config.accumulate - 1) / config.accumulate;
-  const auto pass = [&](int64_t count) {
-    const Tensor noise = randn({count, image[0], image[1], image[2]}, kFloat32, device);
-    const Tensor target = zeros({count}, kInt64, device);
-    Tensor loss;
-    {
-      const amp::Autocast autocast = make_autocast(config, device);
-      loss = cross_entropy(model(noise), target);
-    }
-    loss.backward();
-  };
+  const auto pass = [&](int64_t count) { pass_noise(config, model, image, device, count); };
   std::optional<nn::MemoryAdvice> advice;
   try {
     advice = nn::advise_on_memory(model, device, images, pass);

@@ -30,12 +30,6 @@ std::atomic<bool> stop_requested{false};
 // How long the host goes on without waiting for a GPU to tell losses.
 constexpr std::chrono::milliseconds kReadEvery{200};
 
-// How often the likeliest class is the target, of targets that are probabilities the likeliest.
-Tensor count_correct(const Tensor& logits, const Tensor& target) {
-  const Tensor label = is_floating(target.dtype()) ? target.argmax(1) : target;
-  return (logits.detach().argmax(1) == label).sum();
-}
-
 int64_t steps_of_run(const TrainConfig& config, int64_t steps_per_epoch) {
   const int64_t all = *config.epochs * steps_per_epoch;
   return config.max_steps ? std::min(all, *config.max_steps) : all;
@@ -48,17 +42,6 @@ const T& part(const std::map<std::string, T>& parts, const char* name) {
   WICK_CHECK(found != parts.end(), "checkpoint: it has no \"", name, "\"");
   return found->second;
 }
-
-std::vector<Tensor> buffers_of(const nn::Module& model) {
-  std::vector<Tensor> buffers;
-  for (const auto& [name, buffer] : model.named_buffers()) {
-    if (buffer.defined()) buffers.push_back(buffer);
-  }
-  return buffers;
-}
-
-// Skips in a row that mean that no scale will help: it backs off from 2^16.
-constexpr int64_t kMaxSkips = 40;
 
 }  // namespace
 
@@ -109,26 +92,19 @@ Trainer::Trainer(const TrainConfig& config, RunFolder folder, bool json, Ranks r
           data_.train,
           ranks_.share(train_loader_options(config, data_, device_), data_.train->size()),
           device_)),
-      mix_(data_.num_classes(), {.mixup = config.mixup,
-                                 .cutmix = config.cutmix,
-                                 .seed = static_cast<uint64_t>(config.seed)}),
       total_steps_(steps_of_run(config, loader_.size())),
       schedule_(make_schedule(config, total_steps_, *optimizer_)),
-      scaler_({.enabled = config.amp == "fp16", .max_skips = kMaxSkips}),
-      rollback_(scaler_.enabled() ? buffers_of(*model_) : std::vector<Tensor>()),
-      ema_(make_ema(config, *model_)),
+      train_step_(config, data_, device_, model_, *optimizer_),
       store_(folder_.checkpoints()),
       progress_(!text_) {}
 
 void Trainer::begin() {
-  make_offload(config_, device_);  // ends here if it cannot be
-  checkpoint_activations();
+  spare_activations();
   if (ranks_.first()) folder_.claim(/*is_new=*/!config_.resume);
   if (!ranks_.alone()) join_models();
   if (config_.resume) resume();
   if (!ranks_.alone()) settle_ranks();
-  scaler_.name_parameters(model_->named_parameters());
-  if (schedule_ && scaler_.enabled()) {
+  if (schedule_ && train_step_.scaler().enabled()) {
     counted_schedule_ =
         std::make_unique<optim::DeviceSchedule>(*schedule_, *optimizer_, total_steps_);
   }
@@ -158,26 +134,12 @@ void Trainer::settle_ranks() {
   default_generator(device_).set_state(random);
 }
 
-void Trainer::checkpoint_activations() {
-  const std::optional<int64_t> budget = activation_budget(config_);
-  if (config_.checkpoint_activations == "on") nn::checkpoint_every_child(*model_);
-  if (!budget) return;
-  const Shape& image = data_.image_shape();
-  Generator generator;
-  const int64_t count = *config_.batch_size / ranks_.size();
-  const Tensor noise = randn({count, image[0], image[1], image[2]}, kFloat32, device_, &generator);
-  const Tensor target = zeros({count}, kInt64, device_);
-  const nn::ActivationFit fit = nn::fit_activations(*model_, device_, *budget, [&] {
-    Tensor loss;
-    {
-      const amp::Autocast autocast = make_autocast(config_, device_);
-      loss = cross_entropy((*model_)(noise), target);
-    }
-    loss.backward();
-  });
-  if (!text_) return;
+void Trainer::spare_activations() {
+  const std::optional<nn::ActivationFit> fit =
+      checkpoint_activations(config_, *model_, data_.image_shape(), device_, ranks_.size());
+  if (!fit || !text_) return;
   fmt::print("activations  {} of {} blocks are made again: a step holds {}, without {}\n",
-             fit.recomputed, fit.units, bytes_text(fit.peak), bytes_text(fit.plain_peak));
+             fit->recomputed, fit->units, bytes_text(fit->peak), bytes_text(fit->plain_peak));
 }
 
 void Trainer::resume() {
@@ -194,8 +156,9 @@ void Trainer::resume() {
     model_->load_state_dict(part(checkpoint->parts, "weights"));
     optimizer_->load_state_dict(part(checkpoint->parts, "optimizer"));
     if (schedule_) schedule_->load_state_dict(part(checkpoint->parts, "schedule"));
-    if (scaler_.enabled()) scaler_.load_state_dict(part(checkpoint->parts, "scaler"));
-    if (ema_) ema_->load_state_dict(part(checkpoint->parts, "ema"));
+    amp::GradScaler& scaler = train_step_.scaler();
+    if (scaler.enabled()) scaler.load_state_dict(part(checkpoint->parts, "scaler"));
+    if (optim::Ema* ema = train_step_.ema()) ema->load_state_dict(part(checkpoint->parts, "ema"));
     const TensorMap& position = part(checkpoint->parts, "position");
     const auto number = [&](const char* name) { return part(position, name).item<int64_t>(); };
     const int64_t epoch = number("epoch"), batch = number("batch");
@@ -220,8 +183,9 @@ void Trainer::save_checkpoint() {
   if (!ranks_.first()) return;
   checkpoint.parts["weights"] = model_->state_dict();
   if (schedule_) checkpoint.parts["schedule"] = schedule_->state_dict();
-  if (scaler_.enabled()) checkpoint.parts["scaler"] = scaler_.state_dict();
-  if (ema_) checkpoint.parts["ema"] = ema_->state_dict();
+  const amp::GradScaler& scaler = train_step_.scaler();
+  if (scaler.enabled()) checkpoint.parts["scaler"] = scaler.state_dict();
+  if (const optim::Ema* ema = train_step_.ema()) checkpoint.parts["ema"] = ema->state_dict();
   const RandomKey random = default_generator(device_).get_state();
   checkpoint.parts["position"] = {
       {"epoch", scalar_tensor(loader_.epoch(), kInt64)},
@@ -231,44 +195,8 @@ void Trainer::save_checkpoint() {
   store_.save(checkpoint);
 }
 
-std::pair<Tensor, Tensor> Trainer::backpropagate(const data::Batch& batch) {
-  Tensor images = batch[0], target = batch[1];
-  if (mix_.enabled()) {
-    const auto mixed = mix_.mix(images, target, loader_.epoch(), loader_.batch() - 1);
-    images = mixed.images;
-    target = mixed.targets;
-  }
-  Tensor losses, corrects;
-  optim::accumulate(
-      batch.size(), config_.accumulate, [&](int64_t begin, int64_t end, double share) {
-        const bool whole = share == 1;
-        std::optional<dist::DistributedDataParallel::NoSync> gathering;
-        if (parallel_ && end < batch.size()) gathering.emplace(*parallel_);
-        const Tensor own_target = whole ? target : target.slice(0, begin, end);
-        Tensor logits, loss;
-        {
-          const amp::Autocast autocast = make_autocast(config_, device_);
-          const auto offload = make_offload(config_, device_);
-          logits = forward(whole ? images : images.slice(0, begin, end));
-          loss = cross_entropy(logits, own_target,
-                               {.label_smoothing = config_.label_smoothing, .in_place = true});
-        }
-        const Tensor correct = count_correct(logits, own_target);
-        if (!whole) loss = loss * share;
-        scaler_.scale(loss).backward();
-        losses = losses.defined() ? losses + loss.detach() : loss.detach();
-        corrects = corrects.defined() ? corrects + correct : correct;
-      });
-  return {losses, corrects};
-}
-
-void Trainer::update() {
-  scaler_.step(*optimizer_, config_.clip_norm);
-  const Tensor found_inf = scaler_.enabled() ? scaler_.found_inf(*optimizer_) : Tensor();
-  if (scaler_.enabled()) rollback_.restore(found_inf);
-  if (ema_) ema_->update(found_inf);
-  if (counted_schedule_) counted_schedule_->step(found_inf);
-  scaler_.update();
+TrainStep::Result Trainer::backpropagate(const data::Batch& batch) {
+  return train_step_.backpropagate(batch, loader_.epoch(), loader_.batch() - 1, parallel_.get());
 }
 
 void Trainer::next_rates() {
@@ -290,15 +218,15 @@ void Trainer::add_up(Tensor& loss, Tensor& correct, int64_t& images) {
   stopping_ = sums[3] > 0;
 }
 
-Trainer::UnreadStep Trainer::train_step(const data::Batch& batch) {
-  optimizer_->zero_grad();
-  if (scaler_.enabled()) rollback_.remember();
+Trainer::UnreadStep Trainer::take_step(const data::Batch& batch) {
+  train_step_.begin();
   const double lr = optimizer_->lr();
   std::optional<DetectAnomaly> search;
   if (config_.detect_anomaly) search.emplace();
   auto [loss, correct] = backpropagate(batch);
   search.reset();
-  update();
+  const Tensor skipped = train_step_.update();
+  if (counted_schedule_) counted_schedule_->step(skipped);
   ++step_;
   int64_t images = batch.size();
   if (parallel_) {
@@ -373,7 +301,7 @@ void Trainer::show(const UnreadStep& step, double loss) {
 
 void Trainer::report() {
   if (unread_.empty()) return;
-  scaler_.check_skips();
+  train_step_.scaler().check_skips();
   std::vector<Tensor> each_loss, each_correct;
   for (const UnreadStep& step : unread_) {
     each_loss.push_back(step.loss);
@@ -384,8 +312,9 @@ void Trainer::report() {
   for (size_t i = 0; i < unread_.size(); ++i) {
     const UnreadStep& step = unread_[i];
     // With float16, infinities are the scaler's to judge.
-    WICK_CHECK(scaler_.enabled() || std::isfinite(losses[i]), "train: the loss became ", losses[i],
-               " at step ", step.step, ": lower --lr (it was ", *config_.lr,
+    WICK_CHECK(train_step_.scaler().enabled() || std::isfinite(losses[i]),
+               "train: the loss became ", losses[i], " at step ", step.step,
+               ": lower --lr (it was ", *config_.lr,
                " at its peak), or see with --detect-anomaly where it begins");
     read_images_ += step.images;
     read_correct_ += corrects[i];
@@ -405,7 +334,7 @@ void Trainer::train_epoch(bool& interrupted) {
     const std::optional<data::Batch> batch = loader_.next();
     if (!batch) break;
     try {
-      unread_.push_back(train_step(*batch));
+      unread_.push_back(take_step(*batch));
       if (device_.is_cpu() || Clock::now() - last_read_ >= kReadEvery) report();
     } catch (const amp::NonFiniteGradients& error) {
       throw amp::NonFiniteGradients(error.what() + first_anomaly(*batch));
@@ -419,7 +348,7 @@ void Trainer::train_epoch(bool& interrupted) {
 void Trainer::evaluate_model() {
   const amp::Autocast autocast = make_autocast(config_, device_);
   std::optional<optim::Ema::Swap> averages;
-  if (ema_) averages.emplace(*ema_);
+  if (train_step_.ema() != nullptr) averages.emplace(*train_step_.ema());
   ranks_.broadcast(buffers_of(*model_));
   last_ =
       evaluate(*model_, data_.test, loader_options(config_, device_), device_, progress_, ranks_);
@@ -465,7 +394,7 @@ Outcome Trainer::run() {
   }
   if (ranks_.first()) {
     std::optional<optim::Ema::Swap> averages;
-    if (ema_) averages.emplace(*ema_);
+    if (train_step_.ema() != nullptr) averages.emplace(*train_step_.ema());
     save_safetensors(folder_.weights_file(), model_->state_dict());
   }
   if (!last_ && config_.eval_every > 0) evaluate_model();

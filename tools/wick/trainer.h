@@ -6,13 +6,13 @@
 #include <string>
 
 #include "wick/core/checkpoint.h"
-#include "wick/data/batch_mix.h"
 #include "wick/data/catalog.h"
 #include "wick/dist/data_parallel.h"
 #include "wick/tools/wick/progress.h"
 #include "wick/tools/wick/ranks.h"
 #include "wick/tools/wick/run_folder.h"
 #include "wick/tools/wick/setup.h"
+#include "wick/tools/wick/train_step.h"
 
 namespace wick::tool {
 
@@ -65,26 +65,21 @@ class Trainer {
     Tensor loss, correct;
   };
 
-  /// Does what --checkpoint-activations asks for.
-  void checkpoint_activations();
+  /// Does what --checkpoint-activations asks for, and tells.
+  void spare_activations();
   /// Makes the ranks' models one, and with --zero their optimizers.
   void join_models();
   void resume();
   /// What ranks must have in common from here on, and what not.
   void settle_ranks();
   void train_epoch(bool& interrupted);
-  UnreadStep train_step(const data::Batch& batch);
-  /// Forward and backward of a batch, in pieces; their losses and right answers.
-  std::pair<Tensor, Tensor> backpropagate(const data::Batch& batch);
+  UnreadStep take_step(const data::Batch& batch);
+  /// Forward and backward of the loader's newest batch.
+  TrainStep::Result backpropagate(const data::Batch& batch);
   /// Where `batch`, gone through again, first gives what is not finite; empty if nowhere.
   std::string first_anomaly(const data::Batch& batch);
-  Tensor forward(const Tensor& images) {
-    return parallel_ ? (*parallel_)(images) : (*model_)(images);
-  }
   /// Makes what this rank has seen in a step what all have seen; and one that is to stop stops all.
   void add_up(Tensor& loss, Tensor& correct, int64_t& images);
-  /// The step of the optimizer and of what follows it.
-  void update();
   void next_rates();
   void evaluate_model();
   void evaluate_and_log();
@@ -107,13 +102,10 @@ class Trainer {
   std::unique_ptr<dist::DistributedDataParallel> parallel_;  // around it, with several ranks
   std::unique_ptr<optim::Optimizer> optimizer_;
   data::Prefetcher loader_;
-  data::BatchMix mix_;
   int64_t total_steps_;
   std::unique_ptr<optim::Schedule> schedule_;
-  amp::GradScaler scaler_;
-  optim::Rollback rollback_;  // running statistics, where steps may be skipped
-  std::unique_ptr<optim::DeviceSchedule> counted_schedule_;  // the same
-  std::unique_ptr<optim::Ema> ema_;
+  std::unique_ptr<optim::DeviceSchedule> counted_schedule_;  // where steps may be skipped
+  TrainStep train_step_;
   CheckpointStore store_;
   Progress progress_;
 

@@ -3,9 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "wick/core/base/parallel.h"
-#include "wick/core/ops/loss.h"
 #include "wick/core/ops/random.h"
-#include "wick/nn/activation_plan.h"
 
 namespace wick::tool {
 
@@ -15,7 +13,7 @@ std::shared_ptr<nn::Module> make_tuned_model(const TrainConfig& config, const da
                                              Device device) {
   set_num_threads(static_cast<int>(*config.threads));
   auto model = make_seeded_model(config, data, device);
-  if (config.checkpoint_activations == "on") nn::checkpoint_every_child(*model);
+  checkpoint_activations(config, *model, data.image_shape(), device);
   return model;
 }
 
@@ -27,13 +25,8 @@ Tuning::Tuning(const TrainConfig& config)
       data_(open_train_data(config)),
       model_(make_tuned_model(config, data_, device_)),
       optimizer_(make_optimizer(config, *model_)),
-      loader_(
-          data::load_ahead(data_.train, train_loader_options(config, data_, device_), device_)) {}
-
-Tensor Tuning::loss(const Tensor& images, const Tensor& target) {
-  const amp::Autocast autocast = make_autocast(config_, device_);
-  return cross_entropy((*model_)(images), target, {.label_smoothing = config_.label_smoothing});
-}
+      loader_(data::load_ahead(data_.train, train_loader_options(config, data_, device_), device_)),
+      train_step_(config, data_, device_, model_, *optimizer_) {}
 
 data::Batch next_batch(data::Prefetcher& loader) {
   std::optional<data::Batch> batch = loader.next();
@@ -42,26 +35,31 @@ data::Batch next_batch(data::Prefetcher& loader) {
   return std::move(*batch);
 }
 
-Tensor Tuning::next_loss() {
+double Tuning::step() { return step_on(next_batch()).item(); }
+
+Tensor Tuning::step_on(const data::Batch& batch) {
+  train_step_.begin();
+  const Tensor loss = backpropagate(batch).loss;
+  train_step_.update();
+  return loss;
+}
+
+void Tuning::backward() {
   const data::Batch batch = next_batch();
-  return loss(batch[0], batch[1]);
+  amp::GradScaler& scaler = train_step_.scaler();
+  for (bool is_finite = false; !is_finite;) {  // the scale backs off until it is
+    optimizer_->zero_grad();
+    backpropagate(batch);
+    if (!scaler.enabled()) return;
+    scaler.unscale_(*optimizer_);
+    is_finite = scaler.found_inf(*optimizer_).item() == 0;
+    scaler.update();
+  }
 }
 
-double Tuning::step() {
-  optimizer_->zero_grad();
-  const Tensor value = next_loss();
-  value.backward();
-  optimizer_->step();
-  return value.item();
+TrainStep::Result Tuning::backpropagate(const data::Batch& batch) {
+  return train_step_.backpropagate(batch, loader_.epoch(), loader_.batch());
 }
-
-void Tuning::step_on(const data::Batch& batch) {
-  optimizer_->zero_grad();
-  loss(batch[0], batch[1]).backward();
-  optimizer_->step();
-}
-
-void Tuning::backward() { next_loss().backward(); }
 
 void Tuning::step_on_noise(int64_t batch) {
   if (!noise_.defined() || noise_.size(0) != batch) {

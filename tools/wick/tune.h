@@ -8,6 +8,7 @@
 #include "wick/tools/wick/config.h"
 #include "wick/tools/wick/run_folder.h"
 #include "wick/tools/wick/setup.h"
+#include "wick/tools/wick/train_step.h"
 
 namespace wick::tool {
 
@@ -25,11 +26,11 @@ class Tuning {
   double step();
   /// The next batch of the data, on the device.
   data::Batch next_batch() { return tool::next_batch(loader_); }
-  /// One optimizer step on a batch on the device.
-  void step_on(const data::Batch& batch);
+  /// One optimizer step on a batch on the device; returns its mean loss.
+  Tensor step_on(const data::Batch& batch);
   /// One optimizer step on `batch` images of noise that stay on the device.
   void step_on_noise(int64_t batch);
-  /// Forward and backward of the next batch.
+  /// Forward and backward of the next batch; gradients are not scaled.
   void backward();
 
   nn::Module& model() { return *model_; }
@@ -42,8 +43,7 @@ class Tuning {
   void rewind();
 
  private:
-  Tensor loss(const Tensor& images, const Tensor& target);
-  Tensor next_loss();
+  TrainStep::Result backpropagate(const data::Batch& batch);
 
   TrainConfig config_;
   Device device_;
@@ -51,6 +51,7 @@ class Tuning {
   std::shared_ptr<nn::Module> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   data::Prefetcher loader_;
+  TrainStep train_step_;
   Tensor noise_, noise_target_;
 };
 
