@@ -72,7 +72,10 @@ constexpr auto kFields = std::tuple{
                  "lamb or novograd"),
     config_field("lr", &TrainConfig::lr, "peak learning rate"),
     config_field("schedule", &TrainConfig::schedule, "onecycle, cosine or constant"),
-    config_field("weight_decay", &TrainConfig::weight_decay, "weight decay"),
+    config_field(
+        "weight_decay", &TrainConfig::weight_decay,
+        "weight decay: times the rate off the weights, as in AdamW; of adam, sgd, lars and "
+        "novograd part of the gradient"),
     config_field("label_smoothing", &TrainConfig::label_smoothing,
                  "share of the target spread over all classes"),
     config_field("checkpoint_activations", &TrainConfig::checkpoint_activations,

@@ -101,7 +101,9 @@ std::unique_ptr<optim::Optimizer> plain(const Params& params, double lr, double 
   options.lr = lr;
   options.weight_decay = decay;
   if constexpr (requires { options.decoupled_weight_decay; }) {
-    options.decoupled_weight_decay = !std::is_same_v<O, optim::SGD>;
+    // As AdamW's, where the textbook adds it to the gradient that the step then divides by.
+    options.decoupled_weight_decay =
+        !std::is_same_v<O, optim::SGD> && !std::is_same_v<O, optim::NovoGrad>;
   }
   if constexpr (std::is_same_v<O, optim::SGD>) options.momentum = 0.9;
   return std::make_unique<O>(params, options);
