@@ -10,14 +10,8 @@ namespace wick::nn {
 
 namespace {
 
-constexpr double kUsable = 0.9;  // of the limit; the rest is lost between blocks
-constexpr int64_t kFew = 2, kMore = 6;
-
-// Bytes that a pass holds at its peak: some beyond each sample's.
-struct PassMemory {
-  double fixed = 0;
-  double per_sample = 0;
-};
+constexpr double kUsable = 0.9;         // of the limit; the rest is lost between blocks
+constexpr int64_t kFew = 2, kMore = 6;  // samples of passes that are measured, where so many fail
 
 class PassTrials {
  public:
@@ -36,13 +30,23 @@ class PassTrials {
     }
     const int64_t most = max_memory_allocated(device_) - before;
     model_.zero_grad();
+    seen_ = std::max(seen_, samples);
     return most;
   }
+  // The most samples of a pass that was not without memory.
+  int64_t seen() const { return seen_; }
 
-  PassMemory measure() {
-    const auto few = static_cast<double>(peak(kFew)), more = static_cast<double>(peak(kMore));
-    const double per_sample = std::max((more - few) / (kMore - kFew), 1.0);
-    return {std::max(few - kFew * per_sample, 0.0), per_sample};
+  // How many samples may fit in `free`, from passes of few.
+  int64_t guess(double free, int64_t more) {
+    try {
+      const auto least = static_cast<double>(peak(kFew)), most = static_cast<double>(peak(more));
+      const double per_sample = std::max((most - least) / static_cast<double>(more - kFew), 1.0);
+      const double fixed = std::max(least - kFew * per_sample, 0.0);
+      return static_cast<int64_t>((free - fixed) / per_sample);
+    } catch (const OutOfMemory&) {
+      empty_cache(device_);
+      return more - 1;
+    }
   }
 
   // The most samples, at most `samples`, whose pass was seen to hold no more than `free`; 0 if
@@ -66,6 +70,7 @@ class PassTrials {
   Module& model_;
   Device device_;
   const std::function<void(int64_t)>& pass_;
+  int64_t seen_ = 0;
 };
 
 // Looks for Sequentials, and for checkpointed ones.
@@ -98,29 +103,30 @@ class Recomputing {
 
 std::optional<MemoryAdvice> advise_on_memory(Module& model, Device device, int64_t batch,
                                              const std::function<void(int64_t samples)>& pass) {
-  const TrialState state(model);
   model.zero_grad();
   empty_cache(device);
-  const auto limit = static_cast<double>(allocator(device).memory_limit());
-  const double free = kUsable * limit - static_cast<double>(memory_allocated(device));
-  PassTrials trials(model, device, pass);
-  MemoryAdvice advice;
+  std::optional<MemoryAdvice> advice;
   try {
-    const PassMemory plain = trials.measure();
-    const auto guess = static_cast<int64_t>((free - plain.fixed) / plain.per_sample);
-    advice.samples = trials.that_fit(free, std::min(guess, batch - 1));
-    if (advice.samples == batch - 1 && guess >= batch) advice.samples = batch;
-    if (!could_recompute(model)) return advice;
-    const int64_t samples = std::max(std::min(advice.samples, batch - 1), kMore);
+    const TrialState state(model);
+    const auto limit = static_cast<double>(allocator(device).memory_limit());
+    const double free = kUsable * limit - static_cast<double>(memory_allocated(device));
+    PassTrials trials(model, device, pass);
+    const int64_t below = batch - 1;
+    const int64_t guess = below > kFew ? trials.guess(free, std::min(kMore, below)) : below;
+    int64_t fit = trials.that_fit(free, std::min(guess, below));
+    fit = std::max(fit, std::min(kMore, trials.seen()));  // be it with less to spare
+    if (fit == below && guess >= batch) fit = batch;
+    advice = MemoryAdvice{.samples = fit};
+    const int64_t samples = std::min(fit, below);
+    if (samples < 1 || !could_recompute(model)) return advice;
     const int64_t kept = trials.peak(samples);
     const Recomputing scope(model);
     const auto less = static_cast<double>(std::max<int64_t>(kept - trials.peak(samples), 0));
     const double share = static_cast<double>(batch) / static_cast<double>(samples);
-    advice.saved_by_recomputation = static_cast<int64_t>(less * share);
-    return advice;
-  } catch (const OutOfMemory&) {
-    return {};
+    advice->saved_by_recomputation = static_cast<int64_t>(less * share);
+  } catch (const OutOfMemory&) {  // what is known by then
   }
+  return advice;
 }
 
 }  // namespace wick::nn

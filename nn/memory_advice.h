@@ -21,8 +21,9 @@ struct MemoryAdvice {
 
 /// Measures what would help after OutOfMemory on `device`, within its allocator's memory limit.
 /// `pass(n)` goes forward and backward through `n` samples, of noise, say: it is called for 2 and 6
-/// and for numbers that may fit. None if not even these two fit. Gradients and the cache are
-/// dropped; buffers and random states are as before.
+/// (or batch - 1, if that is less), and for numbers that may fit. None if there is no memory for a
+/// copy of the model's buffers. Gradients and the cache are dropped; buffers and random states are
+/// as before.
 std::optional<MemoryAdvice> advise_on_memory(Module& model, Device device, int64_t batch,
                                              const std::function<void(int64_t samples)>& pass);
 

@@ -75,8 +75,24 @@ TEST_F(MemoryAdviceTest, TellsWhatFitsAndWhatRecomputationSaves) {
 TEST_F(MemoryAdviceTest, SaysSoIfAllFitsOrNothing) {
   leave(64 * kMebibyte);
   EXPECT_EQ(advice(16).value().samples, 16);
-  leave(kMebibyte);  // and what is free in pages that are held: less than two samples need
-  EXPECT_FALSE(nn::advise_on_memory(model_, kCpu, 16, [&](int64_t n) { pass(2000 * n); }));
+  leave(kMebibyte);  // and what is free in pages that are held: less than a sample needs
+  EXPECT_EQ(nn::advise_on_memory(model_, kCpu, 16, [&](int64_t n) { pass(20000 * n); })->samples,
+            0);
+}
+
+TEST_F(MemoryAdviceTest, TriesSmallBatchesToo) {
+  constexpr int64_t kRows = 4000;  // of a sample, and 4 MB of each activation
+  for (const int64_t batch : {2, 3, 4, 7}) {
+    leave(300 * kMebibyte);
+    const auto pass_rows = [&](int64_t n) { pass(kRows * n); };
+    const int64_t most = fits(kRows) ? (fits(2 * kRows) ? 2 : 1) : 0;
+    ASSERT_GE(most, 1);
+    ASSERT_FALSE(fits(7 * kRows));
+    const auto found = nn::advise_on_memory(model_, kCpu, batch, pass_rows);
+    ASSERT_TRUE(found);
+    EXPECT_GE(found->samples, std::min(most, batch - 1));
+    EXPECT_TRUE(fits(found->samples * kRows));
+  }
 }
 
 TEST_F(MemoryAdviceTest, LeavesTheModelAsItWas) {
