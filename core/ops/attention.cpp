@@ -162,25 +162,28 @@ struct LibraryAttention {
   }
 };
 
-// A mask of the scores `shape` as kernels/attention.h wants a bias; undefined if it is none such.
-Tensor as_bias(const Tensor& mask, const Shape& shape, const Tensor& query) {
-  if (mask.rank() > 4 || mask.device() != query.device()) return {};
-  if (grad_enabled() && mask.requires_grad()) return {};
+// The shape of the bias (kernels/attention.h) that a mask of the scores `shape` can be, if any.
+std::optional<Shape> bias_shape(const Tensor& mask, const Shape& shape, const Tensor& query) {
+  if (mask.rank() > 4 || mask.device() != query.device()) return std::nullopt;
+  if (grad_enabled() && mask.requires_grad()) return std::nullopt;
   Shape sizes = Shape::filled(4, 1);
   for (int axis = 0; axis < mask.rank(); ++axis) {
     sizes[4 - mask.rank() + axis] = mask.size(axis);
   }
   for (int axis = 0; axis < 4; ++axis) {
-    if (sizes[axis] != 1 && sizes[axis] != shape[axis]) return {};
+    if (sizes[axis] != 1 && sizes[axis] != shape[axis]) return std::nullopt;
   }
+  sizes[2] = shape[2];
+  sizes[3] = shape[3];
+  return sizes;
+}
+
+Tensor as_bias(const Tensor& mask, const Shape& shape, const Tensor& query) {
   const Tensor excluding = mask.dtype() == kBool
                                ? masked_fill(zeros(mask.shape(), query.dtype(), mask.device()),
                                              logical_not(mask), kExcluded)
                                : mask.to(query.dtype());
-  const Tensor bias = excluding.reshape(sizes);
-  sizes[2] = shape[2];
-  sizes[3] = shape[3];
-  return in_rows(bias.expand(sizes).contiguous());
+  return in_rows(excluding.expand(shape).contiguous());
 }
 
 // The library's answer, or nothing where it has none.
@@ -193,10 +196,10 @@ Tensor library_attention(const Tensor& query, const Tensor& key, const Tensor& v
       return {};
     }
   }
-  Tensor bias;
+  std::optional<Shape> bias;
   if (mask.defined()) {
-    bias = as_bias(mask, {query.size(0), query.size(1), query.size(2), key.size(2)}, query);
-    if (!bias.defined()) return {};
+    bias = bias_shape(mask, {query.size(0), query.size(1), query.size(2), key.size(2)}, query);
+    if (!bias) return {};
   }
   const Tensor q = in_rows(query), k = in_rows(key), v = in_rows(value);
   Attention wanted;
@@ -206,11 +209,17 @@ Tensor library_attention(const Tensor& query, const Tensor& key, const Tensor& v
   wanted.o = wanted.q;
   wanted.o.shape = {q.size(0), q.size(1), q.size(2), v.size(3)};
   wanted.o.strides = contiguous_strides(wanted.o.shape);
-  if (bias.defined()) wanted.bias = bias.view_for_kernel();
+  if (bias) {  // before it is made: whether the library takes it depends on no data
+    wanted.bias = wanted.q;
+    wanted.bias.shape = *bias;
+    wanted.bias.strides = contiguous_strides(*bias);
+  }
   wanted.is_causal = how.is_causal;
   bool has = false;
   WICK_CALL_CUDA_INTO(has, has_attention(wanted));
-  return has ? apply(LibraryAttention{how.scale, how.is_causal}, q, k, v, bias) : Tensor();
+  if (!has) return {};
+  return apply(LibraryAttention{how.scale, how.is_causal}, q, k, v,
+               bias ? as_bias(mask, *bias, query) : Tensor());
 }
 
 }  // namespace
