@@ -17,6 +17,7 @@ namespace {
 
 constexpr size_t kMostAttentions = 1024;
 constexpr size_t kLeastVersion = 91600;  // before, gradients need keys in multiples of 128
+constexpr int kHopper = 9;               // capability, as the next
 constexpr int kBlackwell =
     10;  // capability of GPUs that heuristics propose no deterministic one for
 
@@ -175,14 +176,18 @@ CudnnSolver& solver_for(const Attention& a, AttentionDirection direction) {
   return solvers.try_emplace(key, a, direction).first->second.engines;
 }
 
-// Whether cuDNN is right in all that it has a plan for.
-bool is_reliable(Device device) {
+// Whether cuDNN's plans, if it has some, are right.
+bool is_reliable(const Attention& a) {
   if (cudnn().version() < kLeastVersion) return false;
-  if (!deterministic()) return true;
   int major = 0;
   constexpr const char* kCall = "cudaDeviceGetAttribute";
-  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device.index), kCall);
-  return major != kBlackwell;
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, a.q.device.index), kCall);
+  if (deterministic() && major == kBlackwell) return false;
+  // Where a row's sum of exponentials is far below 1, Hopper's gradients were seen to be NaN: of
+  // queries, with a bias and an odd number of blocks of 64 keys (NVIDIA/cudnn-frontend 628), and of
+  // keys and values, with one query (1072 there; cuDNN 9.26 and before).
+  const bool half_a_tile = a.bias.defined() && a.k.shape[2] % 128 == 64;
+  return major != kHopper || (!half_a_tile && a.q.shape[2] > 1);
 }
 
 // What a graph's tensors are handed over as, by their numbers.
@@ -219,7 +224,7 @@ void run(const Attention& a, AttentionDirection direction, int engine, const Pac
 }  // namespace
 
 bool has_attention(const Attention& a) {
-  if (!is_reliable(a.q.device)) return false;
+  if (!is_reliable(a)) return false;
   const auto has = [&](AttentionDirection direction) {
     return solver_for(a, direction).plan(kAnyEngine).descriptor.defined();
   };
