@@ -202,12 +202,11 @@ Tensor Conv2dBackwardInput::forward(Saved& saved, const Tensor& dy, const Tensor
 }
 
 Gradients Conv2dBackwardInput::backward(const Saved& saved, const Tensor& g) const {
-  const Tensor dy = saved[0], weight = saved[1];
   Gradients grads(2);
-  if (saved.needs(0)) grads[0] = apply(Conv2d{*this}, g, weight, Tensor());
   if (saved.needs(1)) {
-    grads[1] = apply(Conv2dBackwardWeight{*this, image_size(saved, 1)}, g, dy);
+    grads[1] = apply(Conv2dBackwardWeight{*this, image_size(saved, 1)}, g, saved[0]);
   }
+  if (saved.needs(0)) grads[0] = apply(Conv2d{*this}, g, saved[1], Tensor());
   return grads;
 }
 
@@ -218,12 +217,11 @@ Tensor Conv2dBackwardWeight::forward(Saved& saved, const Tensor& x, const Tensor
 }
 
 Gradients Conv2dBackwardWeight::backward(const Saved& saved, const Tensor& g) const {
-  const Tensor x = saved[0], dy = saved[1];
   Gradients grads(2);
   if (saved.needs(0)) {
-    grads[0] = apply(Conv2dBackwardInput{*this, image_size(saved, 0)}, dy, g);
+    grads[0] = apply(Conv2dBackwardInput{*this, image_size(saved, 0)}, saved[1], g);
   }
-  if (saved.needs(1)) grads[1] = apply(Conv2d{*this}, x, g, Tensor());
+  if (saved.needs(1)) grads[1] = apply(Conv2d{*this}, saved[0], g, Tensor());
   return grads;
 }
 
