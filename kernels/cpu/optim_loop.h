@@ -9,11 +9,14 @@ namespace wick::WICK_ISA {
 
 /// While it lives, this thread takes denormal numbers (float32: below 1.2e-38) for 0, as arguments
 /// and as results. Where a weight has no gradient any more, moments shrink to the smallest of them
-/// and, by rounding, stay there; they change no weight, but each costs the processor some hundred
-/// cycles.
+/// and, by rounding, stay there; beside an `eps` they change no weight, but each costs the
+/// processor some hundred cycles.
 class FlushDenormals {
  public:
-  FlushDenormals() : before_(_mm_getcsr()) {
+  /// With an eps that moments so small count beside, nothing is done.
+  explicit FlushDenormals(double eps) : before_(_mm_getcsr()) {
+    constexpr double kTellingEps = 1e-15;  // roots of denormals are below 1.1e-19
+    if (eps < kTellingEps) return;
     _mm_setcsr(before_ | _MM_FLUSH_ZERO_ON | _MM_DENORMALS_ZERO_ON);
   }
   ~FlushDenormals() { _mm_setcsr(before_); }
@@ -137,6 +140,8 @@ void update_typed(const OptimTensor* tensors, int64_t count, const Args& args,
   using Record = OptimRecord<Rule, T>;
   static_assert(sizeof(Record) <= kOptimRecordBytes);
   constexpr int64_t kChunk = 4 * kOptimChunk;
+  double eps = 1;  // of a rule without one
+  if constexpr (requires { args.eps; }) eps = args.eps;
   const auto numel = [&](int64_t i) { return tensors[i].param.numel(); };
   const auto record = [&](int64_t i) -> Record& {
     return *reinterpret_cast<Record*>(static_cast<char*>(step.scratch) + i * kOptimRecordBytes);
@@ -147,7 +152,7 @@ void update_typed(const OptimTensor* tensors, int64_t count, const Args& args,
     double* sums =
         reinterpret_cast<double*>(static_cast<char*>(step.scratch) + count * kOptimRecordBytes);
     for_each_chunk(count, kChunk, numel, [&](int64_t c, int64_t i, int64_t begin, int64_t end) {
-      const FlushDenormals flush;
+      const FlushDenormals flush(eps);
       measure_chunk<Rule, S, T>(record(i), tensors[i], begin, end, sums + 2 * c);
     });
     for (int64_t i = 0; i < count; ++i) {
@@ -160,7 +165,7 @@ void update_typed(const OptimTensor* tensors, int64_t count, const Args& args,
     }
   }
   for_each_chunk(count, kChunk, numel, [&](int64_t, int64_t i, int64_t begin, int64_t end) {
-    const FlushDenormals flush;
+    const FlushDenormals flush(eps);
     update_chunk<Rule, S, T>(record(i), tensors[i], begin, end);
   });
 }
