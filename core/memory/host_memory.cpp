@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <fstream>
 #include <mutex>
+#include <system_error>
 
 #include "wick/core/base/check.h"
 #include "wick/core/memory/allocator.h"
@@ -56,7 +58,10 @@ class HostSource : public RawSource {
     return true;
   }
   void unmap(void* pointer, size_t bytes, size_t) override {
-    mmap(pointer, bytes, PROT_NONE, kAddresses | MAP_FIXED, -1, 0);
+    if (mmap(pointer, bytes, PROT_NONE, kAddresses | MAP_FIXED, -1, 0) != MAP_FAILED) return;
+    // One mapping too many, of those that a process may have: the pages can go without it.
+    WICK_CHECK(madvise(pointer, bytes, MADV_DONTNEED) == 0, "allocator: madvise of ", bytes,
+               " bytes failed: ", std::generic_category().message(errno));
   }
 
  private:
