@@ -56,7 +56,9 @@ void run(Device device, const Gemm& g, int engine, Workspace& workspace) {
   sim::check_argument(kGemmCall, "y", y);
   prepare_engines(device, g);
   void* const scratch = sim::take_scratch(kGemmCall, workspace);
-  const sim::Engine chosen = sim::use_engine(kGemmCall, sim::offered_engines(), engine);
+  const std::vector<sim::Engine> engines = sim::offered_engines();
+  if (engine >= static_cast<int>(engines.size())) engine = kAnyEngine;
+  const sim::Engine chosen = sim::use_engine(kGemmCall, engines, engine);
   const auto compute = [=, activation = g.activation] {
     const sim::LibraryWork work({&a, &b, &bias}, {&y, &before}, scratch);
     sim::HostWorkspace host;

@@ -77,6 +77,12 @@ TEST(SimulatedLibraries, GemmActivates) {
   g.activation = Activation::kRelu;
   EXPECT_TRUE(run(g));
   EXPECT_EQ(y.to_vector<float>(), std::vector<float>(16, 0.0f));
+  y.detach().fill_(1);
+  {  // an engine of an older file of plans, say
+    AllocatorWorkspace workspace(kGpu);
+    EXPECT_TRUE(cuda::gemm(kGpu, g, 1000, workspace));
+  }
+  EXPECT_EQ(y.to_vector<float>(), std::vector<float>(16, 0.0f));
 
   g.activation = Activation::kGeluTanh;
   g.before = before.data<float>();
