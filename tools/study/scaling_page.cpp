@@ -110,7 +110,7 @@ void show_prediction(Html& html, const json& line) {
                   "ResNet-20 as this machine trains it with one thread, {} images on each rank "
                   "({} ms a step). Efficiency is the time of a step of one rank over that of a "
                   "step of all. The direct way includes batch norm's running statistics, "
-                  "which are broadcast one by one in each step; the others do without. Ranks of "
+                  "which are broadcast in each step; the others do without. Ranks of "
                   "one host are taken to share {:.0f} GB/s with {:.0f} µs of latency; a message "
                   "costs its sender {:.0f} µs{}; a rank's step deviates by {} ms.",
                   line["/link/gigabits"_json_pointer].get<double>(),

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <thread>
 
 #include "wick/core/base/threads.h"
@@ -192,8 +193,13 @@ class Rank {
     }
     for (const size_t p : order) result_.gradients.push_back({sums[p].first, sums[p].second});
     average_parts(totals);
+    // Small as batch norm's are, those of a type are broadcast together.
+    std::map<Dtype, int64_t> buffers;
     for (const auto& [name, buffer] : model->named_buffers()) {
-      result_.buffers.push_back(static_cast<double>(buffer.numel() * size_of(buffer.dtype())));
+      buffers[buffer.dtype()] += buffer.numel() * size_of(buffer.dtype());
+    }
+    for (const auto& [dtype, bytes] : buffers) {
+      result_.buffers.push_back(static_cast<double>(bytes));
     }
   }
 
