@@ -1,6 +1,7 @@
 #include "wick/tools/study/workload.h"
 
 #include <exception>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -45,7 +46,10 @@ class ParallelSteps final : public Workload {
     });
   }
   ~ParallelSteps() override {
-    on_all_ranks([&](size_t rank) { trainings_[rank].reset(); });
+    try {
+      on_all_ranks([&](size_t rank) { trainings_[rank].reset(); });
+    } catch (const std::exception&) {  // of a broken device, as its next use will tell
+    }
   }
   void run(int64_t steps) override {
     on_all_ranks([&](size_t rank) {
@@ -57,24 +61,26 @@ class ParallelSteps final : public Workload {
   }
 
  private:
+  // The first error is the one: those of the other ranks are that it made them fail.
   template <class Call>
   void on_all_ranks(const Call& call) {
-    std::vector<std::exception_ptr> errors(groups_.size());
+    std::exception_ptr error;
+    std::mutex failing;
     std::vector<std::thread> ranks;
     for (size_t rank = 0; rank < groups_.size(); ++rank) {
       ranks.emplace_back([&, rank] {
         set_num_threads(threads_);
         try {
           call(rank);
-        } catch (...) {
-          errors[rank] = std::current_exception();
+        } catch (const std::exception& e) {
+          const std::lock_guard lock(failing);
+          if (!error) error = std::current_exception();
+          groups_[rank]->abort(e.what());
         }
       });
     }
     for (std::thread& rank : ranks) rank.join();
-    for (const std::exception_ptr& error : errors) {
-      if (error) std::rethrow_exception(error);
-    }
+    if (error) std::rethrow_exception(error);
   }
 
   std::vector<std::shared_ptr<dist::ProcessGroup>> groups_;
