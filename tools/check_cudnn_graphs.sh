@@ -9,8 +9,9 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 cuda=${CUDA_HOME:-/usr/local/cuda}
 work=$root/build/cudnn_graphs
 fail() { printf 'check_cudnn_graphs: %s\n' "$*" >&2; exit 2; }
-libraries=$(dirname "$(find -L "$cuda" /usr/lib -name libcudnn.so.9 2>/dev/null | head -n 1)")
-driver=$(find -L "$cuda" -path '*stubs/libcuda.so' 2>/dev/null | head -n 1)
+first() { find -L "$@" 2>/dev/null | head -n 1 || true; }
+libraries=$(dirname "$(first "$cuda" /usr/lib -name libcudnn.so.9)")
+driver=$(first "$cuda" -path '*stubs/libcuda.so')
 [ -n "$driver" ] && [ -e "$libraries/libcudnn.so.9" ] || fail "no cuDNN 9 or toolkit in $cuda"
 
 mkdir -p "$work/include" "$work/lib"
