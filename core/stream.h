@@ -53,7 +53,8 @@ class StreamGuard {
 /// Lets this thread's own calls of the CUDA runtime mean GPU `device` until the guard goes out of
 /// scope, and then again the one they meant before: for programs with CUDA code of their own, since
 /// Wick's functions, which run where their tensors lie, leave another GPU chosen than they found.
-/// Nothing on the CPU; error if there is no such GPU.
+/// Nothing on the CPU; error if there is no such GPU. Going back makes a context, some hundred MB
+/// on a real GPU, on one that this process has not used.
 class DeviceGuard {
  public:
   explicit DeviceGuard(Device device);
