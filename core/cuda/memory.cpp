@@ -109,6 +109,7 @@ class PinnedSource final : public CudaEvents {
   size_t capacity() const override { return allocator(kCpu).capacity(); }
 
   void* allocate(size_t bytes) override {
+    enter_any_device();
     void* pointer = nullptr;
     const cudaError_t status = cudaHostAlloc(&pointer, bytes, cudaHostAllocPortable);
     if (status == cudaErrorMemoryAllocation) {
@@ -118,7 +119,10 @@ class PinnedSource final : public CudaEvents {
     check(status, "cudaHostAlloc");
     return pointer;
   }
-  void deallocate(void* pointer, size_t) override { WICK_CUDA_CALL(cudaFreeHost, pointer); }
+  void deallocate(void* pointer, size_t) override {
+    enter_any_device();
+    WICK_CUDA_CALL(cudaFreeHost, pointer);
+  }
 };
 
 const bool registered = [] {

@@ -1,5 +1,7 @@
 #include "wick/core/base/check.h"
 
+#include <atomic>
+
 #include "wick/kernels/cuda/common/enter_device.h"
 #include "wick/kernels/cuda/common/library_error.h"
 #ifdef WICK_SIM
@@ -75,8 +77,12 @@ void fail_library(const char* call, const std::string& what, bool no_memory) {
   throw Error(text);
 }
 
+namespace {
+thread_local int entered = -1;       // by this thread
+std::atomic<int> last_entered = -1;  // by any
+}  // namespace
+
 cudaStream_t enter_device(Device device) {
-  static thread_local int entered = -1;
   int current = -1;  // a library that shares the thread may have changed it
   const char* call = "cudaGetDevice";
   cudaError_t status = cudaGetDevice(&current);
@@ -91,7 +97,13 @@ cudaStream_t enter_device(Device device) {
   }
   check(status, call);
   entered = device.index;
+  last_entered.store(device.index, std::memory_order_relaxed);
   return static_cast<cudaStream_t>(current_stream(device).handle);
+}
+
+void enter_any_device() noexcept {
+  const int index = last_entered.load(std::memory_order_relaxed);
+  if (entered < 0 && index >= 0 && cudaSetDevice(index) != cudaSuccess) (void)cudaGetLastError();
 }
 
 }  // namespace wick::cuda
