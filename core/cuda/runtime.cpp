@@ -94,7 +94,9 @@ int enter(Device device) {
   return before;
 }
 
-void go_back(int index) noexcept { (void)cudaSetDevice(index); }
+void go_back(int index) noexcept {
+  if (cudaSetDevice(index) != cudaSuccess) (void)cudaGetLastError();
+}
 
 Stream stream_from_pool(Device device, bool high_priority) {
   static std::array<StreamPool, kMaxGpus> pools;
@@ -140,6 +142,7 @@ void block_on_event(Stream stream, void* event) {
 }
 
 bool event_done(void* event) {
+  enter_any_device();
   const cudaError_t status = cudaEventQuery(native(event));
   if (status == cudaErrorNotReady) {
     (void)cudaGetLastError();
@@ -160,6 +163,12 @@ double elapsed_ms(void* start, void* end) {
 void copy_bytes(void* to, const void* from, size_t bytes, Stream stream) {
   enter_device(stream.device);
   WICK_CUDA_CALL(cudaMemcpyAsync, to, from, bytes, cudaMemcpyDefault, native(stream));
+}
+
+void copy_between(void* to, Device target, const void* from, Device source, size_t bytes,
+                  Stream stream) {
+  enter_device(stream.device);
+  WICK_CUDA_CALL(cudaMemcpyPeerAsync, to, target.index, from, source.index, bytes, native(stream));
 }
 
 }  // namespace wick::cuda

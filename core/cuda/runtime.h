@@ -29,8 +29,11 @@ bool event_done(void* event);
 void wait_for_event(void* event);
 double elapsed_ms(void* start, void* end);
 
-/// Copies `bytes` to or from GPU `stream.device`, or between two GPUs, behind the stream's work.
-/// The host may go on at once if its side is pinned memory or the source; else it waits.
+/// Copies `bytes` to or from GPU `stream.device` behind the stream's work. The host may go on at
+/// once; whoever is to change or read its side waits for the stream.
 void copy_bytes(void* to, const void* from, size_t bytes, Stream stream);
+/// Copies `bytes` from one GPU to another, whatever their memory is, behind the stream's work.
+void copy_between(void* to, Device target, const void* from, Device source, size_t bytes,
+                  Stream stream);
 
 }  // namespace wick::cuda

@@ -27,7 +27,12 @@ void copy_memory(const Tensor& from, const Tensor& to, [[maybe_unused]] bool non
     from.record_stream(stream);
   }
   [[maybe_unused]] const auto bytes = static_cast<size_t>(to.numel() * size_of(to.dtype()));
-  WICK_CALL_CUDA(copy_bytes(to.raw_data(), from.raw_data(), bytes, stream));
+  if (to_host || from_host) {
+    WICK_CALL_CUDA(copy_bytes(to.raw_data(), from.raw_data(), bytes, stream));
+  } else {
+    WICK_CALL_CUDA(
+        copy_between(to.raw_data(), to.device(), from.raw_data(), from.device(), bytes, stream));
+  }
   if (!to_host && !from_host) {  // what is done to `from` next comes behind the copy
     Event read(to.device());
     read.record(stream);
@@ -37,7 +42,7 @@ void copy_memory(const Tensor& from, const Tensor& to, [[maybe_unused]] bool non
   const Tensor& host = to_host ? to : from;
   if (non_blocking) {
     if (host.is_pinned()) host.record_stream(stream);
-  } else if (to_host || host.is_pinned()) {
+  } else {  // also of memory that is not pinned: some GPUs read it by themselves, and later
     try {
       synchronize(stream);
     } catch (...) {  // the copy may be under way yet

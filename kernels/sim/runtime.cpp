@@ -185,9 +185,10 @@ cudaError_t cudaFreeHost(void* pointer) {
   return cudaSuccess;
 }
 
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
-                            cudaStream_t stream) {
-  WICK_SIM_ENTER("cudaMemcpyAsync");
+namespace {
+
+cudaError_t queue_copy(wick::sim::Machine& m, void* to, const void* from, size_t bytes,
+                       cudaStream_t stream) {
   if (bytes == 0) return cudaSuccess;
   SimulatedStream* s = m.find(stream);
   if (s == nullptr) return report(cudaErrorInvalidResourceHandle);
@@ -213,6 +214,32 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   }
   if (target == nullptr) return wait_for(m, *s, s->queued);
   return report(m.devices[size_t(s->device)]->broken);
+}
+
+}  // namespace
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
+                            cudaStream_t stream) {
+  WICK_SIM_ENTER("cudaMemcpyAsync");
+  const wick::sim::SimulatedMemory* target = m.find_memory(to, 1);
+  const wick::sim::SimulatedMemory* source = m.find_memory(from, 1);
+  const bool between = target != nullptr && source != nullptr && target->device >= 0 &&
+                       source->device >= 0 && target->device != source->device;
+  // What the driver maps may be reached from its own device alone.
+  if (between && (target->mapped || source->mapped)) return report(cudaErrorInvalidValue);
+  return queue_copy(m, to, from, bytes, stream);
+}
+
+cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device,
+                                size_t bytes, cudaStream_t stream) {
+  WICK_SIM_ENTER("cudaMemcpyPeerAsync");
+  const wick::sim::SimulatedMemory* target = m.find_memory(to, 1);
+  const wick::sim::SimulatedMemory* source = m.find_memory(from, 1);
+  if (bytes > 0 && (target == nullptr || target->device != to_device || source == nullptr ||
+                    source->device != from_device)) {
+    return report(cudaErrorInvalidValue);
+  }
+  return queue_copy(m, to, from, bytes, stream);
 }
 
 cudaError_t cudaMemsetAsync(void* to, int byte, size_t bytes, cudaStream_t stream) {

@@ -78,6 +78,8 @@ TEST(SimulatedVirtualMemory, TensorsLiveInSegmentsThatGrow) {
   const Tensor large = full({300000}, 2, kFloat32, kGpu);          // in two pages
   for (const SegmentInfo& segment : memory_snapshot(kGpu)) EXPECT_TRUE(segment.expandable);
   EXPECT_EQ((large + small.sum()).max().item<float>(), 102);
+  // Another GPU cannot reach such memory by itself.
+  EXPECT_EQ(large.to(cuda_device(1)).to(kGpu).max().item<float>(), 2);
   empty_cache(kGpu);
   sim::fail_malloc_from(1);
   EXPECT_THROW(empty({1 << 28}, kFloat32, kGpu), OutOfMemory);
