@@ -247,11 +247,15 @@ bool Attempt::reap() {
 }
 
 bool Attempt::interrupted() const {
-  return interrupted_ && !(failed_ && WIFEXITED(*processes_[*failed_].status));
+  const bool is_complete =  // before the signal came
+      std::all_of(processes_.begin(), processes_.end(), [](const Process& p) {
+        return WIFEXITED(*p.status) && WEXITSTATUS(*p.status) == 0;
+      });
+  return interrupted_ && !is_complete && !(failed_ && WIFEXITED(*processes_[*failed_].status));
 }
 
 int Attempt::exit_code() const {
-  if (!failed_) return interrupted_ ? kStoppedExit : 0;
+  if (!failed_) return interrupted() ? kStoppedExit : 0;
   const int status = *processes_[*failed_].status;
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
