@@ -173,9 +173,11 @@ void Coordinator::accept_all() {
   for (;;) {
     Socket socket = accept_from(listener_);
     if (!socket.is_open()) return;
-    const auto strangers =
-        std::count_if(clients_.begin(), clients_.end(), [](const auto& c) { return c->rank < 0; });
-    if (strangers >= env_.world_size + kMostStrangers) continue;  // closed at once
+    const auto is_stranger = [](const auto& c) { return c->rank < 0 && !c->is_gone; };
+    const auto strangers = std::count_if(clients_.begin(), clients_.end(), is_stranger);
+    if (strangers >= env_.world_size + kMostStrangers) {  // the oldest has said nothing for longest
+      lose(**std::find_if(clients_.begin(), clients_.end(), is_stranger));
+    }
     clients_.push_back(std::make_unique<Client>(std::move(socket)));
     clients_.back()->hello_by = Clock::now() + kHelloTimeout;
   }
