@@ -34,6 +34,7 @@ step() {
   local name=$1 most=$2 begin=$SECONDS verdict=passed
   shift 2
   printf '=== %s\n' "$name"
+  rm -f "$out/$name.log"
   if [ -n "$deadline" ] && [ $((deadline - SECONDS)) -lt "$most" ]; then
     most=$((deadline - SECONDS))
   fi
@@ -92,11 +93,11 @@ else
     --seconds 2)
   if [ -n "$python" ]; then
     step peers $((limit * 2)) "${peers[@]}" --styles written,tuned --json "$out/peers.json"
-    cat "$out/peers.log"
+    cat "$out/peers.log" || true
     if [ -z "$quick" ]; then  # compiling takes long
       step peers_compiled $((limit * 4)) "${peers[@]}" --styles compiled \
         --json "$out/peers_compiled.json"
-      cat "$out/peers_compiled.log"
+      cat "$out/peers_compiled.log" || true
     fi
   else
     echo "no torch: no peer to compare with (name one by PYTHON=)"
