@@ -1,11 +1,13 @@
 #include "wick/core/checkpoint.h"
 
+#include <fcntl.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <vector>
 
 #include "wick/core/base/check.h"
@@ -39,7 +41,10 @@ uint32_t crc_of_file(const std::string& path, uint64_t* bytes) {
 std::vector<std::pair<int64_t, std::string>> list_checkpoints(const std::string& folder) {
   std::vector<std::pair<int64_t, std::string>> found;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
+  const fs::directory_iterator entries(folder, error);
+  if (error == std::errc::no_such_file_or_directory) return found;
+  WICK_CHECK(!error, "checkpoint: cannot read ", folder, ": ", error.message());
+  for (const auto& entry : entries) {
     const std::string name = entry.path().filename().string();
     long long step = 0;
     char rest = 0;
@@ -102,9 +107,14 @@ std::string CheckpointStore::save(const Checkpoint& checkpoint) const {
       manifest["files"][part] = {{"bytes", bytes}, {"crc32", crc}};
     }
     write_file(temporary + "/" + kManifest, manifest.dump(2) + "\n");
-    fs::remove_all(target);
-    fs::rename(temporary, target);
+    // An earlier one of this step stays until the new one is in its place, where the file system
+    // can exchange the two.
+    if (renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) != 0) {
+      fs::remove_all(target);
+      fs::rename(temporary, target);
+    }
     sync_folder(folder_);
+    fs::remove_all(temporary);
   };
   try {
     make();
@@ -114,10 +124,11 @@ std::string CheckpointStore::save(const Checkpoint& checkpoint) const {
     detail::fail("checkpoint: could not be written, the earlier ones are untouched: ",
                  error.what());
   }
-  const auto all = list_checkpoints(folder_);
-  for (size_t i = static_cast<size_t>(keep_); i < all.size(); ++i) {
+  int kept = 0;  // of steps up to this one: those beyond it are of another run, or damaged
+  for (const auto& [step, path] : list_checkpoints(folder_)) {
+    if (step > checkpoint.step || ++kept <= keep_) continue;
     std::error_code ignored;  // a leftover does no harm
-    fs::remove_all(all[i].second, ignored);
+    fs::remove_all(path, ignored);
   }
   return target;
 }
@@ -126,6 +137,8 @@ std::optional<Checkpoint> CheckpointStore::load_newest(std::string* rejected) co
   for (const auto& [step, path] : list_checkpoints(folder_)) {
     try {
       return load(path, step);
+    } catch (const OutOfMemory&) {
+      throw;  // it may be a good one
     } catch (const Error& error) {
       if (rejected != nullptr) *rejected += concat(path, " was not used: ", error.what(), "\n");
     }

@@ -146,6 +146,10 @@ void Trainer::resume() {
   std::string rejected;
   const std::optional<Checkpoint> checkpoint = store_.load_newest(&rejected);
   if (!rejected.empty() && ranks_.first()) fmt::print(stderr, "{}", rejected);
+  if (!checkpoint && !rejected.empty()) {
+    throw Error(concat("--resume: none of the checkpoints in ", folder_.checkpoints(),
+                       " can be used: to begin anew, remove them"));
+  }
   if (checkpoint) {
     if (checkpoint->step > total_steps_) {
       throw UsageError(fmt::format(
