@@ -314,6 +314,12 @@ class Runs(ProgramCase):
                                  sha256(whole / "weights.safetensors"))
         self.fails(75, "the GPU can do no more work", "eval", "--run-dir", whole, "--device",
                    "cuda", WICK_SIM_BREAK="50")
+        self.fails(75, "the GPU can do no more work", "tune", "lr", *size, "--run-dir",
+                   self.folder / "tune", WICK_SIM_BREAK="700")
+        for call in ("400", "500"):  # while averages stand in for weights, and before or after
+            self.fails(75, "the GPU can do no more work", "train", *size, "--max-steps", "2",
+                       "--ema", "0.9", "--run-dir", self.folder / ("ema" + call),
+                       WICK_SIM_BREAK=call)
 
     def test_lint_tells_what_costs_time(self):
         found = run("train", "--lint", "--json", *MLP, "--batch-size", "2", "--threads", "1")
@@ -399,6 +405,13 @@ class Runs(ProgramCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("was not used", done.stderr)
         self.assertEqual(sha256(undisturbed / "weights.safetensors"), wanted)
+        for weights in (undisturbed / "checkpoints").glob("step-*/weights.safetensors"):
+            weights.write_bytes(b"")
+        steps = lines(undisturbed)
+        done = run("train", "--run-dir", str(undisturbed), "--resume")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("none of the checkpoints", done.stderr)
+        self.assertEqual(lines(undisturbed), steps)
 
     def resume(self, folder, code, text, *words):
         done = run("train", "--run-dir", str(folder), "--resume", *words)
