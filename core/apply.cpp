@@ -93,6 +93,8 @@ class OpNode final : public Node {
     return recompute_enabled() && type_.can_recompute != nullptr && !saved.is_packed() &&
            type_.can_recompute(op_, saved);
   }
+  // Whether `output` is still as forward left it, which is what `recompute` makes.
+  bool is_unchanged(const Tensor& output) const { return output.version() == output_version_; }
   Tensor recompute() const {
     WICK_CHECK(!released_, "backward: the graph was freed by an earlier backward at ", name(),
                ", whose output is needed again: pass retain_graph = true there");
@@ -111,6 +113,7 @@ class OpNode final : public Node {
   }
   void add_output(const Tensor& output) {
     outputs_.emplace_back(output);
+    if (output.defined()) output_version_ = output.version();
     if (output.defined() && stream_.device.is_cpu()) stream_ = current_stream(output.device());
   }
   const TensorMeta& input(int i) const { return inputs_.at(static_cast<size_t>(i)); }
@@ -160,6 +163,7 @@ class OpNode final : public Node {
   const OpType& type_;
   void* op_;
   std::vector<TensorMeta> inputs_;
+  uint64_t output_version_ = 0;                     // of the last output, when it was recorded
   std::vector<int> changed_;                        // the outputs that were changed in place
   std::unique_ptr<const std::string> module_path_;  // known during a search for anomalies
   bool released_ = false;
@@ -187,7 +191,7 @@ void Saved::push(const Tensor& tensor) {
       if (entry.packed) entry.maker = maker;
     } else {
       const auto* op = dynamic_cast<const OpNode*>(maker.node.get());
-      if (op != nullptr && op->can_recompute()) {
+      if (op != nullptr && op->can_recompute() && op->is_unchanged(tensor)) {
         entry.tensor = Tensor();
         entry.maker = maker;
       }

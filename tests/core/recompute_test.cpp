@@ -101,4 +101,21 @@ TEST(Recompute, NoticesWhatWasChangedInPlace) {
   EXPECT_THROW(loss.backward(), Error);
 }
 
+TEST(Recompute, KeepsWhatWasChangedBeforeItWasSaved) {
+  const Net net;
+  const std::vector<void (*)(const Tensor&)> changes = {
+      [](const Tensor& y) {
+        const NoGrad no_grad;
+        y.mul_(2);
+      },
+      [](const Tensor& y) { y.detach().copy_(ones_like(y)); }};
+  for (const auto& change : changes) {
+    const Tensor y = batch_norm_relu(net.x, net.scale, net.shift, net.mean, net.var);
+    const Tensor w = ones_like(y.detach()).set_requires_grad();
+    change(y);
+    (y * w).sum().backward();
+    EXPECT_EQ(w.grad().to_vector<float>(), y.to_vector<float>());
+  }
+}
+
 }  // namespace
