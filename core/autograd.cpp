@@ -90,8 +90,8 @@ Gradients AccumulateGrad::backward(Gradients grads) {
     }
   } else {
     // The gradient is taken over if nobody else holds it, in the leaf's own layout, so that
-    // optimizers can walk both as flat arrays.
-    if (grad_enabled() || (is_exclusive(incoming) && incoming.strides() == strides_)) {
+    // optimizers can walk both as flat arrays. (With create_graph the copy is recorded.)
+    if (is_exclusive(incoming) && incoming.strides() == strides_) {
       grad = std::move(incoming);
     } else {
       const TensorMeta& leaf = outputs_[0];

@@ -109,6 +109,20 @@ TEST(Backward, DifferentiatesGradients) {
   x.set_grad({});
 }
 
+TEST(Backward, GivesLeavesGradientsOfTheirOwnWithCreateGraph) {
+  const Tensor a = leaf({1, 2}), b = leaf({3, 4}), c = leaf({5, 6});
+  (c * (a + b)).sum().backward({}, false, true);
+  EXPECT_EQ(values(grad({a.grad().sum()}, {c}, {}, true)[0]), (List{1, 1}));
+  for (const Tensor& x : {a, b, c}) x.set_grad({});
+  (a + b).sum().backward({}, false, true);
+  a.sum().backward();
+  EXPECT_EQ(values(a.grad()), (List{2, 2}));
+  EXPECT_EQ(values(b.grad()), (List{1, 1}));
+  b.grad().detach().zero_();  // it came as one element, expanded
+  b.sum().backward();
+  EXPECT_EQ(values(b.grad()), (List{1, 1}));
+}
+
 TEST(Backward, SurvivesDeepGraphs) {
   constexpr int kDepth = testing::kSanitized ? 200'000 : 1'000'000;
   const Tensor x = leaf({1});
