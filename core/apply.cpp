@@ -170,14 +170,19 @@ class OpNode final : public Node {
 };
 
 void check_history(std::string_view op, const Tensor& tensor) {
-  const auto& meta = tensor.impl()->autograd;
-  if (!meta || !tensor.impl()->is_view) return;
-  const auto* maker = dynamic_cast<const OpNode*>(meta->node.get());
+  const TensorImpl& impl = *tensor.impl();
+  if (!impl.is_view) return;
+  const auto* maker = impl.autograd ? dynamic_cast<OpNode*>(impl.autograd->node.get()) : nullptr;
+  // One made before its base entered the graph has no maker.
+  const bool outdated = impl.autograd ? maker != nullptr && maker->is_outdated()
+                                      : !impl.is_detached && is_floating(impl.dtype) &&
+                                            impl.view_version < impl.storage->recorded_change();
   WICK_CHECK(
-      maker == nullptr || !maker->is_outdated(), op,
+      !outdated, op,
       ": a view was made before its base was changed in place, which its gradient would miss: "
       "got ",
-      maker->name(), ", expected it to be made again after the change");
+      maker != nullptr ? maker->name() : concat("one of shape ", impl.shape),
+      ", expected it to be made again after the change");
 }
 
 void Saved::push(const Tensor& tensor) {
@@ -335,13 +340,24 @@ struct Door {
     }
   }
 
-  static void record(const Ref<OpNode>& node, std::span<const Tensor> outputs) {
+  // An input that was changed in place and given back has a history from now on.
+  static void mark_storage(const OpInfo& info, std::span<const Tensor> inputs,
+                           const Tensor& output) {
+    for (size_t i = 0; info.mutates != 0 && i < inputs.size(); ++i) {
+      if (!mutated(info, i) || !inputs[i].is_same(output)) continue;
+      output.impl()->storage->mark_recorded_change();
+    }
+  }
+
+  static void record(const OpInfo& info, const Ref<OpNode>& node, std::span<const Tensor> inputs,
+                     std::span<const Tensor> outputs) {
     for (size_t i = 0; i < outputs.size(); ++i) {
       const Tensor& output = outputs[i];
       node->add_output(output);
       if (!output.defined()) continue;
       if (!is_floating(output.dtype())) continue;
       TensorImpl& impl = *output.impl();
+      mark_storage(info, inputs, output);
       for (Saved::Entry& entry : node->saved.entries_) {
         if (!entry.tensor.is_same(output)) continue;
         entry.tensor = output.detach();
@@ -398,7 +414,7 @@ std::vector<Tensor> run_op(const OpType& type, const void* op, std::span<const T
   if (node) {
     Door::mark_changed(type.info, *node);
     Door::keep_weights(node, given, inputs);
-    Door::record(node, outputs);
+    Door::record(type.info, node, inputs, outputs);
   }
   return outputs;
 }

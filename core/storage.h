@@ -34,6 +34,9 @@ class Storage : public RefCounted {
   /// Grows by one with each change in place to any tensor on this storage.
   uint64_t version() const { return version_.load(std::memory_order_relaxed); }
   void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
+  /// The version that the last change which autograd recorded led to; 0: none was.
+  uint64_t recorded_change() const { return recorded_change_.load(std::memory_order_relaxed); }
+  void mark_recorded_change() { recorded_change_.store(version(), std::memory_order_relaxed); }
 
  private:
   void* data_;
@@ -42,6 +45,7 @@ class Storage : public RefCounted {
   CachingAllocator* owner_ = nullptr;  // null: somebody else's, or nothing
   bool pinned_ = false;
   std::atomic<uint64_t> version_{0};
+  std::atomic<uint64_t> recorded_change_{0};
   std::function<void()> release_;
 };
 

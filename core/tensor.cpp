@@ -96,6 +96,7 @@ Tensor Tensor::detach() const {
   const TensorImpl& x = get();
   auto impl = make_ref<TensorImpl>(x.storage, x.offset, x.shape, x.strides, x.dtype);
   impl->is_view = x.is_view;
+  impl->is_detached = true;
   impl->is_inference = x.is_inference;
   return Tensor(std::move(impl));
 }

@@ -46,7 +46,9 @@ struct TensorImpl final : RefCounted {
   Strides strides;
   Dtype dtype;
   bool is_view = false;       // made by a view operation
+  bool is_detached = false;   // a constant for autograd, whatever is done to its storage
   bool is_inference = false;  // made in InferenceMode: can never take part in backward
+  uint64_t view_version = 0;  // of the storage, when this view was made
   std::unique_ptr<AutogradMeta> autograd;
 };
 

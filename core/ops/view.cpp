@@ -10,6 +10,8 @@ Tensor detail::make_view(const Tensor& x, int64_t offset, const Shape& shape,
   const TensorImpl& base = *x.impl();
   auto impl = make_ref<TensorImpl>(base.storage, base.offset + offset, shape, strides, base.dtype);
   impl->is_view = true;
+  impl->is_detached = base.is_detached;
+  impl->view_version = base.storage->version();
   impl->is_inference |= base.is_inference;
   return Tensor(std::move(impl));
 }

@@ -74,6 +74,25 @@ TEST(InPlace, RefusesViewsMadeBefore) {
   }
 }
 
+TEST(InPlace, RefusesViewsMadeBeforeTheirBaseHadAHistory) {
+  const Tensor w = leaf({1, 2, 3, 4});
+  const Tensor y = zeros({4}, kFloat64);
+  const Tensor before = y.reshape({2, 2}), constant = y.detach().reshape({2, 2});
+  {
+    const NoGrad no_grad;
+    y.add_(1);
+  }
+  EXPECT_NO_THROW((before * w.reshape({2, 2})).sum());
+  y.add_(w);
+  const std::string error = error_of([&] { (before * w.reshape({2, 2})).sum(); });
+  EXPECT_NE(error.find("before its base was changed in place"), std::string::npos) << error;
+  EXPECT_NE(error.find("got one of shape [2, 2]"), std::string::npos) << error;
+  for (const Tensor& each : {constant, before.detach()}) {
+    EXPECT_EQ(values(grad({(each * w.reshape({2, 2})).sum()}, {w})[0]), (List{2, 3, 4, 5}));
+  }
+  EXPECT_EQ(values(grad({y.reshape({2, 2}).sum()}, {w})[0]), (List{1, 1, 1, 1}));
+}
+
 TEST(InPlace, SparesLeaves) {
   const Tensor x = leaf({2});
   EXPECT_NE(error_of([&] { x.add_(1); }).find("a leaf that requires a gradient"),
