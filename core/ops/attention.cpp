@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "wick/core/apply.h"
+#include "wick/core/autocast.h"
 #include "wick/core/memory/workspace.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/composed_gradient.h"
@@ -227,10 +228,16 @@ Tensor library_attention(const Tensor& query, const Tensor& key, const Tensor& v
 bool library_attention_enabled() { return library_on.load(std::memory_order_relaxed); }
 void set_library_attention(bool on) { library_on.store(on, std::memory_order_relaxed); }
 
-Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
-                                    const Tensor& attn_mask, bool is_causal,
-                                    std::optional<double> scale, double dropout_p) {
+Tensor scaled_dot_product_attention(const Tensor& given_query, const Tensor& given_key,
+                                    const Tensor& given_value, const Tensor& given_mask,
+                                    bool is_causal, std::optional<double> scale, double dropout_p) {
   const char* op = "scaled_dot_product_attention";
+  // All at once, and before the library is asked, which has no other dtypes.
+  const OpInfo as_one{.name = op, .autocast = {.cuda = Autocast::kLower}};
+  const std::array<Tensor, 4> given{given_query, given_key, given_value, given_mask};
+  std::vector<Tensor> cast;
+  const std::span<const Tensor> inputs = amp::cast_inputs(as_one, given, cast);
+  const Tensor &query = inputs[0], &key = inputs[1], &value = inputs[2], &attn_mask = inputs[3];
   WICK_CHECK(query.rank() >= 2 && key.rank() >= 2 && value.rank() >= 2, op,
              ": query, key and value need 2 axes or more: got shapes ", query.shape(), ", ",
              key.shape(), ", ", value.shape());

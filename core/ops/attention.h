@@ -10,7 +10,8 @@ namespace wick {
 /// [..., S, E], value: [..., S, F], leading axes broadcast; returns [..., L, F]. `attn_mask`
 /// broadcasts to [..., L, S]: where bool, false excludes; where floating, it is added. `is_causal`
 /// excludes keys after their query's position, and takes no mask. `scale` defaults to 1 / sqrt(E);
-/// `dropout_p` of the weights are dropped.
+/// `dropout_p` of the weights are dropped. Autocast on a GPU casts what is floating, but not
+/// float64, to its dtype.
 /// Vaswani et al.: Attention is all you need (NeurIPS 2017).
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const Tensor& attn_mask = {}, bool is_causal = false,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "wick/core/amp.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/random.h"
 #include "wick/core/stream.h"
@@ -139,6 +140,13 @@ TEST(Attention, IsTheLibrarysOnAGpuWhereThatHasIt) {
   }
   EXPECT_FALSE(uses_library(heads(kFloat16), mask({1, 2, 3, 5, 5})));
   EXPECT_FALSE(uses_library(heads(kFloat16), mask({5, 5}).set_requires_grad()));
+  {
+    const amp::Autocast autocast(kGpu, kBFloat16);
+    EXPECT_TRUE(uses_library(heads(kFloat32)));
+    EXPECT_TRUE(uses_library(heads(kFloat16), mask({5, 5})));
+    const Tensor q = heads(kFloat16), v = heads(kFloat32);
+    EXPECT_EQ(scaled_dot_product_attention(q, v, v).dtype(), kBFloat16);
+  }
   set_library_attention(false);
   EXPECT_FALSE(uses_library(heads(kBFloat16)));
   set_library_attention(true);
