@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <system_error>
 #include <thread>
 
 #include "wick/core/base/check.h"
@@ -179,7 +180,13 @@ std::optional<Batch> DataLoader::next() {
       const double other = std::chrono::duration<double>(start - *last_given_).count();
       const int before = tuner_->workers();
       const int now = tuner_->note(result.seconds, seconds_since(start), other);
-      if (now != before && workers_) workers_->set_count(now);
+      if (now != before && workers_) {
+        try {
+          workers_->set_count(now);
+        } catch (const std::system_error&) {  // there are no more threads
+          tuner_->keep_to(before);
+        }
+      }
     }
     last_given_ = Clock::now();
     if (result.error) std::rethrow_exception(std::move(result.error));

@@ -21,6 +21,11 @@ int WorkerTuner::note(double read, double wait, double other) {
   return workers_;
 }
 
+void WorkerTuner::keep_to(int workers) {
+  workers_ = most_ = workers;
+  workers_before_ = 0;
+}
+
 void WorkerTuner::decide(double rate) {
   constexpr double kShareOfWaiting = 0.02;  // that is worth a thread
   constexpr double kGain = 1.03;            // that keeps it

@@ -15,6 +15,8 @@ class WorkerTuner {
   /// for, and that the caller then spent on something else. Returns the workers to go on with.
   int note(double read, double wait, double other);
   int workers() const { return workers_; }
+  /// To be told that there are only `workers` and cannot be more.
+  void keep_to(int workers);
 
  private:
   void decide(double rate);

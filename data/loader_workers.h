@@ -35,6 +35,7 @@ class Workers {
   bool ready();
   /// How many threads take new tasks.
   int count() const;
+  /// Throws std::system_error, and leaves the count as it was, where no more threads can be had.
   void set_count(int count);
   /// Goes on with other tasks, once all of the last ones are taken or of no interest.
   void jump(int64_t first, int64_t end);

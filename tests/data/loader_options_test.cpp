@@ -269,6 +269,14 @@ TEST(WorkerTuner, StopsWhereMoreDoNotHelp) {
   EXPECT_EQ(settle(alone, 0.01, 0, 1), 1);
 }
 
+TEST(WorkerTuner, AsksForNoMoreWhereThereAreNone) {
+  loading::WorkerTuner tuner(16);
+  while (tuner.workers() < 2) tuner.note(0.04, 0.03, 0.01);
+  tuner.keep_to(1);
+  EXPECT_EQ(tuner.workers(), 1);
+  EXPECT_EQ(settle(tuner, 0.04, 0.01, 16), 1);
+}
+
 TEST(WorkerTuner, FollowsWhatChanges) {
   loading::WorkerTuner tuner(16);
   EXPECT_EQ(settle(tuner, 0.004, 0.01, 16), 1);
