@@ -215,17 +215,27 @@ void DataLoader::seek(int64_t epoch, int64_t batch) {
   WICK_CHECK(batch >= 0 && (!tasks || batch <= *tasks), "data loader: seek: wrong batch: got ",
              batch, ", expected 0 to ", tasks.value_or(0));
   if (epoch == epoch_ && batch == batch_) return;
+  std::shared_ptr<loading::Reader> reader = make_reader_();
   workers_.reset();  // what they read ahead is of no use there
-  reader_ = make_reader_();
+  begin(epoch, std::move(reader));
+  if (tasks) {
+    batch_ = task_ = batch;
+    return;
+  }
+  try {
+    skip_to(batch);
+  } catch (...) {
+    begin(epoch, make_reader_());
+    throw;
+  }
+}
+
+void DataLoader::begin(int64_t epoch, std::shared_ptr<loading::Reader> reader) {
+  reader_ = std::move(reader);
   epoch_ = epoch;
   batch_ = task_ = 0;
   ended_shards_ = 0;
   last_given_.reset();
-  if (tasks) {
-    batch_ = task_ = batch;
-  } else {
-    skip_to(batch);
-  }
 }
 
 void DataLoader::skip_to(int64_t batch) {

@@ -106,7 +106,8 @@ class DataLoader {
   /// Whether `next` would return, or throw, at once.
   bool ready() const;
   /// Makes batch number `batch` (0 to size()) of epoch `epoch` the next one. An iterable data set
-  /// is read up to there.
+  /// is read up to there; where it ends before, that is an error, and the first batch of `epoch` is
+  /// the next one. Other errors leave the position as it was.
   void seek(int64_t epoch, int64_t batch);
   /// The position of the next batch: what `seek` needs to go on from here.
   int64_t epoch() const { return epoch_; }
@@ -148,6 +149,8 @@ class DataLoader {
  private:
   loading::Result take();
   void end_epoch();
+  /// Puts `reader`, a new one, at the start of `epoch`.
+  void begin(int64_t epoch, std::shared_ptr<loading::Reader> reader);
   /// Reads on to batch `batch` of this epoch of an iterable data set.
   void skip_to(int64_t batch);
 

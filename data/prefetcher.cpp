@@ -71,10 +71,20 @@ std::optional<Batch> Prefetcher::next() {
 }
 
 void Prefetcher::seek(int64_t epoch, int64_t batch) {
-  ahead_.clear();
-  loader_.seek(epoch, batch);
-  epoch_ = epoch;
-  batch_ = batch;
+  // Moves along with the loader.
+  const auto follow = [&] {
+    ahead_.clear();
+    epoch_ = loader_.epoch();
+    batch_ = loader_.batch();
+  };
+  const int64_t epoch_before = loader_.epoch(), batch_before = loader_.batch();
+  try {
+    loader_.seek(epoch, batch);
+  } catch (...) {
+    if (loader_.epoch() != epoch_before || loader_.batch() != batch_before) follow();
+    throw;
+  }
+  follow();
 }
 
 namespace {

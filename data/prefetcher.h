@@ -31,6 +31,7 @@ class Prefetcher {
   /// As DataLoader's; fields are on the device.
   std::optional<Batch> next();
   /// The same as DataLoader's, of the batch that `next` will give: the loader itself is further on.
+  /// After an error too, `epoch` and `batch` tell which one that is.
   void seek(int64_t epoch, int64_t batch);
   int64_t epoch() const { return epoch_; }
   int64_t batch() const { return batch_; }

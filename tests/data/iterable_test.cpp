@@ -7,6 +7,7 @@
 #include <cstring>
 #include <thread>
 
+#include "wick/data/prefetcher.h"
 #include "wick/data/worker_info.h"
 #include "wick/tests/data/loader_testing.h"
 
@@ -110,7 +111,20 @@ TEST(IterableDataset, GoesOnFromAnyPosition) {
           << start;
     }
   }
-  expect_error([&] { whole.seek(0, 9); }, {"seek", "got 9", "0 to 6"});
+  for (const int workers : {0, 2}) {
+    DataLoader loader(dataset, {.batch_size = 2, .num_workers = workers});
+    take(loader, 10);
+    expect_error([&] { loader.seek(0, 9); }, {"seek", "got 9", "0 to 6"});
+    EXPECT_EQ(loader.epoch(), 0);
+    EXPECT_EQ(loader.batch(), 0);
+    EXPECT_EQ(take(loader, 9), std::vector<Bytes>(expected.begin(), expected.begin() + 9));
+    Prefetcher ahead(DataLoader(dataset, {.batch_size = 2, .num_workers = workers}), kCpu);
+    for (int i = 0; i < 10; ++i) ahead.next();
+    expect_error([&] { ahead.seek(0, 9); }, {"seek", "got 9", "0 to 6"});
+    EXPECT_EQ(ahead.epoch(), 0);
+    EXPECT_EQ(ahead.batch(), 0);
+    EXPECT_EQ(bytes(*ahead.next()), expected[0]);
+  }
 }
 
 TEST(IterableDataset, ErrorsComeInTurnAndEndTheirShard) {

@@ -105,6 +105,19 @@ TEST(Prefetcher, GoesOnFromThePositionThatItTells) {
   }
 }
 
+TEST(Prefetcher, StaysWhereItIsWhereItIsSentNowhere) {
+  for (const Device device : testing::devices()) {
+    DataLoader plain = loader_of(33, options_of(0));
+    const std::vector<Bytes> expected = take(plain, 8);
+    Prefetcher prefetcher(loader_of(33, options_of(2)), device, {.depth = 3});
+    for (size_t i = 0; i < 7; ++i) {
+      expect_error([&] { prefetcher.seek(0, 8); }, {"seek", "got 8", "0 to 7"});
+      EXPECT_EQ(prefetcher.batch(), static_cast<int64_t>(i));
+      EXPECT_EQ(bytes_on_host(*prefetcher.next()), expected[i]);
+    }
+  }
+}
+
 TEST(Prefetcher, ErrorsComeInTurn) {
   for (const Device device : testing::devices()) {
     for (const int workers : {0, 2}) {
