@@ -9,8 +9,17 @@ namespace wick::data::loading {
 
 namespace {
 
-std::string with_name(std::string what, const std::string& name) {
-  return name.empty() ? what : concat(what, " (", name, ")");
+// `what` with the name that the data set gives it, or alone where it gives none or throws: this is
+// for errors, which go before those of their description.
+template <class Name>
+std::string with_name(std::string what, const Name& name) {
+  std::string found;
+  try {
+    found = name();
+  } catch (...) {
+    return what;
+  }
+  return found.empty() ? what : concat(what, " (", found, ")");
 }
 
 Tensor new_tensor(const Shape& shape, Dtype dtype, MemoryFormat format, bool pinned) {
@@ -118,8 +127,10 @@ MapReader::MapReader(std::shared_ptr<const Dataset> dataset, const DataLoaderOpt
       batches_(batches_of(dataset_->size(), options)) {}
 
 std::string MapReader::describe(int64_t, int64_t sample) const {
-  const bool known = sample >= 0 && sample < dataset_->size();
-  return with_name(concat("sample ", sample), known ? dataset_->name(sample) : "");
+  return with_name(concat("sample ", sample), [&]() -> std::string {
+    const bool known = sample >= 0 && sample < dataset_->size();
+    return known ? dataset_->name(sample) : "";
+  });
 }
 
 std::shared_ptr<const BatchOrder> MapReader::order_of(int64_t epoch) {
@@ -217,7 +228,7 @@ int64_t IterableReader::size() const {
 
 std::string IterableReader::describe(int64_t task, int64_t) const {
   const auto shard = static_cast<int>(task % shards());
-  return with_name(concat("shard ", shard), dataset_->name(shard));
+  return with_name(concat("shard ", shard), [&] { return dataset_->name(shard); });
 }
 
 bool IterableReader::wait_for_turn(Shard& shard, int64_t epoch, int64_t position,

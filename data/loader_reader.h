@@ -55,7 +55,7 @@ class Reader {
   /// Makes batch `task` of `epoch`; with shards, the next one of shard `task` mod shards(). Throws
   /// nothing: errors are in the result.
   Result read(int64_t epoch, int64_t task, Status& status);
-  /// "sample 9 (/data/9.jpg)"
+  /// "sample 9 (/data/9.jpg)", or "sample 9" where the data set cannot name it. For errors.
   virtual std::string describe(int64_t task, int64_t sample) const = 0;
 
   /// The tasks of all epochs in one row of numbers.

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <numeric>
 #include <set>
+#include <stdexcept>
 #include <thread>
 
 #include "wick/core/base/parallel.h"
@@ -138,6 +139,29 @@ TEST(DataLoader, ErrorsComeInTurnAndLoadingGoesOn) {
       }
       EXPECT_FALSE(loader.next());
     }
+  }
+}
+
+TEST(DataLoader, ErrorsDoWithoutANameThatCannotBeHad) {
+  class Nameless final : public RandomDataset {
+   public:
+    using RandomDataset::RandomDataset;
+    void read(int64_t index, PhiloxStream random, std::span<void* const> out) const override {
+      WICK_CHECK(index != 3, "damaged JPEG");
+      RandomDataset::read(index, random, out);
+    }
+    std::string name(int64_t) const override { throw std::out_of_range("no such name"); }
+  };
+  for (const int workers : {0, 2}) {
+    const auto dataset = std::make_shared<Nameless>(6);
+    DataLoader loader(dataset, {.batch_size = 2, .num_workers = workers});
+    loader.next();
+    expect_error([&] { loader.next(); }, {"batch 1 of epoch 0, sample 3: damaged JPEG"});
+    EXPECT_EQ(indices(*loader.next()), (std::vector<int64_t>{4, 5}));
+    DataLoader skipping(dataset,
+                        {.batch_size = 2, .num_workers = workers, .on_error = OnError::kSkip});
+    while (skipping.next()) continue;
+    EXPECT_EQ(skipping.last_skipped(), "sample 3: damaged JPEG");
   }
 }
 
