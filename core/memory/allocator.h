@@ -136,7 +136,8 @@ class CachingAllocator {
   Device device() const;
   size_t capacity() const;
 
-  /// A pool of segments that nothing outside it reuses, as a captured graph needs.
+  /// A pool of segments that nothing outside it reuses, as a captured graph needs. Pools are for
+  /// captured graphs alone, which are not built yet.
   PoolId create_pool();
   /// From here to `end_allocate_to_pool` this thread's allocations on `stream` come from `pool`.
   void begin_allocate_to_pool(PoolId pool, Stream stream);
@@ -155,7 +156,8 @@ class CachingAllocator {
 CachingAllocator& allocator(Device device);
 
 /// The process's allocator of pinned host memory, which GPUs can copy to and from while the host
-/// goes on; error in a build or on a machine without CUDA.
+/// goes on; error in a build or on a machine without CUDA. Reads its configuration from
+/// WICK_PINNED_ALLOC.
 CachingAllocator& pinned_allocator();
 
 /// Pages of the operating system, as the CPU's allocator takes them.
