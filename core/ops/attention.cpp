@@ -12,6 +12,7 @@
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/matmul.h"
 #include "wick/core/ops/random.h"
+#include "wick/core/ops/reduce.h"
 #include "wick/core/ops/softmax.h"
 #include "wick/core/plans.h"
 #include "wick/kernels/attention.h"
@@ -106,7 +107,14 @@ Tensor composed_attention(const Tensor& query, const Tensor& key, const Tensor& 
   } else if (mask.defined()) {
     scores = scores + mask.to(scores.dtype());
   }
-  Tensor weights = softmax(scores, -1);
+  Tensor weights;
+  if (mask.defined()) {
+    // Rows whose keys are all excluded are 0, and so are their gradients.
+    const Tensor none = all(eq(scores, kExcluded), {-1}, true);
+    weights = masked_fill(softmax(masked_fill(scores, none, 0), -1), none, 0);
+  } else {
+    weights = softmax(scores, -1);
+  }
   if (dropout_p > 0) weights = dropout(weights, dropout_p);
   return matmul(weights, value);
 }

@@ -8,7 +8,8 @@ namespace wick {
 
 /// softmax(query · keyᵀ · scale + mask) · value, over the last two axes. query: [..., L, E], key:
 /// [..., S, E], value: [..., S, F], leading axes broadcast; returns [..., L, F]. `attn_mask`
-/// broadcasts to [..., L, S]: where bool, false excludes; where floating, it is added. `is_causal`
+/// broadcasts to [..., L, S]: where bool, false excludes; where floating, it is added; a query all
+/// whose keys are excluded gives 0. `is_causal`
 /// excludes keys after their query's position, and takes no mask. `scale` defaults to 1 / sqrt(E);
 /// `dropout_p` of the weights are dropped. Autocast on a GPU casts what is floating, but not
 /// float64, to its dtype.

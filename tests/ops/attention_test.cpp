@@ -8,6 +8,7 @@
 #include "wick/core/amp.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/random.h"
+#include "wick/core/ops/reduce.h"
 #include "wick/core/stream.h"
 #include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/op_case.h"
@@ -158,6 +159,20 @@ TEST(Attention, LeavesOutWhatABoolMaskExcludes) {
   const Tensor mask = gt(tensor<int64_t>({1, 1, 0, 0, 0, 1}, Shape{2, 3}), 0);
   const Tensor y = scaled_dot_product_attention(q, k, v, mask);
   EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{1.5, 4}));
+}
+
+TEST(Attention, RowsWhoseKeysAreAllExcludedAreZero) {
+  const Tensor allowed = gt(tensor<int64_t>({1, 1, 0, 0, 0, 0}, Shape{2, 3}), 0);
+  const Tensor bias = masked_fill(zeros({2, 3}), logical_not(allowed), kExcluded);
+  for (const Tensor& mask : {allowed, bias}) {
+    const Tensor q = ones({1, 2, 4}).set_requires_grad(), k = ones({1, 3, 4}).set_requires_grad();
+    const Tensor v = tensor<float>({1, 2, 4}, Shape{1, 3, 1}).set_requires_grad();
+    const Tensor y = scaled_dot_product_attention(q, k, v, mask);
+    EXPECT_EQ(y.detach().to_vector<float>(), (std::vector<float>{1.5, 0}));
+    sum(y).backward();
+    for (const Tensor& x : {q, k, v}) EXPECT_TRUE(all(isfinite(x.grad())).item<bool>());
+    EXPECT_EQ(v.grad().to_vector<float>(), (std::vector<float>{0.5, 0.5, 0}));
+  }
 }
 
 TEST(Attention, RejectsWhatDoesNotFit) {
