@@ -191,7 +191,7 @@ Tensor div(const Tensor& x, Scalar y) { return apply(with<Unary>(&fn::DivScalar:
 Tensor div(Scalar x, const Tensor& y) { return apply(with<Unary>(&fn::DivScalarBy::other, x), y); }
 Tensor pow(const Tensor& x, const Tensor& y) { return apply(Binary<PowRule>{}, x, y); }
 Tensor pow(const Tensor& x, Scalar y) {
-  if (y.to_double() == 2) return square(x);
+  if (y.to_double() == 2) return square(widened(x, y));
   if (y.to_double() == 0.5) return apply(SquareRoot{}, x);
   check_power("pow", x, y);
   return apply(with<Unary>(&fn::PowScalar::exponent, y), widened(x, y));

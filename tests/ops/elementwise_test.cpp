@@ -247,6 +247,10 @@ TEST(ElementwiseDtypes, PromoteAsPyTorch) {
   EXPECT_EQ((of(kInt32) / of(kInt32)).dtype(), kFloat32);
   EXPECT_EQ(exp(of(kInt64)).dtype(), kFloat32);
   EXPECT_EQ(pow(of(kInt64), 2).dtype(), kInt64);
+  EXPECT_EQ(pow(of(kBool), 2).dtype(), kInt64);
+  EXPECT_EQ(pow(of(kInt64), 2.0).dtype(), kFloat32);
+  EXPECT_EQ(pow(of(kBool), 2.0).dtype(), kFloat32);
+  EXPECT_EQ(pow(tensor<int64_t>({3}), 2.0).item<float>(), 9);
   EXPECT_EQ(pow(of(kInt64), 0.5).dtype(), kFloat32);
 }
 
