@@ -61,11 +61,18 @@ Tensor tanh(const Tensor& x) { return apply(Unary<fn::Tanh>{}, x); }
 Tensor erf(const Tensor& x) { return apply(Unary<fn::Erf>{}, x); }
 Tensor sigmoid(const Tensor& x) { return apply(Unary<fn::Sigmoid>{}, x); }
 
-// Whole numbers are whole already.
-Tensor floor(const Tensor& x) { return is_floating(x.dtype()) ? apply(Unary<fn::Floor>{}, x) : x; }
-Tensor ceil(const Tensor& x) { return is_floating(x.dtype()) ? apply(Unary<fn::Ceil>{}, x) : x; }
-Tensor round(const Tensor& x) { return is_floating(x.dtype()) ? apply(Unary<fn::Round>{}, x) : x; }
-Tensor trunc(const Tensor& x) { return is_floating(x.dtype()) ? apply(Unary<fn::Trunc>{}, x) : x; }
+namespace {
+// Whole numbers are whole already, but the result is the caller's own.
+template <class F>
+Tensor whole(const Tensor& x) {
+  return is_floating(x.dtype()) ? apply(Unary<F>{}, x) : x.clone();
+}
+}  // namespace
+
+Tensor floor(const Tensor& x) { return whole<fn::Floor>(x); }
+Tensor ceil(const Tensor& x) { return whole<fn::Ceil>(x); }
+Tensor round(const Tensor& x) { return whole<fn::Round>(x); }
+Tensor trunc(const Tensor& x) { return whole<fn::Trunc>(x); }
 
 namespace {
 template <class F>

@@ -40,6 +40,7 @@ struct Cat {
       shape = x.shape();
       shape[a] = checked_add("cat", before, shape[a]);
     }
+    if (shape.empty()) shape = {0};
     const auto format =
         all_channels_last(tensors) ? MemoryFormat::kChannelsLast : MemoryFormat::kContiguous;
     Tensor y = empty(shape, tensors[0].dtype(), tensors[0].device(), format);
@@ -135,12 +136,12 @@ Tensor cat(const std::vector<Tensor>& tensors, int64_t axis) {
   std::vector<Tensor> parts = tensors;
   const auto first = std::find_if(tensors.begin(), tensors.end(),
                                   [](const Tensor& x) { return !is_nothing(x.shape()); });
-  if (first == tensors.end()) return tensors[0];
-  const Shape& shape = first->shape();
+  const bool nothing = first == tensors.end();
+  const Shape shape = nothing ? Shape{0} : first->shape();
   WICK_CHECK(
       shape.rank() > 0,
       "cat: no axis to join along: got tensors of shape [], expected 1 axis or more: use stack");
-  const int a = wrap_axis("cat", axis, shape.rank());
+  const int a = nothing ? 0 : wrap_axis("cat", axis, shape.rank());
   Dtype dtype = parts[0].dtype();
   for (const Tensor& x : parts) {
     dtype = promote(dtype, x.dtype());
@@ -175,6 +176,7 @@ Tensor pad(const Tensor& x, const std::vector<int64_t>& pads, double value, PadM
                ", expected at most 2^58");
   }
   Tensor y = x;
+  bool is_own = false;  // not a view of x
   Shape shape = x.shape(), start = Shape::filled(x.rank(), 0);
   for (int i = 0; i < padded; ++i) {
     const int axis = x.rank() - 1 - i;
@@ -189,8 +191,9 @@ Tensor pad(const Tensor& x, const std::vector<int64_t>& pads, double value, PadM
     shape[axis] += before + after;
     if (mode == PadMode::kConstant || before + after + left + right == 0) continue;
     y = pad_axis(y, axis, start[axis], std::max<int64_t>(after, 0), mode);
+    is_own |= before > 0 || after > 0;
   }
-  if (mode != PadMode::kConstant || y.shape() == shape) return y;
+  if (mode != PadMode::kConstant || y.shape() == shape) return is_own ? y : y.clone();
   return place(y, shape, start, Shape::filled(x.rank(), 1), value);
 }
 
@@ -209,7 +212,9 @@ Tensor repeat(const Tensor& x, const Shape& times) {
     y = y.reshape({outer, 1, inner}).expand({outer, times[axis], inner});
     shape[axis] = checked_mul("repeat", shape[axis], times[axis]);
   }
-  return y.reshape(shape);
+  y = y.reshape(shape);
+  // Repeating single elements can be a view.
+  return y.raw_data() == x.raw_data() ? y.clone() : y;
 }
 
 Tensor tril(const Tensor& x, int64_t diagonal) { return triangle_of("tril", x, diagonal, false); }
@@ -217,18 +222,23 @@ Tensor triu(const Tensor& x, int64_t diagonal) { return triangle_of("triu", x, d
 
 Tensor flip(const Tensor& x, const Shape& axes) {
   Tensor y = x;
-  for (const int64_t axis : axes) {
+  Shape flipped;
+  for (const int64_t given : axes) {
+    const int axis = wrap_axis("flip", given, x.rank());
+    WICK_CHECK(std::find(flipped.begin(), flipped.end(), axis) == flipped.end(),
+               "flip: an axis comes twice: got ", axes, ", expected each at most once");
+    flipped.push_back(axis);
     const int64_t n = x.size(axis);
     y = index_select(y, axis, arange(n - 1, -1, -1, kInt64, x.device()));
   }
-  return y;
+  return axes.empty() ? x.clone() : y;
 }
 
 Tensor roll(const Tensor& x, int64_t shift, int64_t axis) {
   const int64_t n = x.size(axis);
-  if (n == 0) return x;
+  if (n == 0) return x.clone();
   const int64_t by = (shift % n + n) % n;
-  if (by == 0) return x;
+  if (by == 0) return x.clone();
   return cat({x.narrow(axis, n - by, by), x.narrow(axis, 0, n - by)}, axis);
 }
 

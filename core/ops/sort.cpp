@@ -174,7 +174,7 @@ Sorted topk(const Tensor& x, int64_t k, int64_t axis, bool largest) {
 
 namespace {
 Sorted extreme(const Tensor& x, const Tensor& place, int64_t axis, bool keepdim) {
-  const Tensor value = x.rank() == 0 ? x : gather(x, axis, place);
+  const Tensor value = x.rank() == 0 ? x.clone() : gather(x, axis, place);
   if (keepdim || x.rank() == 0) return {value, place};
   return {value.squeeze(axis), place.squeeze(axis)};
 }

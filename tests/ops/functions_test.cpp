@@ -93,6 +93,14 @@ WICK_OP_CASE(
     .composed = [](const Tensors& x) -> Tensors { return {masked_fill(x[0], x[1], 3)}; },
     .second_order = true);
 
+TEST(Rounding, OfIntegersIsACopy) {
+  const Tensor x = tensor<int64_t>({2, -3});
+  for (const Tensor& y : {floor(x), ceil(x), round(x), trunc(x)}) {
+    EXPECT_TRUE(equal(x, y));
+    EXPECT_NE(x.raw_data(), y.raw_data());
+  }
+}
+
 TEST(InPlaceMembers, ReturnTheTensorAndCheckIt) {
   const Tensor x = tensor({4.f, 9.f}), whole = tensor<int64_t>({2, 3});
   EXPECT_TRUE(x.sqrt_().is_same(x));
@@ -263,7 +271,9 @@ TEST(MaxAlongAnAxis, GivesValuesPositionsAndOneGradient) {
   EXPECT_EQ(least.indices.to_vector<int64_t>(), (std::vector<int64_t>{0, 0, 1}));
   EXPECT_EQ(x.max().item(), 5);
   EXPECT_EQ(x.min().item(), 1);
-  EXPECT_EQ(scalar_tensor(2).max(0).values.item(), 2);
+  const Tensor one = scalar_tensor(2);
+  EXPECT_EQ(one.max(0).values.item(), 2);
+  EXPECT_NE(one.max(0).values.raw_data(), one.raw_data());
   EXPECT_TRUE(std::isnan(tensor({1.f, NAN}).max(0).values.item()));
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/op_case.h"
 #include "wick/tests/ops/remap.h"
 
@@ -250,6 +251,29 @@ TEST(Join, WorksOnIntegersAndBool) {
   EXPECT_EQ(tril(ones({2, 2}, kBool)).to_vector<bool>()[1], false);
   EXPECT_EQ(flip(counting({3}), {0}).to_vector<int64_t>(), (std::vector<int64_t>{2, 1, 0}));
   EXPECT_EQ(repeat(counting({2}), {2}).to_vector<int64_t>(), (std::vector<int64_t>{0, 1, 0, 1}));
+}
+
+TEST(Join, ResultsAreNeverTheInput) {
+  const Tensor x = counting({2, 3}), one = counting({1}), nothing = empty({0, 3});
+  const std::vector<Tensor> same = {pad(x, {0, 0}),    pad(x, {0, 0}, 0, PadMode::kReflect),
+                                    repeat(x, {1, 1}), flip(x, {}),
+                                    roll(x, 6, 1),     roll(x, 0, 0)};
+  for (const Tensor& y : same) {
+    EXPECT_TRUE(equal(y, x));
+    EXPECT_NE(y.raw_data(), x.raw_data());
+  }
+  const Tensor cropped = pad(x, {0, -1});
+  EXPECT_EQ(cropped.to_vector<int64_t>(), (std::vector<int64_t>{0, 1, 3, 4}));
+  EXPECT_NE(cropped.raw_data(), x.raw_data());
+  const Tensor repeated = repeat(one, {3}).add_(tensor<int64_t>({1, 2, 3}));
+  EXPECT_EQ(repeated.to_vector<int64_t>(), (std::vector<int64_t>{1, 2, 3}));
+  EXPECT_EQ(one.item(), 0);
+  EXPECT_FALSE(roll(nothing, 1, 0).is_same(nothing));
+  EXPECT_EQ(cat({empty({0}), empty({0}, kFloat64)}).dtype(), kFloat64);
+  EXPECT_EQ(error_of([&] {
+              flip(x, {1, -1});
+            }),
+            "flip: an axis comes twice: got [1, -1], expected each at most once");
 }
 
 TEST(Join, RejectsWhatDoesNotFit) {
