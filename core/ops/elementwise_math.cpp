@@ -1,3 +1,4 @@
+#include "wick/core/ops/compare.h"
 #include "wick/core/ops/elementwise_op.h"
 #include "wick/kernels/elementwise_ops_math.h"
 
@@ -35,6 +36,27 @@ struct Tan {
   }
 };
 
+constexpr double kLn2 = 0.69314718055994531;
+
+// Exact at powers of two, which log(x) / log(2) is not: narrowing from float64 rounds its error
+// off, and float64 takes the whole number that is as near as that error.
+struct Log2 {
+  static constexpr OpInfo info{.name = "log2", .autocast = kFloat32OnGpus};
+
+  Tensor forward(Saved& saved, const Tensor& x) const {
+    saved.save(x);
+    Tensor y = log(x.to(kFloat64)) / kLn2;
+    if (x.dtype() == kFloat64) {
+      const Tensor nearest = round(y);
+      y = where(le(abs(y - nearest), abs(nearest) * 0x1p-51), nearest, y);
+    }
+    return y.to(floating_dtype(x.dtype()));
+  }
+  Gradients backward(const Saved& saved, const Tensor& dy) const {
+    return {dy / (saved[0] * kLn2)};
+  }
+};
+
 }  // namespace
 
 Tensor neg(const Tensor& x) {
@@ -53,7 +75,7 @@ Tensor exp(const Tensor& x) { return apply(Unary<fn::Exp>{}, x); }
 Tensor expm1(const Tensor& x) { return apply(Unary<fn::Expm1>{}, x); }
 Tensor log(const Tensor& x) { return apply(Unary<fn::Log>{}, x); }
 Tensor log1p(const Tensor& x) { return apply(Unary<fn::Log1p>{}, x); }
-Tensor log2(const Tensor& x) { return log(x) / 0.69314718055994531; }
+Tensor log2(const Tensor& x) { return apply(Log2{}, x); }
 Tensor sin(const Tensor& x) { return apply(Unary<fn::Sin>{}, x); }
 Tensor cos(const Tensor& x) { return apply(Unary<fn::Cos>{}, x); }
 Tensor tan(const Tensor& x) { return apply(Tan{}, x); }

@@ -35,6 +35,7 @@ const std::map<std::string, std::vector<std::string>> kOnCuda = {
       "expm1",
       "log",
       "log1p",
+      "log2",
       "reciprocal",
       "rsqrt",
       "tan",

@@ -101,6 +101,23 @@ TEST(Rounding, OfIntegersIsACopy) {
   }
 }
 
+TEST(Log2, IsExactAtPowersOfTwo) {
+  for (const Dtype dtype : {kFloat32, kFloat64}) {
+    std::vector<double> powers, logs;
+    for (int i = -126; i < 128; ++i) {
+      powers.push_back(std::ldexp(1.0, i));
+      logs.push_back(i);
+    }
+    const Tensor y = log2(as_tensor(powers).to(dtype));
+    EXPECT_EQ(y.dtype(), dtype);
+    EXPECT_EQ(y.to(kFloat64).to_vector<double>(), logs);
+  }
+  const std::vector<float> ends = log2(tensor({0.f, HUGE_VALF, -1.f})).to_vector<float>();
+  EXPECT_EQ(ends[0], -HUGE_VALF);
+  EXPECT_EQ(ends[1], HUGE_VALF);
+  EXPECT_TRUE(std::isnan(ends[2]));
+}
+
 TEST(InPlaceMembers, ReturnTheTensorAndCheckIt) {
   const Tensor x = tensor({4.f, 9.f}), whole = tensor<int64_t>({2, 3});
   EXPECT_TRUE(x.sqrt_().is_same(x));
