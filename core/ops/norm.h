@@ -16,7 +16,8 @@ struct BatchNormOptions {
 /// (x - mean) / sqrt(var + eps) * weight + bias per channel; x: [N, C] or [N, C, ...], floating. In
 /// training the mean and the biased variance are the batch's, and running_mean and running_var
 /// (floating [C], unbiased variance), where defined, are updated in place; else they are used.
-/// Error in training with one value per channel. Ioffe, Szegedy: Batch normalization (ICML 2015).
+/// An empty batch leaves them; one value per channel is an error in training. Ioffe, Szegedy: Batch
+/// normalization (ICML 2015).
 Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
                   const Tensor& running_mean, const Tensor& running_var,
                   const BatchNormOptions& options = {});

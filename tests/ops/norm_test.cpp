@@ -422,6 +422,18 @@ TEST(BatchNorm, EmptyBatchesInEvaluation) {
   EXPECT_EQ(weight.grad().to_vector<float>(), (std::vector<float>{0, 0, 0}));
 }
 
+TEST(BatchNorm, EmptyBatchesInTrainingLeaveTheStatistics) {
+  const Tensor x = empty({0, 3, 2, 2}).set_requires_grad(), weight = ones({3}).set_requires_grad();
+  const Tensor mean = full({3}, 0.5), variance = full({3}, 2);
+  const Tensor y = batch_norm(x, weight, {}, mean, variance);
+  EXPECT_EQ(y.shape(), x.shape());
+  EXPECT_EQ(batch_norm_relu(x, weight, {}, mean, variance).shape(), x.shape());
+  y.sum().backward();
+  EXPECT_EQ(weight.grad().to_vector<float>(), (std::vector<float>{0, 0, 0}));
+  EXPECT_EQ(mean.to_vector<float>(), (std::vector<float>{0.5, 0.5, 0.5}));
+  EXPECT_EQ(variance.to_vector<float>(), (std::vector<float>{2, 2, 2}));
+}
+
 TEST(GroupNorm, OfNothing) {
   for (const Shape& shape : {Shape{0, 4, 3, 3}, Shape{3, 4, 0}}) {
     const Tensor x = empty(shape).set_requires_grad(), weight = ones({4}).set_requires_grad();
