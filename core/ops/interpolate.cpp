@@ -91,6 +91,8 @@ Tensor resized(const Tensor& x, const Shape& size, const std::array<double, 2>& 
     const auto out = static_cast<double>(size[axis]);
     if (align_corners) {
       *scales[axis] = size[axis] > 1 ? (in - 1) / (out - 1) : 0;
+    } else if (resize.linear && size[axis] == x.size(axis + 2)) {
+      *scales[axis] = 1;  // copied, whatever the factor was
     } else {
       *scales[axis] = factors[axis] > 0 ? 1 / factors[axis] : in / out;
     }

@@ -273,6 +273,12 @@ TEST(Pool, CeilModeTakesAWindowLargerThanTheImage) {
   EXPECT_EQ(avg_pool2d(x, {5}, {}, {0}, true, true).to_vector<float>(), (std::vector<float>{1.5}));
 }
 
+TEST(Interpolate, CopiesAnAxisWhoseSizeStays) {
+  const Tensor x = arange(4).to(kFloat32).reshape({1, 1, 2, 2});
+  const Tensor y = interpolate_by(x, {1.4, 1.2}, Interpolation::kBilinear);
+  EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{0, 1, 2, 3}));
+}
+
 TEST(Pool, RejectsWhatDoesNotFit) {
   const Tensor x = ones({1, 2, 4, 4});
   EXPECT_EQ(error_of([&] { max_pool2d(x, {5}); }),
