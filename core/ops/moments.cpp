@@ -170,8 +170,8 @@ Tensor stddev(const Tensor& x, const Shape& axes, int64_t correction, bool keepd
   return apply(Stddev{reduced_axes("stddev", x, axes), correction, keepdim}, x);
 }
 Tensor logsumexp(const Tensor& x, const Shape& axes, bool keepdim) {
-  check_floating("logsumexp", x);
-  return apply(LogSumExp{reduced_axes("logsumexp", x, axes), keepdim}, x);
+  const Tensor in = is_floating(x.dtype()) ? x : x.to(kFloat32);
+  return apply(LogSumExp{reduced_axes("logsumexp", x, axes), keepdim}, in);
 }
 Tensor norm(const Tensor& x, double ord, const Shape& axes, bool keepdim) {
   check_floating("norm", x);

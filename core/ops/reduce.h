@@ -32,7 +32,7 @@ Tensor var(const Tensor& x, const Shape& axes = {}, int64_t correction = 1, bool
 /// Square root of var(), with gradient 0 where it is 0.
 Tensor stddev(const Tensor& x, const Shape& axes = {}, int64_t correction = 1,
               bool keepdim = false);
-/// log(sum(exp(x))) without overflow; -inf of no elements.
+/// log(sum(exp(x))) without overflow, of integers in float32; -inf of no elements.
 Tensor logsumexp(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
 /// (sum |x|^ord)^(1/ord); `ord` may be 0 (elements that are not 0) and infinity (largest or, if
 /// negative, smallest |x|). Its gradient is 0 where the norm is 0.

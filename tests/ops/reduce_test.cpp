@@ -280,6 +280,13 @@ TEST(Reduce, InfinitiesInLogsumexp) {
   EXPECT_NEAR(logsumexp(tensor<float>({1000, 1000})).item(), 1000 + std::log(2.0), 1e-4);
 }
 
+TEST(Reduce, LogsumexpOfIntegersIsFloat32) {
+  const Tensor y = logsumexp(tensor<int64_t>({1000, 1000}));
+  EXPECT_EQ(y.dtype(), kFloat32);
+  EXPECT_NEAR(y.item(), 1000 + std::log(2.0), 1e-4);
+  EXPECT_NEAR(logsumexp(tensor<bool>({true, true})).item(), 1 + std::log(2.0), 1e-6);
+}
+
 TEST(Reduce, LongSumsAreAsGoodAsDouble) {
   const int64_t n = 3000000;
   Tensor x = empty({n});
