@@ -195,9 +195,13 @@ Tensor max_pool2d(const Tensor& x, const Shape& kernel_size, const Shape& stride
   if (x.rank() == 3) {
     return max_pool2d(x.unsqueeze(0), kernel_size, stride, padding, dilation, ceil_mode).squeeze(0);
   }
-  return apply(MaxPool2d{checked_windows("max_pool2d", x, kernel_size, stride, padding, dilation,
-                                         ceil_mode)},
-               x);
+  const Windows windows =
+      checked_windows("max_pool2d", x, kernel_size, stride, padding, dilation, ceil_mode);
+  // On the CPU, positions in a window are kept in float32.
+  WICK_CHECK(windows.kernel[0] * windows.kernel[1] <= int64_t{1} << 24,
+             "max_pool2d: kernel_size is too large: got ", windows.kernel,
+             ", expected at most 2^24 elements");
+  return apply(MaxPool2d{windows}, x);
 }
 
 Tensor avg_pool2d(const Tensor& x, const Shape& kernel_size, const Shape& stride,

@@ -288,6 +288,11 @@ TEST(Pool, RejectsWhatDoesNotFit) {
             "max_pool2d: dilation is larger than the image: got [5, 5] for x [1, 2, 4, 4]");
   EXPECT_EQ(error_of([&] { avg_pool2d(x, {2}, {2}, {2}); }),
             "avg_pool2d: padding must be at most half of kernel_size: got [2, 2] and [2, 2]");
+  EXPECT_EQ(error_of([&] {
+              max_pool2d(ones({1, 1, 1, 1}).expand({1, 1, 4097, 4096}), {4097, 4096});
+            }),
+            "max_pool2d: kernel_size is too large: got [4097, 4096], expected at most 2^24 "
+            "elements");
   EXPECT_EQ(error_of([&] { max_pool2d(x, {0}); }),
             "max_pool2d: kernel_size must be at least 1: got [0]");
   EXPECT_EQ(error_of([&] {
