@@ -117,7 +117,7 @@ SumAndNorm LayerNorm::forward_add(const Tensor& x, const Tensor& residual) {
 
 std::string LayerNorm::description() const { return concat("LayerNorm(", normalized_shape_, ")"); }
 
-RMSNorm::RMSNorm(const Shape& normalized_shape, double eps)
+RMSNorm::RMSNorm(const Shape& normalized_shape, std::optional<double> eps)
     : normalized_shape_(normalized_shape), eps_(eps) {
   weight = add_parameter("weight", ones(normalized_shape));
 }

@@ -81,11 +81,12 @@ class LayerNorm : public Module {
   double eps_;
 };
 
-/// x / sqrt(mean(x^2) + eps) * weight over the last axes (Zhang & Sennrich 2019, arXiv 1910.07467).
+/// x / sqrt(mean(x^2) + eps) * weight over the last axes, eps by default as in rms_norm (Zhang &
+/// Sennrich 2019, arXiv 1910.07467).
 class RMSNorm : public Module {
  public:
-  explicit RMSNorm(const Shape& normalized_shape, double eps = 1e-6);
-  explicit RMSNorm(std::initializer_list<int64_t> normalized_shape, double eps = 1e-6)
+  explicit RMSNorm(const Shape& normalized_shape, std::optional<double> eps = {});
+  explicit RMSNorm(std::initializer_list<int64_t> normalized_shape, std::optional<double> eps = {})
       : RMSNorm(Shape(normalized_shape), eps) {}
   Tensor forward(const Tensor& x) override;
   /// x + residual and forward of that, in one pass.
@@ -96,7 +97,7 @@ class RMSNorm : public Module {
 
  private:
   Shape normalized_shape_;
-  double eps_;
+  std::optional<double> eps_;
 };
 
 /// Normalises groups of channels of x [N, C, ...] (Wu & He 2018, arXiv 1803.08494).

@@ -142,9 +142,17 @@ void check(const char* op, const Tensor& x, const Shape& normalized_shape, const
   check_parameter(op, "bias", normalized_shape, bias);
 }
 
+// From 1 to the next number of `dtype`.
+double epsilon_of(Dtype dtype) {
+  return dtype == kFloat64   ? 0x1p-52
+         : dtype == kFloat32 ? 0x1p-23
+         : dtype == kFloat16 ? 0x1p-10
+                             : 0x1p-7;
+}
+
 template <bool kRms>
 SumAndNorm add_norm(const Tensor& x, const Tensor& residual, const Shape& normalized_shape,
-                    const Tensor& weight, const Tensor& bias, double eps) {
+                    const Tensor& weight, const Tensor& bias, std::optional<double> eps) {
   using Op = LayerNorm<kRms, true>;
   const char* const op = Op::info.name;
   WICK_CHECK(residual.defined(), op, ": needs a residual");
@@ -153,8 +161,8 @@ SumAndNorm add_norm(const Tensor& x, const Tensor& residual, const Shape& normal
   const Dtype dtype = promote(x.dtype(), residual.dtype());
   const Tensor in = x.to(dtype);
   check(op, in, normalized_shape, weight, bias);
-  const auto [y, sum] =
-      apply(Op{normalized_shape.rank(), eps}, in, weight, bias, residual.to(dtype));
+  const auto [y, sum] = apply(Op{normalized_shape.rank(), eps.value_or(epsilon_of(dtype))}, in,
+                              weight, bias, residual.to(dtype));
   return {sum, y};
 }
 
@@ -171,14 +179,15 @@ SumAndNorm add_layer_norm(const Tensor& x, const Tensor& residual, const Shape& 
   return add_norm<false>(x, residual, normalized_shape, weight, bias, eps);
 }
 
-Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, double eps) {
+Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight,
+                std::optional<double> eps) {
   check("rms_norm", x, normalized_shape, weight, {});
-  return apply(LayerNorm<true, false>{normalized_shape.rank(), eps}, x, weight, Tensor(),
-               Tensor())[0];
+  return apply(LayerNorm<true, false>{normalized_shape.rank(), eps.value_or(epsilon_of(x.dtype()))},
+               x, weight, Tensor(), Tensor())[0];
 }
 
 SumAndNorm add_rms_norm(const Tensor& x, const Tensor& residual, const Shape& normalized_shape,
-                        const Tensor& weight, double eps) {
+                        const Tensor& weight, std::optional<double> eps) {
   return add_norm<true>(x, residual, normalized_shape, weight, {}, eps);
 }
 

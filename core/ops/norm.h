@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "wick/core/tensor.h"
 
 // Normalisations. Statistics are accumulated in blocks and joined in double; weights and biases may
@@ -46,14 +48,15 @@ struct SumAndNorm {
 SumAndNorm add_layer_norm(const Tensor& x, const Tensor& residual, const Shape& normalized_shape,
                           const Tensor& weight = {}, const Tensor& bias = {}, double eps = 1e-5);
 
-/// x / sqrt(mean(x^2) + eps) * weight over the last axes, whose sizes are `normalized_shape`.
+/// x / sqrt(mean(x^2) + eps) * weight over the last axes, whose sizes are `normalized_shape`. `eps`
+/// defaults to the distance from 1 to the next number of x's dtype.
 /// Zhang, Sennrich: Root mean square layer normalization (2019).
 Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight = {},
-                double eps = 1e-6);
+                std::optional<double> eps = {});
 
 /// x + residual, of one shape, and the RMS norm of that, in one pass.
 SumAndNorm add_rms_norm(const Tensor& x, const Tensor& residual, const Shape& normalized_shape,
-                        const Tensor& weight = {}, double eps = 1e-6);
+                        const Tensor& weight = {}, std::optional<double> eps = {});
 
 /// Normalises the channels of each image in `groups` groups; x: [N, C, ...], weight, bias: [C].
 /// Wu, He: Group normalization (ECCV 2018).

@@ -29,25 +29,27 @@ Tensors batch_norm_then_relu(const Inputs& in, Args& a) {
 }
 
 const Family norm_family(
-    "norm", op_runner({
-                {"batch_norm", batch_norm_and_statistics},
-                {"batch_norm_relu", batch_norm_then_relu},
-                {"layer_norm",
-                 [](const Inputs& in, Args& a) {
-                   return Tensors{layer_norm(in[0], a.shape("normalized_shape"), in.optional(1),
-                                             in.optional(2), a.number("eps", 1e-5))};
-                 }},
-                {"rms_norm",
-                 [](const Inputs& in, Args& a) {
-                   return Tensors{rms_norm(in[0], a.shape("normalized_shape"), in.optional(1),
-                                           a.number("eps", 1e-6))};
-                 }},
-                {"group_norm",
-                 [](const Inputs& in, Args& a) {
-                   return Tensors{group_norm(in[0], a.integer("num_groups"), in.optional(1),
-                                             in.optional(2), a.number("eps", 1e-5))};
-                 }},
-            }));
+    "norm",
+    op_runner({
+        {"batch_norm", batch_norm_and_statistics},
+        {"batch_norm_relu", batch_norm_then_relu},
+        {"layer_norm",
+         [](const Inputs& in, Args& a) {
+           return Tensors{layer_norm(in[0], a.shape("normalized_shape"), in.optional(1),
+                                     in.optional(2), a.number("eps", 1e-5))};
+         }},
+        {"rms_norm",
+         [](const Inputs& in, Args& a) {
+           std::optional<double> eps;
+           if (a.has("eps")) eps = a.number("eps");
+           return Tensors{rms_norm(in[0], a.shape("normalized_shape"), in.optional(1), eps)};
+         }},
+        {"group_norm",
+         [](const Inputs& in, Args& a) {
+           return Tensors{group_norm(in[0], a.integer("num_groups"), in.optional(1), in.optional(2),
+                                     a.number("eps", 1e-5))};
+         }},
+    }));
 
 }  // namespace
 }  // namespace wick::golden

@@ -191,7 +191,9 @@ WICK_OP_CASE(
     .samples = {{normal({31, 33}), uniform({33}, 0.5, 1.5)},
                 {normal({2, 3, 127}), normal({127})},
                 {normal({1}), normal({1})}},
-    .call = [](const Tensors& x) -> Tensors { return {rms_norm(x[0], {x[0].size(-1)}, x[1])}; },
+    .call = [](const Tensors& x) -> Tensors {
+      return {rms_norm(x[0], {x[0].size(-1)}, x[1], 1e-6)};
+    },
     .reference = [](const Arrays& x) -> Arrays { return {reference_rows(x, 1e-6, false)}; },
     .composed = [](const Tensors& x) -> Tensors {
       return {composed_rms_norm(x[0], 1, x[1], 1e-6)};
@@ -234,7 +236,7 @@ WICK_OP_CASE(
     .samples = {{normal({31, 33}), uniform({33}, 0.5, 1.5), normal({31, 33})},
                 {normal({2, 3, 127}), normal({127}), normal({2, 3, 127})}},
     .call = [](const Tensors& x) -> Tensors {
-      const SumAndNorm both = add_rms_norm(x[0], x[2], {x[0].size(-1)}, x[1]);
+      const SumAndNorm both = add_rms_norm(x[0], x[2], {x[0].size(-1)}, x[1], 1e-6);
       return {both.sum, both.y};
     },
     .reference = [](const Arrays& x) -> Arrays {
@@ -442,6 +444,17 @@ TEST(GroupNorm, OfNothing) {
     y.sum().backward();
     EXPECT_EQ(x.grad().shape(), shape);
     EXPECT_EQ(weight.grad().to_vector<float>(), std::vector<float>(4, 0));
+  }
+}
+
+TEST(RmsNorm, AddsTheEpsilonOfItsDtype) {
+  const std::map<Dtype, double> epsilons = {
+      {kFloat64, 0x1p-52}, {kFloat32, 0x1p-23}, {kFloat16, 0x1p-10}, {kBFloat16, 0x1p-7}};
+  for (const auto& [dtype, eps] : epsilons) {
+    const Tensor x = (arange(6).to(kFloat64) * std::sqrt(eps)).to(dtype);
+    EXPECT_TRUE(equal(rms_norm(x, {6}), rms_norm(x, {6}, {}, eps))) << dtype;
+    EXPECT_TRUE(equal(add_rms_norm(x, x, {6}).y, add_rms_norm(x, x, {6}, {}, eps).y)) << dtype;
+    EXPECT_FALSE(equal(rms_norm(x, {6}), rms_norm(x, {6}, {}, 2 * eps))) << dtype;
   }
 }
 
