@@ -1,6 +1,10 @@
 #include "wick/nn/init.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numbers>
+#include <utility>
+#include <vector>
 
 #include "wick/core/autograd.h"
 #include "wick/core/ops/compare.h"
@@ -31,18 +35,50 @@ void constant_(const Tensor& tensor, double value) {
   tensor.fill_(value);
 }
 
+namespace {
+// How probable it is that a standard normal number is greater.
+double tail(double z) { return std::erfc(z / std::numbers::sqrt2) / 2; }
+
+// Normal numbers within [low, high] by the inverse of their distribution, found by bisection: for
+// bounds so narrow, or so far out, that drawing again would take long.
+void invert_(const Tensor& tensor, double mean, double stddev, double low, double high) {
+  double from = (low - mean) / stddev, to = (high - mean) / stddev;
+  const bool mirrored = from + to < 0;  // where tails are small they are precise
+  if (mirrored) from = std::exchange(to, -from) * -1;
+  from = std::clamp(from, -40.0, 40.0);
+  to = std::clamp(to, -40.0, 40.0);
+  const double most = tail(from), least = tail(to);
+  std::vector<double> values =
+      empty(tensor.shape(), kFloat64, tensor.device()).uniform_(0, 1).to_vector<double>();
+  for (double& value : values) {
+    const double wanted = most + value * (least - most);
+    double below = from, above = to;
+    for (int i = 0; i < 60; ++i) {
+      const double middle = (below + above) / 2;
+      (tail(middle) > wanted ? below : above) = middle;
+    }
+    value = mean + stddev * (mirrored ? -above : above);
+  }
+  tensor.copy_(as_tensor(values, tensor.shape()).to(tensor.dtype()).to(tensor.device()));
+  tensor.clamp_(low, high);
+}
+}  // namespace
+
 void trunc_normal_(const Tensor& tensor, double mean, double stddev, double low, double high) {
   WICK_CHECK(low < high && stddev > 0 && low < mean + 8 * stddev && high > mean - 8 * stddev,
              "trunc_normal_: got mean ", mean, ", stddev ", stddev, " in [", low, ", ", high, "]");
   const NoGrad no_grad;
+  const double share = tail((low - mean) / stddev) - tail((high - mean) / stddev);
+  if (share < 0.1) return invert_(tensor, mean, stddev, low, high);
   tensor.normal_(mean, stddev);
   const Tensor again = empty_like(tensor);
-  while (true) {
+  for (int pass = 0; pass < 1000; ++pass) {
     const Tensor outside = logical_or(lt(tensor, low), gt(tensor, high));
     if (!any(outside).item<bool>()) return;
     again.normal_(mean, stddev);
     tensor.copy_(where(outside, again, tensor));
   }
+  invert_(tensor, mean, stddev, low, high);  // the dtype may have no number within the bounds
 }
 
 namespace {

@@ -17,7 +17,8 @@ Fans fans(const Tensor& weight);
 
 void uniform_(const Tensor& tensor, double low = 0, double high = 1);
 void normal_(const Tensor& tensor, double mean = 0, double stddev = 1);
-/// Normal numbers, those beyond [low, high] drawn again.
+/// Normal numbers within [low, high]: those beyond are drawn again, or, where most would be, all
+/// are made on the CPU from uniform ones.
 void trunc_normal_(const Tensor& tensor, double mean = 0, double stddev = 1, double low = -2,
                    double high = 2);
 void constant_(const Tensor& tensor, double value);

@@ -91,6 +91,21 @@ TEST_F(Init, TruncatedNormalStaysWithin) {
   EXPECT_NE(error_of([&] { init::trunc_normal_(x, 0, 1, 50, 60); }), "no error");
 }
 
+TEST_F(Init, TruncatedNormalEndsWhereLittleIsWithin) {
+  const Tensor x = empty({100, 200});
+  for (const double side : {1, -1}) {
+    init::trunc_normal_(x, side, 2, std::min(side * 9, side * 11), std::max(side * 9, side * 11));
+    const Statistics s = statistics(x);
+    EXPECT_GE(s.low, std::min(side * 9, side * 11));
+    EXPECT_LE(s.high, std::max(side * 9, side * 11));
+    // The mean of the standard normal distribution cut to [4, 5] is 4.2168, its deviation 0.196.
+    EXPECT_NEAR(s.mean, side * (1 + 2 * 4.2168), 5 * 2 * 0.2 / std::sqrt(20000));
+  }
+  const Tensor coarse = empty({4}, kBFloat16);
+  init::trunc_normal_(coarse, 1000, 1, 1000.5, 1002);  // whose neighbours are 1000 and 1004
+  EXPECT_NEAR(coarse.to(kFloat32).to_vector<float>()[0], 1002, 2);
+}
+
 TEST_F(Init, KaimingKeepsTheVarianceOfActivations) {
   const Tensor weight = empty({64, 32, 3, 3});
   init::kaiming_uniform_(weight);
