@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "wick/core/ops/compare.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/op_case.h"
 #include "wick/tests/ops/remap.h"

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 
 #include "wick/core/autograd.h"
 #include "wick/core/ops/activation.h"
