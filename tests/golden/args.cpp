@@ -139,6 +139,21 @@ std::vector<std::string> Args::texts(const std::string& name) {
   return result;
 }
 
+void Args::ignore(std::initializer_list<const char*> names) {
+  for (const char* name : names) has(name);
+}
+
+Tensor Args::in_dtype(const Tensor& x) {
+  if (!has("dtype")) return x;
+  std::string name = text("dtype");
+  if (name.starts_with("torch.")) name = name.substr(6);
+  for (const Dtype dtype :
+       {kFloat64, kFloat32, kFloat16, kBFloat16, kInt64, kInt32, kUint8, kBool}) {
+    if (name == to_string(dtype)) return x.to(dtype);
+  }
+  throw Error(concat("argument 'dtype': got ", name, ", expected a dtype's name"));
+}
+
 Args Args::nested(const std::string& name) { return Args(require(name)); }
 
 void Args::finish() const {

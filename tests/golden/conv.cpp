@@ -1,5 +1,6 @@
 #include "wick/core/ops/conv.h"
 
+#include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/interpolate.h"
 #include "wick/core/ops/join.h"
 #include "wick/core/ops/pool.h"
@@ -50,8 +51,18 @@ Tensors one_axis(const Inputs& in, Args& a) {
   const auto single = [&](const char* name, int64_t otherwise) {
     return a.repeated(name, 1, Shape{otherwise})[0];
   };
-  return {conv1d(in[0], in[1], in.optional(2), single("stride", 1), single("padding", 0),
-                 single("dilation", 1), a.integer("groups", 1))};
+  const int64_t stride = single("stride", 1), dilation = single("dilation", 1);
+  Tensor x = in[0];
+  int64_t padding = 0;
+  if (!a.is_text("padding")) {
+    padding = single("padding", 0);
+  } else if (const std::string text = a.text("padding"); text != "valid") {
+    WICK_CHECK(text == "same" && stride == 1, "argument 'padding': got ", text, " with stride ",
+               stride, ", expected an integer, valid, or with stride 1 same");
+    const int64_t total = dilation * (in[1].size(2) - 1);
+    x = pad(x, {total / 2, total - total / 2});
+  }
+  return {conv1d(x, in[1], in.optional(2), stride, padding, dilation, a.integer("groups", 1))};
 }
 
 Tensors transposed(const Inputs& in, Args& a) {
@@ -61,18 +72,28 @@ Tensors transposed(const Inputs& in, Args& a) {
                            a.repeated("dilation", 2, kOnes))};
 }
 
+// The kernel's size where there is none, or an empty list.
+Shape pool_stride(Args& a, const Shape& kernel) {
+  return a.shape("stride", kernel).empty() ? kernel : a.repeated("stride", 2, kernel);
+}
+
 Tensors max_pool(const Inputs& in, Args& a) {
   const Shape kernel = a.repeated("kernel_size", 2);
-  return {max_pool2d(in[0], kernel, a.repeated("stride", 2, kernel),
-                     a.repeated("padding", 2, kZeros), a.repeated("dilation", 2, kOnes),
-                     a.flag("ceil_mode", false))};
+  return {max_pool2d(in[0], kernel, pool_stride(a, kernel), a.repeated("padding", 2, kZeros),
+                     a.repeated("dilation", 2, kOnes), a.flag("ceil_mode", false))};
 }
 
 Tensors avg_pool(const Inputs& in, Args& a) {
   const Shape kernel = a.repeated("kernel_size", 2);
-  return {avg_pool2d(in[0], kernel, a.repeated("stride", 2, kernel),
-                     a.repeated("padding", 2, kZeros), a.flag("count_include_pad", true),
-                     a.flag("ceil_mode", false))};
+  const Shape stride = pool_stride(a, kernel), padding = a.repeated("padding", 2, kZeros);
+  const bool count_padding = a.flag("count_include_pad", true), ceil = a.flag("ceil_mode", false);
+  if (!a.has("divisor_override")) {
+    return {avg_pool2d(in[0], kernel, stride, padding, count_padding, ceil)};
+  }
+  // With the padding counted and no window beyond it, every window is divided by its area.
+  WICK_CHECK(!ceil, "argument 'divisor_override': with ceil_mode: expected without");
+  const double factor = static_cast<double>(kernel.numel()) / a.number("divisor_override");
+  return {avg_pool2d(in[0], kernel, stride, padding, true, false) * factor};
 }
 
 // null in output_size keeps the size.

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -44,6 +45,10 @@ class Args {
   Shape repeated(const std::string& name, int count, std::optional<Shape> otherwise = {});
   std::vector<double> numbers(const std::string& name, std::vector<double> otherwise);
   std::vector<std::string> texts(const std::string& name);
+  /// Takes arguments that change no result.
+  void ignore(std::initializer_list<const char*> names);
+  /// `x` in the dtype that the argument "dtype" names, as "float64" or "torch.float64", if any.
+  Tensor in_dtype(const Tensor& x);
   /// The arguments of an argument.
   Args nested(const std::string& name);
   /// Error if an argument is left that nobody asked for.

@@ -27,10 +27,12 @@ Tensors cross_entropy_of(const Inputs& in, Args& a) {
 const Family loss_family(
     "loss",
     op_runner({
-        {"softmax",
-         [](const Inputs& in, Args& a) { return Tensors{softmax(in[0], a.integer("dim"))}; }},
+        {"softmax", [](const Inputs& in,
+                       Args& a) { return Tensors{softmax(a.in_dtype(in[0]), a.integer("dim"))}; }},
         {"log_softmax",
-         [](const Inputs& in, Args& a) { return Tensors{log_softmax(in[0], a.integer("dim"))}; }},
+         [](const Inputs& in, Args& a) {
+           return Tensors{log_softmax(a.in_dtype(in[0]), a.integer("dim"))};
+         }},
         {"cross_entropy", cross_entropy_of},
         {"nll_loss",
          [](const Inputs& in, Args& a) {

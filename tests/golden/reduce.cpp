@@ -10,7 +10,7 @@ using Reduce = Tensor (*)(const Tensor& x, const Shape& axes, bool keepdim);
 
 OpFunction reduction(Reduce reduce) {
   return [reduce](const Inputs& in, Args& a) {
-    return Tensors{reduce(in[0], a.shape("dim", Shape{}), a.flag("keepdim", false))};
+    return Tensors{reduce(a.in_dtype(in[0]), a.shape("dim", Shape{}), a.flag("keepdim", false))};
   };
 }
 
@@ -28,8 +28,10 @@ Tensors standard_deviation(const Inputs& in, Args& a) {
 }
 
 Tensors vector_norm(const Inputs& in, Args& a) {
-  const double order = a.has("p") ? a.number("p") : a.number("ord", 2.0);
-  return {norm(in[0], order, a.shape("dim", Shape{}), a.flag("keepdim", false))};
+  const char* name = a.has("p") ? "p" : "ord";
+  const bool frobenius = a.is_text(name) && a.text(name) == "fro";
+  const double order = frobenius ? 2 : a.number(name, 2.0);
+  return {norm(a.in_dtype(in[0]), order, a.shape("dim", Shape{}), a.flag("keepdim", false))};
 }
 
 using ArgReduce = Tensor (*)(const Tensor& x, std::optional<int64_t> axis, bool keepdim);
@@ -48,26 +50,27 @@ Tensors top(const Inputs& in, Args& a) {
   return {best.values, best.indices};
 }
 
-const Family reduce_family("reduce", op_runner({
-                                         {"sum", reduction(sum)},
-                                         {"mean", reduction(mean)},
-                                         {"prod", reduction(prod)},
-                                         {"amax", reduction(amax)},
-                                         {"amin", reduction(amin)},
-                                         {"logsumexp", reduction(logsumexp)},
-                                         {"any", reduction(any)},
-                                         {"all", reduction(all)},
-                                         {"var", variance},
-                                         {"std", standard_deviation},
-                                         {"norm", vector_norm},
-                                         {"argmax", position(argmax)},
-                                         {"argmin", position(argmin)},
-                                         {"cumsum",
-                                          [](const Inputs& in, Args& a) {
-                                            return Tensors{cumsum(in[0], a.integer("dim"))};
-                                          }},
-                                         {"topk", top},
-                                     }));
+const Family reduce_family("reduce",
+                           op_runner({
+                               {"sum", reduction(sum)},
+                               {"mean", reduction(mean)},
+                               {"prod", reduction(prod)},
+                               {"amax", reduction(amax)},
+                               {"amin", reduction(amin)},
+                               {"logsumexp", reduction(logsumexp)},
+                               {"any", reduction(any)},
+                               {"all", reduction(all)},
+                               {"var", variance},
+                               {"std", standard_deviation},
+                               {"norm", vector_norm},
+                               {"argmax", position(argmax)},
+                               {"argmin", position(argmin)},
+                               {"cumsum",
+                                [](const Inputs& in, Args& a) {
+                                  return Tensors{cumsum(a.in_dtype(in[0]), a.integer("dim"))};
+                                }},
+                               {"topk", top},
+                           }));
 
 }  // namespace
 }  // namespace wick::golden

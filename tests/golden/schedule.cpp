@@ -11,9 +11,18 @@ using optim::Optimizer;
 using optim::Schedule;
 using MakeSchedule = std::function<std::unique_ptr<Schedule>(Optimizer& optimizer, Args& a)>;
 
+// A number, or a list of one: for the one group of parameters.
+double of_group(Args& a, const std::string& name, std::optional<double> otherwise = {}) {
+  if (!a.is_list(name)) return a.number(name, otherwise);
+  const std::vector<double> values = a.numbers(name, {});
+  WICK_CHECK(values.size() == 1, "argument '", name, "': got ", values.size(),
+             " numbers, expected 1");
+  return values[0];
+}
+
 std::unique_ptr<Schedule> make_one_cycle(Optimizer& optimizer, Args& a) {
   optim::OneCycleOptions options;
-  options.max_lr = a.number("max_lr");
+  options.max_lr = of_group(a, "max_lr");
   options.total_steps = a.has("total_steps") ? a.integer("total_steps")
                                              : a.integer("epochs") * a.integer("steps_per_epoch");
   options.pct_start = a.number("pct_start", options.pct_start);
@@ -32,8 +41,8 @@ std::unique_ptr<Schedule> make_one_cycle(Optimizer& optimizer, Args& a) {
 
 std::unique_ptr<Schedule> make_cyclic(Optimizer& optimizer, Args& a) {
   optim::CyclicOptions options;
-  options.base_lr = a.number("base_lr");
-  options.max_lr = a.number("max_lr");
+  options.base_lr = of_group(a, "base_lr");
+  options.max_lr = of_group(a, "max_lr");
   options.step_size_up = a.integer("step_size_up", options.step_size_up);
   if (a.has("step_size_down")) options.step_size_down = a.integer("step_size_down");
   const std::string mode = a.text("mode", "triangular");
@@ -61,7 +70,7 @@ optim::PlateauOptions plateau_options(Args& a) {
   options.patience = a.integer("patience", options.patience);
   options.threshold = a.number("threshold", options.threshold);
   options.cooldown = a.integer("cooldown", options.cooldown);
-  options.min_lr = a.number("min_lr", options.min_lr);
+  options.min_lr = of_group(a, "min_lr", options.min_lr);
   options.eps = a.number("eps", options.eps);
   return options;
 }
@@ -143,6 +152,9 @@ void run_schedule_case(const Case& golden_case) {
   }
   optim::SGD optimizer({zeros({1}).set_requires_grad()}, options);
   Args args = golden_case.args();
+  args.ignore({"verbose"});
+  WICK_CHECK(args.integer("last_epoch", -1) == -1, "argument 'last_epoch': got ",
+             args.integer("last_epoch", -1), ", expected -1");
   if (golden_case.op == "ReduceLROnPlateau") {
     optim::ReduceLROnPlateau plateau(optimizer, plateau_options(args));
     args.finish();

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 
 #include "wick/core/ops/index.h"
@@ -22,7 +23,13 @@ Tensors in_order(const Inputs& in, Args& a) {
 
 Tensors squeeze(const Inputs& in, Args& a) {
   if (!a.has("dim")) return {in[0].squeeze()};
-  return {in[0].squeeze(a.integer("dim"))};
+  if (!a.is_list("dim")) return {in[0].squeeze(a.integer("dim"))};
+  std::vector<int64_t> axes = a.integers("dim");
+  for (int64_t& axis : axes) axis = axis < 0 ? axis + in[0].rank() : axis;
+  std::sort(axes.rbegin(), axes.rend());
+  Tensor y = in[0];
+  for (const int64_t axis : axes) y = y.squeeze(axis);
+  return {y};
 }
 
 Tensors slice_step(const Inputs& in, Args& a) {
