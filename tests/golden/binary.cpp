@@ -15,21 +15,12 @@ OpFunction with_alpha(Tensor (*function)(const Tensor&, const Tensor&, Scalar)) 
   };
 }
 
-// In float64 until it is rounded, so that integers are exact.
-Tensors quotient(const Inputs& in, Args& a) {
-  const std::string mode = a.text("rounding_mode", "");
-  if (mode.empty()) return {div(in[0], in[1])};
-  WICK_CHECK(mode == "trunc" || mode == "floor", "argument 'rounding_mode': unknown: got ", mode);
-  const Tensor exact = div(in[0].to(kFloat64), in[1].to(kFloat64));
-  return {(mode == "trunc" ? trunc(exact) : floor(exact)).to(mul(in[0], in[1]).dtype())};
-}
-
 const Family binary_family("binary",
                            op_runner({
                                {"add", with_alpha(add)},
                                {"sub", with_alpha(sub)},
                                {"mul", plain(mul)},
-                               {"div", quotient},
+                               {"div", plain(div)},
                                {"pow", plain(pow)},
                                {"maximum", plain(maximum)},
                                {"minimum", plain(minimum)},

@@ -87,13 +87,7 @@ Tensors avg_pool(const Inputs& in, Args& a) {
   const Shape kernel = a.repeated("kernel_size", 2);
   const Shape stride = pool_stride(a, kernel), padding = a.repeated("padding", 2, kZeros);
   const bool count_padding = a.flag("count_include_pad", true), ceil = a.flag("ceil_mode", false);
-  if (!a.has("divisor_override")) {
-    return {avg_pool2d(in[0], kernel, stride, padding, count_padding, ceil)};
-  }
-  // With the padding counted and no window beyond it, every window is divided by its area.
-  WICK_CHECK(!ceil, "argument 'divisor_override': with ceil_mode: expected without");
-  const double factor = static_cast<double>(kernel.numel()) / a.number("divisor_override");
-  return {avg_pool2d(in[0], kernel, stride, padding, true, false) * factor};
+  return {avg_pool2d(in[0], kernel, stride, padding, count_padding, ceil)};
 }
 
 // null in output_size keeps the size.

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <map>
 
 #include "wick/core/ops/index.h"
@@ -23,13 +22,7 @@ Tensors in_order(const Inputs& in, Args& a) {
 
 Tensors squeeze(const Inputs& in, Args& a) {
   if (!a.has("dim")) return {in[0].squeeze()};
-  if (!a.is_list("dim")) return {in[0].squeeze(a.integer("dim"))};
-  std::vector<int64_t> axes = a.integers("dim");
-  for (int64_t& axis : axes) axis = axis < 0 ? axis + in[0].rank() : axis;
-  std::sort(axes.rbegin(), axes.rend());
-  Tensor y = in[0];
-  for (const int64_t axis : axes) y = y.squeeze(axis);
-  return {y};
+  return {in[0].squeeze(a.integer("dim"))};
 }
 
 Tensors slice_step(const Inputs& in, Args& a) {

@@ -1,6 +1,3 @@
-#include <cmath>
-#include <cstdlib>
-
 #include "wick/core/ops/activation.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/tests/golden/golden.h"
@@ -24,13 +21,6 @@ Tensors clamped(const Inputs& in, Args& a) {
   if (a.has("min")) low = a.scalar("min");
   if (a.has("max")) high = a.scalar("max");
   return {clamp(in[0], low, high)};
-}
-
-Tensors rounded(const Inputs& in, Args& a) {
-  const int64_t decimals = a.integer("decimals", 0);
-  if (decimals == 0) return {round(in[0])};
-  const double scale = std::pow(10.0, static_cast<double>(std::abs(decimals)));
-  return {decimals > 0 ? round(in[0] * scale) / scale : round(in[0] / scale) * scale};
 }
 
 const Family unary_family(
@@ -58,7 +48,7 @@ const Family unary_family(
         {"reciprocal", plain(reciprocal)},
         {"floor", plain(floor)},
         {"ceil", plain(ceil)},
-        {"round", rounded},
+        {"round", plain(round)},
         {"trunc", plain(trunc)},
         {"softplus",
          [](const Inputs& in, Args& a) {
