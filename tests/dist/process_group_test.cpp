@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
@@ -111,6 +112,34 @@ TEST(ProcessGroup, BroadcastsGathersScattersAndSends) {
       }
       group->barrier().wait();
       EXPECT_TRUE(bit_equal(left.cpu(), input_of(before, {6})));
+    });
+  }
+}
+
+// Once waited for, although whoever receives it may not have come to it. Not on the default
+// streams, which copies between GPUs keep in order as it is.
+TEST(ProcessGroup, WhatIsSentMayBeOverwritten) {
+  for (const bool on_gpu : places()) {
+    on_ranks(2, [&](const Group& group) {
+      const Device device = device_of(on_gpu, group->rank());
+      std::optional<StreamGuard> own_stream;
+      if (on_gpu) own_stream.emplace(stream_from_pool(device));
+      const Tensor x = zeros({1000}, kFloat32, device);
+      std::vector<Tensor> received;
+      for (int i = 0; i < 4; ++i) {
+        if (group->rank() == 0) {
+          x.fill_(i);
+          group->send(x, 1).wait();
+        } else {
+          received.push_back(empty({1000}, kFloat32, device));
+          group->recv(received.back(), 0).wait();
+        }
+      }
+      if (group->rank() == 0) synchronize(device);  // all is overwritten now
+      group->barrier().wait();
+      for (size_t i = 0; i < received.size(); ++i) {
+        EXPECT_TRUE(bit_equal(received[i].cpu(), full({1000}, static_cast<double>(i))));
+      }
     });
   }
 }
