@@ -72,6 +72,7 @@ use(GTest_DIR ${lib}/cmake/GTest)
 use(benchmark_DIR ${lib}/cmake/benchmark)
 use(fmt_DIR ${lib}/cmake/fmt)
 use(nlohmann_json_DIR ${bundle}/share/cmake/nlohmann_json)
+use(WICK_CHART_JS ${bundle}/share/javascript/chart.js/chart.min.js)
 use(WICK_dnnl_INCLUDE ${bundle}/include)
 use(WICK_dnnl_LIBRARY ${lib}/libdnnl.so)
 use(WICK_gloo_INCLUDE ${bundle}/include)
@@ -124,8 +125,8 @@ rehearse() {
     chroot "$work/root" /bin/bash -euc "
       cd /wick
       ! [ -e /usr/include/fmt ] && ! [ -e /usr/include/dnnl.hpp ] && ! [ -e /usr/include/png.h ]
-      cmake -C bundle/cache.cmake --preset $preset -DWICK_TESTS=OFF -DWICK_BENCH=OFF
-      cmake --build --preset $preset --target wick_cli -- -j2
+      cmake -C bundle/cache.cmake --preset $preset
+      cmake --build --preset $preset --target wick_cli wick_bench wick_peer ops_test -- -j2
       build/$preset/bin/wick train --device cpu --model mlp --max-steps 2 --eval-every 0 --json
       ldd build/$preset/bin/wick | grep -c bundle"
   '

@@ -27,7 +27,6 @@ find_package(CUDAToolkit REQUIRED)
 
 file(GLOB cuda_kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cu)
 add_library(wick_cuda_kernels OBJECT ${cuda_kernels})
-set_target_properties(wick_cuda_kernels PROPERTIES POSITION_INDEPENDENT_CODE ON)
 # The dialect by hand: CMake 3.25 does not know that nvcc 13 has it.
 # Kernels' checks of indices stay in a release build.
 target_compile_options(wick_cuda_kernels PRIVATE -std=c++20 --expt-relaxed-constexpr -UNDEBUG
@@ -48,7 +47,9 @@ else()
                  "through the host's memory")
 endif()
 add_library(wick_cuda OBJECT ${cuda_sources})
-set_target_properties(wick_cuda PROPERTIES POSITION_INDEPENDENT_CODE ON)
+# One by one, as tools/compile_kernels.py checks them: kernels have many names in common.
+set_target_properties(wick_cuda_kernels wick_cuda PROPERTIES
+                      POSITION_INDEPENDENT_CODE ON UNITY_BUILD OFF)
 wick_options(wick_cuda)
 target_compile_definitions(wick_cuda PRIVATE WICK_HAS_CUDA=1)
 target_include_directories(wick_cuda SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
