@@ -14,7 +14,8 @@ inline constexpr uintptr_t kAttentionAlignment = 16;  // bytes
 
 /// softmax(q · kᵀ · scale + bias) · v for each of B batches and H heads. q: [B, H, L, E],
 /// k: [B, H, S, E], v: [B, H, S, F], whose last axes' elements are neighbours, o: [B, H, L, F],
-/// contiguous; float16 or bfloat16. All begin at multiples of kAttentionAlignment.
+/// contiguous; float16 or bfloat16. All begin at multiples of kAttentionAlignment, as do the rows
+/// of q, k and v.
 struct Attention {
   View q, k, v, o;
   View stats;  // [B, H, L, 1], float32, contiguous: log of the sum of a row's exponentials

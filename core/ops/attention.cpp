@@ -25,9 +25,15 @@ constexpr double kExcluded = -std::numeric_limits<double>::infinity();
 
 std::atomic<bool> library_on{true};
 
-// As the library wants it: rows of neighbours (heads split off a projection are), aligned.
+// As the library wants it: rows of neighbours (heads split off a projection are), each aligned.
 Tensor in_rows(const Tensor& x) {
-  const Tensor rows = x.strides()[3] == 1 ? x : x.contiguous();
+  bool fits = x.strides()[3] == 1 || x.size(3) == 1;
+  for (int axis = 0; axis < 3; ++axis) {
+    const int64_t bytes = x.strides()[axis] * size_of(x.dtype());
+    fits &=
+        x.size(axis) == 1 || (bytes > 0 && bytes % static_cast<int64_t>(kAttentionAlignment) == 0);
+  }
+  const Tensor rows = fits ? x : x.contiguous();
   const auto address = reinterpret_cast<uintptr_t>(rows.raw_data());
   return address % kAttentionAlignment == 0 ? rows : rows.clone();
 }
@@ -187,12 +193,13 @@ std::optional<Shape> bias_shape(const Tensor& mask, const Shape& shape, const Te
   return sizes;
 }
 
+// What is added to the scores of all keys.
 Tensor as_bias(const Tensor& mask, const Shape& shape, const Tensor& query) {
   const Tensor excluding = mask.dtype() == kBool
                                ? masked_fill(zeros(mask.shape(), query.dtype(), mask.device()),
                                              logical_not(mask), kExcluded)
                                : mask.to(query.dtype());
-  return in_rows(excluding.expand(shape).contiguous());
+  return excluding.expand(shape).contiguous();
 }
 
 // The library's answer, or nothing where it has none.
@@ -227,8 +234,13 @@ Tensor library_attention(const Tensor& query, const Tensor& key, const Tensor& v
   bool has = false;
   WICK_CALL_CUDA_INTO(has, has_attention(wanted));
   if (!has) return {};
-  return apply(LibraryAttention{how.scale, how.is_causal}, q, k, v,
-               bias ? as_bias(mask, *bias, query) : Tensor());
+  const LibraryAttention op{how.scale, how.is_causal};
+  if (!bias) return apply(op, q, k, v, Tensor());
+  // Rows whose keys are all excluded are computed as if none were, and are 0: the library's would
+  // be NaN, and so would the gradients of all rows.
+  const Tensor added = as_bias(mask, *bias, query);
+  const Tensor none = all(eq(added, kExcluded), {-1}, true);
+  return masked_fill(apply(op, q, k, v, in_rows(masked_fill(added, none, 0))), none, 0);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ namespace wick::cuda {
 
 namespace {
 
+constexpr int64_t kMostScratch = int64_t{1} << 30;
 constexpr size_t kMostProblems = 4096;
 enum Id : int64_t { kX = 1, kWeight = 2, kY = 3 };
 
@@ -97,7 +98,8 @@ struct Solver {
   CudnnSolver engines;
 
   Solver(Device device, const Conv2dProblem& problem)
-      : graph(cudnn_handle(device), problem), engines(device, graph.graph, problem.dtype) {}
+      : graph(cudnn_handle(device), problem),
+        engines(device, graph.graph, problem.dtype, kMostScratch) {}
 };
 
 CudnnSolver& solver_for(Device device, const Conv2dProblem& problem) {

@@ -24,6 +24,8 @@ struct CudnnApi {
 
   CudnnApi();
 };
+/// Whether it is installed.
+bool has_cudnn();
 /// Opens the library when first called. Error if it is not installed.
 const CudnnApi& cudnn();
 
@@ -31,7 +33,7 @@ const CudnnApi& cudnn();
 void check_cudnn(cudnnStatus_t status, const char* call);
 
 /// Whether `status` is success; else cuDNN cannot do what it was asked for. Throws DeviceError if
-/// the reason is that the device can do no more work.
+/// the reason is that the device can do no more work, OutOfMemory if it is a lack of memory.
 bool is_supported(cudnnStatus_t status, const char* call);
 
 /// An object of cuDNN's, described attribute by attribute and then finalized.

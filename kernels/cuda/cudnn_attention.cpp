@@ -41,6 +41,16 @@ enum Id : int64_t {
   kDqSums,   // of which dq is made
 };
 
+// Those of axes with one element are anything.
+Strides steps_of(const View& x) {
+  Strides steps = x.strides;
+  const Strides dense = contiguous_strides(x.shape);
+  for (int axis = 0; axis < x.shape.rank(); ++axis) {
+    if (x.shape[axis] == 1) steps[axis] = dense[axis];
+  }
+  return steps;
+}
+
 // One direction of an attention as cuDNN wants to hear of it.
 class Description {
  public:
@@ -93,7 +103,7 @@ class Description {
     d = pointwise(CUDNN_POINTWISE_MUL, d, scale_, scores_);
     operations.matmul(transposed(d), q_, dense(kDk, a_.k));
     // dq: from all of d at once, or faster, added up by blocks of keys as they come by.
-    const Tensor k = operations.reshape(kt_, operations.between(a_.k.shape, a_.k.strides, type_));
+    const Tensor k = operations.reshape(kt_, operations.between(a_.k.shape, steps_of(a_.k), type_));
     if (deterministic()) {
       operations.matmul(d, k, dense(kDq, a_.q));
     } else {
@@ -139,10 +149,11 @@ class Description {
     return operations.add(cudnn_tensor(id, CUDNN_DATA_FLOAT, sizes, contiguous_strides(sizes)));
   }
   Tensor data(Id id, const View& x) {
-    return operations.add(cudnn_tensor(id, type_, x.shape, x.strides));
+    return operations.add(cudnn_tensor(id, type_, x.shape, steps_of(x)));
   }
   Tensor transposed_data(Id id, const View& x) {
-    const Shape &n = x.shape, &s = x.strides;
+    const Shape& n = x.shape;
+    const Strides s = steps_of(x);
     return operations.add(
         cudnn_tensor(id, type_, {n[0], n[1], n[3], n[2]}, {s[0], s[1], s[3], s[2]}));
   }
@@ -164,7 +175,8 @@ struct Solver {
   Solver(const Attention& a, AttentionDirection direction)
       : operations(Description(a, direction).operations),
         graph(operations.graph(cudnn_handle(a.q.device))),
-        engines(a.q.device, graph, a.q.dtype) {}
+        // Otherwise there are weights to keep, of as much and until backward.
+        engines(a.q.device, graph, a.q.dtype, std::numeric_limits<int64_t>::max()) {}
 };
 
 CudnnSolver& solver_for(const Attention& a, AttentionDirection direction) {
@@ -178,15 +190,18 @@ CudnnSolver& solver_for(const Attention& a, AttentionDirection direction) {
 
 // Whether cuDNN's plans, if it has some, are right.
 bool is_reliable(const Attention& a) {
-  if (cudnn().version() < kLeastVersion) return false;
+  if (!has_cudnn() || cudnn().version() < kLeastVersion) return false;
+  if (a.k.shape[2] == 1)
+    return false;  // "unsupported" backward, as 9.18's notes say; still planned
   int major = 0;
   constexpr const char* kCall = "cudaDeviceGetAttribute";
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, a.q.device.index), kCall);
   if (deterministic() && major == kBlackwell) return false;
   // Where a row's sum of exponentials is far below 1, Hopper's gradients were seen to be NaN: of
-  // queries, with a bias and an odd number of blocks of 64 keys (NVIDIA/cudnn-frontend 628), and of
-  // keys and values, with one query (1072 there; cuDNN 9.26 and before).
-  const bool half_a_tile = a.bias.defined() && a.k.shape[2] % 128 == 64;
+  // queries, with an odd number of blocks of 64 keys that are all seen (NVIDIA/cudnn-frontend 628,
+  // with a bias; without one it was not tried), and of keys and values, with one query (1072 there;
+  // cuDNN 9.26 and before).
+  const bool half_a_tile = !a.is_causal && a.k.shape[2] % 128 == 64;
   return major != kHopper || (!half_a_tile && a.q.shape[2] > 1);
 }
 

@@ -13,8 +13,6 @@ namespace wick::cuda {
 
 namespace {
 
-constexpr int64_t kMostCudnnScratch = int64_t{1} << 30;
-
 struct Context {
   cudnnHandle_t handle = nullptr;
   cudaStream_t stream = nullptr;
@@ -173,7 +171,7 @@ std::vector<CudnnEngine> cudnn_engines(const CudnnDescriptor& graph, Dtype dtype
   return found;
 }
 
-CudnnPlan cudnn_plan(cudnnHandle_t handle, const CudnnEngine& engine) {
+CudnnPlan cudnn_plan(cudnnHandle_t handle, const CudnnEngine& engine, int64_t most_scratch) {
   CudnnPlan plan;
   CudnnDescriptor descriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   descriptor.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle);
@@ -181,12 +179,16 @@ CudnnPlan cudnn_plan(cudnnHandle_t handle, const CudnnEngine& engine) {
   if (!descriptor.try_finalize()) return plan;
   const int64_t count =
       descriptor.read(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &plan.scratch);
-  if (count == 1 && plan.scratch <= kMostCudnnScratch) plan.descriptor = std::move(descriptor);
+  if (count == 1 && plan.scratch <= most_scratch) plan.descriptor = std::move(descriptor);
   return plan;
 }
 
-CudnnSolver::CudnnSolver(Device device, const CudnnDescriptor& graph, Dtype dtype)
-    : device_(device), engines_(cudnn_engines(graph, dtype)), plans_(engines_.size()) {}
+CudnnSolver::CudnnSolver(Device device, const CudnnDescriptor& graph, Dtype dtype,
+                         int64_t most_scratch)
+    : device_(device),
+      most_scratch_(most_scratch),
+      engines_(cudnn_engines(graph, dtype)),
+      plans_(engines_.size()) {}
 
 std::vector<std::string> CudnnSolver::engine_names() const {
   std::vector<std::string> names;
@@ -206,7 +208,7 @@ const CudnnPlan& CudnnSolver::plan(int engine) {
 const CudnnPlan& CudnnSolver::plan_of(size_t i) {
   static const CudnnPlan none;
   if (i >= engines_.size()) return none;
-  if (!plans_[i]) plans_[i] = cudnn_plan(cudnn_handle(device_), engines_[i]);
+  if (!plans_[i]) plans_[i] = cudnn_plan(cudnn_handle(device_), engines_[i], most_scratch_);
   return *plans_[i];
 }
 

@@ -51,12 +51,13 @@ struct CudnnPlan {
   CudnnDescriptor descriptor;  // undefined: the engine cannot do it, or wants too much memory
   int64_t scratch = 0;         // bytes
 };
-CudnnPlan cudnn_plan(cudnnHandle_t handle, const CudnnEngine& engine);
+CudnnPlan cudnn_plan(cudnnHandle_t handle, const CudnnEngine& engine, int64_t most_scratch);
 
 /// The engines for a graph, which must live as long, and the plans made of them so far.
 class CudnnSolver {
  public:
-  CudnnSolver(Device device, const CudnnDescriptor& graph, Dtype dtype);
+  /// Without engines that want more than `most_scratch` bytes.
+  CudnnSolver(Device device, const CudnnDescriptor& graph, Dtype dtype, int64_t most_scratch);
 
   /// As engine.h says.
   std::vector<std::string> engine_names() const;
@@ -68,6 +69,7 @@ class CudnnSolver {
   const CudnnPlan& plan_of(size_t i);
 
   Device device_;
+  int64_t most_scratch_;
   std::vector<CudnnEngine> engines_;
   std::vector<std::optional<CudnnPlan>> plans_;
   size_t first_working_ = 0;

@@ -139,6 +139,14 @@ std::vector<sim::Engine> offered_here() { return sim::offered_engines(determinis
 
 void check_attention(const Attention& a) {
   WICK_CHECK(has_attention(a), sim::kCudnnCall, ": no plan for query ", a.q.shape);
+  for (const View* x : {&a.q, &a.k, &a.v}) {  // cuDNN plans for others, and fails
+    for (int axis = 0; axis < 3; ++axis) {
+      const int64_t bytes = x->strides[axis] * size_of(x->dtype);
+      WICK_CHECK(x->shape[axis] == 1 ||
+                     (bytes > 0 && bytes % static_cast<int64_t>(kAttentionAlignment) == 0),
+                 sim::kCudnnCall, ": rows are not aligned: got strides ", x->strides);
+    }
+  }
   for (const auto& [name, x] :
        {std::pair{"q", &a.q}, std::pair{"k", &a.k}, std::pair{"v", &a.v}, std::pair{"o", &a.o},
         std::pair{"stats", &a.stats}, std::pair{"bias", &a.bias}}) {

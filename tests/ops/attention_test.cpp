@@ -7,6 +7,7 @@
 
 #include "wick/core/amp.h"
 #include "wick/core/ops/compare.h"
+#include "wick/core/ops/join.h"
 #include "wick/core/ops/random.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/core/stream.h"
@@ -89,8 +90,8 @@ HostArray attention_of_heads(const Arrays& x, const Bias& bias) {
   return reshaped(y, {x[0].shape[0], x[0].shape[1], x[0].shape[2], x[2].shape[3]});
 }
 
-// What a GPU's library computes in 16 bits: also with the heads as a projection leaves them, and
-// with masks.
+// What a GPU's library computes in 16 bits: also with the heads as a projection leaves them, of
+// rows that it cannot take where they are, and with masks.
 WICK_OP_CASE(
     scaled_dot_product_attention_of_heads, .covers = {"library_attention"},
     .samples = {{normal({2, 3, 5, 8}), normal({2, 3, 7, 8}), uniform({2, 3, 7, 16}, 0.5, 2),
@@ -99,20 +100,30 @@ WICK_OP_CASE(
       const auto split = [](const Tensor& t) {
         return t.transpose(1, 2).contiguous().transpose(1, 2);
       };
+      const auto widened = [](const Tensor& t) {
+        return cat({t, t.narrow(-1, 0, 3)}, -1).narrow(-1, 0, t.size(-1));
+      };
       const auto attend = [&](const Tensor& mask, bool is_causal = false) {
         return scaled_dot_product_attention(x[0], x[1], x[2], mask, is_causal, 0.5);
       };
-      return {attend({}), attend({}, true), attend(x[3]),
+      return {attend({}),
+              attend({}, true),
+              attend(x[3]),
               attend(lt(arange(0, 7, 1, kInt64, x[0].device()), 4)),
-              scaled_dot_product_attention(split(x[0]), split(x[1]), split(x[2]), {}, false, 0.5)};
+              scaled_dot_product_attention(split(x[0]), split(x[1]), split(x[2]), {}, false, 0.5),
+              scaled_dot_product_attention(widened(x[0]), widened(x[1]), widened(x[2]), {}, false,
+                                           0.5)};
     },
     .reference = [](const Arrays& x) -> Arrays {
       const HostArray y = attention_of_heads(x, [](int64_t, int64_t) { return 0.0; });
       return {
-          y, attention_of_heads(x, [](int64_t i, int64_t j) { return j > i ? kExcluded : 0; }),
+          y,
+          attention_of_heads(x, [](int64_t i, int64_t j) { return j > i ? kExcluded : 0; }),
           attention_of_heads(
               x, [&](int64_t i, int64_t j) { return x[3].values[static_cast<size_t>(i * 7 + j)]; }),
-          attention_of_heads(x, [](int64_t, int64_t j) { return j > 3 ? kExcluded : 0; }), y};
+          attention_of_heads(x, [](int64_t, int64_t j) { return j > 3 ? kExcluded : 0; }),
+          y,
+          y};
     },
     .tolerance = {.factor = 64, .floor = 32, .roundings = 12}, .second_order = true,
     .same_for_any_threads = false);
@@ -158,18 +169,31 @@ TEST(Attention, LeavesOutWhatABoolMaskExcludes) {
   EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{1.5, 4}));
 }
 
-TEST(Attention, RowsWhoseKeysAreAllExcludedAreZero) {
-  const Tensor allowed = gt(tensor<int64_t>({1, 1, 0, 0, 0, 0}, Shape{2, 3}), 0);
-  const Tensor bias = masked_fill(zeros({2, 3}), logical_not(allowed), kExcluded);
+void expect_excluded_rows_zero(Device device, Dtype dtype) {
+  const auto copies = [&](const Tensor& x) {  // of a column, one head
+    return x.view({1, 1, -1, 1}).expand({1, 1, x.size(0), 8}).to(dtype).to(device).detach();
+  };
+  const Tensor allowed = gt(tensor<int64_t>({1, 1, 0, 0, 0, 0}, Shape{2, 3}), 0).to(device);
+  const Tensor bias = masked_fill(zeros({2, 3}, dtype, device), logical_not(allowed), kExcluded);
   for (const Tensor& mask : {allowed, bias}) {
-    const Tensor q = ones({1, 2, 4}).set_requires_grad(), k = ones({1, 3, 4}).set_requires_grad();
-    const Tensor v = tensor<float>({1, 2, 4}, Shape{1, 3, 1}).set_requires_grad();
+    const Tensor q = copies(ones({2})).set_requires_grad();
+    const Tensor k = copies(ones({3})).set_requires_grad();
+    const Tensor v = copies(tensor<float>({1, 2, 4})).set_requires_grad();
     const Tensor y = scaled_dot_product_attention(q, k, v, mask);
-    EXPECT_EQ(y.detach().to_vector<float>(), (std::vector<float>{1.5, 0}));
+    EXPECT_TRUE(
+        equal(y.detach().to(kFloat32).cpu(), copies(tensor<float>({1.5, 0})).to(kFloat32).cpu()));
     sum(y).backward();
     for (const Tensor& x : {q, k, v}) EXPECT_TRUE(all(isfinite(x.grad())).item<bool>());
-    EXPECT_EQ(v.grad().to_vector<float>(), (std::vector<float>{0.5, 0.5, 0}));
+    EXPECT_TRUE(equal(v.grad().to(kFloat32).cpu(),
+                      copies(tensor<float>({0.5, 0.5, 0})).to(kFloat32).cpu()));
   }
+}
+
+TEST(Attention, RowsWhoseKeysAreAllExcludedAreZero) {
+  expect_excluded_rows_zero(kCpu, kFloat32);
+  if (!cuda_is_available()) return;
+  expect_excluded_rows_zero(kGpu, kFloat32);
+  expect_excluded_rows_zero(kGpu, kBFloat16);  // the library's
 }
 
 TEST(Attention, RejectsWhatDoesNotFit) {
