@@ -104,13 +104,13 @@ cudaDataType_t type_of(Dtype dtype) {
 }
 
 // float64 has no epilogue with a bias.
-bool has_bias_epilogue(const Gemm& g) { return g.bias != nullptr && g.dtype != kFloat64; }
+bool may_have_bias_epilogue(const Gemm& g) { return g.bias != nullptr && g.dtype != kFloat64; }
 
 PlanKey key_of(Device device, const Gemm& g) {
   PlanKey key(PlanKind::kProduct, device, g.dtype);
   key.add({g.batch, g.m, g.n, g.k, g.a.ld, g.a.step, g.a.transposed, g.b.ld, g.b.step,
            g.b.transposed, alignment_of(g.a.data), alignment_of(g.b.data), alignment_of(g.y),
-           has_bias_epilogue(g) ? alignment_of(g.bias) : 0, g.bias != nullptr,
+           may_have_bias_epilogue(g) ? alignment_of(g.bias) : 0, g.bias != nullptr,
            static_cast<int64_t>(g.activation), g.before != nullptr, alignment_of(g.before)});
   return key;
 }
@@ -124,8 +124,9 @@ struct Engine {
 // How one kind of product is computed.
 struct Solver {
   Desc desc;
-  Layout left, right, out;      // by columns: b, a and y
-  std::vector<Engine> engines;  // none: not with this activation
+  Layout left, right, out;         // by columns: b, a and y
+  bool has_bias_epilogue = false;  // otherwise y holds the bias before the product is added
+  std::vector<Engine> engines;     // none: not with this activation
 };
 
 // "algo66_1=20_6=15": the algorithm, and of its settings those that are not 0, numbered as
@@ -167,8 +168,7 @@ void set(const Preference& preference, cublasLtMatmulPreferenceAttributes_t name
                "cublasLtMatmulPreferenceSetAttribute");
 }
 
-cublasLtEpilogue_t epilogue_of(const Gemm& g) {
-  const bool bias = has_bias_epilogue(g);
+cublasLtEpilogue_t epilogue_of(const Gemm& g, bool bias) {
   switch (g.activation) {
     case Activation::kNone: return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
     case Activation::kRelu: return bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
@@ -179,12 +179,12 @@ cublasLtEpilogue_t epilogue_of(const Gemm& g) {
 }
 
 // What the epilogue reads and writes beside y.
-void set_pointers(const Desc& desc, const Gemm& g) {
-  if (has_bias_epilogue(g)) set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, g.bias);
+void set_pointers(const Desc& desc, const Gemm& g, bool bias) {
+  if (bias) set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, g.bias);
   if (g.before != nullptr) set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, g.before);
 }
 
-Desc make_desc(const Gemm& g) {
+Desc make_desc(const Gemm& g, bool bias) {
   const bool is_double = g.dtype == kFloat64;
   const cublasComputeType_t compute = is_double ? CUBLAS_COMPUTE_64F
                                       : g.dtype == kFloat32 && allow_tf32()
@@ -197,10 +197,10 @@ Desc make_desc(const Gemm& g) {
   const auto operation = [](bool transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
   set(desc, CUBLASLT_MATMUL_DESC_TRANSA, operation(g.b.transposed));
   set(desc, CUBLASLT_MATMUL_DESC_TRANSB, operation(g.a.transposed));
-  set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(g));
-  if (has_bias_epilogue(g)) set(desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(g.dtype));
+  set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(g, bias));
+  if (bias) set(desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(g.dtype));
   if (g.before != nullptr) set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, g.n);
-  set_pointers(desc, g);
+  set_pointers(desc, g, bias);
   return desc;
 }
 
@@ -239,9 +239,10 @@ Preference make_preference(const Gemm& g) {
   return preference;
 }
 
-Solver make_solver(Device device, const Gemm& g) {
+Solver find_solver(Device device, const Gemm& g, bool bias) {
   Solver solver;
-  solver.desc = make_desc(g);
+  solver.has_bias_epilogue = bias;
+  solver.desc = make_desc(g, bias);
   solver.left = make_layout(g, g.b, g.k, g.n);
   solver.right = make_layout(g, g.a, g.m, g.k);
   solver.out = make_layout(g, {g.y, g.n, g.m * g.n}, g.m, g.n);
@@ -251,14 +252,21 @@ Solver make_solver(Device device, const Gemm& g) {
   const cublasStatus_t status = api().get_heuristic(
       handle_of(device), solver.desc.get(), solver.left.get(), solver.right.get(), solver.out.get(),
       solver.out.get(), preference.get(), static_cast<int>(found.size()), found.data(), &count);
-  const bool may_lack = g.activation != Activation::kNone;
-  if (may_lack && status == CUBLAS_STATUS_NOT_SUPPORTED) return solver;
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE) return solver;
   check_status(status, "cublasLtMatmulAlgoGetHeuristic");
   for (const auto& one : std::span(found).first(static_cast<size_t>(count))) {
     if (one.state == CUBLAS_STATUS_SUCCESS) solver.engines.push_back({one.algo, one.workspaceSize});
   }
-  WICK_CHECK(may_lack || !solver.engines.empty(), "matmul: cuBLASLt has no algorithm for ", g.m,
-             " x ", g.k, " times ", g.k, " x ", g.n, " in ", g.dtype);
+  return solver;
+}
+
+Solver make_solver(Device device, const Gemm& g) {
+  Solver solver = find_solver(device, g, may_have_bias_epilogue(g));
+  if (!solver.engines.empty() || g.activation != Activation::kNone) return solver;
+  // Epilogues are said to be refused for matrices of one row or column.
+  if (solver.has_bias_epilogue) solver = find_solver(device, g, false);
+  WICK_CHECK(!solver.engines.empty(), "matmul: cuBLASLt has no algorithm for ", g.m, " x ", g.k,
+             " times ", g.k, " x ", g.n, " in ", g.dtype);
   return solver;
 }
 
@@ -284,9 +292,9 @@ bool run(Device device, const Gemm& g, int number, Workspace& workspace) {
   if (solver.engines.empty()) return false;
   const size_t index = number == kAnyEngine ? 0 : static_cast<size_t>(number);
   const Engine& engine = solver.engines[index < solver.engines.size() ? index : 0];
-  const bool add = g.bias != nullptr && !has_bias_epilogue(g);
+  const bool add = g.bias != nullptr && !solver.has_bias_epilogue;
   if (add) spread_bias(device, g);
-  set_pointers(solver.desc, g);
+  set_pointers(solver.desc, g, solver.has_bias_epilogue);
   const float one = 1, zero = 0;
   const double one_double = 1, zero_double = 0;
   const bool is_double = g.dtype == kFloat64;
