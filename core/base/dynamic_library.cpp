@@ -1,6 +1,7 @@
 #include "wick/core/base/dynamic_library.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <vector>
@@ -14,20 +15,24 @@ namespace {
 struct Opened {
   void* handle = nullptr;
   std::string path;
-  std::string reason;  // why the system's loader did not find it
+  std::string reason;  // why not: of a file that is there, or else of the system's loader
 };
 
 Opened open_anywhere(const std::string& file) {
   std::vector<std::string> paths = {file};
   const char* const home = std::getenv("CUDA_HOME");
-  if (home != nullptr) paths.push_back(concat(home, "/lib64/", file));
+  if (home != nullptr) {
+    paths.push_back(concat(home, "/lib64/", file));
+    paths.push_back(concat(home, "/lib/", file));
+  }
   paths.push_back("/usr/local/cuda/lib64/" + file);
   Opened opened;
   for (const std::string& path : paths) {
     opened.handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     opened.path = path;
     if (opened.handle != nullptr) return opened;
-    if (opened.reason.empty()) opened.reason = dlerror();
+    const char* const reason = dlerror();
+    if (opened.reason.empty() || access(path.c_str(), F_OK) == 0) opened.reason = reason;
   }
   return opened;
 }
@@ -43,8 +48,9 @@ std::string find_library(const std::string& file) {
 
 DynamicLibrary::DynamicLibrary(const char* product, const char* file) : product_(product) {
   const Opened opened = open_anywhere(file);
-  WICK_CHECK(opened.handle != nullptr, "cuda: ", product, " is not installed: ", opened.reason,
-             "; it is not in CUDA_HOME or /usr/local/cuda either");
+  WICK_CHECK(opened.handle != nullptr, "cuda: ", product, " cannot be opened: ", opened.reason,
+             "; it was looked for in LD_LIBRARY_PATH, the system's folders, CUDA_HOME and "
+             "/usr/local/cuda");
   handle_ = opened.handle;
 }
 
