@@ -139,8 +139,8 @@ class Tensor {
   /// This tensor if it is already so, else a copy.
   Tensor to(Dtype dtype) const;
   /// The same. To the CPU the host waits for the elements, unless `non_blocking`: then they are
-  /// there once the device's current stream is synchronized, in pinned memory. From pinned memory
-  /// the host goes on at once if `non_blocking`.
+  /// there once the device's current stream is synchronized, in pinned memory. From pinned memory,
+  /// or of up to 1 MiB, which is copied there first, the host goes on at once if `non_blocking`.
   Tensor to(Device device, bool non_blocking = false) const;
   Tensor cpu() const { return to(kCpu); }
   Tensor cuda(int index = 0) const { return to(cuda_device(index)); }

@@ -15,6 +15,8 @@ void run_copy(const Tensor& from, const Tensor& to) {
   WICK_DISPATCH(to.device(), copy(x, y));
 }
 
+constexpr size_t kMostStaged = size_t{1} << 20;  // bytes; more is not pinned unasked
+
 /// Copies the memory of dense tensors of one dtype and layout that lie on different devices, at
 /// least one of them a GPU.
 void copy_memory(const Tensor& from, const Tensor& to, [[maybe_unused]] bool non_blocking) {
@@ -27,6 +29,10 @@ void copy_memory(const Tensor& from, const Tensor& to, [[maybe_unused]] bool non
     from.record_stream(stream);
   }
   [[maybe_unused]] const auto bytes = static_cast<size_t>(to.numel() * size_of(to.dtype()));
+  if (non_blocking && from_host && !from.is_pinned() && bytes <= kMostStaged) {
+    copy_memory(from.pin_memory(), to, non_blocking);
+    return;
+  }
   if (to_host || from_host) {
     WICK_CALL_CUDA(copy_bytes(to.raw_data(), from.raw_data(), bytes, stream));
   } else {
@@ -40,9 +46,9 @@ void copy_memory(const Tensor& from, const Tensor& to, [[maybe_unused]] bool non
     return;
   }
   const Tensor& host = to_host ? to : from;
-  if (non_blocking) {
-    if (host.is_pinned()) host.record_stream(stream);
-  } else {  // also of memory that is not pinned: some GPUs read it by themselves, and later
+  if (non_blocking && host.is_pinned()) {
+    host.record_stream(stream);
+  } else {  // also for memory that is not pinned: some GPUs read it by themselves, and later
     try {
       synchronize(stream);
     } catch (...) {  // the copy may be under way yet
