@@ -30,9 +30,8 @@ Device gpu_of(const LaunchEnv& env, const ProcessGroupOptions& options) {
   WICK_CHECK(cuda_is_available(), why_no_cuda());
   if (!options.device) {
     WICK_CHECK(options.backend == Backend::kNccl, "no GPU was named");
-    WICK_CHECK(env.local_rank < cuda_device_count(), "it is number ", env.local_rank,
-               " of its host, which has ", cuda_device_count(), " GPUs");
-    return cuda_device(env.local_rank);
+    // Where each rank is shown one GPU, all are number 0; ranks that share one find out later.
+    return cuda_device(env.local_rank % cuda_device_count());
   }
   WICK_CHECK(options.device->is_cuda(), "its tensors are on the CPU");
   return *options.device;

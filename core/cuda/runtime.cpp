@@ -129,7 +129,10 @@ void* new_event(Device device, bool timing) {
 }
 
 // Called by destructors: a failure is met again by the next checked call.
-void delete_event(Device, void* event) { (void)cudaEventDestroy(native(event)); }
+void delete_event(Device, void* event) {
+  enter_any_device();  // otherwise a context is made, on the first GPU
+  (void)cudaEventDestroy(native(event));
+}
 
 void record_event(void* event, Stream stream) {
   enter_device(stream.device);

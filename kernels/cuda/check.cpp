@@ -14,7 +14,11 @@ namespace {
 
 /// Errors after which the process can use the device no more.
 bool breaks_device(cudaError_t status) {
-  switch (status) {
+  switch (static_cast<int>(status)) {
+    case 226:  // cudaErrorContained, which older toolkits have no name for, as the next
+    case 721:  // cudaErrorTensorMemoryLeak
+    case 810:  // cudaErrorMpsClientTerminated
+    case 911:  // cudaErrorExternalDevice
     case cudaErrorECCUncorrectable:
     case cudaErrorNvlinkUncorrectable:
     case cudaErrorIllegalAddress:
@@ -58,6 +62,8 @@ void check(cudaError_t status, const char* call) {
   (void)cudaGetLastError();  // reported here: no later call shall be blamed for it
   const std::string text = failure(call, words_for(status));
   if (breaks_device(status)) fail_device(text);
+  // Not only allocations take memory: a kernel's first launch loads its code.
+  if (status == cudaErrorMemoryAllocation) throw OutOfMemory(text, 0);
   throw Error(text);
 }
 

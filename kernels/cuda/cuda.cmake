@@ -12,12 +12,15 @@ endif()
 if(NOT CMAKE_CUDA_HOST_COMPILER)
   set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
 endif()
-# For the GPU of this machine, or for two generations where there is none.
+# For the GPUs of this machine, or for two generations where there is none.
 if(NOT CMAKE_CUDA_ARCHITECTURES)
   execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
                   OUTPUT_VARIABLE capability ERROR_QUIET RESULT_VARIABLE failed)
-  if(failed EQUAL 0 AND capability MATCHES "^([0-9]+)\\.([0-9])")
-    set(CMAKE_CUDA_ARCHITECTURES ${CMAKE_MATCH_1}${CMAKE_MATCH_2})
+  string(REGEX MATCHALL "[0-9]+\\.[0-9]" capabilities "${capability}")
+  if(failed EQUAL 0 AND capabilities)
+    string(REPLACE "." "" capabilities "${capabilities}")
+    list(REMOVE_DUPLICATES capabilities)
+    set(CMAKE_CUDA_ARCHITECTURES ${capabilities})
   else()
     set(CMAKE_CUDA_ARCHITECTURES 80 90)
   endif()

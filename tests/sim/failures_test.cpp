@@ -86,6 +86,14 @@ TEST(SimulatedFailures, EveryErrorOfABrokenDeviceSaysSo) {
   }
 }
 
+// As where its code has to be loaded first, and the cache holds all of the memory.
+TEST(SimulatedFailures, AKernelMayFindNoMemory) {
+  const Tensor x = zeros({3}, kFloat32, kGpu);
+  sim::fail_call(1, cudaErrorMemoryAllocation, "exp");
+  EXPECT_THROW(x.exp(), OutOfMemory);
+  EXPECT_EQ(x.exp().to_vector<float>()[0], 1);
+}
+
 // The driver's codes are its own, as a library's are.
 TEST(SimulatedFailures, ADriversFailureTellsOfABrokenDevice) {
   constexpr size_t kPage = size_t{2} << 20;
