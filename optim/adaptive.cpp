@@ -46,12 +46,7 @@ Adadelta::Adadelta(std::vector<Tensor> params, const AdadeltaOptions& options)
     : Adadelta(std::vector<ParamGroup<AdadeltaOptions>>{{std::move(params), options}}) {}
 
 Adadelta::Adadelta(std::vector<ParamGroup<AdadeltaOptions>> groups)
-    : OptimizerOf("adadelta", std::move(groups), {"square_avg", "acc_delta"}) {
-  for (int g = 0; g < num_groups(); ++g) {
-    WICK_CHECK(options(g).rho <= 1, "adadelta: rho: got ", options(g).rho,
-               ", expected a value in [0, 1]");
-  }
-}
+    : OptimizerOf("adadelta", std::move(groups), {"square_avg", "acc_delta"}) {}
 
 void Adadelta::update(int group, const std::vector<OptimTensor>& tensors, const OptimStep& step) {
   const AdadeltaOptions& o = options(group);

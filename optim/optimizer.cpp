@@ -17,6 +17,16 @@ Dtype state_dtype(const Tensor& param) { return param.dtype() == kFloat64 ? kFlo
 
 }  // namespace
 
+void check_not_negative(std::string_view who, std::string_view name, double value) {
+  WICK_CHECK(std::isfinite(value) && value >= 0, who, ": ", name, ": got ", value,
+             ", expected a finite value, 0 or more");
+}
+
+void check_below_one(std::string_view who, std::string_view name, double value) {
+  WICK_CHECK(value >= 0 && value < 1, who, ": ", name, ": got ", value,
+             ", expected a value in [0, 1)");
+}
+
 Optimizer::Optimizer(const char* name, std::vector<std::vector<Tensor>> groups,
                      std::vector<std::string> slots, const char* own_number)
     : name_(name),
@@ -219,7 +229,6 @@ void Optimizer::zero_grad(bool set_to_none) {
 }
 
 void Optimizer::set_lr(int group, double lr) {
-  check_hyperparameter("lr", lr);
   set_hyperparameter(group, "lr", lr);
   base_lrs_[index(group)].reset();
 }
@@ -236,12 +245,19 @@ double Optimizer::base_lr(int group) {
 
 void Optimizer::check_hyperparameter(std::string_view name, double value) const {
   if (name == "beta1" || name == "beta2") {
-    WICK_CHECK(value >= 0 && value < 1, name_, ": ", name, ": got ", value,
-               ", expected a value in [0, 1)");
+    check_below_one(name_, name, value);
+  } else if (name == "rho") {
+    WICK_CHECK(value >= 0 && value <= 1, name_, ": rho: got ", value,
+               ", expected a value in [0, 1]");
   } else {
-    WICK_CHECK(std::isfinite(value) && value >= 0, name_, ": ", name, ": got ", value,
-               ", expected a finite value, 0 or more");
+    check_not_negative(name_, name, value);
   }
+}
+
+void Optimizer::set_hyperparameter(int group, std::string_view name, double value) {
+  std::vector<Hyperparameters> groups(groups_.size());
+  groups.at(index(group)).emplace_back(name, value);
+  set_hyperparameters(groups);
 }
 
 std::vector<std::array<double, 2>> Optimizer::read_numbers(int group) const {
@@ -372,16 +388,9 @@ std::vector<Optimizer::Hyperparameters> Optimizer::load_hyperparameters(
       const auto found = state.find(concat("group.", g, ".", name));
       WICK_CHECK(found != state.end(), name_, ": load_state_dict: missing group.", g, ".", name);
       value = found->second.item();
-      check_hyperparameter(name, value);
     }
   }
   return loaded;
-}
-
-void Optimizer::set_hyperparameters(const std::vector<Hyperparameters>& values) {
-  for (int g = 0; g < num_groups(); ++g) {
-    for (const auto& [name, value] : values[index(g)]) set_hyperparameter(g, name, value);
-  }
 }
 
 void Optimizer::load_state_dict(const StateDict& state) {

@@ -15,6 +15,11 @@
 
 namespace wick::optim {
 
+/// Error unless `value` is finite and 0 or more.
+void check_not_negative(std::string_view who, std::string_view name, double value);
+/// Error unless `value` is in [0, 1).
+void check_below_one(std::string_view who, std::string_view name, double value);
+
 /// Parameters that share hyperparameters.
 template <class Options>
 struct ParamGroup {
@@ -58,10 +63,17 @@ class Optimizer {
   /// What is updated: the parameters of a group, or this rank's part of each.
   const std::vector<Tensor>& params(int group) const { return groups_.at(index(group)); }
 
+  /// Hyperparameters by name.
+  using Hyperparameters = std::vector<std::pair<std::string, double>>;
   /// A hyperparameter of a group by its name in the options; undefined if there is none.
   virtual std::optional<double> hyperparameter(int group, std::string_view name) const = 0;
-  /// Changes one; error if there is none of that name.
-  virtual void set_hyperparameter(int group, std::string_view name, double value) = 0;
+  /// Changes one; errors as those of set_hyperparameters.
+  void set_hyperparameter(int group, std::string_view name, double value);
+  /// Changes of each group those named. Error, and nothing changed, if there is none of a name, a
+  /// value is out of its range, or the values of a group do not go together.
+  virtual void set_hyperparameters(const std::vector<Hyperparameters>& groups) = 0;
+  /// Error unless the value is in the range that hyperparameters of that name have.
+  void check_hyperparameter(std::string_view name, double value) const;
   double lr(int group = 0) const { return hyperparameter(group, "lr").value(); }
   /// Gives a group, or all of them, a rate that schedules made from now on start from.
   void set_lr(int group, double lr);
@@ -105,14 +117,10 @@ class Optimizer {
   /// Updates `tensors`, which are of one device and dtype, with the group's options.
   virtual void update(int group, const std::vector<OptimTensor>& tensors,
                       const OptimStep& step) = 0;
-  /// By name.
-  using Hyperparameters = std::vector<std::pair<std::string, double>>;
   virtual Hyperparameters hyperparameters(int group) const = 0;
 
   /// Writes a group's rates to their device, if they are kept there.
   void write_device_rates(int group);
-  /// Error unless the value is in the range that hyperparameters of that name have.
-  void check_hyperparameter(std::string_view name, double value) const;
 
   static size_t index(int group) { return static_cast<size_t>(group); }
 
@@ -133,9 +141,8 @@ class Optimizer {
   /// The two numbers of each of a group's parameters, 0 for those without state.
   std::vector<std::array<double, 2>> read_numbers(int group) const;
   State load_state(const StateDict& state, int group, size_t i, size_t& used) const;
-  /// Those of each group. Error for one that is missing or out of its range.
+  /// Those of each group. Error for one that is missing.
   std::vector<Hyperparameters> load_hyperparameters(const StateDict& state) const;
-  void set_hyperparameters(const std::vector<Hyperparameters>& values);
   const Tensor& whole(int group, size_t i) const {
     return sharding_ ? sharding_->parameter(group, i) : groups_[index(group)][i];
   }
@@ -151,7 +158,8 @@ class Optimizer {
   std::shared_ptr<Sharding> sharding_;
 };
 
-/// An optimizer whose hyperparameters are the fields of its options.
+/// An optimizer whose hyperparameters are the fields of its options. What they may be together
+/// their `check` says, if they have one.
 template <class OptionsType>
 class OptimizerOf : public Optimizer {
  public:
@@ -165,15 +173,18 @@ class OptimizerOf : public Optimizer {
     });
     return found;
   }
-  void set_hyperparameter(int group, std::string_view name, double value) override {
-    bool found = false;
-    for_each_field(options_.at(index(group)), [&](const char* field, auto& target) {
-      if (name != field) return;
-      target = static_cast<std::decay_t<decltype(target)>>(value);
-      found = true;
-    });
-    WICK_CHECK(found, "optimizer: no hyperparameter named ", name);
-    write_device_rates(group);
+  void set_hyperparameters(const std::vector<Hyperparameters>& groups) override {
+    WICK_CHECK(groups.size() == options_.size(), "optimizer: hyperparameters: got those of ",
+               groups.size(), " groups, expected ", options_.size());
+    std::vector<Options> changed = options_;
+    for (size_t g = 0; g < groups.size(); ++g) {
+      for (const auto& entry : groups[g]) set_field(changed[g], entry.first, entry.second);
+      check_together(changed[g]);
+    }
+    options_ = std::move(changed);
+    for (size_t g = 0; g < groups.size(); ++g) {
+      if (!groups[g].empty()) write_device_rates(static_cast<int>(g));
+    }
   }
 
  protected:
@@ -184,11 +195,12 @@ class OptimizerOf : public Optimizer {
       for_each_field(group.options, [&](const char* field, const auto& value) {
         check_hyperparameter(field, static_cast<double>(value));
       });
+      check_together(group.options);
       options_.push_back(group.options);
     }
   }
-  std::vector<std::pair<std::string, double>> hyperparameters(int group) const override {
-    std::vector<std::pair<std::string, double>> all;
+  Hyperparameters hyperparameters(int group) const override {
+    Hyperparameters all;
     for_each_field(options_.at(index(group)), [&](const char* field, const auto& value) {
       all.emplace_back(field, static_cast<double>(value));
     });
@@ -196,6 +208,19 @@ class OptimizerOf : public Optimizer {
   }
 
  private:
+  void set_field(Options& options, std::string_view name, double value) const {
+    bool found = false;
+    for_each_field(options, [&](const char* field, auto& target) {
+      if (name != field) return;
+      check_hyperparameter(name, value);
+      target = static_cast<std::decay_t<decltype(target)>>(value);
+      found = true;
+    });
+    WICK_CHECK(found, "optimizer: no hyperparameter named ", name);
+  }
+  static void check_together(const Options& options) {
+    if constexpr (requires { options.check(); }) options.check();
+  }
   static std::vector<std::vector<Tensor>> params_of(
       const std::vector<ParamGroup<Options>>& groups) {
     std::vector<std::vector<Tensor>> params;

@@ -19,17 +19,16 @@ void Schedule::step() {
 std::optional<double> Schedule::momentum_at(int64_t) const { return {}; }
 
 void Schedule::set_values(int64_t step) {
-  std::vector<double> rates;  // all of them before any is set: the last step may be an error
-  for (int g = 0; g < optimizer_.num_groups(); ++g) {
-    rates.push_back(lr_at(g, step, base_lrs_[static_cast<size_t>(g)]));
-  }
+  std::vector<Optimizer::Hyperparameters> groups;
   const std::optional<double> momentum = momentum_at(step);
   for (int g = 0; g < optimizer_.num_groups(); ++g) {
-    optimizer_.set_hyperparameter(g, "lr", rates[static_cast<size_t>(g)]);
+    auto& values = groups.emplace_back();
+    values.emplace_back("lr", lr_at(g, step, base_lrs_[static_cast<size_t>(g)]));
     if (!momentum) continue;
     const bool beta = optimizer_.hyperparameter(g, "beta1").has_value();
-    optimizer_.set_hyperparameter(g, beta ? "beta1" : "momentum", *momentum);
+    values.emplace_back(beta ? "beta1" : "momentum", *momentum);
   }
+  optimizer_.set_hyperparameters(groups);
 }
 
 void Schedule::require_momentum(const char* schedule) const {
@@ -148,6 +147,9 @@ LambdaLR::LambdaLR(Optimizer& optimizer, std::vector<Factor> factors)
   WICK_CHECK(static_cast<int>(factors_.size()) == optimizer.num_groups(), "lambda_lr: got ",
              factors_.size(), " functions, expected one for each of ", optimizer.num_groups(),
              " groups");
+  for (size_t g = 0; g < factors_.size(); ++g) {
+    WICK_CHECK(factors_[g] != nullptr, "lambda_lr: function ", g, " is empty");
+  }
   set_values(0);
 }
 

@@ -1,5 +1,6 @@
 #include "wick/optim/schedule_cycle.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -28,7 +29,8 @@ OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleOptions& options)
 }
 
 double OneCycleLR::interpolate(double from, double to, double share) const {
-  if (options_.anneal == Anneal::kLinear) return from + (to - from) * share;
+  // In the step after the last, which PyTorch allows too, a line would go on below 0.
+  if (options_.anneal == Anneal::kLinear) return from + (to - from) * std::min(share, 1.0);
   return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * share));
 }
 

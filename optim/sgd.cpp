@@ -2,18 +2,17 @@
 
 namespace wick::optim {
 
+void SGDOptions::check() const {
+  WICK_CHECK(!nesterov || (momentum > 0 && dampening == 0),
+             "sgd: nesterov needs a momentum and no dampening: got momentum ", momentum,
+             ", dampening ", dampening);
+}
+
 SGD::SGD(std::vector<Tensor> params, const SGDOptions& options)
     : SGD(std::vector<ParamGroup<SGDOptions>>{{std::move(params), options}}) {}
 
 SGD::SGD(std::vector<ParamGroup<SGDOptions>> groups)
-    : OptimizerOf("sgd", std::move(groups), {"momentum_buffer"}) {
-  for (int g = 0; g < num_groups(); ++g) {
-    const SGDOptions& o = options(g);
-    WICK_CHECK(!o.nesterov || (o.momentum > 0 && o.dampening == 0),
-               "sgd: nesterov needs a momentum and no dampening: got momentum ", o.momentum,
-               ", dampening ", o.dampening);
-  }
-}
+    : OptimizerOf("sgd", std::move(groups), {"momentum_buffer"}) {}
 
 void SGD::update(int group, const std::vector<OptimTensor>& tensors, const OptimStep& step) {
   const SGDOptions& o = options(group);

@@ -21,6 +21,8 @@ struct SGDOptions {
       field("decoupled_weight_decay", &SGDOptions::decoupled_weight_decay),
       field("maximize", &SGDOptions::maximize),
   };
+  /// Error for Nesterov without momentum, or with dampening.
+  void check() const;
 };
 
 /// Stochastic gradient descent with momentum (Sutskever et al. 2013), as PyTorch defines it: with

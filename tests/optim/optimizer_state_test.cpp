@@ -48,6 +48,39 @@ TEST(Hyperparameters, AreReadAndChangedByName) {
   EXPECT_EQ(optimizer.lr(), 0.25);
   EXPECT_EQ(error_of([&] { optimizer.set_lr(-1); }),
             "adamw: lr: got -1, expected a finite value, 0 or more");
+  EXPECT_EQ(error_of([&] { optimizer.set_hyperparameter(0, "beta1", 1.5); }),
+            "adamw: beta1: got 1.5, expected a value in [0, 1)");
+  EXPECT_EQ(error_of([&] { optimizer.set_hyperparameter(0, "amsgrad", NAN); }),
+            "adamw: amsgrad: got nan, expected a finite value, 0 or more");
+  EXPECT_EQ(optimizer.options().beta1, 0.5);
+  EXPECT_TRUE(optimizer.options().amsgrad);
+  Adadelta adadelta({parameter({2})});
+  EXPECT_EQ(error_of([&] { adadelta.set_hyperparameter(0, "rho", 1.5); }),
+            "adadelta: rho: got 1.5, expected a value in [0, 1]");
+}
+
+TEST(Hyperparameters, ThatDoNotFitAreNotSetInAnyGroup) {
+  SGD optimizer({{.params = {parameter({2})}, .options = {.lr = 1}},
+                 {.params = {parameter({2})}, .options = {.lr = 2}}});
+  EXPECT_EQ(error_of([&] {
+              optimizer.set_hyperparameters({{{"lr", 3}}, {{"lr", INFINITY}}});
+            }),
+            "sgd: lr: got inf, expected a finite value, 0 or more");
+  EXPECT_EQ(error_of([&] {
+              optimizer.set_hyperparameters({{{"lr", 3}}, {{"nesterov", 1}}});
+            }),
+            "sgd: nesterov needs a momentum and no dampening: got momentum 0, dampening 0");
+  EXPECT_EQ(error_of([&] {
+              optimizer.set_hyperparameters({{{"lr", 3}}});
+            }),
+            "optimizer: hyperparameters: got those of 1 groups, expected 2");
+  EXPECT_EQ(optimizer.lr(0), 1);
+  EXPECT_EQ(optimizer.lr(1), 2);
+  // Neither may come alone.
+  optimizer.set_hyperparameters({{}, {{"nesterov", 1}, {"momentum", 0.9}}});
+  EXPECT_EQ(error_of([&] { optimizer.set_hyperparameter(1, "momentum", 0); }),
+            "sgd: nesterov needs a momentum and no dampening: got momentum 0, dampening 0");
+  EXPECT_EQ(optimizer.options(1).momentum, 0.9);
 }
 
 TEST(Defaults, AreThoseOfPyTorch) {
@@ -179,6 +212,28 @@ TEST(State, OfOtherParametersIsRefusedAndChangesNothing) {
             "adam: beta2: got 1.5, expected a value in [0, 1)");
   EXPECT_EQ(optimizer.lr(), 0.1);
   EXPECT_EQ(optimizer.state_dict().at("state.0.0.step").item<int64_t>(), 1);
+}
+
+TEST(State, WithOptionsThatDoNotGoTogetherIsRefused) {
+  SGD plain({parameter({3})}, {.lr = 0.5}), with_nesterov({parameter({3})}, {.lr = 0.1});
+  StateDict state = plain.state_dict();
+  state.at("group.0.nesterov") = scalar_tensor(1.0, kFloat64);
+  EXPECT_EQ(error_of([&] { with_nesterov.load_state_dict(state); }),
+            "sgd: nesterov needs a momentum and no dampening: got momentum 0, dampening 0");
+  EXPECT_EQ(with_nesterov.lr(), 0.1);
+  // From one allowed pair to the other, neither half of which fits the rest.
+  with_nesterov.set_hyperparameters({{{"momentum", 0.9}, {"nesterov", 1}}});
+  const StateDict pair = with_nesterov.state_dict();
+  with_nesterov.load_state_dict(plain.state_dict());
+  EXPECT_FALSE(with_nesterov.options().nesterov);
+  with_nesterov.load_state_dict(pair);
+  EXPECT_TRUE(with_nesterov.options().nesterov);
+
+  Adadelta adadelta({parameter({3})});
+  StateDict wild = adadelta.state_dict();
+  wild.at("group.0.rho") = scalar_tensor(1.5, kFloat64);
+  EXPECT_EQ(error_of([&] { adadelta.load_state_dict(wild); }),
+            "adadelta: rho: got 1.5, expected a value in [0, 1]");
 }
 
 TEST(Asgd, AveragesAfterT0) {

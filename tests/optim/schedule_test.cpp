@@ -110,6 +110,27 @@ TEST(Schedule, LambdaLRHasAFunctionForEachGroup) {
             "lambda_lr: got 3 functions, expected one for each of 2 groups");
 }
 
+TEST(Schedule, StopsAtAValueThatNoOptimizerTakes) {
+  SGD sgd({{.params = {zeros({1}).set_requires_grad()}, .options = {.lr = 1}},
+           {.params = {zeros({1}).set_requires_grad()}, .options = {.lr = 2}}});
+  const auto constant = [](int64_t) { return 0.5; };
+  LambdaLR schedule(sgd, {[](int64_t step) { return step == 0 ? 1 : 0.5; },
+                          [](int64_t step) { return step < 2 ? 1 : NAN; }});
+  schedule.step();
+  const LambdaLR::Factor no_function;
+  EXPECT_EQ(error_of([&] {
+              LambdaLR(sgd, {constant, no_function});
+            }),
+            "lambda_lr: function 1 is empty");
+  EXPECT_EQ(error_of([&] { LambdaLR(sgd, [](int64_t) { return -1.0; }); }),
+            "sgd: lr: got -1, expected a finite value, 0 or more");
+  EXPECT_EQ(error_of([&] { schedule.step(); }),
+            "sgd: lr: got nan, expected a finite value, 0 or more");
+  EXPECT_EQ(schedule.steps_taken(), 1);
+  EXPECT_EQ(sgd.lr(0), 0.5);
+  EXPECT_EQ(sgd.lr(1), 2);
+}
+
 TEST(Schedule, CosineAnnealingLR) {
   SGD sgd = make_sgd();
   CosineAnnealingLR schedule(sgd, 10, 0.01);
@@ -175,6 +196,17 @@ TEST(Schedule, OneCycleLRInThreeLinearPhases) {
   expect_near(got.lr, want);
   expect_near({got.momentum[0], got.momentum[2], got.momentum[4], got.momentum[11]},
               {0.95, 0.85, 0.95, 0.95});
+}
+
+// PyTorch's lines would end below 0, in a step that no update of the cycle uses.
+TEST(Schedule, OneCycleLRStaysAtItsEndInTheStepAfterIt) {
+  for (const int64_t steps : {2, 20}) {
+    AdamW adam({zeros({1}).set_requires_grad()});
+    OneCycleLR schedule(adam, {.max_lr = 1, .total_steps = steps, .anneal = Anneal::kLinear});
+    for (int64_t step = 0; step < steps; ++step) schedule.step();
+    EXPECT_NEAR(adam.lr(), 1 / 25.0 / 1e4, 1e-15);
+    EXPECT_NEAR(adam.options().beta1, 0.95, 1e-15);
+  }
 }
 
 TEST(Schedule, OneCycleLRCyclesBeta1OfAdam) {
