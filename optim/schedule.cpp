@@ -31,10 +31,13 @@ void Schedule::set_values(int64_t step) {
   optimizer_.set_hyperparameters(groups);
 }
 
-void Schedule::require_momentum(const char* schedule) const {
+void Schedule::check_momenta(const char* schedule, double base_momentum,
+                             double max_momentum) const {
   WICK_CHECK(optimizer_.hyperparameter(0, "momentum").has_value() ||
                  optimizer_.hyperparameter(0, "beta1").has_value(),
              schedule, ": cycle_momentum needs an optimizer with momentum or beta1");
+  check_below_one(schedule, "base_momentum", base_momentum);
+  check_below_one(schedule, "max_momentum", max_momentum);
 }
 
 StateDict Schedule::state_dict() const {
@@ -64,6 +67,7 @@ void Schedule::load_state_dict(const StateDict& state) {
 StepLR::StepLR(Optimizer& optimizer, int64_t step_size, double gamma)
     : FactorSchedule(optimizer), step_size_(step_size), gamma_(gamma) {
   WICK_CHECK(step_size >= 1, "step_lr: step_size: got ", step_size, ", expected 1 or more");
+  check_not_negative("step_lr", "gamma", gamma);
   set_values(0);
 }
 
@@ -73,6 +77,11 @@ double StepLR::factor(int64_t step) const {
 
 MultiStepLR::MultiStepLR(Optimizer& optimizer, std::vector<int64_t> milestones, double gamma)
     : FactorSchedule(optimizer), milestones_(std::move(milestones)), gamma_(gamma) {
+  for (const int64_t milestone : milestones_) {
+    WICK_CHECK(milestone >= 0, "multi_step_lr: milestones: got ", milestone,
+               ", expected steps, 0 or more");
+  }
+  check_not_negative("multi_step_lr", "gamma", gamma);
   set_values(0);
 }
 
@@ -84,6 +93,7 @@ double MultiStepLR::factor(int64_t step) const {
 
 ExponentialLR::ExponentialLR(Optimizer& optimizer, double gamma)
     : FactorSchedule(optimizer), gamma_(gamma) {
+  check_not_negative("exponential_lr", "gamma", gamma);
   set_values(0);
 }
 
@@ -129,6 +139,7 @@ PolynomialLR::PolynomialLR(Optimizer& optimizer, int64_t total_iters, double pow
     : FactorSchedule(optimizer), total_iters_(total_iters), power_(power) {
   WICK_CHECK(total_iters >= 1, "polynomial_lr: total_iters: got ", total_iters,
              ", expected 1 or more");
+  check_not_negative("polynomial_lr", "power", power);
   set_values(0);
 }
 
@@ -167,6 +178,7 @@ double half_cosine(double from, double to, double share) {
 CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, int64_t t_max, double eta_min)
     : Schedule(optimizer), t_max_(t_max), eta_min_(eta_min) {
   WICK_CHECK(t_max >= 1, "cosine_annealing_lr: t_max: got ", t_max, ", expected 1 or more");
+  check_not_negative("cosine_annealing_lr", "eta_min", eta_min);
   set_values(0);
 }
 
@@ -180,6 +192,7 @@ CosineAnnealingWarmRestarts::CosineAnnealingWarmRestarts(Optimizer& optimizer, i
   WICK_CHECK(t_0 >= 1, "cosine_annealing_warm_restarts: t_0: got ", t_0, ", expected 1 or more");
   WICK_CHECK(t_mult >= 1, "cosine_annealing_warm_restarts: t_mult: got ", t_mult,
              ", expected 1 or more");
+  check_not_negative("cosine_annealing_warm_restarts", "eta_min", eta_min);
   set_values(0);
 }
 

@@ -37,8 +37,8 @@ class Schedule {
  protected:
   /// Sets the values of step `step`. Constructors of schedules end with set_values(0).
   void set_values(int64_t step);
-  /// Error unless the optimizer has a momentum or a beta1.
-  void require_momentum(const char* schedule) const;
+  /// Error unless the optimizer has a momentum or a beta1, and both of these are in [0, 1).
+  void check_momenta(const char* schedule, double base_momentum, double max_momentum) const;
 
   Optimizer& optimizer_;
 

@@ -63,11 +63,13 @@ std::optional<double> SequentialLR::momentum_at(int64_t step) const {
 
 ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, const PlateauOptions& options)
     : optimizer_(optimizer), options_(options), best_(options.maximize ? -HUGE_VAL : HUGE_VAL) {
-  WICK_CHECK(options.factor >= 0 && options.factor < 1, "reduce_lr_on_plateau: factor: got ",
-             options.factor, ", expected a value in [0, 1)");
+  check_below_one("reduce_lr_on_plateau", "factor", options.factor);
   WICK_CHECK(options.patience >= 0 && options.cooldown >= 0,
              "reduce_lr_on_plateau: patience and cooldown: got ", options.patience, " and ",
              options.cooldown, ", expected 0 or more");
+  check_not_negative("reduce_lr_on_plateau", "threshold", options.threshold);
+  check_not_negative("reduce_lr_on_plateau", "min_lr", options.min_lr);
+  check_not_negative("reduce_lr_on_plateau", "eps", options.eps);
 }
 
 bool ReduceLROnPlateau::is_better(double metric) const {

@@ -6,15 +6,24 @@
 
 namespace wick::optim {
 
+namespace {
+void check_positive(std::string_view who, std::string_view name, double value) {
+  WICK_CHECK(std::isfinite(value) && value > 0, who, ": ", name, ": got ", value,
+             ", expected a finite value, more than 0");
+}
+}  // namespace
+
 OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleOptions& options)
     : Schedule(optimizer), options_(options) {
   const OneCycleOptions& o = options;
   WICK_CHECK(o.total_steps >= 1, "one_cycle_lr: total_steps: got ", o.total_steps,
              ", expected 1 or more");
-  WICK_CHECK(o.max_lr > 0, "one_cycle_lr: max_lr: got ", o.max_lr, ", expected more than 0");
+  check_positive("one_cycle_lr", "max_lr", o.max_lr);
   WICK_CHECK(o.pct_start >= 0 && o.pct_start <= 1, "one_cycle_lr: pct_start: got ", o.pct_start,
              ", expected a value in [0, 1]");
-  if (o.cycle_momentum) require_momentum("one_cycle_lr");
+  check_positive("one_cycle_lr", "div_factor", o.div_factor);
+  check_positive("one_cycle_lr", "final_div_factor", o.final_div_factor);
+  if (o.cycle_momentum) check_momenta("one_cycle_lr", o.base_momentum, o.max_momentum);
   const double total = static_cast<double>(o.total_steps);
   const double first = o.max_lr / o.div_factor, last = first / o.final_div_factor;
   const double low = o.base_momentum, high = o.max_momentum;
@@ -62,9 +71,10 @@ CyclicLR::CyclicLR(Optimizer& optimizer, const CyclicOptions& options)
   WICK_CHECK(o.step_size_up >= 1 && o.step_size_down.value_or(1) >= 1,
              "cyclic_lr: step_size_up and step_size_down: got ", o.step_size_up, " and ",
              o.step_size_down.value_or(o.step_size_up), ", expected 1 or more");
-  WICK_CHECK(o.base_lr >= 0 && o.max_lr > 0, "cyclic_lr: base_lr and max_lr: got ", o.base_lr,
-             " and ", o.max_lr, ", expected 0 or more, and more than 0");
-  if (o.cycle_momentum) require_momentum("cyclic_lr");
+  check_not_negative("cyclic_lr", "base_lr", o.base_lr);
+  check_positive("cyclic_lr", "max_lr", o.max_lr);
+  check_not_negative("cyclic_lr", "gamma", o.gamma);
+  if (o.cycle_momentum) check_momenta("cyclic_lr", o.base_momentum, o.max_momentum);
   set_values(0);
 }
 

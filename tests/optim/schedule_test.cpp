@@ -408,5 +408,79 @@ TEST(Schedule, RefusesBadOptions) {
             "sequential_lr: got 1 milestones for 1 schedules, expected one less");
 }
 
+TEST(Schedule, RefusesOptionsThatGiveNoRates) {
+  SGD sgd = make_sgd();
+  const std::string not_negative = ", expected a finite value, 0 or more";
+  EXPECT_EQ(error_of([&] { StepLR(sgd, 1, -0.5); }), "step_lr: gamma: got -0.5" + not_negative);
+  EXPECT_EQ(error_of([&] { MultiStepLR(sgd, {2}, NAN); }),
+            "multi_step_lr: gamma: got nan" + not_negative);
+  EXPECT_EQ(error_of([&] {
+              MultiStepLR(sgd, {2, -1});
+            }),
+            "multi_step_lr: milestones: got -1, expected steps, 0 or more");
+  EXPECT_EQ(error_of([&] { ExponentialLR(sgd, HUGE_VAL); }),
+            "exponential_lr: gamma: got inf" + not_negative);
+  EXPECT_EQ(error_of([&] { PolynomialLR(sgd, 5, -1); }),
+            "polynomial_lr: power: got -1" + not_negative);
+  EXPECT_EQ(error_of([&] { CosineAnnealingLR(sgd, 5, -1); }),
+            "cosine_annealing_lr: eta_min: got -1" + not_negative);
+  EXPECT_EQ(error_of([&] { CosineAnnealingWarmRestarts(sgd, 5, 1, -1); }),
+            "cosine_annealing_warm_restarts: eta_min: got -1" + not_negative);
+  EXPECT_EQ(sgd.lr(), 0.1);
+}
+
+TEST(Schedule, RefusesOptionsThatGiveNoCycle) {
+  SGD sgd = make_sgd();
+  const auto one_cycle = [&](const auto& change) {
+    OneCycleOptions options{.max_lr = 1, .total_steps = 10};
+    change(options);
+    return error_of([&] { OneCycleLR(sgd, options); });
+  };
+  const std::string positive = ", expected a finite value, more than 0";
+  EXPECT_EQ(one_cycle([](OneCycleOptions& o) { o.max_lr = HUGE_VAL; }),
+            "one_cycle_lr: max_lr: got inf" + positive);
+  EXPECT_EQ(one_cycle([](OneCycleOptions& o) { o.div_factor = 0; }),
+            "one_cycle_lr: div_factor: got 0" + positive);
+  EXPECT_EQ(one_cycle([](OneCycleOptions& o) { o.final_div_factor = NAN; }),
+            "one_cycle_lr: final_div_factor: got nan" + positive);
+  EXPECT_EQ(one_cycle([](OneCycleOptions& o) { o.base_momentum = 1.5; }),
+            "one_cycle_lr: base_momentum: got 1.5, expected a value in [0, 1)");
+  EXPECT_EQ(one_cycle([](OneCycleOptions& o) {
+              o.base_momentum = 1.5;
+              o.cycle_momentum = false;
+            }),
+            "no error");
+
+  const auto cyclic = [&](const auto& change) {
+    CyclicOptions options{.base_lr = 0.1, .max_lr = 1};
+    change(options);
+    return error_of([&] { CyclicLR(sgd, options); });
+  };
+  EXPECT_EQ(cyclic([](CyclicOptions& o) { o.base_lr = -1; }),
+            "cyclic_lr: base_lr: got -1, expected a finite value, 0 or more");
+  EXPECT_EQ(cyclic([](CyclicOptions& o) { o.max_lr = 0; }), "cyclic_lr: max_lr: got 0" + positive);
+  EXPECT_EQ(cyclic([](CyclicOptions& o) { o.gamma = -1; }),
+            "cyclic_lr: gamma: got -1, expected a finite value, 0 or more");
+  EXPECT_EQ(cyclic([](CyclicOptions& o) { o.max_momentum = 1; }),
+            "cyclic_lr: max_momentum: got 1, expected a value in [0, 1)");
+}
+
+TEST(ReduceLROnPlateau, RefusesBadOptions) {
+  SGD sgd = make_sgd();
+  const auto plateau = [&](const PlateauOptions& options) {
+    return error_of([&] { ReduceLROnPlateau(sgd, options); });
+  };
+  EXPECT_EQ(plateau({.factor = NAN}),
+            "reduce_lr_on_plateau: factor: got nan, expected a value in [0, 1)");
+  EXPECT_EQ(plateau({.patience = -1}),
+            "reduce_lr_on_plateau: patience and cooldown: got -1 and 0, expected 0 or more");
+  EXPECT_EQ(plateau({.threshold = -1}),
+            "reduce_lr_on_plateau: threshold: got -1, expected a finite value, 0 or more");
+  EXPECT_EQ(plateau({.min_lr = NAN}),
+            "reduce_lr_on_plateau: min_lr: got nan, expected a finite value, 0 or more");
+  EXPECT_EQ(plateau({.eps = -1}),
+            "reduce_lr_on_plateau: eps: got -1, expected a finite value, 0 or more");
+}
+
 }  // namespace
 }  // namespace wick::testing
