@@ -21,6 +21,7 @@ class Schedule {
   Schedule(const Schedule&) = delete;
   Schedule& operator=(const Schedule&) = delete;
 
+  const Optimizer& optimizer() const { return optimizer_; }
   void step();
   /// Steps taken since construction.
   int64_t steps_taken() const { return step_; }

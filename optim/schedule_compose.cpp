@@ -6,10 +6,13 @@
 namespace wick::optim {
 
 namespace {
-void check_schedules(const char* name, const std::vector<std::shared_ptr<Schedule>>& schedules) {
+void check_schedules(const char* name, const Optimizer& optimizer,
+                     const std::vector<std::shared_ptr<Schedule>>& schedules) {
   WICK_CHECK(!schedules.empty(), name, ": no schedules");
-  for (const auto& schedule : schedules) {
-    WICK_CHECK(schedule != nullptr, name, ": a schedule is null");
+  for (size_t i = 0; i < schedules.size(); ++i) {
+    WICK_CHECK(schedules[i] != nullptr, name, ": schedule ", i, " is null");
+    WICK_CHECK(&schedules[i]->optimizer() == &optimizer, name, ": schedule ", i,
+               " is of another optimizer, expected all of the one given");
   }
 }
 }  // namespace
@@ -17,7 +20,7 @@ void check_schedules(const char* name, const std::vector<std::shared_ptr<Schedul
 ChainedScheduler::ChainedScheduler(Optimizer& optimizer,
                                    std::vector<std::shared_ptr<Schedule>> schedules)
     : Schedule(optimizer), schedules_(std::move(schedules)) {
-  check_schedules("chained_scheduler", schedules_);
+  check_schedules("chained_scheduler", optimizer, schedules_);
   set_values(0);
 }
 
@@ -37,11 +40,14 @@ std::optional<double> ChainedScheduler::momentum_at(int64_t step) const {
 SequentialLR::SequentialLR(Optimizer& optimizer, std::vector<std::shared_ptr<Schedule>> schedules,
                            std::vector<int64_t> milestones)
     : Schedule(optimizer), schedules_(std::move(schedules)), milestones_(std::move(milestones)) {
-  check_schedules("sequential_lr", schedules_);
+  check_schedules("sequential_lr", optimizer, schedules_);
   WICK_CHECK(milestones_.size() + 1 == schedules_.size(), "sequential_lr: got ", milestones_.size(),
              " milestones for ", schedules_.size(), " schedules, expected one less");
-  WICK_CHECK(std::is_sorted(milestones_.begin(), milestones_.end()),
-             "sequential_lr: milestones must rise");
+  for (size_t i = 0; i < milestones_.size(); ++i) {
+    const int64_t least = i == 0 ? 0 : milestones_[i - 1] + 1;
+    WICK_CHECK(milestones_[i] >= least, "sequential_lr: milestone ", i, ": got ", milestones_[i],
+               ", expected ", least, " or more: they rise");
+  }
   set_values(0);
 }
 

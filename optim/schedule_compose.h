@@ -17,7 +17,8 @@ class ChainedScheduler final : public Schedule {
 };
 
 /// Schedules of one optimizer one after another: the i-th from step milestones[i - 1] on, which is
-/// its step 0. Milestones rise; there is one less than schedules.
+/// its step 0. Milestones rise; there is one less than schedules. With a first one of 0 the first
+/// schedule is left out (a warm-up of no steps), as in PyTorch 2.15; 1.13 mixes the two.
 class SequentialLR final : public Schedule {
  public:
   SequentialLR(Optimizer& optimizer, std::vector<std::shared_ptr<Schedule>> schedules,

@@ -283,6 +283,41 @@ TEST(Schedule, SequentialLRStartsEachAtItsMilestone) {
               {0.5, 0.75, 1, cosine(0), cosine(1), cosine(2), 1, 0.5, 0.25});
 }
 
+TEST(Schedule, SequentialLRLeavesOutAFirstScheduleOfNoSteps) {
+  SGD sgd = make_sgd(1);
+  SequentialLR schedule(
+      sgd, {std::make_shared<ConstantLR>(sgd, 0.1, 2), std::make_shared<ExponentialLR>(sgd, 0.5)},
+      {0});
+  expect_near(follow(sgd, schedule, 3).lr, {1, 0.5, 0.25});
+}
+
+TEST(Schedule, SequentialLRRefusesMilestonesThatDoNotRise) {
+  SGD sgd = make_sgd(1);
+  const auto with = [&](const std::vector<int64_t>& milestones) {
+    const auto part = std::make_shared<ExponentialLR>(sgd, 0.5);
+    return error_of([&] { SequentialLR(sgd, {part, part, part}, milestones); });
+  };
+  EXPECT_EQ(with({-1, 2}), "sequential_lr: milestone 0: got -1, expected 0 or more: they rise");
+  EXPECT_EQ(with({2, 2}), "sequential_lr: milestone 1: got 2, expected 3 or more: they rise");
+  EXPECT_EQ(with({4, 2}), "sequential_lr: milestone 1: got 2, expected 5 or more: they rise");
+}
+
+// One with more groups would ask another's schedule for those that it has not.
+TEST(Schedule, CompositesAreOfOneOptimizer) {
+  SGD sgd(
+      {{.params = {zeros({1}).set_requires_grad()}}, {.params = {zeros({1}).set_requires_grad()}}});
+  SGD other = make_sgd();
+  const auto own = std::make_shared<ExponentialLR>(sgd, 0.5);
+  const auto foreign = std::make_shared<LambdaLR>(other, [](int64_t) { return 1.0; });
+  const std::string error = ": schedule 1 is of another optimizer, expected all of the one given";
+  EXPECT_EQ(error_of([&] { ChainedScheduler(sgd, {own, foreign}); }), "chained_scheduler" + error);
+  EXPECT_EQ(error_of([&] { SequentialLR(sgd, {own, foreign}, {2}); }), "sequential_lr" + error);
+  EXPECT_EQ(error_of([&] {
+              ChainedScheduler(sgd, {own, nullptr});
+            }),
+            "chained_scheduler: schedule 1 is null");
+}
+
 TEST(Schedule, ASecondScheduleStartsFromTheSameRate) {
   SGD sgd = make_sgd(1);
   const LinearLR warm_up(sgd, 0.5);
