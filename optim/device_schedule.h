@@ -9,15 +9,18 @@ namespace wick::optim {
 /// once.
 class DeviceSchedule {
  public:
-  /// `schedule`, whose rates depend on the step alone, is for `optimizer` and has the rates of the
-  /// run's first `steps` steps. Both must outlive this.
-  DeviceSchedule(Schedule& schedule, Optimizer& optimizer, int64_t steps);
+  /// For a run of `steps` steps in all, from the one that `schedule` is at on. Its rates depend on
+  /// the step alone; it and its optimizer must outlive this. Error if it is past that step, or if
+  /// one of its values is none for its optimizer.
+  DeviceSchedule(Schedule& schedule, int64_t steps);
 
-  /// Goes on to the next step unless `found_inf` (float32, rank 0, on the device) is not 0. After
-  /// the last step it stays there.
+  /// Goes on to the next step unless `found_inf` (float32, rank 0, on the device) is not 0. Past
+  /// the last step the rates stay as they are there, and settle() is an error: whether a step was
+  /// taken, this does not wait to know.
   void step(const Tensor& found_inf);
   /// Sets the schedule, and with it what the optimizer says of its rates, to the steps counted so
-  /// far, and returns their number. Waits for the device.
+  /// far, and returns their number. Waits for the device. Error, and the schedule as it was, if
+  /// they are more than the run was to have.
   int64_t settle();
 
  private:

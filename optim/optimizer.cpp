@@ -203,10 +203,12 @@ void Optimizer::write_device_rates(int group) {
   const Tensor& rates = device_rates_.at(index(group));
   if (!rates.defined()) return;
   const NoGrad no_grad;
-  std::optional<double> momentum = hyperparameter(group, "momentum");
-  if (!momentum) momentum = hyperparameter(group, "beta1");
-  rates[0].fill_(hyperparameter(group, "lr").value());
-  rates[1].fill_(momentum.value_or(0));
+  rates[0].fill_(lr(group));
+  rates[1].fill_(hyperparameter(group, momentum_name()).value_or(0));
+}
+
+const char* Optimizer::momentum_name() const {
+  return hyperparameter(0, "beta1") ? "beta1" : "momentum";
 }
 
 void Optimizer::zero_grad(bool set_to_none) {

@@ -75,6 +75,8 @@ class Optimizer {
   /// Error unless the value is in the range that hyperparameters of that name have.
   void check_hyperparameter(std::string_view name, double value) const;
   double lr(int group = 0) const { return hyperparameter(group, "lr").value(); }
+  /// What the optimizer's momentum is called, if it has one: "beta1" or "momentum".
+  const char* momentum_name() const;
   /// Gives a group, or all of them, a rate that schedules made from now on start from.
   void set_lr(int group, double lr);
   void set_lr(double lr);

@@ -23,19 +23,17 @@ void Schedule::set_values(int64_t step) {
   const std::optional<double> momentum = momentum_at(step);
   for (int g = 0; g < optimizer_.num_groups(); ++g) {
     auto& values = groups.emplace_back();
-    values.emplace_back("lr", lr_at(g, step, base_lrs_[static_cast<size_t>(g)]));
+    values.emplace_back("lr", lr_at(g, step, base_lr(g)));
     if (!momentum) continue;
-    const bool beta = optimizer_.hyperparameter(g, "beta1").has_value();
-    values.emplace_back(beta ? "beta1" : "momentum", *momentum);
+    values.emplace_back(optimizer_.momentum_name(), *momentum);
   }
   optimizer_.set_hyperparameters(groups);
 }
 
 void Schedule::check_momenta(const char* schedule, double base_momentum,
                              double max_momentum) const {
-  WICK_CHECK(optimizer_.hyperparameter(0, "momentum").has_value() ||
-                 optimizer_.hyperparameter(0, "beta1").has_value(),
-             schedule, ": cycle_momentum needs an optimizer with momentum or beta1");
+  WICK_CHECK(optimizer_.hyperparameter(0, optimizer_.momentum_name()).has_value(), schedule,
+             ": cycle_momentum needs an optimizer with momentum or beta1");
   check_below_one(schedule, "base_momentum", base_momentum);
   check_below_one(schedule, "max_momentum", max_momentum);
 }

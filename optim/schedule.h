@@ -21,11 +21,13 @@ class Schedule {
   Schedule(const Schedule&) = delete;
   Schedule& operator=(const Schedule&) = delete;
 
-  const Optimizer& optimizer() const { return optimizer_; }
+  Optimizer& optimizer() const { return optimizer_; }
   void step();
   /// Steps taken since construction.
   int64_t steps_taken() const { return step_; }
   double last_lr(int group = 0) const { return optimizer_.lr(group); }
+  /// The rate that a group starts from.
+  double base_lr(int group) const { return base_lrs_.at(static_cast<size_t>(group)); }
 
   StateDict state_dict() const;
   void load_state_dict(const StateDict& state);

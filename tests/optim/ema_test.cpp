@@ -98,7 +98,7 @@ TEST(DeviceSchedule, CountsOnlyStepsTaken) {
     SGD one({x}, {.momentum = 0.9}), other({y}, {.momentum = 0.9});
     OneCycleLR on_device(one, {.max_lr = 0.5, .total_steps = 12});
     OneCycleLR plain(other, {.max_lr = 0.5, .total_steps = 12});
-    DeviceSchedule counted(on_device, one, 12);
+    DeviceSchedule counted(on_device, 12);
     const Tensor taken = flag(0, device), skipped = flag(1, device);
     const int64_t waits = synchronization_count();
     x.set_grad(ones({20}, kFloat32, device));
@@ -117,6 +117,57 @@ TEST(DeviceSchedule, CountsOnlyStepsTaken) {
     EXPECT_EQ(one.lr(), other.lr());
     EXPECT_EQ(on_device.steps_taken(), 12);
   }
+}
+
+double lr_on_device(SGD& optimizer) { return optimizer.device_rates(0).to_vector<double>()[0]; }
+
+// The optimizer's state brings a rate that the schedule has made: no base to start from.
+TEST(DeviceSchedule, GoesOnFromTheBaseThatTheScheduleLoaded) {
+  for (const Device device : devices()) {
+    const auto make = [&](double lr) {
+      return SGD({zeros({2}, kFloat32, device).set_requires_grad()}, {.lr = lr});
+    };
+    SGD whole = make(1), resumed = make(1);
+    ExponentialLR before(whole, 0.5);
+    before.step();
+    before.step();
+    resumed.load_state_dict(whole.state_dict());
+    ExponentialLR after(resumed, 0.5);
+    after.load_state_dict(before.state_dict());
+    EXPECT_EQ(after.base_lr(0), 1);
+    DeviceSchedule counted(after, 4);
+    EXPECT_EQ(lr_on_device(resumed), 0.25);
+    counted.step(flag(0, device));
+    EXPECT_EQ(lr_on_device(resumed), 0.125);
+    EXPECT_EQ(counted.settle(), 3);
+    EXPECT_EQ(resumed.lr(), 0.125);
+  }
+}
+
+TEST(DeviceSchedule, SaysWhenItWasSteppedPastItsEnd) {
+  for (const Device device : devices()) {
+    SGD sgd({zeros({2}, kFloat32, device).set_requires_grad()}, {.lr = 1});
+    ExponentialLR schedule(sgd, 0.5);
+    DeviceSchedule counted(schedule, 2);
+    for (int step = 0; step < 2; ++step) counted.step(flag(0, device));
+    counted.step(flag(1, device));
+    EXPECT_EQ(counted.settle(), 2);
+    counted.step(flag(0, device));
+    EXPECT_EQ(lr_on_device(sgd), 0.25);
+    EXPECT_EQ(error_of([&] { counted.settle(); }),
+              "device_schedule: stepped past its end: got 3 steps, expected at most 2");
+    EXPECT_EQ(schedule.steps_taken(), 2);
+    EXPECT_EQ(error_of([&] { DeviceSchedule(schedule, 1); }),
+              "device_schedule: steps: got 1, expected the 2 that the schedule is at, or more");
+  }
+}
+
+TEST(DeviceSchedule, RefusesValuesThatNoOptimizerTakes) {
+  SGD sgd({zeros({2}).set_requires_grad()}, {.lr = 1});
+  LambdaLR schedule(sgd, [](int64_t step) { return step < 3 ? 1 : NAN; });
+  EXPECT_EQ(error_of([&] { DeviceSchedule(schedule, 2); }), "no error");
+  EXPECT_EQ(error_of([&] { DeviceSchedule(schedule, 3); }),
+            "sgd: lr: got nan, expected a finite value, 0 or more");
 }
 
 }  // namespace

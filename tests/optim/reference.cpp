@@ -212,6 +212,10 @@ std::vector<OptimizerCase> optimizer_cases() {
   };
 }
 
+SGD make_sgd(double lr, double momentum) {
+  return SGD({zeros({1}).set_requires_grad()}, {.lr = lr, .momentum = momentum});
+}
+
 std::vector<double> random_numbers(int64_t count, uint64_t seed) {
   PhiloxStream stream(seed, 0);
   std::vector<double> numbers;

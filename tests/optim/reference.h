@@ -24,6 +24,9 @@ struct OptimizerCase {
 /// Every optimizer with its defaults and with all options.
 std::vector<OptimizerCase> optimizer_cases();
 
+/// An SGD of one weight, for schedules.
+optim::SGD make_sgd(double lr = 0.1, double momentum = 0.9);
+
 /// Numbers in [-1, 1), the same for the same seed.
 std::vector<double> random_numbers(int64_t count, uint64_t seed);
 /// Such numbers as a tensor.

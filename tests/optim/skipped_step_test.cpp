@@ -54,7 +54,7 @@ struct Training {
     optimizer = std::make_unique<SGD>(net.parameters(), SGDOptions{.lr = 0.1, .momentum = 0.9});
     schedule =
         std::make_unique<OneCycleLR>(*optimizer, OneCycleOptions{.max_lr = 0.1, .total_steps = 20});
-    counted = std::make_unique<DeviceSchedule>(*schedule, *optimizer, 20);
+    counted = std::make_unique<DeviceSchedule>(*schedule, 20);
     rollback = std::make_unique<Rollback>(buffers_of(net));
     std::vector<Tensor> averaged = net.parameters();
     for (const Tensor& buffer : buffers_of(net)) {

@@ -105,8 +105,7 @@ void Trainer::begin() {
   if (config_.resume) resume();
   if (!ranks_.alone()) settle_ranks();
   if (schedule_ && train_step_.scaler().enabled()) {
-    counted_schedule_ =
-        std::make_unique<optim::DeviceSchedule>(*schedule_, *optimizer_, total_steps_);
+    counted_schedule_ = std::make_unique<optim::DeviceSchedule>(*schedule_, total_steps_);
   }
   if (!ranks_.first()) return;
   TrainConfig lasting = config_;
