@@ -18,7 +18,7 @@ DeviceSchedule::DeviceSchedule(Schedule& schedule, int64_t steps) : schedule_(sc
     for (int g = 0; g < groups; ++g) {
       const double lr = schedule.lr_at(g, step, schedule.base_lr(g));
       optimizer.check_hyperparameter("lr", lr);
-      std::optional<double> momentum = schedule.momentum_at(step);
+      std::optional<double> momentum = schedule.momentum_at(g, step);
       if (!momentum) momentum = optimizer.hyperparameter(g, optimizer.momentum_name());
       if (momentum) optimizer.check_hyperparameter(optimizer.momentum_name(), *momentum);
       table.push_back(lr);

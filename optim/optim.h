@@ -15,6 +15,7 @@
 #include "wick/optim/layerwise.h"
 #include "wick/optim/lr_finder.h"
 #include "wick/optim/optimizer.h"
+#include "wick/optim/per_group.h"
 #include "wick/optim/schedule.h"
 #include "wick/optim/schedule_compose.h"
 #include "wick/optim/schedule_cycle.h"

@@ -16,26 +16,27 @@ void Schedule::step() {
   ++step_;
 }
 
-std::optional<double> Schedule::momentum_at(int64_t) const { return {}; }
+std::optional<double> Schedule::momentum_at(int, int64_t) const { return {}; }
 
 void Schedule::set_values(int64_t step) {
   std::vector<Optimizer::Hyperparameters> groups;
-  const std::optional<double> momentum = momentum_at(step);
   for (int g = 0; g < optimizer_.num_groups(); ++g) {
     auto& values = groups.emplace_back();
     values.emplace_back("lr", lr_at(g, step, base_lr(g)));
+    const std::optional<double> momentum = momentum_at(g, step);
     if (!momentum) continue;
     values.emplace_back(optimizer_.momentum_name(), *momentum);
   }
   optimizer_.set_hyperparameters(groups);
 }
 
-void Schedule::check_momenta(const char* schedule, double base_momentum,
-                             double max_momentum) const {
+void Schedule::check_momenta(const char* schedule, const PerGroup& base_momentum,
+                             const PerGroup& max_momentum) const {
   WICK_CHECK(optimizer_.hyperparameter(0, optimizer_.momentum_name()).has_value(), schedule,
              ": cycle_momentum needs an optimizer with momentum or beta1");
-  check_below_one(schedule, "base_momentum", base_momentum);
-  check_below_one(schedule, "max_momentum", max_momentum);
+  const int groups = optimizer_.num_groups();
+  base_momentum.check(schedule, "base_momentum", groups, check_below_one);
+  max_momentum.check(schedule, "max_momentum", groups, check_below_one);
 }
 
 StateDict Schedule::state_dict() const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "wick/optim/optimizer.h"
+#include "wick/optim/per_group.h"
 
 namespace wick::optim {
 
@@ -35,13 +36,14 @@ class Schedule {
   /// The rate of step `step` (0 is the first) for a group that would have `base` without schedule.
   virtual double lr_at(int group, int64_t step, double base) const = 0;
   /// The momentum (or beta1) of step `step`; none if the schedule leaves it alone.
-  virtual std::optional<double> momentum_at(int64_t step) const;
+  virtual std::optional<double> momentum_at(int group, int64_t step) const;
 
  protected:
   /// Sets the values of step `step`. Constructors of schedules end with set_values(0).
   void set_values(int64_t step);
   /// Error unless the optimizer has a momentum or a beta1, and both of these are in [0, 1).
-  void check_momenta(const char* schedule, double base_momentum, double max_momentum) const;
+  void check_momenta(const char* schedule, const PerGroup& base_momentum,
+                     const PerGroup& max_momentum) const;
 
   Optimizer& optimizer_;
 

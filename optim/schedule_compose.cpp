@@ -29,10 +29,10 @@ double ChainedScheduler::lr_at(int group, int64_t step, double base) const {
   return base;
 }
 
-std::optional<double> ChainedScheduler::momentum_at(int64_t step) const {
+std::optional<double> ChainedScheduler::momentum_at(int group, int64_t step) const {
   std::optional<double> momentum;
   for (const auto& schedule : schedules_) {
-    if (const auto own = schedule->momentum_at(step)) momentum = own;
+    if (const auto own = schedule->momentum_at(group, step)) momentum = own;
   }
   return momentum;
 }
@@ -62,9 +62,9 @@ double SequentialLR::lr_at(int group, int64_t step, double base) const {
   return schedule->lr_at(group, own_step, base);
 }
 
-std::optional<double> SequentialLR::momentum_at(int64_t step) const {
+std::optional<double> SequentialLR::momentum_at(int group, int64_t step) const {
   const auto [schedule, own_step] = current(step);
-  return schedule->momentum_at(own_step);
+  return schedule->momentum_at(group, own_step);
 }
 
 ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, const PlateauOptions& options)
@@ -74,7 +74,8 @@ ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, const PlateauOptions&
              "reduce_lr_on_plateau: patience and cooldown: got ", options.patience, " and ",
              options.cooldown, ", expected 0 or more");
   check_not_negative("reduce_lr_on_plateau", "threshold", options.threshold);
-  check_not_negative("reduce_lr_on_plateau", "min_lr", options.min_lr);
+  options.min_lr.check("reduce_lr_on_plateau", "min_lr", optimizer.num_groups(),
+                       check_not_negative);
   check_not_negative("reduce_lr_on_plateau", "eps", options.eps);
 }
 
@@ -98,7 +99,7 @@ void ReduceLROnPlateau::step(double metric) {
   if (bad_steps_ <= options_.patience) return;
   for (int g = 0; g < optimizer_.num_groups(); ++g) {
     const double now = optimizer_.lr(g);
-    const double next = std::max(now * options_.factor, options_.min_lr);
+    const double next = std::max(now * options_.factor, options_.min_lr[g]);
     if (now - next > options_.eps) optimizer_.set_hyperparameter(g, "lr", next);
   }
   cooldown_left_ = options_.cooldown;

@@ -10,7 +10,7 @@ class ChainedScheduler final : public Schedule {
  public:
   ChainedScheduler(Optimizer& optimizer, std::vector<std::shared_ptr<Schedule>> schedules);
   double lr_at(int group, int64_t step, double base) const override;
-  std::optional<double> momentum_at(int64_t step) const override;
+  std::optional<double> momentum_at(int group, int64_t step) const override;
 
  private:
   std::vector<std::shared_ptr<Schedule>> schedules_;
@@ -24,7 +24,7 @@ class SequentialLR final : public Schedule {
   SequentialLR(Optimizer& optimizer, std::vector<std::shared_ptr<Schedule>> schedules,
                std::vector<int64_t> milestones);
   double lr_at(int group, int64_t step, double base) const override;
-  std::optional<double> momentum_at(int64_t step) const override;
+  std::optional<double> momentum_at(int group, int64_t step) const override;
 
  private:
   /// The schedule in force, and its step.
@@ -41,7 +41,7 @@ struct PlateauOptions {
   double threshold = 1e-4;
   bool relative = true;  // improvement is by threshold * |best|, else by threshold
   int64_t cooldown = 0;  // steps after a cut in which none counts as bad
-  double min_lr = 0;
+  PerGroup min_lr = 0;
   double eps = 1e-8;  // smaller cuts are not made
 };
 

@@ -18,21 +18,24 @@ OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleOptions& options)
   const OneCycleOptions& o = options;
   WICK_CHECK(o.total_steps >= 1, "one_cycle_lr: total_steps: got ", o.total_steps,
              ", expected 1 or more");
-  check_positive("one_cycle_lr", "max_lr", o.max_lr);
+  o.max_lr.check("one_cycle_lr", "max_lr", optimizer.num_groups(), check_positive);
   WICK_CHECK(o.pct_start >= 0 && o.pct_start <= 1, "one_cycle_lr: pct_start: got ", o.pct_start,
              ", expected a value in [0, 1]");
   check_positive("one_cycle_lr", "div_factor", o.div_factor);
   check_positive("one_cycle_lr", "final_div_factor", o.final_div_factor);
   if (o.cycle_momentum) check_momenta("one_cycle_lr", o.base_momentum, o.max_momentum);
   const double total = static_cast<double>(o.total_steps);
-  const double first = o.max_lr / o.div_factor, last = first / o.final_div_factor;
-  const double low = o.base_momentum, high = o.max_momentum;
-  phases_.push_back({o.pct_start * total - 1, first, o.max_lr, high, low});
-  if (o.three_phase) {
-    phases_.push_back({2 * o.pct_start * total - 2, o.max_lr, first, low, high});
-    phases_.push_back({total - 1, first, last, high, high});
-  } else {
-    phases_.push_back({total - 1, o.max_lr, last, low, high});
+  for (int g = 0; g < optimizer.num_groups(); ++g) {
+    const double top = o.max_lr[g], first = top / o.div_factor, last = first / o.final_div_factor;
+    const double low = o.base_momentum[g], high = o.max_momentum[g];
+    auto& phases = phases_.emplace_back();
+    phases.push_back({o.pct_start * total - 1, first, top, high, low});
+    if (o.three_phase) {
+      phases.push_back({2 * o.pct_start * total - 2, top, first, low, high});
+      phases.push_back({total - 1, first, last, high, high});
+    } else {
+      phases.push_back({total - 1, top, last, low, high});
+    }
   }
   set_values(0);
 }
@@ -43,25 +46,26 @@ double OneCycleLR::interpolate(double from, double to, double share) const {
   return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * share));
 }
 
-std::pair<const OneCycleLR::Phase*, double> OneCycleLR::phase_at(int64_t step) const {
+std::pair<const OneCycleLR::Phase*, double> OneCycleLR::phase_at(int group, int64_t step) const {
   WICK_CHECK(step <= options_.total_steps, "one_cycle_lr: step ", step, " of ",
              options_.total_steps, ": the cycle has ended");
+  const std::vector<Phase>& phases = phases_.at(static_cast<size_t>(group));
   const double now = static_cast<double>(step);
   double start = 0;
   size_t i = 0;
-  while (i + 1 < phases_.size() && now > phases_[i].end) start = phases_[i++].end;
-  const double length = phases_[i].end - start;
-  return {&phases_[i], length == 0 ? 1 : (now - start) / length};
+  while (i + 1 < phases.size() && now > phases[i].end) start = phases[i++].end;
+  const double length = phases[i].end - start;
+  return {&phases[i], length == 0 ? 1 : (now - start) / length};
 }
 
-double OneCycleLR::lr_at(int, int64_t step, double) const {
-  const auto [phase, share] = phase_at(step);
+double OneCycleLR::lr_at(int group, int64_t step, double) const {
+  const auto [phase, share] = phase_at(group, step);
   return interpolate(phase->from_lr, phase->to_lr, share);
 }
 
-std::optional<double> OneCycleLR::momentum_at(int64_t step) const {
+std::optional<double> OneCycleLR::momentum_at(int group, int64_t step) const {
   if (!options_.cycle_momentum) return {};
-  const auto [phase, share] = phase_at(step);
+  const auto [phase, share] = phase_at(group, step);
   return interpolate(phase->from_momentum, phase->to_momentum, share);
 }
 
@@ -71,8 +75,8 @@ CyclicLR::CyclicLR(Optimizer& optimizer, const CyclicOptions& options)
   WICK_CHECK(o.step_size_up >= 1 && o.step_size_down.value_or(1) >= 1,
              "cyclic_lr: step_size_up and step_size_down: got ", o.step_size_up, " and ",
              o.step_size_down.value_or(o.step_size_up), ", expected 1 or more");
-  check_not_negative("cyclic_lr", "base_lr", o.base_lr);
-  check_positive("cyclic_lr", "max_lr", o.max_lr);
+  o.base_lr.check("cyclic_lr", "base_lr", optimizer.num_groups(), check_not_negative);
+  o.max_lr.check("cyclic_lr", "max_lr", optimizer.num_groups(), check_positive);
   check_not_negative("cyclic_lr", "gamma", o.gamma);
   if (o.cycle_momentum) check_momenta("cyclic_lr", o.base_momentum, o.max_momentum);
   set_values(0);
@@ -91,13 +95,15 @@ double CyclicLR::height(int64_t step) const {
   return triangle;
 }
 
-double CyclicLR::lr_at(int, int64_t step, double) const {
-  return options_.base_lr + (options_.max_lr - options_.base_lr) * height(step);
+double CyclicLR::lr_at(int group, int64_t step, double) const {
+  const double low = options_.base_lr[group], high = options_.max_lr[group];
+  return low + (high - low) * height(step);
 }
 
-std::optional<double> CyclicLR::momentum_at(int64_t step) const {
+std::optional<double> CyclicLR::momentum_at(int group, int64_t step) const {
   if (!options_.cycle_momentum) return {};
-  return options_.max_momentum - (options_.max_momentum - options_.base_momentum) * height(step);
+  const double low = options_.base_momentum[group], high = options_.max_momentum[group];
+  return high - (high - low) * height(step);
 }
 
 }  // namespace wick::optim

@@ -7,13 +7,13 @@ namespace wick::optim {
 enum class Anneal : uint8_t { kCos, kLinear };
 
 struct OneCycleOptions {
-  double max_lr = 0;        // must be given
+  PerGroup max_lr = 0;      // must be given
   int64_t total_steps = 0;  // must be given: epochs * steps per epoch
   double pct_start = 0.3;   // share of the steps in which the rate rises
   Anneal anneal = Anneal::kCos;
   bool cycle_momentum = true;  // momentum (or beta1) runs the other way
-  double base_momentum = 0.85;
-  double max_momentum = 0.95;
+  PerGroup base_momentum = 0.85;
+  PerGroup max_momentum = 0.95;
   double div_factor = 25;         // the first rate is max_lr / div_factor
   double final_div_factor = 1e4;  // the last one that / final_div_factor
   bool three_phase = false;       // down to the first rate, then on to the last
@@ -25,7 +25,7 @@ class OneCycleLR final : public Schedule {
  public:
   OneCycleLR(Optimizer& optimizer, const OneCycleOptions& options);
   double lr_at(int group, int64_t step, double base) const override;
-  std::optional<double> momentum_at(int64_t step) const override;
+  std::optional<double> momentum_at(int group, int64_t step) const override;
 
  private:
   struct Phase {
@@ -33,12 +33,12 @@ class OneCycleLR final : public Schedule {
     double from_lr, to_lr;
     double from_momentum, to_momentum;
   };
-  /// The phase that `step` is in, and how much of it has passed.
-  std::pair<const Phase*, double> phase_at(int64_t step) const;
+  /// The phase of a group that `step` is in, and how much of it has passed.
+  std::pair<const Phase*, double> phase_at(int group, int64_t step) const;
   double interpolate(double from, double to, double share) const;
 
   OneCycleOptions options_;
-  std::vector<Phase> phases_;
+  std::vector<std::vector<Phase>> phases_;  // of each group
 };
 
 enum class CycleMode : uint8_t {
@@ -48,8 +48,8 @@ enum class CycleMode : uint8_t {
 };
 
 struct CyclicOptions {
-  double base_lr = 0;  // must be given
-  double max_lr = 0;   // must be given
+  PerGroup base_lr = 0;  // must be given
+  PerGroup max_lr = 0;   // must be given
   int64_t step_size_up = 2000;
   std::optional<int64_t> step_size_down = {};  // default: as up
   CycleMode mode = CycleMode::kTriangular;
@@ -57,17 +57,17 @@ struct CyclicOptions {
   std::function<double(double)> scale = {};  // in place of mode: the height of a cycle ...
   bool scale_by_step = false;                // ... by its number, 1 first, or by the step's
   bool cycle_momentum = true;                // momentum (or beta1) runs the other way
-  double base_momentum = 0.8;
-  double max_momentum = 0.9;
+  PerGroup base_momentum = 0.8;
+  PerGroup max_momentum = 0.9;
 };
 
 /// Rates that rise from base_lr to max_lr and fall again, over and over (Smith 2015, arXiv
-/// 1506.01186). All groups get the same ones, whatever theirs was.
+/// 1506.01186), whatever the groups' own were.
 class CyclicLR final : public Schedule {
  public:
   CyclicLR(Optimizer& optimizer, const CyclicOptions& options);
   double lr_at(int group, int64_t step, double base) const override;
-  std::optional<double> momentum_at(int64_t step) const override;
+  std::optional<double> momentum_at(int group, int64_t step) const override;
 
  private:
   /// 0 at the foot of a cycle, 1 at the top, scaled.

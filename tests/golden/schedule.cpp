@@ -11,18 +11,16 @@ using optim::Optimizer;
 using optim::Schedule;
 using MakeSchedule = std::function<std::unique_ptr<Schedule>(Optimizer& optimizer, Args& a)>;
 
-// A number, or a list of one: for the one group of parameters.
-double of_group(Args& a, const std::string& name, std::optional<double> otherwise = {}) {
-  if (!a.is_list(name)) return a.number(name, otherwise);
-  const std::vector<double> values = a.numbers(name, {});
-  WICK_CHECK(values.size() == 1, "argument '", name, "': got ", values.size(),
-             " numbers, expected 1");
-  return values[0];
+// A number, or a list of one for each group of parameters.
+optim::PerGroup per_group(Args& a, const std::string& name,
+                          const std::optional<optim::PerGroup>& otherwise = {}) {
+  if (a.is_list(name)) return a.numbers(name, {});
+  return otherwise && !a.has(name) ? *otherwise : a.number(name);
 }
 
 std::unique_ptr<Schedule> make_one_cycle(Optimizer& optimizer, Args& a) {
   optim::OneCycleOptions options;
-  options.max_lr = of_group(a, "max_lr");
+  options.max_lr = per_group(a, "max_lr");
   options.total_steps = a.has("total_steps") ? a.integer("total_steps")
                                              : a.integer("epochs") * a.integer("steps_per_epoch");
   options.pct_start = a.number("pct_start", options.pct_start);
@@ -31,8 +29,8 @@ std::unique_ptr<Schedule> make_one_cycle(Optimizer& optimizer, Args& a) {
              anneal);
   options.anneal = anneal == "cos" ? optim::Anneal::kCos : optim::Anneal::kLinear;
   options.cycle_momentum = a.flag("cycle_momentum", options.cycle_momentum);
-  options.base_momentum = a.number("base_momentum", options.base_momentum);
-  options.max_momentum = a.number("max_momentum", options.max_momentum);
+  options.base_momentum = per_group(a, "base_momentum", options.base_momentum);
+  options.max_momentum = per_group(a, "max_momentum", options.max_momentum);
   options.div_factor = a.number("div_factor", options.div_factor);
   options.final_div_factor = a.number("final_div_factor", options.final_div_factor);
   options.three_phase = a.flag("three_phase", options.three_phase);
@@ -41,8 +39,8 @@ std::unique_ptr<Schedule> make_one_cycle(Optimizer& optimizer, Args& a) {
 
 std::unique_ptr<Schedule> make_cyclic(Optimizer& optimizer, Args& a) {
   optim::CyclicOptions options;
-  options.base_lr = of_group(a, "base_lr");
-  options.max_lr = of_group(a, "max_lr");
+  options.base_lr = per_group(a, "base_lr");
+  options.max_lr = per_group(a, "max_lr");
   options.step_size_up = a.integer("step_size_up", options.step_size_up);
   if (a.has("step_size_down")) options.step_size_down = a.integer("step_size_down");
   const std::string mode = a.text("mode", "triangular");
@@ -53,8 +51,8 @@ std::unique_ptr<Schedule> make_cyclic(Optimizer& optimizer, Args& a) {
                                          : optim::CycleMode::kExpRange;
   options.gamma = a.number("gamma", options.gamma);
   options.cycle_momentum = a.flag("cycle_momentum", options.cycle_momentum);
-  options.base_momentum = a.number("base_momentum", options.base_momentum);
-  options.max_momentum = a.number("max_momentum", options.max_momentum);
+  options.base_momentum = per_group(a, "base_momentum", options.base_momentum);
+  options.max_momentum = per_group(a, "max_momentum", options.max_momentum);
   return std::make_unique<optim::CyclicLR>(optimizer, options);
 }
 
@@ -70,7 +68,7 @@ optim::PlateauOptions plateau_options(Args& a) {
   options.patience = a.integer("patience", options.patience);
   options.threshold = a.number("threshold", options.threshold);
   options.cooldown = a.integer("cooldown", options.cooldown);
-  options.min_lr = of_group(a, "min_lr", options.min_lr);
+  options.min_lr = per_group(a, "min_lr", options.min_lr);
   options.eps = a.number("eps", options.eps);
   return options;
 }

@@ -84,6 +84,20 @@ TEST(ReduceLROnPlateau, CutsAfterPatience) {
   EXPECT_EQ(lr, want);
 }
 
+TEST(ReduceLROnPlateau, HasALeastRateForEachGroup) {
+  SGD sgd({{.params = {zeros({1}).set_requires_grad()}, .options = {.lr = 1}},
+           {.params = {zeros({1}).set_requires_grad()}, .options = {.lr = 1}}});
+  ReduceLROnPlateau plateau(sgd, {.patience = 0, .min_lr = {0.5, 0.25}});
+  plateau.step(1);
+  plateau.step(1);
+  EXPECT_EQ(plateau.last_lr(0), 0.5);
+  EXPECT_EQ(plateau.last_lr(1), 0.25);
+  EXPECT_EQ(error_of([&] {
+              ReduceLROnPlateau(sgd, {.min_lr = {0, 0, 0}});
+            }),
+            "reduce_lr_on_plateau: min_lr: got 3 values, expected 1, or one for each of 2 groups");
+}
+
 TEST(ReduceLROnPlateau, MaximizesByAbsoluteThreshold) {
   SGD sgd = make_sgd(1);
   ReduceLROnPlateau plateau(

@@ -226,6 +226,51 @@ TEST(Schedule, CyclicLRScales) {
   expect_near(follow(sgd, by_step, 4).lr, {0, 4, 16, 12});
 }
 
+TEST(Schedule, CyclesHaveValuesForEachGroup) {
+  SGD sgd({{.params = {zeros({1}).set_requires_grad()}, .options = {.momentum = 0.5}},
+           {.params = {zeros({1}).set_requires_grad()}, .options = {.momentum = 0.5}}});
+  OneCycleLR one_cycle(sgd, {.max_lr = {1, 10},
+                             .total_steps = 10,
+                             .base_momentum = 0.8,
+                             .max_momentum = {0.9, 0.95},
+                             .div_factor = 4});
+  EXPECT_EQ(sgd.lr(0), 0.25);
+  EXPECT_EQ(sgd.lr(1), 2.5);
+  EXPECT_EQ(sgd.options(0).momentum, 0.9);
+  EXPECT_EQ(sgd.options(1).momentum, 0.95);
+  one_cycle.step();
+  one_cycle.step();
+  EXPECT_EQ(sgd.lr(0), 1);
+  EXPECT_EQ(sgd.lr(1), 10);
+  EXPECT_DOUBLE_EQ(sgd.options(1).momentum, 0.8);
+
+  CyclicLR cyclic(sgd, {.base_lr = {1, 2},
+                        .max_lr = std::vector<double>{3, 6},
+                        .step_size_up = 2,
+                        .base_momentum = {0.5, 0.7},
+                        .max_momentum = 0.9});
+  cyclic.step();
+  EXPECT_EQ(sgd.lr(0), 2);
+  EXPECT_EQ(sgd.lr(1), 4);
+  EXPECT_DOUBLE_EQ(sgd.options(0).momentum, 0.7);
+  EXPECT_DOUBLE_EQ(sgd.options(1).momentum, 0.8);
+
+  EXPECT_EQ(error_of([&] {
+              OneCycleLR(sgd, {.max_lr = {1, 2, 3}, .total_steps = 9});
+            }),
+            "one_cycle_lr: max_lr: got 3 values, expected 1, or one for each of 2 groups");
+  EXPECT_EQ(error_of([&] {
+              OneCycleLR(sgd, {.max_lr = 1, .total_steps = 9, .max_momentum = {0.9, 0.9, 1}});
+            }),
+            "one_cycle_lr: max_momentum: got 3 values, expected 1, or one for each of 2 groups");
+  EXPECT_EQ(error_of([&] { CyclicLR(sgd, {.base_lr = {}, .max_lr = 1}); }),
+            "cyclic_lr: base_lr: got 0 values, expected 1, or one for each of 2 groups");
+  EXPECT_EQ(error_of([&] {
+              CyclicLR(sgd, {.base_lr = {1, -2}, .max_lr = 1});
+            }),
+            "cyclic_lr: base_lr: got -2, expected a finite value, 0 or more");
+}
+
 TEST(Schedule, ChainedSchedulerMultipliesFactors) {
   SGD sgd = make_sgd(1);
   ChainedScheduler schedule(
