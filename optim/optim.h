@@ -19,6 +19,7 @@
 #include "wick/optim/schedule.h"
 #include "wick/optim/schedule_compose.h"
 #include "wick/optim/schedule_cycle.h"
+#include "wick/optim/schedule_state.h"
 #include "wick/optim/sgd.h"
 #include "wick/optim/sharding.h"
 #include "wick/optim/training_snapshot.h"

@@ -40,7 +40,9 @@ void Schedule::check_momenta(const char* schedule, const PerGroup& base_momentum
 }
 
 StateDict Schedule::state_dict() const {
-  return {{"step", scalar_tensor(step_, kInt64)}, {"base_lrs", tensor(base_lrs_)}};
+  StateDict state{{"step", scalar_tensor(step_, kInt64)}, {"base_lrs", tensor(base_lrs_)}};
+  write_description(state, kind(), options());
+  return state;
 }
 
 void Schedule::load_state_dict(const StateDict& state) {
@@ -48,12 +50,15 @@ void Schedule::load_state_dict(const StateDict& state) {
   const auto base_lrs = state.find("base_lrs");
   WICK_CHECK(step != state.end() && base_lrs != state.end(),
              "schedule: load_state_dict: needs step and base_lrs");
+  check_description(state, kind(), options());
   WICK_CHECK(base_lrs->second.numel() == static_cast<int64_t>(base_lrs_.size()),
              "schedule: load_state_dict: got rates of ", base_lrs->second.numel(),
              " groups, expected ", base_lrs_.size());
   const auto number = step->second.item<int64_t>();
   WICK_CHECK(number >= 0, "schedule: load_state_dict: step: got ", number, ", expected 0 or more");
-  std::vector<double> before = std::exchange(base_lrs_, base_lrs->second.to_vector<double>());
+  std::vector<double> rates = base_lrs->second.to_vector<double>();
+  for (const double rate : rates) check_not_negative("schedule", "load_state_dict: base_lrs", rate);
+  std::vector<double> before = std::exchange(base_lrs_, std::move(rates));
   try {
     set_values(number);
   } catch (...) {
@@ -82,6 +87,12 @@ MultiStepLR::MultiStepLR(Optimizer& optimizer, std::vector<int64_t> milestones, 
   }
   check_not_negative("multi_step_lr", "gamma", gamma);
   set_values(0);
+}
+
+ScheduleOptions MultiStepLR::options() const {
+  ScheduleOptions options{{"gamma", gamma_}};
+  for (const int64_t milestone : milestones_) options.emplace_back("milestone", milestone);
+  return options;
 }
 
 double MultiStepLR::factor(int64_t step) const {

@@ -8,6 +8,7 @@
 
 #include "wick/optim/optimizer.h"
 #include "wick/optim/per_group.h"
+#include "wick/optim/schedule_state.h"
 
 namespace wick::optim {
 
@@ -31,8 +32,14 @@ class Schedule {
   double base_lr(int group) const { return base_lrs_.at(static_cast<size_t>(group)); }
 
   StateDict state_dict() const;
+  /// Goes on from there. Error, and nothing changed, if it is the state of another kind of schedule
+  /// or of one with other options (but for functions, which no state has). To go on with other
+  /// options, erase "options" from it.
   void load_state_dict(const StateDict& state);
 
+  /// What the schedule is, as its errors say: "step_lr".
+  virtual std::string kind() const = 0;
+  virtual ScheduleOptions options() const = 0;
   /// The rate of step `step` (0 is the first) for a group that would have `base` without schedule.
   virtual double lr_at(int group, int64_t step, double base) const = 0;
   /// The momentum (or beta1) of step `step`; none if the schedule leaves it alone.
@@ -66,6 +73,10 @@ class FactorSchedule : public Schedule {
 class StepLR final : public FactorSchedule {
  public:
   StepLR(Optimizer& optimizer, int64_t step_size, double gamma = 0.1);
+  std::string kind() const override { return "step_lr"; }
+  ScheduleOptions options() const override {
+    return {{"step_size", step_size_}, {"gamma", gamma_}};
+  }
 
  protected:
   double factor(int64_t step) const override;
@@ -80,6 +91,8 @@ class StepLR final : public FactorSchedule {
 class MultiStepLR final : public FactorSchedule {
  public:
   MultiStepLR(Optimizer& optimizer, std::vector<int64_t> milestones, double gamma = 0.1);
+  std::string kind() const override { return "multi_step_lr"; }
+  ScheduleOptions options() const override;
 
  protected:
   double factor(int64_t step) const override;
@@ -93,6 +106,8 @@ class MultiStepLR final : public FactorSchedule {
 class ExponentialLR final : public FactorSchedule {
  public:
   ExponentialLR(Optimizer& optimizer, double gamma);
+  std::string kind() const override { return "exponential_lr"; }
+  ScheduleOptions options() const override { return {{"gamma", gamma_}}; }
 
  protected:
   double factor(int64_t step) const override;
@@ -107,6 +122,12 @@ class LinearLR final : public FactorSchedule {
  public:
   LinearLR(Optimizer& optimizer, double start_factor = 1.0 / 3, double end_factor = 1,
            int64_t total_iters = 5);
+  std::string kind() const override { return "linear_lr"; }
+  ScheduleOptions options() const override {
+    return {{"start_factor", start_factor_},
+            {"end_factor", end_factor_},
+            {"total_iters", total_iters_}};
+  }
 
  protected:
   double factor(int64_t step) const override;
@@ -120,6 +141,10 @@ class LinearLR final : public FactorSchedule {
 class ConstantLR final : public FactorSchedule {
  public:
   explicit ConstantLR(Optimizer& optimizer, double factor = 1.0 / 3, int64_t total_iters = 5);
+  std::string kind() const override { return "constant_lr"; }
+  ScheduleOptions options() const override {
+    return {{"factor", factor_}, {"total_iters", total_iters_}};
+  }
 
  protected:
   double factor(int64_t step) const override;
@@ -133,6 +158,10 @@ class ConstantLR final : public FactorSchedule {
 class PolynomialLR final : public FactorSchedule {
  public:
   explicit PolynomialLR(Optimizer& optimizer, int64_t total_iters = 5, double power = 1);
+  std::string kind() const override { return "polynomial_lr"; }
+  ScheduleOptions options() const override {
+    return {{"total_iters", total_iters_}, {"power", power_}};
+  }
 
  protected:
   double factor(int64_t step) const override;
@@ -149,6 +178,8 @@ class LambdaLR final : public Schedule {
   LambdaLR(Optimizer& optimizer, Factor factor);
   LambdaLR(Optimizer& optimizer, std::vector<Factor> factors);
   double lr_at(int group, int64_t step, double base) const override;
+  std::string kind() const override { return "lambda_lr"; }
+  ScheduleOptions options() const override { return {}; }
 
  private:
   std::vector<Factor> factors_;
@@ -160,6 +191,8 @@ class CosineAnnealingLR final : public Schedule {
  public:
   CosineAnnealingLR(Optimizer& optimizer, int64_t t_max, double eta_min = 0);
   double lr_at(int group, int64_t step, double base) const override;
+  std::string kind() const override { return "cosine_annealing_lr"; }
+  ScheduleOptions options() const override { return {{"t_max", t_max_}, {"eta_min", eta_min_}}; }
 
  private:
   int64_t t_max_;
@@ -173,6 +206,10 @@ class CosineAnnealingWarmRestarts final : public Schedule {
   CosineAnnealingWarmRestarts(Optimizer& optimizer, int64_t t_0, int64_t t_mult = 1,
                               double eta_min = 0);
   double lr_at(int group, int64_t step, double base) const override;
+  std::string kind() const override { return "cosine_annealing_warm_restarts"; }
+  ScheduleOptions options() const override {
+    return {{"t_0", t_0_}, {"t_mult", t_mult_}, {"eta_min", eta_min_}};
+  }
 
  private:
   int64_t t_0_, t_mult_;

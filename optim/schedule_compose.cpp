@@ -15,6 +15,22 @@ void check_schedules(const char* name, const Optimizer& optimizer,
                " is of another optimizer, expected all of the one given");
   }
 }
+
+std::string kind_of(const char* name, const std::vector<std::shared_ptr<Schedule>>& schedules) {
+  std::string kinds;
+  for (const auto& schedule : schedules) kinds += (kinds.empty() ? "" : ", ") + schedule->kind();
+  return concat(name, "(", kinds, ")");
+}
+
+ScheduleOptions options_of(const std::vector<std::shared_ptr<Schedule>>& schedules) {
+  ScheduleOptions all;
+  for (size_t i = 0; i < schedules.size(); ++i) {
+    for (const auto& [name, value] : schedules[i]->options()) {
+      all.emplace_back(concat("schedule ", i, ": ", name), value);
+    }
+  }
+  return all;
+}
 }  // namespace
 
 ChainedScheduler::ChainedScheduler(Optimizer& optimizer,
@@ -36,6 +52,10 @@ std::optional<double> ChainedScheduler::momentum_at(int group, int64_t step) con
   }
   return momentum;
 }
+
+std::string ChainedScheduler::kind() const { return kind_of("chained_scheduler", schedules_); }
+
+ScheduleOptions ChainedScheduler::options() const { return options_of(schedules_); }
 
 SequentialLR::SequentialLR(Optimizer& optimizer, std::vector<std::shared_ptr<Schedule>> schedules,
                            std::vector<int64_t> milestones)
@@ -67,16 +87,27 @@ std::optional<double> SequentialLR::momentum_at(int group, int64_t step) const {
   return schedule->momentum_at(group, own_step);
 }
 
+std::string SequentialLR::kind() const { return kind_of("sequential_lr", schedules_); }
+
+ScheduleOptions SequentialLR::options() const {
+  ScheduleOptions options = options_of(schedules_);
+  for (const int64_t milestone : milestones_) options.emplace_back("milestone", milestone);
+  return options;
+}
+
+namespace {
+constexpr const char* kPlateau = "reduce_lr_on_plateau";
+}  // namespace
+
 ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, const PlateauOptions& options)
     : optimizer_(optimizer), options_(options), best_(options.maximize ? -HUGE_VAL : HUGE_VAL) {
-  check_below_one("reduce_lr_on_plateau", "factor", options.factor);
+  check_below_one(kPlateau, "factor", options.factor);
   WICK_CHECK(options.patience >= 0 && options.cooldown >= 0,
              "reduce_lr_on_plateau: patience and cooldown: got ", options.patience, " and ",
              options.cooldown, ", expected 0 or more");
-  check_not_negative("reduce_lr_on_plateau", "threshold", options.threshold);
-  options.min_lr.check("reduce_lr_on_plateau", "min_lr", optimizer.num_groups(),
-                       check_not_negative);
-  check_not_negative("reduce_lr_on_plateau", "eps", options.eps);
+  check_not_negative(kPlateau, "threshold", options.threshold);
+  options.min_lr.check(kPlateau, "min_lr", optimizer.num_groups(), check_not_negative);
+  check_not_negative(kPlateau, "eps", options.eps);
 }
 
 bool ReduceLROnPlateau::is_better(double metric) const {
@@ -106,19 +137,42 @@ void ReduceLROnPlateau::step(double metric) {
   bad_steps_ = 0;
 }
 
+ScheduleOptions ReduceLROnPlateau::options() const {
+  const PlateauOptions& o = options_;
+  ScheduleOptions options{{"maximize", o.maximize},
+                          {"factor", o.factor},
+                          {"patience", o.patience},
+                          {"threshold", o.threshold},
+                          {"relative", o.relative},
+                          {"cooldown", o.cooldown},
+                          {"eps", o.eps}};
+  for (int g = 0; g < optimizer_.num_groups(); ++g) options.emplace_back("min_lr", o.min_lr[g]);
+  return options;
+}
+
 StateDict ReduceLROnPlateau::state_dict() const {
-  return {{"best", scalar_tensor(best_, kFloat64)},
-          {"bad_steps", scalar_tensor(bad_steps_, kInt64)},
-          {"cooldown_left", scalar_tensor(cooldown_left_, kInt64)}};
+  StateDict state{{"best", scalar_tensor(best_, kFloat64)},
+                  {"bad_steps", scalar_tensor(bad_steps_, kInt64)},
+                  {"cooldown_left", scalar_tensor(cooldown_left_, kInt64)}};
+  write_description(state, kPlateau, options());
+  return state;
 }
 
 void ReduceLROnPlateau::load_state_dict(const StateDict& state) {
   for (const char* name : {"best", "bad_steps", "cooldown_left"}) {
     WICK_CHECK(state.contains(name), "reduce_lr_on_plateau: load_state_dict: missing ", name);
   }
-  best_ = state.at("best").item();
-  bad_steps_ = state.at("bad_steps").item<int64_t>();
-  cooldown_left_ = state.at("cooldown_left").item<int64_t>();
+  check_description(state, kPlateau, options());
+  const double best = state.at("best").item();
+  const auto bad_steps = state.at("bad_steps").item<int64_t>();
+  const auto cooldown_left = state.at("cooldown_left").item<int64_t>();
+  WICK_CHECK(!std::isnan(best), "reduce_lr_on_plateau: load_state_dict: best: got nan");
+  WICK_CHECK(bad_steps >= 0 && cooldown_left >= 0,
+             "reduce_lr_on_plateau: load_state_dict: bad_steps and cooldown_left: got ", bad_steps,
+             " and ", cooldown_left, ", expected 0 or more");
+  best_ = best;
+  bad_steps_ = bad_steps;
+  cooldown_left_ = cooldown_left;
 }
 
 }  // namespace wick::optim

@@ -11,6 +11,8 @@ class ChainedScheduler final : public Schedule {
   ChainedScheduler(Optimizer& optimizer, std::vector<std::shared_ptr<Schedule>> schedules);
   double lr_at(int group, int64_t step, double base) const override;
   std::optional<double> momentum_at(int group, int64_t step) const override;
+  std::string kind() const override;
+  ScheduleOptions options() const override;
 
  private:
   std::vector<std::shared_ptr<Schedule>> schedules_;
@@ -25,6 +27,8 @@ class SequentialLR final : public Schedule {
                std::vector<int64_t> milestones);
   double lr_at(int group, int64_t step, double base) const override;
   std::optional<double> momentum_at(int group, int64_t step) const override;
+  std::string kind() const override;
+  ScheduleOptions options() const override;
 
  private:
   /// The schedule in force, and its step.
@@ -58,9 +62,11 @@ class ReduceLROnPlateau {
 
   /// Best metric, bad steps and cooldown; the rates are in the optimizer's state.
   StateDict state_dict() const;
+  /// Goes on from there; errors as those of Schedule::load_state_dict.
   void load_state_dict(const StateDict& state);
 
  private:
+  ScheduleOptions options() const;
   bool is_better(double metric) const;
 
   Optimizer& optimizer_;

@@ -40,6 +40,22 @@ OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleOptions& options)
   set_values(0);
 }
 
+ScheduleOptions OneCycleLR::options() const {
+  const OneCycleOptions& o = options_;
+  ScheduleOptions options{
+      {"total_steps", o.total_steps},         {"pct_start", o.pct_start},
+      {"anneal", static_cast<int>(o.anneal)}, {"cycle_momentum", o.cycle_momentum},
+      {"div_factor", o.div_factor},           {"final_div_factor", o.final_div_factor},
+      {"three_phase", o.three_phase}};
+  for (int g = 0; g < optimizer_.num_groups(); ++g) {
+    options.emplace_back("max_lr", o.max_lr[g]);
+    if (!o.cycle_momentum) continue;
+    options.emplace_back("base_momentum", o.base_momentum[g]);
+    options.emplace_back("max_momentum", o.max_momentum[g]);
+  }
+  return options;
+}
+
 double OneCycleLR::interpolate(double from, double to, double share) const {
   // In the step after the last, which PyTorch allows too, a line would go on below 0.
   if (options_.anneal == Anneal::kLinear) return from + (to - from) * std::min(share, 1.0);
@@ -80,6 +96,25 @@ CyclicLR::CyclicLR(Optimizer& optimizer, const CyclicOptions& options)
   check_not_negative("cyclic_lr", "gamma", o.gamma);
   if (o.cycle_momentum) check_momenta("cyclic_lr", o.base_momentum, o.max_momentum);
   set_values(0);
+}
+
+ScheduleOptions CyclicLR::options() const {
+  const CyclicOptions& o = options_;
+  ScheduleOptions options{{"step_size_up", o.step_size_up},
+                          {"step_size_down", o.step_size_down.value_or(o.step_size_up)},
+                          {"mode", static_cast<int>(o.mode)},
+                          {"gamma", o.gamma},
+                          {"scale", o.scale != nullptr},
+                          {"scale_by_step", o.scale_by_step},
+                          {"cycle_momentum", o.cycle_momentum}};
+  for (int g = 0; g < optimizer_.num_groups(); ++g) {
+    options.emplace_back("base_lr", o.base_lr[g]);
+    options.emplace_back("max_lr", o.max_lr[g]);
+    if (!o.cycle_momentum) continue;
+    options.emplace_back("base_momentum", o.base_momentum[g]);
+    options.emplace_back("max_momentum", o.max_momentum[g]);
+  }
+  return options;
 }
 
 double CyclicLR::height(int64_t step) const {

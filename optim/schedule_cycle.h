@@ -26,6 +26,8 @@ class OneCycleLR final : public Schedule {
   OneCycleLR(Optimizer& optimizer, const OneCycleOptions& options);
   double lr_at(int group, int64_t step, double base) const override;
   std::optional<double> momentum_at(int group, int64_t step) const override;
+  std::string kind() const override { return "one_cycle_lr"; }
+  ScheduleOptions options() const override;
 
  private:
   struct Phase {
@@ -68,6 +70,8 @@ class CyclicLR final : public Schedule {
   CyclicLR(Optimizer& optimizer, const CyclicOptions& options);
   double lr_at(int group, int64_t step, double base) const override;
   std::optional<double> momentum_at(int group, int64_t step) const override;
+  std::string kind() const override { return "cyclic_lr"; }
+  ScheduleOptions options() const override;
 
  private:
   /// 0 at the foot of a cycle, 1 at the top, scaled.

@@ -60,14 +60,94 @@ TEST(Schedule, StaysAsItWasWhereAStateDoesNotFit) {
   OneCycleLR schedule(second, {.max_lr = 1, .total_steps = 100});
   schedule.step();
   const double lr = second.lr();
-  EXPECT_NE(error_of([&] { schedule.load_state_dict(longer.state_dict()); }), "");
+  StateDict beyond = longer.state_dict();
+  beyond.erase("options");
+  EXPECT_EQ(error_of([&] { schedule.load_state_dict(beyond); }),
+            "one_cycle_lr: step 150 of 100: the cycle has ended");
   StateDict before_the_first = schedule.state_dict();
   before_the_first.at("step") = scalar_tensor(int64_t{-1}, kInt64);
   EXPECT_EQ(error_of([&] { schedule.load_state_dict(before_the_first); }),
             "schedule: load_state_dict: step: got -1, expected 0 or more");
+  StateDict wild = schedule.state_dict();
+  wild.at("base_lrs") = tensor({NAN}).to(kFloat64);
+  EXPECT_EQ(error_of([&] { schedule.load_state_dict(wild); }),
+            "schedule: load_state_dict: base_lrs: got nan, expected a finite value, 0 or more");
   EXPECT_EQ(schedule.steps_taken(), 1);
   EXPECT_EQ(second.lr(), lr);
   schedule.step();
+}
+
+TEST(Schedule, RefusesTheStateOfAnother) {
+  SGD sgd = make_sgd();
+  StepLR step_lr(sgd, 3, 0.5);
+  step_lr.step();
+  CosineAnnealingLR cosine(sgd, 3);
+  EXPECT_EQ(error_of([&] { cosine.load_state_dict(step_lr.state_dict()); }),
+            "cosine_annealing_lr: load_state_dict: kind: got the state of step_lr, expected that "
+            "of cosine_annealing_lr");
+  StepLR faster(sgd, 3, 0.25);
+  EXPECT_EQ(error_of([&] { faster.load_state_dict(step_lr.state_dict()); }),
+            "step_lr: load_state_dict: gamma: got the state of a schedule with 0.5, expected 0.25");
+  EXPECT_EQ(faster.steps_taken(), 0);
+  const MultiStepLR two(sgd, {2, 4});
+  MultiStepLR one(sgd, {2});
+  EXPECT_EQ(error_of([&] { one.load_state_dict(two.state_dict()); }),
+            "multi_step_lr: load_state_dict: options: got 3, expected 2");
+
+  const auto warm_up = [&](int64_t steps) {
+    return std::make_shared<SequentialLR>(
+        sgd,
+        std::vector<std::shared_ptr<Schedule>>{std::make_shared<LinearLR>(sgd, 0.5, 1, steps),
+                                               std::make_shared<ExponentialLR>(sgd, 0.5)},
+        std::vector<int64_t>{8});
+  };
+  EXPECT_EQ(error_of([&] { warm_up(4)->load_state_dict(warm_up(8)->state_dict()); }),
+            "sequential_lr(linear_lr, exponential_lr): load_state_dict: schedule 0: total_iters: "
+            "got the state of a schedule with 8, expected 4");
+  EXPECT_EQ(error_of([&] { warm_up(4)->load_state_dict(warm_up(4)->state_dict()); }), "no error");
+}
+
+// Files from before kind and options were kept have neither.
+TEST(Schedule, TakesAStateThatDoesNotSayWhatItIsOf) {
+  SGD sgd = make_sgd();
+  StepLR schedule(sgd, 3, 0.5);
+  const StateDict before{{"step", scalar_tensor(int64_t{3}, kInt64)},
+                         {"base_lrs", tensor(std::vector<double>{4})}};
+  schedule.load_state_dict(before);
+  EXPECT_EQ(schedule.steps_taken(), 3);
+  EXPECT_EQ(sgd.lr(), 2);
+}
+
+// Each with an option that is not its default, and what else it has to be told from.
+TEST(Schedule, OptionsAreKeptOfEveryKind) {
+  SGD sgd = make_sgd();
+  const auto make = [&](double x) {
+    const auto n = static_cast<int64_t>(8 * x);
+    OneCycleOptions one_cycle{.max_lr = 1, .total_steps = 9, .max_momentum = x};
+    CyclicOptions cyclic{.base_lr = x, .max_lr = 1};
+    const auto exponential = std::make_shared<ExponentialLR>(sgd, x);
+    return std::vector<std::shared_ptr<Schedule>>{
+        std::make_shared<StepLR>(sgd, n),
+        std::make_shared<MultiStepLR>(sgd, std::vector<int64_t>{n}),
+        exponential,
+        std::make_shared<LinearLR>(sgd, x),
+        std::make_shared<ConstantLR>(sgd, x),
+        std::make_shared<PolynomialLR>(sgd, 4, x),
+        std::make_shared<CosineAnnealingLR>(sgd, n),
+        std::make_shared<CosineAnnealingWarmRestarts>(sgd, 4, n),
+        std::make_shared<OneCycleLR>(sgd, one_cycle),
+        std::make_shared<CyclicLR>(sgd, cyclic),
+        std::make_shared<ChainedScheduler>(
+            sgd, std::vector<std::shared_ptr<Schedule>>{exponential, exponential})};
+  };
+  const auto some = make(0.5), others = make(0.25), same = make(0.5);
+  for (size_t i = 0; i < some.size(); ++i) {
+    for (size_t k = 0; k < some.size(); ++k) {
+      const StateDict other = others[k]->state_dict(), own = same[k]->state_dict();
+      EXPECT_NE(error_of([&] { some[i]->load_state_dict(other); }), "no error") << i << " " << k;
+      EXPECT_EQ(error_of([&] { some[i]->load_state_dict(own); }) == "no error", i == k) << i;
+    }
+  }
 }
 
 TEST(ReduceLROnPlateau, CutsAfterPatience) {
@@ -120,6 +200,32 @@ TEST(ReduceLROnPlateau, GoesOnFromItsState) {
   EXPECT_EQ(sgd.lr(), 0.1);
   EXPECT_EQ(error_of([&] { second.load_state_dict({}); }),
             "reduce_lr_on_plateau: load_state_dict: missing best");
+
+  StateDict state = first.state_dict();
+  ReduceLROnPlateau patient(sgd, {.patience = 2});
+  EXPECT_EQ(error_of([&] { patient.load_state_dict(state); }),
+            "reduce_lr_on_plateau: load_state_dict: patience: got the state of a schedule with 1, "
+            "expected 2");
+  const StepLR step_lr(sgd, 1);
+  StateDict of_another = step_lr.state_dict();
+  of_another.insert(state.begin(), state.end());
+  EXPECT_EQ(error_of([&] { first.load_state_dict(of_another); }),
+            "reduce_lr_on_plateau: load_state_dict: kind: got the state of step_lr, expected that "
+            "of reduce_lr_on_plateau");
+  state.at("bad_steps") = scalar_tensor(int64_t{-1}, kInt64);
+  EXPECT_EQ(error_of([&] { first.load_state_dict(state); }),
+            "reduce_lr_on_plateau: load_state_dict: bad_steps and cooldown_left: got -1 and 0, "
+            "expected 0 or more");
+  state.at("best") = scalar_tensor(double{NAN}, kFloat64);
+  EXPECT_EQ(error_of([&] { first.load_state_dict(state); }),
+            "reduce_lr_on_plateau: load_state_dict: best: got nan");
+  state.erase("kind");
+  state.erase("options");
+  state.at("best") = scalar_tensor(1.0, kFloat64);
+  state.at("bad_steps") = scalar_tensor(int64_t{2}, kInt64);
+  patient.load_state_dict(state);
+  patient.step(2);
+  EXPECT_DOUBLE_EQ(sgd.lr(), 0.01);
 }
 
 TEST(Schedule, RefusesBadOptions) {

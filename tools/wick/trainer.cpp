@@ -158,7 +158,11 @@ void Trainer::resume() {
     }
     model_->load_state_dict(part(checkpoint->parts, "weights"));
     optimizer_->load_state_dict(part(checkpoint->parts, "optimizer"));
-    if (schedule_) schedule_->load_state_dict(part(checkpoint->parts, "schedule"));
+    if (schedule_) {
+      TensorMap state = part(checkpoint->parts, "schedule");
+      state.erase("options");  // --epochs and --max-steps may ask for another length
+      schedule_->load_state_dict(state);
+    }
     amp::GradScaler& scaler = train_step_.scaler();
     if (scaler.enabled()) scaler.load_state_dict(part(checkpoint->parts, "scaler"));
     if (optim::Ema* ema = train_step_.ema()) ema->load_state_dict(part(checkpoint->parts, "ema"));
