@@ -24,6 +24,8 @@ class Schedule {
   Schedule& operator=(const Schedule&) = delete;
 
   Optimizer& optimizer() const { return optimizer_; }
+  /// Goes on to the next step. Error, and nothing changed, if the schedule has ended or gives a
+  /// value that is none for its optimizer.
   void step();
   /// Steps taken since construction.
   int64_t steps_taken() const { return step_; }
@@ -39,6 +41,7 @@ class Schedule {
 
   /// What the schedule is, as its errors say: "step_lr".
   virtual std::string kind() const = 0;
+  /// What it was made with, but for functions.
   virtual ScheduleOptions options() const = 0;
   /// The rate of step `step` (0 is the first) for a group that would have `base` without schedule.
   virtual double lr_at(int group, int64_t step, double base) const = 0;

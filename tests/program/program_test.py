@@ -446,12 +446,13 @@ class Runs(ProgramCase):
         self.resume(folder, 2, "the run has done 2 steps", "--max-steps", "1")
 
     def test_a_run_can_be_made_longer_again_and_again(self):
-        folder = self.train("run", "--max-steps", "1", "--schedule", "constant")
-        self.resume(folder, 0, "", "--max-steps", "2")
-        self.resume(folder, 0, "")
-        self.assertEqual(lines(folder)[-1]["step"], 2)
-        self.resume(folder, 0, "", "--max-steps", "3")
-        self.assertEqual(lines(folder)[-1]["step"], 3)
+        for schedule in "constant", "onecycle":
+            folder = self.train(schedule, "--max-steps", "1", "--schedule", schedule)
+            self.resume(folder, 0, "", "--max-steps", "2")
+            self.resume(folder, 0, "")
+            self.assertEqual(lines(folder)[-1]["step"], 2)
+            self.resume(folder, 0, "", "--max-steps", "3")
+            self.assertEqual(lines(folder)[-1]["step"], 3)
 
     def test_a_folder_serves_one_run_at_a_time(self):
         folder = self.train("run", "--max-steps", "1")
