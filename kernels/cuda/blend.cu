@@ -8,7 +8,6 @@ namespace wick::cuda {
 
 namespace {
 
-using Batch = TensorBatch<2>;
 constexpr int64_t kChunk = 4096;  // elements of a block
 
 template <class T, class S, int kCount>
@@ -24,7 +23,7 @@ __device__ void blend_pack(T* to, const S* from, double keep) {
   store_pack(to, result);
 }
 
-template <class T, class S>
+template <class T, class S, class Batch>
 __global__ void __launch_bounds__(256)
     blend_kernel(const __grid_constant__ Batch batch, double keep, BlendCondition condition) {
   if (!condition.holds()) return;
@@ -45,11 +44,12 @@ __global__ void __launch_bounds__(256)
   }
 }
 
-template <class T>
+template <class T, class Batch>
 void blend_batch(Device device, Dtype from, const Batch& batch, int64_t chunks, double keep,
                  const BlendCondition& condition) {
   const auto run = [&]<class S>(Type<S>) {
-    launch("blend", device, grid_of_pieces(chunks), blend_kernel<T, S>, batch, keep, condition);
+    launch("blend", device, grid_of_pieces(chunks), blend_kernel<T, S, Batch>, batch, keep,
+           condition);
   };
   switch (from) {
     case Dtype::kFloat64: return run(Type<double>{});
@@ -72,7 +72,7 @@ void blend(const View* to, const View* from, int64_t count, double keep,
       [&](int64_t i) {
         return to[i].dtype == to[i - 1].dtype && from[i].dtype == from[i - 1].dtype;
       },
-      [&](const Batch& batch, int64_t chunks, int64_t first) {
+      [&](const auto& batch, int64_t chunks, int64_t first) {
         const Device device = to[first].device;
         if (to[first].dtype == Dtype::kFloat64) {
           return blend_batch<double>(device, from[first].dtype, batch, chunks, keep, condition);

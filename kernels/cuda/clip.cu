@@ -8,8 +8,6 @@ namespace wick::cuda {
 
 namespace {
 
-using Batch = TensorBatch<1>;
-
 /// Calls packed(pack) for each run of neighbours of the piece that are aligned to 16 bytes, and
 /// single(element) for the others, each by one thread of the block.
 template <class T, class Packed, class Single>
@@ -25,7 +23,7 @@ __device__ void for_each_of_piece(T* x, const Piece& piece, const Packed& packed
   for (int64_t i = rest + thread; i < piece.end; i += threads) single(x + i);
 }
 
-template <class Norm, class T>
+template <class Norm, class T, class Batch>
 __global__ void norm_of_pieces_kernel(const __grid_constant__ Batch batch, Norm norm,
                                       double* partial) {
   const Piece piece = find_piece(batch, blockIdx.x, kGradNormChunk);
@@ -55,7 +53,7 @@ __global__ void norm_of_all_kernel(const double* partial, int64_t count, Norm no
 }
 
 /// Replaces every element by change(element), unless change.prepare() says that none would change.
-template <class Change, class T>
+template <class Change, class T, class Batch>
 __global__ void change_kernel(const __grid_constant__ Batch batch, Change change) {
   const Piece piece = find_piece(batch, blockIdx.x, kGradNormChunk);
   if (!change.prepare()) return;
@@ -101,7 +99,7 @@ void for_each_typed_batch(const View* grads, int64_t count, const Run& run) {
       count, kGradNormChunk, [&](int64_t i) { return grads[i].numel(); },
       [&](int64_t i, void** pointers) { pointers[0] = grads[i].data; },
       [&](int64_t i) { return grads[i].dtype == grads[i - 1].dtype; },
-      [&](const Batch& batch, int64_t chunks, int64_t first) {
+      [&](const auto& batch, int64_t chunks, int64_t first) {
         visit_floating(grads[first].dtype,
                        [&]<class T>(Type<T> type) { run(type, batch, chunks); });
       });
@@ -109,9 +107,11 @@ void for_each_typed_batch(const View* grads, int64_t count, const Run& run) {
 
 template <class Change>
 void change_all(const char* name, const View* grads, int64_t count, const Change& change) {
-  for_each_typed_batch(grads, count, [&]<class T>(Type<T>, const Batch& batch, int64_t chunks) {
-    launch(name, grads[0].device, grid_of_pieces(chunks), change_kernel<Change, T>, batch, change);
-  });
+  for_each_typed_batch(grads, count,
+                       [&]<class T, class Batch>(Type<T>, const Batch& batch, int64_t chunks) {
+                         launch(name, grads[0].device, grid_of_pieces(chunks),
+                                change_kernel<Change, T, Batch>, batch, change);
+                       });
 }
 
 }  // namespace
@@ -119,11 +119,12 @@ void change_all(const char* name, const View* grads, int64_t count, const Change
 void grad_norm(const View* grads, int64_t count, double p, const View& partial, const View& total) {
   visit_norm(p, [&]<class Norm>(const Norm& norm) {
     double* next = partial.as<double>();
-    for_each_typed_batch(grads, count, [&]<class T>(Type<T>, const Batch& batch, int64_t chunks) {
-      launch("grad_norm", total.device, grid_of_pieces(chunks), norm_of_pieces_kernel<Norm, T>,
-             batch, norm, next);
-      next += chunks;
-    });
+    for_each_typed_batch(grads, count,
+                         [&]<class T, class Batch>(Type<T>, const Batch& batch, int64_t chunks) {
+                           launch("grad_norm", total.device, grid_of_pieces(chunks),
+                                  norm_of_pieces_kernel<Norm, T, Batch>, batch, norm, next);
+                           next += chunks;
+                         });
     launch("grad_norm", total.device, Grid{dim3(1), dim3(1024)}, norm_of_all_kernel<Norm>,
            partial.as<const double>(), partial.numel(), norm, total.data, total.dtype);
   });

@@ -8,8 +8,6 @@ namespace wick::cuda {
 
 namespace {
 
-using Batch = TensorBatch<1>;
-
 struct Either {
   __device__ bool operator()(bool a, bool b) const { return a || b; }
 };
@@ -32,7 +30,7 @@ __device__ void survey_pack(S* x, T factor, bool write, double& sum, bool& bad) 
 }
 
 /// partial: those of the batch's chunks.
-template <class S>
+template <class S, class Batch>
 __global__ void __launch_bounds__(256)
     survey_pieces_kernel(const __grid_constant__ Batch batch, const float* scale, bool unscale,
                          double* partial) {
@@ -82,10 +80,10 @@ __global__ void survey_all_kernel(int64_t chunks, GradSurvey survey) {
 
 __global__ void update_scale_kernel(GradScaleUpdate update) { update_scale(update); }
 
-template <class S>
+template <class S, class Batch>
 void survey_batch(const View& like, const Batch& batch, int64_t chunks, const GradSurvey& survey,
                   double* partial) {
-  launch("grad_survey", like.device, grid_of_pieces(chunks), survey_pieces_kernel<S>, batch,
+  launch("grad_survey", like.device, grid_of_pieces(chunks), survey_pieces_kernel<S, Batch>, batch,
          survey.scale, survey.unscale, partial);
 }
 
@@ -98,7 +96,7 @@ void grad_survey(const View* grads, int64_t count, const GradSurvey& survey) {
       count, kGradNormChunk, [&](int64_t i) { return grads[i].numel(); },
       [&](int64_t i, void** pointers) { pointers[0] = grads[i].data; },
       [&](int64_t i) { return grads[i].dtype == grads[i - 1].dtype; },
-      [&](const Batch& batch, int64_t chunks, int64_t first) {
+      [&](const auto& batch, int64_t chunks, int64_t first) {
         const View& like = grads[first];
         double* const partial = survey.partial + 2 * done;
         done += chunks;

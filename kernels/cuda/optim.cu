@@ -24,8 +24,9 @@ template <class Rule, class S, class T>
 constexpr int kPointers = kMaster<Rule> + (__is_same(S, T) ? 0 : 1);
 
 /// Some tensors' numbers and first chunks, of which each has as many as the next one's first says.
+template <int kBytes>
 struct NumbersBatch {
-  static constexpr int kMost = 300;
+  static constexpr int kMost = (kBytes - 24) / 12;
   double* numbers[kMost];
   uint32_t first_chunk[kMost + 1];
   int count;
@@ -38,20 +39,21 @@ struct NumbersBatch {
   }
 };
 
-template <class Rule, class T, class Args>
-__global__ void optim_record_kernel(const __grid_constant__ NumbersBatch batch, Args args,
+template <class Rule, class T, class Args, class Batch>
+__global__ void optim_record_kernel(const __grid_constant__ Batch batch, Args args,
                                     OptimStep step) {
   const int i = static_cast<int>(global_thread());
   if (i >= batch.count) return;
-  make_record(batch.record<OptimRecord<Rule, T>>(step.scratch, i), batch.numbers[i], args, step);
+  using Record = OptimRecord<Rule, T>;
+  make_record(batch.template record<Record>(step.scratch, i), batch.numbers[i], args, step);
 }
 
 /// One warp per tensor takes the sums of its chunks into its record.
-template <class Rule, class T>
-__global__ void optim_settle_kernel(const __grid_constant__ NumbersBatch batch, const double* sums,
+template <class Rule, class T, class Batch>
+__global__ void optim_settle_kernel(const __grid_constant__ Batch batch, const double* sums,
                                     void* scratch) {
   const int i = static_cast<int>(blockIdx.x);
-  OptimRecord<Rule, T>& record = batch.record<OptimRecord<Rule, T>>(scratch, i);
+  auto& record = batch.template record<OptimRecord<Rule, T>>(scratch, i);
   if (record.skip) return;
   double first = 0, second = 0;
   for (uint32_t c = batch.first_chunk[i] + threadIdx.x; c < batch.first_chunk[i + 1]; c += kWarp) {
@@ -135,12 +137,9 @@ __device__ void for_elements(void* const* pointers, const Piece& piece, const Bo
 template <class T>
 [[maybe_unused]] inline constexpr int kBlocksAtOnce = sizeof(T) == 8 ? 2 : 4;
 
-template <class Rule, class S, class T>
-using Batch = TensorBatch<kPointers<Rule, S, T>>;
-
-template <class Rule, class S, class T>
+template <class Rule, class S, class T, class Batch>
 __global__ void __launch_bounds__(256, kBlocksAtOnce<T>)
-    optim_measure_kernel(const __grid_constant__ Batch<Rule, S, T> batch, double* sums) {
+    optim_measure_kernel(const __grid_constant__ Batch batch, double* sums) {
   const Piece piece = find_piece(batch, blockIdx.x, kChunk);
   void* const* const pointers = batch.pointers[piece.tensor];
   const auto record = *static_cast<const OptimRecord<Rule, T>*>(pointers[kRecord]);
@@ -163,9 +162,9 @@ __global__ void __launch_bounds__(256, kBlocksAtOnce<T>)
   sums[2 * int64_t{blockIdx.x} + 1] = second;
 }
 
-template <class Rule, class S, class T>
+template <class Rule, class S, class T, class Batch>
 __global__ void __launch_bounds__(256, kBlocksAtOnce<T>)
-    optim_kernel(const __grid_constant__ Batch<Rule, S, T> batch) {
+    optim_kernel(const __grid_constant__ Batch batch) {
   const Piece piece = find_piece(batch, blockIdx.x, kChunk);
   void* const* const pointers = batch.pointers[piece.tensor];
   const auto record = *static_cast<const OptimRecord<Rule, T>*>(pointers[kRecord]);
@@ -192,9 +191,8 @@ struct Work {
   /// Calls run(batch) with batches of all tensors' numbers.
   template <class Run>
   void for_numbers(const Run& run) const {
-    NumbersBatch batch;
     uint32_t chunks = 0;
-    for (int64_t i = 0; i < count;) {
+    take_batches<NumbersBatch>(count, [&](auto& batch, int64_t i) {
       batch.first = i;
       for (batch.count = 0; i < count && batch.count < batch.kMost; ++i, ++batch.count) {
         batch.numbers[batch.count] = tensors[i].numbers;
@@ -203,7 +201,8 @@ struct Work {
       }
       batch.first_chunk[batch.count] = chunks;
       run(batch);
-    }
+      return i;
+    });
   }
   /// Calls run(batch, chunks) with batches of all tensors.
   template <class Rule, class S, class T, class Run>
@@ -221,7 +220,7 @@ struct Work {
     };
     for_each_batch<kPointers<Rule, S, T>>(
         count, kChunk, [&](int64_t i) { return numel(i); }, fill, [](int64_t) { return true; },
-        [&](const Batch<Rule, S, T>& batch, int64_t chunks, int64_t) { run(batch, chunks); });
+        [&](const auto& batch, int64_t chunks, int64_t) { run(batch, chunks); });
   }
 };
 
@@ -231,26 +230,27 @@ template <class Rule, class S, class T, class Args>
 void update_typed(const Work& work, const Args& args, const OptimStep& step) {
   static_assert(sizeof(OptimRecord<Rule, T>) <= kOptimRecordBytes);
   const Device device = work.device();
-  work.for_numbers([&](const NumbersBatch& batch) {
+  work.for_numbers([&]<class Batch>(const Batch& batch) {
     launch(work.name, device, Grid{dim3(static_cast<unsigned>(batch.count + 63) / 64), dim3(64)},
-           optim_record_kernel<Rule, T, Args>, batch, args, step);
+           optim_record_kernel<Rule, T, Args, Batch>, batch, args, step);
   });
   if constexpr (kMeasures<Rule>) {
     double* const sums = reinterpret_cast<double*>(static_cast<char*>(step.scratch) +
                                                    work.count * kOptimRecordBytes);
     double* next = sums;
-    work.for_tensors<Rule, S, T>(step.scratch, [&](const Batch<Rule, S, T>& batch, int64_t chunks) {
-      launch(work.name, device, grid_of_pieces(chunks), optim_measure_kernel<Rule, S, T>, batch,
-             next);
-      next += 2 * chunks;
-    });
-    work.for_numbers([&](const NumbersBatch& batch) {
+    work.for_tensors<Rule, S, T>(step.scratch,
+                                 [&]<class Batch>(const Batch& batch, int64_t chunks) {
+                                   launch(work.name, device, grid_of_pieces(chunks),
+                                          optim_measure_kernel<Rule, S, T, Batch>, batch, next);
+                                   next += 2 * chunks;
+                                 });
+    work.for_numbers([&]<class Batch>(const Batch& batch) {
       launch(work.name, device, Grid{dim3(static_cast<unsigned>(batch.count)), dim3(kWarp)},
-             optim_settle_kernel<Rule, T>, batch, sums, step.scratch);
+             optim_settle_kernel<Rule, T, Batch>, batch, sums, step.scratch);
     });
   }
-  work.for_tensors<Rule, S, T>(step.scratch, [&](const Batch<Rule, S, T>& batch, int64_t chunks) {
-    launch(work.name, device, grid_of_pieces(chunks), optim_kernel<Rule, S, T>, batch);
+  work.for_tensors<Rule, S, T>(step.scratch, [&]<class Batch>(const Batch& batch, int64_t chunks) {
+    launch(work.name, device, grid_of_pieces(chunks), optim_kernel<Rule, S, T, Batch>, batch);
   });
 }
 

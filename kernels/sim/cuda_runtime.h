@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#define CUDART_VERSION 13000  // of the toolkit that it stands for
+
 // clang-format off
 enum cudaError_t {
   cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2,

@@ -67,12 +67,12 @@ bool wick::sim::is_pinned_memory(const void* pointer, size_t bytes) {
 
 cudaError_t cudaRuntimeGetVersion(int* version) {
   WICK_SIM_ENTER("cudaRuntimeGetVersion");
-  *version = 13000;
+  *version = CUDART_VERSION;
   return cudaSuccess;
 }
 cudaError_t cudaDriverGetVersion(int* version) {
   WICK_SIM_ENTER("cudaDriverGetVersion");
-  *version = 13000;
+  *version = CUDART_VERSION;
   return cudaSuccess;
 }
 
