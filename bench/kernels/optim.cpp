@@ -1,42 +1,52 @@
-// One step of each optimizer over 8 tensors of 2^20 elements; checked against itself in float64.
+// One step of each optimizer over 8 tensors of 2^20 elements, or a thousand tiny ones; checked
+// against itself in float64.
 // Bytes: parameter, gradient and state read, parameter and state written.
 #include "wick/optim/optim.h"
 
 #include <memory>
 
 #include "wick/bench/kernels/row.h"
+#include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/random.h"
 #include "wick/core/random.h"
 
 namespace wick::bench::optim_rows {
 namespace {
 
-constexpr int kTensors = 8;
+// What there is to update. Gradients are `scale` times as large as the parameters.
+struct Model {
+  bool tiny = false;
+  Dtype dtype = kFloat32;
+  double scale = 1;
 
-// The same numbers in every dtype that has as many digits; gradients are `scale` times as large.
-Tensors parameters(const Setting& s, Dtype dtype, Device device, double scale) {
+  int64_t tensors(const Setting& s) const { return tiny ? s.some(1000) : 8; }
+  int64_t elements(const Setting& s) const { return tiny ? 300 : s.some(1 << 20); }
+};
+
+// The same numbers in every dtype that has as many digits.
+Tensors parameters(const Setting& s, const Model& model, Dtype dtype, Device device) {
   Generator generator(3);
   Tensors params;
-  for (int i = 0; i < kTensors; ++i) {
+  for (int64_t i = 0; i < model.tensors(s); ++i) {
     const auto draw = [&] {
-      return randn({s.some(1 << 20)}, kFloat32, kCpu, &generator).to(dtype).to(device);
+      return randn({model.elements(s)}, kFloat32, kCpu, &generator).to(dtype).to(device);
     };
     const Tensor param = draw();
     param.set_requires_grad();
-    param.set_grad(draw() * scale);
+    param.set_grad(draw() * model.scale);
     params.push_back(param);
   }
   return params;
 }
 
 template <class O, class Options>
-std::string check(const Setting& s, Dtype dtype, const Options& options, double scale) {
-  const Tensors got = parameters(s, dtype, s.device, scale);
-  const Tensors want = parameters(s, kFloat64, kCpu, scale);
-  if (dtype != kFloat32) {  // as narrow as those are
-    for (int i = 0; i < kTensors; ++i) {
-      want[static_cast<size_t>(i)].detach().copy_(got[static_cast<size_t>(i)].detach());
-      want[static_cast<size_t>(i)].set_grad(got[static_cast<size_t>(i)].grad().cpu().to(kFloat64));
+std::string check(const Setting& s, const Model& model, const Options& options) {
+  const Tensors got = parameters(s, model, model.dtype, s.device);
+  const Tensors want = parameters(s, model, kFloat64, kCpu);
+  if (model.dtype != kFloat32) {  // as narrow as those are
+    for (size_t i = 0; i < got.size(); ++i) {
+      want[i].detach().copy_(got[i].detach());
+      want[i].set_grad(got[i].grad().cpu().to(kFloat64));
     }
   }
   O ours(got, options), reference(want, options);
@@ -44,22 +54,21 @@ std::string check(const Setting& s, Dtype dtype, const Options& options, double 
     ours.step();
     reference.step();
   }
-  return difference(got, want, dtype);
+  return difference(got, want, model.dtype);
 }
 
 // `state`: float32 tensors kept for each parameter, and a master copy of a narrow one.
 template <class O, class Options>
-bool add_optimizer(const char* name, const Options& options, int state, Dtype dtype = kFloat32,
-                   double scale = 1) {
-  return add_row({.name = concat("optim/", name, "/step/", to_string(dtype)),
+bool add_optimizer(const char* name, const Options& options, int state, const Model& model = {}) {
+  return add_row({.name = concat("optim/", name, "/step/", to_string(model.dtype)),
                   .prepare = [=](const Setting& s) {
                     const auto optimizer =
-                        std::make_shared<O>(parameters(s, dtype, s.device, scale), options);
+                        std::make_shared<O>(parameters(s, model, model.dtype, s.device), options);
                     optimizer->step();
-                    const auto elements = static_cast<double>(kTensors * s.some(1 << 20));
-                    const auto size = static_cast<double>(size_of(dtype));
+                    const auto elements = static_cast<double>(model.tensors(s) * model.elements(s));
+                    const auto size = static_cast<double>(size_of(model.dtype));
                     return Work{.call = [=] { optimizer->step(); },
-                                .check = [=] { return check<O>(s, dtype, options, scale); },
+                                .check = [=] { return check<O>(s, model, options); },
                                 .bytes = elements * (3 * size + 8.0 * state)};
                   }});
 }
@@ -71,8 +80,9 @@ using namespace optim;
     add_optimizer<SGD>("sgd_momentum", SGDOptions{.momentum = 0.9}, 1),
     add_optimizer<Adam>("adam", AdamOptions{}, 2),
     add_optimizer<AdamW>("adamw", AdamWOptions{}, 2),
-    add_optimizer<AdamW>("adamw", AdamWOptions{}, 3, kBFloat16),
-    add_optimizer<AdamW>("adamw_vanished_gradients", AdamWOptions{}, 2, kFloat32, 1e-21),
+    add_optimizer<AdamW>("adamw", AdamWOptions{}, 3, {.dtype = kBFloat16}),
+    add_optimizer<AdamW>("adamw_vanished_gradients", AdamWOptions{}, 2, {.scale = 1e-21}),
+    add_optimizer<AdamW>("adamw_1000_tiny_tensors", AdamWOptions{}, 2, {.tiny = true}),
     add_optimizer<Adamax>("adamax", AdamaxOptions{}, 2),
     add_optimizer<NAdam>("nadam", NAdamOptions{}, 2),
     add_optimizer<RAdam>("radam", RAdamOptions{}, 2),
