@@ -44,7 +44,7 @@ void GradScaler::start(Device device) {
   scale_ = full({}, options_.init_scale, kFloat32, device);
   growth_tracker_ = full({}, init_growth_tracker_, kInt32, device);
   any_inf_ = zeros({}, kFloat32, device);
-  skips_ = zeros({}, kInt64, device);
+  skips_ = full({}, init_skips_, kInt64, device);
 }
 
 Tensor GradScaler::scale(const Tensor& loss) {
@@ -53,6 +53,12 @@ Tensor GradScaler::scale(const Tensor& loss) {
   WICK_CHECK(loss.device() == scale_.device(), "grad_scaler: scale: the loss is on ", loss.device(),
              ", the scale on ", scale_.device(), ": use one scaler per device");
   return loss.mul(scale_);
+}
+
+std::vector<Tensor> GradScaler::scale(const std::vector<Tensor>& losses) {
+  std::vector<Tensor> scaled;
+  for (const Tensor& loss : losses) scaled.push_back(scale(loss));
+  return scaled;
 }
 
 void GradScaler::look(Optimizer& optimizer, Seen& seen, bool unscale) {
@@ -183,7 +189,7 @@ void GradScaler::poll_skips() {
 
 void GradScaler::check_skips() {
   if (!enabled() || !skips_.defined() || options_.max_skips == 0) return;
-  const int64_t skips = skips_.item<int64_t>();
+  const int64_t skips = skips_in_a_row();
   if (skips > options_.max_skips) report_skips(skips, updates_);
 }
 
@@ -220,13 +226,18 @@ int64_t GradScaler::growth_tracker() const {
   return growth_tracker_.defined() ? growth_tracker_.item<int64_t>() : init_growth_tracker_;
 }
 
+int64_t GradScaler::skips_in_a_row() const {
+  return skips_.defined() ? skips_.item<int64_t>() : init_skips_;
+}
+
 StateDict GradScaler::state_dict() const {
   if (!enabled()) return {};
   return {{"scale", scalar_tensor(get_scale(), kFloat64)},
           {"growth_factor", scalar_tensor(options_.growth_factor, kFloat64)},
           {"backoff_factor", scalar_tensor(options_.backoff_factor, kFloat64)},
           {"growth_interval", scalar_tensor(options_.growth_interval, kInt64)},
-          {"_growth_tracker", scalar_tensor(growth_tracker(), kInt64)}};
+          {"_growth_tracker", scalar_tensor(growth_tracker(), kInt64)},
+          {"skips", scalar_tensor(skips_in_a_row(), kInt64)}};
 }
 
 void GradScaler::load_state_dict(const StateDict& state) {
@@ -244,9 +255,18 @@ void GradScaler::load_state_dict(const StateDict& state) {
   loaded.backoff_factor = entry("backoff_factor").item();
   loaded.growth_interval = entry("growth_interval").item<int64_t>();
   const int64_t tracker = entry("_growth_tracker").item<int64_t>();
+  const int64_t skips = state.contains("skips") ? entry("skips").item<int64_t>() : 0;
   check_options(loaded);
+  // From the interval on it would never be met, and the scale never grow.
+  WICK_CHECK(tracker >= 0 && tracker < loaded.growth_interval,
+             "grad_scaler: load_state_dict: _growth_tracker: got ", tracker,
+             ", expected 0 or more, and less than the growth_interval of ", loaded.growth_interval);
+  WICK_CHECK(skips >= 0, "grad_scaler: load_state_dict: skips: got ", skips,
+             ", expected 0 or more");
   options_ = loaded;
   init_growth_tracker_ = tracker;
+  init_skips_ = skips;
+  pending_.reset();  // it is of the steps before
   if (scale_.defined()) start(scale_.device());
 }
 

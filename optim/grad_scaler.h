@@ -41,7 +41,9 @@ struct GradScalerOptions {
 ///   scaler.update();
 ///
 /// Several losses and optimizers share one scaler, with one update() per iteration. What else a
-/// skipped step must not change goes by found_inf(): see optim::Rollback.
+/// skipped step must not change goes by found_inf(): see optim::Rollback. All that share one are on
+/// one device: it keeps no copies of its scale for others, as PyTorch's does for a model cut over
+/// several GPUs. Ranks of data parallelism have one each, and all see the same.
 class GradScaler {
  public:
   using Options = GradScalerOptions;
@@ -50,6 +52,8 @@ class GradScaler {
   bool enabled() const { return options_.enabled; }
   /// The loss times the scale. The first call decides the scaler's device.
   Tensor scale(const Tensor& loss);
+  /// Each of the losses times the scale.
+  std::vector<Tensor> scale(const std::vector<Tensor>& losses);
   /// Divides the gradients of the optimizer's parameters by the scale, in place: for those who want
   /// to see or change them before step(). Error if they are float16, if it was done since the last
   /// update(), or after step().
@@ -80,9 +84,11 @@ class GradScaler {
   /// Wait for the device. The scale of a disabled scaler is 1.
   double get_scale() const;
   int64_t growth_tracker() const;
-  /// Scale, factors, interval and the steps since the last change: empty if disabled.
+  /// Scale, factors, interval, the steps since the last change and those skipped in a row: empty if
+  /// disabled.
   optim::StateDict state_dict() const;
-  /// Error, and nothing changed, if something is missing, as in an empty state.
+  /// Error, and nothing changed, if something is missing, as in an empty state, or out of its
+  /// range. PyTorch's states, which do not say what was skipped, will do.
   void load_state_dict(const optim::StateDict& state);
 
  private:
@@ -97,6 +103,7 @@ class GradScaler {
 
   void require_scale(const char* function) const;
   void start(Device device);
+  int64_t skips_in_a_row() const;
   void look(optim::Optimizer& optimizer, Seen& seen, bool unscale);
   void finish_iteration();
   void poll_skips();
@@ -104,7 +111,7 @@ class GradScaler {
   std::string first_non_finite() const;
 
   Options options_;
-  int64_t init_growth_tracker_ = 0;
+  int64_t init_growth_tracker_ = 0, init_skips_ = 0;
   Tensor scale_, growth_tracker_, any_inf_, skips_;  // undefined until the first scale()
   std::unordered_map<const optim::Optimizer*, Seen> seen_;
   std::vector<Seen> last_;  // those of the last iteration

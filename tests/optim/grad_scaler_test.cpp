@@ -14,6 +14,9 @@
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/host_array.h"
 #include "wick/tests/optim/reference.h"
+#ifdef WICK_SIM
+#include "wick/kernels/sim/simulator.h"
+#endif
 
 namespace wick::testing {
 namespace {
@@ -140,6 +143,18 @@ TEST(GradScaler, GivesTheStepOfUnscaledGradients) {
   }
 }
 
+TEST(GradScaler, ScalesEachOfSeveralLosses) {
+  for (const Device device : devices()) {
+    GradScaler scaler({.init_scale = 8}), disabled({.enabled = false});
+    const std::vector<Tensor> losses = {full({}, 0.5, kFloat32, device), ones({2}).to(device)};
+    const std::vector<Tensor> scaled = scaler.scale(losses);
+    ASSERT_EQ(scaled.size(), 2u);
+    EXPECT_EQ(doubles(scaled[0]), (std::vector<double>{4}));
+    EXPECT_EQ(doubles(scaled[1]), (std::vector<double>{8, 8}));
+    EXPECT_TRUE(disabled.scale(losses)[1].is_same(losses[1]));
+  }
+}
+
 TEST(GradScaler, ClipsWhileItUnscales) {
   for (const Device device : devices()) {
     for (const bool unscales : {false, true}) {
@@ -223,6 +238,24 @@ TEST(GradScaler, LearnsOfSkipsOnAGpuWithoutWaiting) {
   }
   EXPECT_TRUE(stopped);
 }
+
+#ifdef WICK_SIM
+TEST(GradScaler, AsksForSkipsOnlyIfTheyAreLimited) {
+  const auto calls_of_update = [](int64_t max_skips) {
+    const Tensor x = parameter({4}, 1, cuda_device(0));
+    SGD optimizer({x});
+    GradScaler scaler({.max_skips = max_skips});
+    scaler.scale(zeros({}, kFloat32, x.device()));
+    set_grad(x, false);
+    scaler.step(optimizer);
+    const int64_t before = sim::calls();
+    scaler.update();
+    return sim::calls() - before;
+  };
+  EXPECT_EQ(calls_of_update(0), 1);  // the kernel
+  EXPECT_GT(calls_of_update(3), 1);
+}
+#endif
 
 TEST(GradScaler, RefusesMisuse) {
   const Tensor x = parameter({4}, 1), y = parameter({4}, 2);
@@ -323,7 +356,7 @@ TEST(GradScaler, KeepsItsState) {
     first.update();
   }
   const StateDict state = first.state_dict();
-  EXPECT_EQ(state.size(), 5u);
+  EXPECT_EQ(state.size(), 6u);
   EXPECT_EQ(state.at("scale").item(), 32);
   EXPECT_EQ(state.at("_growth_tracker").item<int64_t>(), 2);
   for (const bool started : {false, true}) {
@@ -346,8 +379,47 @@ TEST(GradScaler, KeepsItsState) {
   incomplete.erase("_growth_tracker");
   EXPECT_EQ(error_of([&] { first.load_state_dict(incomplete); }),
             "grad_scaler: load_state_dict: missing _growth_tracker");
+  for (const int64_t tracker : {-1, 5}) {
+    StateDict other = state;
+    other["_growth_tracker"] = scalar_tensor(tracker, kInt64);
+    EXPECT_EQ(error_of([&] { first.load_state_dict(other); }),
+              concat("grad_scaler: load_state_dict: _growth_tracker: got ", tracker,
+                     ", expected 0 or more, and less than the growth_interval of 5"));
+    EXPECT_EQ(first.growth_tracker(), 2);
+  }
   first.update(8);
   EXPECT_EQ(first.get_scale(), 8);
+}
+
+TEST(GradScaler, KeepsTheNumberOfSkipsInARow) {
+  for (const Device device : devices()) {
+    const Tensor x = parameter({4}, 1, device);
+    SGD optimizer({x});
+    const auto skip = [&](GradScaler& scaler) {
+      scaler.scale(zeros({}, kFloat32, device));
+      set_grad(x, true);
+      scaler.step(optimizer);
+      scaler.update();
+      scaler.check_skips();
+    };
+    GradScaler first({.max_skips = 2});
+    skip(first);
+    skip(first);
+    StateDict state = first.state_dict();
+    EXPECT_EQ(state.at("skips").item<int64_t>(), 2);
+    GradScaler second({.max_skips = 2});
+    second.load_state_dict(state);
+    EXPECT_EQ(second.state_dict().at("skips").item<int64_t>(), 2);
+    EXPECT_THROW(skip(second), amp::NonFiniteGradients);
+    state["skips"] = scalar_tensor(int64_t{-1}, kInt64);
+    EXPECT_EQ(error_of([&] { second.load_state_dict(state); }),
+              "grad_scaler: load_state_dict: skips: got -1, expected 0 or more");
+    state.erase("skips");  // as PyTorch's
+    second.load_state_dict(state);
+    skip(second);
+    skip(second);
+    EXPECT_THROW(skip(second), amp::NonFiniteGradients);
+  }
 }
 
 }  // namespace
