@@ -1,5 +1,6 @@
 #pragma once
 
+#include "wick/kernels/grad_survey_rules.h"
 #include "wick/kernels/optim_layer_rules.h"
 
 // What is made of a step's arguments for each tensor, on its device and before its elements are
@@ -53,11 +54,16 @@ WICK_HOST_DEVICE double grad_factor(const OptimStep& step) {
                                    : unscale;
 }
 
+WICK_HOST_DEVICE bool is_skipped(const OptimStep& step) {
+  if (step.found_inf != nullptr && *step.found_inf != 0) return true;
+  return step.skip_non_finite && !is_finite(*step.grad_norm);
+}
+
 /// Counts an update of a tensor with these numbers and makes its record, unless it is skipped.
 template <class Rule, class T, class Args>
 WICK_HOST_DEVICE void make_record(OptimRecord<Rule, T>& record, double* numbers, Args args,
                                   const OptimStep& step) {
-  record.skip = step.found_inf != nullptr && *step.found_inf != 0;
+  record.skip = is_skipped(step);
   if (record.skip) return;
   if (step.rates != nullptr) {
     args.lr = step.rates[0];

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "wick/core/autograd.h"
+#include "wick/core/ops/compare.h"
 #include "wick/core/ops/join.h"
 #include "wick/optim/grad_survey.h"
 
@@ -25,6 +26,11 @@ void check_not_negative(std::string_view who, std::string_view name, double valu
 void check_below_one(std::string_view who, std::string_view name, double value) {
   WICK_CHECK(value >= 0 && value < 1, who, ": ", name, ": got ", value,
              ", expected a value in [0, 1)");
+}
+
+Tensor found_inf_of(const Tensor& norm) {
+  const NoGrad no_grad;
+  return logical_not(isfinite(norm)).to(kFloat32);
 }
 
 Optimizer::Optimizer(const char* name, std::vector<std::vector<Tensor>> groups,
@@ -149,9 +155,10 @@ Tensor Optimizer::step(const StepControl& control) {
   WICK_CHECK(!control.max_norm || *control.max_norm >= 0, name_, ": step: max_norm: got ",
              control.max_norm.value_or(0), ", expected 0 or more");
   const bool reads_device = control.grad_scale.defined() || control.found_inf.defined();
-  bool clips = control.max_norm.has_value();
+  const bool wants_norm = control.max_norm.has_value() || control.skip_non_finite;
+  bool needs_norm = wants_norm;
   for (int g = 0; g < num_groups(); ++g) {
-    clips = clips || own_max_norm(g).has_value();
+    needs_norm = needs_norm || own_max_norm(g).has_value();
     for (const Tensor& param : groups_[index(g)]) {
       WICK_CHECK(!reads_device || param.device() == device, name_,
                  ": step: with grad_scale or found_inf, parameters must be on one device: got ",
@@ -159,13 +166,14 @@ Tensor Optimizer::step(const StepControl& control) {
     }
   }
   Tensor norm = control.grad_norm;
-  if (clips && !norm.defined()) norm = grad_norm(control.grad_scale);
+  if (needs_norm && !norm.defined()) norm = grad_norm(control.grad_scale);
   OptimStep step;
   if (control.grad_scale.defined()) step.grad_scale = control.grad_scale.data<float>();
   if (control.found_inf.defined()) step.found_inf = control.found_inf.data<float>();
+  step.skip_non_finite = control.skip_non_finite;
   for (int g = 0; g < num_groups(); ++g) {
     const std::optional<double> own = own_max_norm(g);
-    if (clips && (own || control.max_norm)) {
+    if (own || wants_norm) {
       step.grad_norm = norm.data<double>();
       step.max_norm = std::min(own.value_or(HUGE_VAL), control.max_norm.value_or(HUGE_VAL));
     } else {
@@ -179,7 +187,7 @@ Tensor Optimizer::step(const StepControl& control) {
     }
   }
   if (sharding_) sharding_->gather_parameters();
-  return clips ? norm : Tensor();
+  return needs_norm ? norm : Tensor();
 }
 
 Tensor Optimizer::grad_norm(const Tensor& grad_scale) const {

@@ -36,10 +36,17 @@ struct StepControl {
   Tensor grad_scale = {};  // float32, rank 0: gradients are divided by it
   Tensor found_inf = {};   // float32, rank 0: unless it is 0, the step changes nothing at all
   /// Gradients are scaled together so that their norm, over all groups, is at most this, within the
-  /// update: they stay as they are.
+  /// update: they stay as they are. A norm that is not finite makes parameters NaN.
   std::optional<double> max_norm = {};
+  /// A norm that is not finite makes the step change nothing at all instead, with max_norm or
+  /// without: found_inf_of() the norm tells others of it.
+  bool skip_non_finite = false;
   Tensor grad_norm = {};  // float64, rank 0: their norm, divided, if somebody knows it already
 };
+
+/// 1 if a norm that step() returned is not finite, else 0, as a float32 tensor of rank 0: for what
+/// else a skipped step must not change (Rollback, Ema, DeviceSchedule). Nobody waits.
+Tensor found_inf_of(const Tensor& norm);
 
 /// Updates parameters from their gradients, all of a group in a few fused kernels. Parameters are
 /// float32, float64, or float16 and bfloat16: those have float32 state and a float32 master copy,
@@ -51,8 +58,8 @@ class Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
 
   /// Updates every parameter that has a gradient; the others, and their state, stay untouched.
-  /// Returns the norm of the gradients (float64, rank 0) if it was needed for clipping, else an
-  /// undefined tensor.
+  /// Returns the norm of the gradients (float64, rank 0) if it was needed to clip or to skip by,
+  /// else an undefined tensor.
   Tensor step(const StepControl& control = {});
   /// Forgets the gradients, or with `set_to_none = false` sets them to zero. The two differ: step()
   /// skips a parameter without a gradient, while a zero gradient still lets weight decay and

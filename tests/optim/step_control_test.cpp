@@ -100,6 +100,33 @@ TEST_P(StepControlTest, ASkippedStepChangesNothing) {
   }
 }
 
+// By the norm of its own gradients, with clipping and without.
+TEST_P(StepControlTest, SkipsAStepWhoseGradientsAreNotFinite) {
+  for (const Device device : devices()) {
+    for (const std::optional<double> max_norm : {std::optional<double>(), std::optional(0.5)}) {
+      const StepControl control{.max_norm = max_norm, .skip_non_finite = true};
+      const std::vector<Tensor> with = make_params(device), without = make_params(device);
+      const auto one = GetParam().make(with), other = GetParam().make(without);
+      int taken = 0;
+      for (int step = 0; step < 4; ++step) {
+        const bool skipped = step == 0 || step == 2;
+        set_grads(with, skipped ? 50 : taken);
+        if (skipped) with[3].grad()[4099].fill_(step == 0 ? INFINITY : NAN);
+        const StateDict before = all_state(*one);
+        const Tensor norm = one->step(control);
+        EXPECT_EQ(found_inf_of(norm).item(), skipped ? 1 : 0);
+        if (skipped) {
+          expect_same(all_state(*one), before);
+          continue;
+        }
+        set_grads(without, taken++);
+        other->step({.max_norm = max_norm});
+        expect_same(all_state(*one), all_state(*other));
+      }
+    }
+  }
+}
+
 TEST_P(StepControlTest, DividesByTheScale) {
   for (const Device device : devices()) {
     const std::vector<Tensor> scaled = make_params(device), plain = make_params(device);
@@ -200,7 +227,9 @@ TEST_P(StepControlTest, WaitsForNothing) {
   set_grads(params, 1);
   const int64_t before = synchronization_count();
   for (int step = 0; step < 5; ++step) {
-    optimizer->step({.grad_scale = scale, .found_inf = found, .max_norm = 1.0});
+    const Tensor norm = optimizer->step(
+        {.grad_scale = scale, .found_inf = found, .max_norm = 1.0, .skip_non_finite = true});
+    found_inf_of(norm);
     optimizer->set_lr(0.01);
   }
   EXPECT_EQ(synchronization_count(), before);
