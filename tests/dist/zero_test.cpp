@@ -195,16 +195,28 @@ TEST(Zero, GoesOnFromTheStateOfAnyNumberOfRanks) {
   EXPECT_TRUE(bit_equal(got.weights[0], wanted.weights[0]));
 }
 
-// One element of the gradient of one rank is infinite in the second of three steps.
+// One element of the gradient of one rank is infinite in the second of three steps: on no rank do
+// weights, state, running statistics or the schedule move on.
 void expect_skipped_on_all_ranks(bool sharded) {
   std::vector<std::shared_ptr<nn::Sequential>> nets;
-  for (int r = 0; r < 3; ++r) nets.push_back(make_shared_net(kFloat32));
+  for (int r = 0; r < 3; ++r) {
+    manual_seed(7);
+    nets.push_back(std::make_shared<nn::Sequential>(nn::Conv2d(3, 7, 3), nn::BatchNorm2d(7),
+                                                    nn::ReLU(), nn::Flatten(),
+                                                    nn::Linear(7 * 36, 11)));
+  }
   on_ranks(3, [&](const Group& group) {
     const auto& net = nets[static_cast<size_t>(group->rank())];
     DistributedDataParallel model(net, group, {.bucket_bytes = 1 << 11});
     optim::SGD optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9});
     if (sharded) shard_optimizer(optimizer, model);
+    optim::StepLR schedule(optimizer, 1, 0.5);
+    optim::DeviceSchedule counted(schedule, optimizer, 3);
+    std::vector<Tensor> buffers;
+    for (const auto& [name, buffer] : net->named_buffers()) buffers.push_back(buffer);
+    optim::Rollback rollback(buffers);
     amp::GradScaler scaler({.init_scale = 1024});
+    Generator generator(static_cast<uint64_t>(group->rank()));
     bool spoils = false;
     net->parameters()[1].register_hook([&](const Tensor& g) {
       if (!spoils) return Tensor();
@@ -215,6 +227,7 @@ void expect_skipped_on_all_ranks(bool sharded) {
     const auto weights = [&] {
       std::vector<Tensor> all;
       for (const Tensor& p : net->parameters()) all.push_back(p.detach().clone());
+      for (const Tensor& buffer : buffers) all.push_back(buffer.clone());
       return all;
     };
     const auto state_of = [&] {
@@ -224,11 +237,18 @@ void expect_skipped_on_all_ranks(bool sharded) {
     };
     const auto step = [&] {
       optimizer.zero_grad();
-      scaler.scale(model(ones({2, 3, 8, 8})).square().sum()).backward();
+      rollback.remember();
+      const Tensor x = randn({2, 3, 8, 8}, kFloat32, kCpu, &generator);
+      scaler.scale(model(x).square().mean()).backward();
       scaler.step(optimizer);
+      const Tensor found = scaler.found_inf(optimizer);
+      rollback.restore(found);
+      counted.step(found);
+      counted.settle();
       scaler.update();
     };
     step();
+    EXPECT_EQ(optimizer.lr(), 0.05);
     const std::vector<Tensor> before = weights();
     const optim::StateDict state = state_of();
     spoils = group->rank() == 1;
@@ -236,10 +256,13 @@ void expect_skipped_on_all_ranks(bool sharded) {
     const std::vector<Tensor> after = weights();
     for (size_t i = 0; i < after.size(); ++i) EXPECT_TRUE(bit_equal(after[i], before[i]));
     expect_same_state(state_of(), state);
+    EXPECT_EQ(optimizer.lr(), 0.05);
     EXPECT_EQ(scaler.get_scale(), 512);
     spoils = false;
     step();
     EXPECT_FALSE(bit_equal(net->parameters()[0], before[0]));
+    EXPECT_FALSE(bit_equal(buffers[0], before[net->parameters().size()]));
+    EXPECT_EQ(optimizer.lr(), 0.025);
     EXPECT_EQ(scaler.get_scale(), 512);
   });
   for (size_t i = 0; i < nets[0]->parameters().size(); ++i) {

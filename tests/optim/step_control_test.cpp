@@ -251,7 +251,7 @@ TEST(StepControl, RefusesWhatIsNotItsKind) {
 TEST(DecoupledDecay, ShrinksBeforeTheUpdate) {
   const auto check = [](Optimizer& optimizer, Optimizer& without, const Tensor& x,
                         const Tensor& y) {
-    x.set_grad(random_tensor({40}, 9, kFloat64));
+    x.set_grad(random_tensor({40}, 9, kFloat64).to(x.device()));
     y.set_grad(x.grad());
     optimizer.step();
     {
@@ -262,14 +262,16 @@ TEST(DecoupledDecay, ShrinksBeforeTheUpdate) {
     for (size_t i = 0; i < 40; ++i) EXPECT_NEAR(doubles(x)[i], doubles(y)[i], 1e-14);
   };
   const auto run = [&]<class O>(O*) {
-    const Tensor x = random_tensor({40}, 3, kFloat64).set_requires_grad();
-    const Tensor y = random_tensor({40}, 3, kFloat64).set_requires_grad();
-    typename O::Options options, plain;
-    options.lr = plain.lr = 0.5;
-    options.weight_decay = 0.1;
-    options.decoupled_weight_decay = true;
-    O one({x}, options), other({y}, plain);
-    check(one, other, x, y);
+    for (const Device device : devices()) {
+      const Tensor x = random_tensor({40}, 3, kFloat64).to(device).set_requires_grad();
+      const Tensor y = random_tensor({40}, 3, kFloat64).to(device).set_requires_grad();
+      typename O::Options options, plain;
+      options.lr = plain.lr = 0.5;
+      options.weight_decay = 0.1;
+      options.decoupled_weight_decay = true;
+      O one({x}, options), other({y}, plain);
+      check(one, other, x, y);
+    }
   };
   run(static_cast<SGD*>(nullptr));
   run(static_cast<Adamax*>(nullptr));
@@ -278,6 +280,7 @@ TEST(DecoupledDecay, ShrinksBeforeTheUpdate) {
   run(static_cast<RMSprop*>(nullptr));
   run(static_cast<Adagrad*>(nullptr));
   run(static_cast<Adadelta*>(nullptr));
+  run(static_cast<ASGD*>(nullptr));
   run(static_cast<NovoGrad*>(nullptr));
 }
 
