@@ -1,12 +1,11 @@
-"""The workloads of compare.py in PyTorch. Speaks the protocol of wick_peer.cpp: WORKLOAD THREADS
-[DEVICE [STYLE]] as arguments, then one line per command on standard input: `run N` answers with the
-seconds of N iterations, `memory` with the growth of peak memory since before the workload was set
-up, after three iterations: of the resident set, or of what the allocator held on a GPU.
+"""The workloads of compare.py in PyTorch. Speaks the protocol of wick_peer.cpp, with the arguments
+WORKLOAD THREADS [DEVICE [STYLE]].
 
-Styles: `written`, eager as the articles begin: float32, images NCHW, default optimizers; `tuned`,
-the default: eager, images channels-last, bfloat16 by autocast where the workload is named so, and
-on a GPU TF32, measured cuDNN engines and fused optimizers; `compiled`: that by torch.compile in its
-default mode, or as `compiled:MODE`."""
+Styles: `written`, eager as the articles begin: images NCHW, default optimizers, float32 or, where
+the workload is named bfloat16 and there is a GPU, article 001's float16 by autocast and GradScaler;
+`tuned`, the default: eager, images channels-last, bfloat16 by autocast where the workload is named
+so, and on a GPU TF32, measured cuDNN engines and fused optimizers; `compiled`: that by
+torch.compile in its default mode, or as `compiled:MODE`."""
 
 import re
 import sys
@@ -24,15 +23,31 @@ def peak_kilobytes():
     raise RuntimeError("no VmHWM")
 
 
-def training_step(torch, model, x, target, optimizer, mixed=False):
-    loss_function = torch.nn.CrossEntropyLoss()
+def sixteen_bits(torch, written):
+    """What autocast computes in: as article 001 writes it, float16, or nothing where there is no
+    GPU; else bfloat16."""
+    if not written:
+        return torch.bfloat16
+    return torch.float16 if device == "cuda" else None
 
-    def step():
+
+def training_step(torch, model, optimizer, lower=None):
+    """A step on (x, target), with autocast to `lower` unless that is None, and in float16 with a
+    GradScaler."""
+    loss_function = torch.nn.CrossEntropyLoss()
+    scaler = torch.amp.GradScaler("cuda") if lower == torch.float16 else None
+
+    def step(x, target):
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast(device, torch.bfloat16, enabled=mixed):
+        with torch.autocast(device, lower or torch.bfloat16, enabled=lower is not None):
             loss = loss_function(model(x), target)
-        loss.backward()
-        optimizer.step()
+        if scaler is None:
+            loss.backward()
+            optimizer.step()
+        else:
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
 
     return step
 
@@ -59,8 +74,9 @@ def resnet_step(torch, layers, batch, size, mixed):
     target = torch.randint(0, 10, (batch,), device=device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=5e-4,
                                 **optimizer_options())
-    return training_step(torch, compiled(torch, model), x, target, optimizer,
-                         mixed and style != "written")
+    lower = sixteen_bits(torch, style == "written") if mixed else None
+    step = training_step(torch, compiled(torch, model), optimizer, lower)
+    return lambda: step(x, target)
 
 
 def article_001(torch, how):
@@ -105,14 +121,15 @@ def article_001(torch, how):
             yield from loader
 
     batches = endless()
+    step = training_step(torch, model, optimizer, sixteen_bits(torch, not tuned))
 
-    def step():
+    def load_and_step():
         x, target = (t.to(device) for t in next(batches))
         if tuned:
             x = x.contiguous(memory_format=torch.channels_last)
-        training_step(torch, model, x, target, optimizer, mixed=tuned)()
+        step(x, target)
 
-    return step
+    return load_and_step
 
 
 def mlp_step(torch):
@@ -122,7 +139,8 @@ def mlp_step(torch):
                           nn.Linear(512, 10)).to(device)
     x, target = torch.randn(64, 784, device=device), torch.randint(0, 10, (64,), device=device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, **optimizer_options())
-    return training_step(torch, compiled(torch, model), x, target, optimizer)
+    step = training_step(torch, compiled(torch, model), optimizer)
+    return lambda: step(x, target)
 
 
 def adamw_step(torch, tensors, size, how):
