@@ -7,20 +7,27 @@ each figure's median and the ratio of every pair: their median and quartiles.
 
 PATH is the interpreter whose torch is the peer (default /usr/bin/python3: Debian's). A ratio above
 1 says Wick is faster, or for memory that it needs less. Styles are ways to write it in PyTorch
-(torch_peer.py says which); of torch.compile's modes the fastest is taken. The bound is what the
-machine could do at most, by the faster of both libraries' copies and matrix products in this run.
+(torch_peer.py says which; what two of them do not change runs in one); of torch.compile's modes the
+fastest is taken. The bound is what the GPU could do at most, by the faster of both libraries'
+copies, matrix products and small kernels in this run: PyTorch replays those as a graph, Wick, which
+has no graphs yet, queues them one by one. Training steps of ResNets have more rows: the seconds
+from a program's start to the end of its first step, the peak memory of later ones, and on a GPU
+how often those asked the driver for memory.
 """
 
 import argparse
+import concurrent.futures
 import datetime
 import json
 import os
 import pathlib
 import platform
+import select
 import signal
 import statistics
 import subprocess
 import sys
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -33,6 +40,7 @@ WORKLOADS = {
     "article_001": (1, 128, "images/s"),
     "article_001_tuned": (1, 128, "images/s"),
     "mlp_b64": (200, 64, "images/s"),
+    "add_1k": (10000, 1, "/s"),
     "adamw_25m": (3, 24 * 2**20, "parameters/s"),
     "adamw_25m_fused": (3, 24 * 2**20, "parameters/s"),
     "softmax": (5, 1, "/s"),
@@ -50,26 +58,38 @@ WORKLOADS = {
 OPTIONAL = {"article_001_compiled": (1, 128, "images/s"),
             "adamw_25m_vanished": (3, 24 * 2**20, "parameters/s")}
 
-# Iterations, units and unit as above; floating-point operations and bytes that a unit needs at
-# least. A step's: the matrix products of a forward and a backward pass. A row operation's, forward
-# and backward: each tensor that is given or wanted moved once.
+CEILINGS = {"ceiling_matmul": (10, 2 * 8192**3, "FLOP/s"),
+            "ceiling_copy": (10, 2 * 4 * 2**28, "bytes/s"),
+            "ceiling_launch": (10, 1000, "kernels/s")}
+
+
+def least(flops=0, size=0, kernels=0):
+    """What a unit of a workload needs at least, by the ceiling that bounds it."""
+    return {"ceiling_matmul": flops, "ceiling_copy": size, "ceiling_launch": kernels}
+
+
+# As above, and what a unit needs at least. A ResNet's step: the matrix products of a forward and a
+# backward pass, and the bytes of its activations where convolutions are fused with their norms. The
+# small network's: ten kernels, one after the other. A row operation's, forward and backward: each
+# tensor that is given or wanted moved once; of cross entropy, logits and their gradients.
 ELEMENTS = 8192 * 4096
 LOGITS = 8192 * 50257
 GPU_WORKLOADS = {
-    "resnet50_224_b256_bf16": (10, 256, "images/s", 24.5e9, 0),
-    "resnet18_224_b128_bf16": (20, 128, "images/s", 10.9e9, 0),
-    "resnet18_32_b128_bf16": (20, 128, "images/s", 3.34e9, 0),
-    "mlp_b64": (200, 64, "images/s", 0, 0),
-    "adamw_100m": (10, 105e6, "parameters/s", 0, 28),
-    "softmax_bf16_backward": (20, 1, "/s", 0, 5 * 2 * ELEMENTS),
-    "layer_norm_bf16_backward": (20, 1, "/s", 0, 5 * 2 * ELEMENTS),
-    "gelu_bf16_backward": (20, 1, "/s", 0, 5 * 2 * ELEMENTS),
-    "cross_entropy_50257_bf16_backward": (5, 1, "/s", 0, 3 * 2 * LOGITS),
+    "resnet50_224_b256_bf16": (10, 256, "images/s", least(24.30e9, 263e6)),
+    "resnet18_224_b128_bf16": (20, 128, "images/s", least(10.65e9, 52e6)),
+    "resnet18_32_b128_bf16": (20, 128, "images/s", least(3.33e9, 14.2e6)),
+    "mlp_b64": (200, 64, "images/s", least(3.3e6, 0.32e6, 10 / 64)),
+    "adamw_100m": (100, 105e6, "parameters/s", least(size=28)),
+    "adamw_1000_tensors": (100, 1e6, "parameters/s", least(size=28)),
+    "softmax_bf16_backward": (200, 1, "/s", least(size=5 * 2 * ELEMENTS)),
+    "layer_norm_bf16_backward": (200, 1, "/s", least(size=5 * 2 * ELEMENTS)),
+    "gelu_bf16_backward": (200, 1, "/s", least(size=5 * 2 * ELEMENTS)),
+    "cross_entropy_50257_bf16_backward": (50, 1, "/s", least(size=2 * 2 * LOGITS)),
+    "allocator_pair": (10, 1000, "/s", {}),
+    "add_1k": (10000, 1, "/s", {}),
 }
-CEILINGS = {"ceiling_copy": (10, 2 * 4 * 2**28, "bytes/s"),
-            "ceiling_matmul": (10, 2 * 8192**3, "FLOP/s")}
 COMPILE_MODES = ("default", "reduce-overhead", "max-autotune")
-
+ANSWERS_WITHIN = {"cuda": 60, "cpu": 300}  # seconds; who compiles may take as long as the CPU
 
 FAILURES = (RuntimeError, BrokenPipeError, ValueError)  # of a peer that ends or says other things
 
@@ -78,12 +98,18 @@ class Peer:
     """A program that answers each line with one. Between answers it is stopped, with all that it
     started: workers that load ahead would take the cores from whoever's turn it is."""
 
-    def __init__(self, command):
+    live = set()
+
+    def __init__(self, command, answers_within):
+        self.answers_within = answers_within
+        begin = time.monotonic()
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             start_new_session=True)
+        Peer.live.add(self)
         try:
             self.version = self.read().split()[-1]
+            self.start_seconds = time.monotonic() - begin  # with a first iteration
             self.signal(signal.SIGSTOP)
         except BaseException:
             self.end()
@@ -93,6 +119,8 @@ class Peer:
         os.killpg(self.process.pid, number)
 
     def read(self):
+        if not select.select([self.process.stdout], [], [], self.answers_within)[0]:
+            raise RuntimeError(f"no answer within {self.answers_within} s")
         line = self.process.stdout.readline()
         if not line:
             raise RuntimeError(f"{self.process.args[0]} ended early")
@@ -115,13 +143,28 @@ class Peer:
     def end(self):
         self.signal(signal.SIGKILL)
         self.process.wait()
+        Peer.live.discard(self)
 
 
-def start(workload, style, arguments):
-    threads, device = str(arguments.threads), arguments.device
-    ours = [arguments.wick, workload, threads, device]
-    theirs = [arguments.python, str(HERE / "torch_peer.py"), workload, threads, device, style]
-    return ours, theirs
+def end_all(*_):
+    """As a program that is told to end; what it started would go on."""
+    for peer in list(Peer.live):
+        peer.signal(signal.SIGKILL)
+    os._exit(143)
+
+
+def start_wick(workload, arguments):
+    command = [arguments.wick, workload, str(arguments.threads), arguments.device]
+    return Peer(command, ANSWERS_WITHIN[arguments.device])
+
+
+def start_torch(workload, style, arguments):
+    command = [arguments.python, str(HERE / "torch_peer.py"), workload, str(arguments.threads),
+               arguments.device, style]
+    compiles = style.startswith("compiled")
+    peer = Peer(command, ANSWERS_WITHIN["cpu" if compiles else arguments.device])
+    peer.style = style
+    return peer
 
 
 def quartiles(values):
@@ -131,70 +174,103 @@ def quartiles(values):
     return low, middle, high
 
 
-def warm_up(peer, iterations):
-    """First runs allocate, plan, compile and page in."""
-    peer.ask(f"run {iterations}")
-    peer.ask(f"run {iterations}")
-
-
 def fastest_mode(workload, iterations, arguments):
-    """torch.compile's mode that is the fastest here."""
-    seconds, failed = {}, {}
-    for mode in COMPILE_MODES:
-        style = f"compiled:{mode}"
+    """The peer in torch.compile's mode that is the fastest here. All modes compile at once."""
+    failed = []
+
+    def compiled(mode):
         try:
-            with Peer(start(workload, style, arguments)[1]) as peer:
-                warm_up(peer, iterations)
-                seconds[style] = min(peer.ask(f"run {iterations}") for _ in range(3))
+            return start_torch(workload, f"compiled:{mode}", arguments)
         except FAILURES as error:
-            failed[style] = str(error)
+            failed.append(f"{mode}: {error}")
+            return None
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        peers = [peer for peer in pool.map(compiled, COMPILE_MODES) if peer]
+    seconds = {}
+    for peer in peers:
+        try:
+            peer.ask(f"run {iterations}")
+            seconds[peer] = min(peer.ask(f"run {iterations}") for _ in range(3))
+        except FAILURES as error:
+            failed.append(f"{peer.style}: {error}")
+            peer.end()
     if not seconds:
-        raise RuntimeError(f"{workload}: no mode of torch.compile works: {failed}")
-    return min(seconds, key=seconds.get)
+        raise RuntimeError("no mode of torch.compile works: " + "; ".join(failed))
+    best = min(seconds, key=seconds.get)
+    for peer in seconds:
+        if peer is not best:
+            peer.end()
+    return best
 
 
 def bound_of(workload, ceilings):
     """The least seconds that a unit of the workload can take, or None."""
-    _, _, _, flops, size = GPU_WORKLOADS.get(workload, (0, 0, "", 0, 0))
-    if not ceilings or not (flops or size):
+    needs = GPU_WORKLOADS[workload][3] if workload in GPU_WORKLOADS else {}
+    needs = {name: amount for name, amount in needs.items() if amount}
+    if not needs or not needs.keys() <= ceilings.keys():
         return None
-    return max(flops / ceilings["ceiling_matmul"], size / ceilings["ceiling_copy"])
+    return max(amount / ceilings[name] for name, amount in needs.items())
 
 
-def time_pairs(workload, style, arguments, ceilings):
-    iterations, units, unit = known()[workload][:3]
+def peer_of(workload, style, arguments):
     if style == "compiled":
-        style = fastest_mode(workload, iterations, arguments)
-    commands = start(workload, style, arguments)
-    with Peer(commands[0]) as ours, Peer(commands[1]) as theirs:
-        for peer in (ours, theirs):
-            warm_up(peer, iterations)
-        pairs = []
-        spent = 0.0
-        while len(pairs) < 5 or spent < arguments.seconds:
-            pair = ours.ask(f"run {iterations}"), theirs.ask(f"run {iterations}")
-            spent += sum(pair)
-            pairs.append(pair)
-            if len(pairs) >= 200:
-                break
-        versions = {"wick": ours.version, "torch": theirs.version}
+        return fastest_mode(workload, known()[workload][0], arguments)
+    return start_torch(workload, style, arguments)
+
+
+def compare(workload, style, arguments, ceilings):
+    """The rows of one workload."""
+    with start_wick(workload, arguments) as ours, \
+            peer_of(workload, style, arguments) as theirs:
+        style = theirs.style
+        yield time_pairs(workload, style, ours, theirs, arguments, ceilings)
+        if not workload.startswith("resnet"):
+            return
+
+        def row(what, unit, values):
+            ratio = values[1] / values[0] if values[0] else None
+            return {"workload": f"{workload} {what}", "style": style, "unit": unit,
+                    "ours": values[0], "peer": values[1], "ratio": ratio,
+                    "interval": [ratio] * 2, "pairs": 1, "bound": None, "fraction": None}
+
+        peers = (ours, theirs)
+        if not style.startswith("compiled"):  # whose modes compiled at once
+            yield row("start", "s", [peer.start_seconds for peer in peers])
+        yield row("peak memory", "MB", [peer.ask("memory") / 1e6 for peer in peers])
+        if arguments.device == "cuda":
+            yield row("requests", "calls", [peer.ask("requests") - peer.requests for peer in peers])
+
+
+def time_pairs(workload, style, ours, theirs, arguments, ceilings):
+    iterations, units, unit = known()[workload][:3]
+    for peer in (ours, theirs):
+        peer.ask(f"run {iterations}")  # first runs allocate, plan and page in
+        if arguments.device == "cuda":
+            peer.requests = peer.ask("requests")
+    pairs = []
+    spent = 0.0
+    while len(pairs) < 5 or spent < arguments.seconds:
+        pair = ours.ask(f"run {iterations}"), theirs.ask(f"run {iterations}")
+        spent += sum(pair)
+        pairs.append(pair)
+        if len(pairs) >= 200:
+            break
     low, ratio, high = quartiles([b / a for a, b in pairs])
     rate = [iterations * units / statistics.median(side) for side in zip(*pairs)]
     bound = bound_of(workload, ceilings)
     return {"workload": workload, "style": style, "unit": unit, "ours": rate[0],
             "peer": rate[1], "ratio": ratio, "interval": [low, high], "pairs": len(pairs),
             "bound": 1 / bound if bound else None,
-            "fraction": rate[0] * bound if bound else None, "versions": versions}
+            "fraction": rate[0] * bound if bound else None,
+            "versions": {"wick": ours.version, "torch": theirs.version}}
 
 
-def peak_memory(workload, style, arguments):
-    growth = []
-    for command in start(workload, style, arguments):
-        with Peer(command) as peer:
-            growth.append(peer.ask("memory") / 1e6)
-    return {"workload": workload + " peak memory", "style": style, "unit": "MB",
-            "ours": growth[0], "peer": growth[1], "ratio": growth[1] / growth[0],
-            "interval": [growth[1] / growth[0]] * 2, "pairs": 1, "bound": None, "fraction": None}
+def has_style(workload, style):
+    """Whether that is another way to write the workload than the tuned one."""
+    if style == "written":
+        return workload.startswith(("resnet", "mlp", "adamw"))
+    return style == "tuned" or workload not in ("allocator_pair", "add_1k")
 
 
 def known():
@@ -203,9 +279,11 @@ def known():
 
 def show(row):
     low, high = row["interval"]
+    ratio = "     -" if row["ratio"] is None else f"{row['ratio']:6.2f}"
     bound = f"{row['bound']:12.4g} {row['fraction']:5.0%}" if row["bound"] else " " * 18
+    quarter = f"{low:.2f} to {high:.2f} " if row["pairs"] > 1 else ""
     print(f"{row['workload']:34} {row['style']:16} {row['ours']:11.4g} {row['peer']:11.4g} "
-          f"{row['ratio']:6.2f} {bound}  {low:.2f} to {high:.2f} {row['unit']}", flush=True)
+          f"{ratio} {bound}  {quarter}{row['unit']}", flush=True)
 
 
 def main():
@@ -229,7 +307,7 @@ def main():
         if style not in ("written", "tuned", "compiled"):
             parser.error(f"unknown style: {style}; known: written, tuned, compiled")
 
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the peers
+    signal.signal(signal.SIGTERM, end_all)
     results, ceilings, failed = [], {}, 0
 
     def keep(row):
@@ -243,21 +321,17 @@ def main():
 
     print(f"{'workload':34} {'style':16} {'Wick':>11} {'PyTorch':>11} {'ratio':>6} "
           f"{'bound':>12} {'of it':>5}  quartiles")
-    if arguments.device == "cuda":
-        for name in CEILINGS:
-            row = time_pairs(name, "tuned", arguments, {})
-            ceilings[name] = max(row["ours"], row["peer"])
-            keep(row)
-    for name in names:
-        for style in styles:
-            try:
-                row = time_pairs(name, style, arguments, ceilings)
+    work = [(name, "tuned") for name in CEILINGS] if arguments.device == "cuda" else []
+    work += [(name, style) for name in names for style in styles if has_style(name, style)]
+    for name, style in work:
+        try:
+            for row in compare(name, style, arguments, ceilings):
                 keep(row)
-                if name.startswith("resnet"):
-                    keep(peak_memory(name, row["style"], arguments))
-            except FAILURES as error:  # the rest goes on
-                print(f"{name:34} {style:16} failed: {error}", flush=True)
-                failed += 1
+                if name in CEILINGS:
+                    ceilings[name] = max(row["ours"], row["peer"])
+        except FAILURES as error:  # the rest goes on
+            print(f"{name:34} {style:16} failed: {error}", flush=True)
+            failed += 1
     versions = {row["versions"]["torch"] for row in results if "versions" in row}
     print(f"PyTorch {', '.join(sorted(versions))}, {arguments.device}, "
           f"{arguments.threads} threads, {platform.machine()}")

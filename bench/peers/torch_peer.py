@@ -143,7 +143,7 @@ def mlp_step(torch):
     return lambda: step(x, target)
 
 
-def adamw_step(torch, tensors, size, how):
+def adamw_step(torch, tensors, size, how=None):
     parameters = [torch.randn(size, device=device, requires_grad=True) for _ in range(tensors)]
     for parameter in parameters:
         parameter.grad = torch.randn_like(parameter) * (1e-21 if how == "_vanished" else 1)
@@ -180,8 +180,45 @@ def row_op(torch, name, columns, dtype, backward):
     return both
 
 
+def small_add(torch):
+    """What an op costs that hardly computes anything."""
+    x, y = torch.randn(1000, device=device), torch.randn(1000, device=device)
+    return lambda: x + y
+
+
+def allocator_pairs(torch):
+    """A request of 1 MiB that the GPU's cache serves, and its end, a thousand times."""
+    allocate, delete = torch.cuda.caching_allocator_alloc, torch.cuda.caching_allocator_delete
+    stream = torch.cuda.current_stream().cuda_stream
+
+    def pairs():
+        for _ in range(1000):
+            delete(allocate(2**20, 0, stream))
+
+    return pairs
+
+
+def thousand_launches(torch):
+    """A thousand small kernels, one after the other: of a graph, where there is a GPU."""
+    x = torch.randn(1000, device=device)
+
+    def launches():
+        for _ in range(1000):
+            x.add_(1)
+
+    if device != "cuda":
+        return launches
+    launches()  # what a first call makes is not for a graph
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        launches()
+    return graph.replay
+
+
 def ceiling(torch, what):
     """What the machine does at most, to see how far from it the rest is."""
+    if what == "launch":
+        return thousand_launches(torch)
     if what == "copy":
         source = torch.randn(2**28, device=device)
         copy = torch.empty_like(source)
@@ -200,13 +237,20 @@ def make(torch, workload):
         return article_001(torch, part[1] or "written")
     if workload == "mlp_b64":
         return mlp_step(torch)
-    if part := has("adamw_(25m|100m)(_fused|_vanished)?"):
-        sizes = (24, 2**20) if part[1] == "25m" else (150, 700_000)
-        return adamw_step(torch, *sizes, part[2])
+    if part := has("adamw_25m(_fused|_vanished)?"):
+        return adamw_step(torch, 24, 2**20, part[1])
+    if workload == "adamw_100m":
+        return adamw_step(torch, 150, 700_000)
+    if workload == "adamw_1000_tensors":
+        return adamw_step(torch, 1000, 1000)
     if part := has(r"(softmax|layer_norm|gelu|cross_entropy)(_\d+)?(_bf16)?(_backward)?"):
         return row_op(torch, part[1], int((part[2] or "_4096")[1:]),
                       torch.bfloat16 if part[3] else torch.float32, part[4] is not None)
-    if part := has("ceiling_(copy|matmul)"):
+    if workload == "add_1k":
+        return small_add(torch)
+    if workload == "allocator_pair":
+        return allocator_pairs(torch)
+    if part := has("ceiling_(copy|matmul|launch)"):
         return ceiling(torch, part[1])
     raise SystemExit(f"peer: unknown workload: {workload}")
 
@@ -224,7 +268,7 @@ def main():
         torch.backends.cudnn.benchmark = True
         torch.set_float32_matmul_precision("high")
         torch.backends.cudnn.allow_tf32 = True
-    if workload.startswith(("resnet", "article")):
+    if workload.startswith("article"):
         import torchvision  # its own memory is no part of the workload
 
         assert torchvision
@@ -236,19 +280,34 @@ def main():
         if on_gpu:
             torch.cuda.synchronize()
 
-    before = peak_bytes()
-    iterate = make(torch, workload)
-    print("ready", torch.__version__, flush=True)
-    for line in sys.stdin:
-        command = line.split()
-        count = int(command[1]) if command[0] == "run" else 3
+    def seconds_of(count):
         finish()
         start = time.perf_counter()
         for _ in range(count):
             iterate()
         finish()
-        seconds = time.perf_counter() - start
-        print(seconds if command[0] == "run" else peak_bytes() - before, flush=True)
+        return time.perf_counter() - start
+
+    before = peak_bytes()
+    iterate = make(torch, workload)
+    seconds_of(1)
+    print("ready", torch.__version__, flush=True)
+    for line in sys.stdin:
+        command, *count = line.split()
+        if command == "run":
+            if on_gpu:
+                seconds_of(1)
+            answer = seconds_of(int(count[0]))
+        elif command == "memory":
+            if on_gpu:
+                torch.cuda.reset_peak_memory_stats()
+            seconds_of(3)
+            answer = peak_bytes() - before
+        elif command == "requests":
+            answer = torch.cuda.memory_stats()["num_device_alloc"]
+        else:
+            raise SystemExit(f"peer: unknown command: {command}")
+        print(answer, flush=True)
 
 
 if __name__ == "__main__":

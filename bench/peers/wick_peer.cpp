@@ -1,7 +1,10 @@
-// The workloads of compare.py in Wick. Arguments: WORKLOAD THREADS [DEVICE]. Then one line per
-// command on standard input: `run N` answers with the seconds of N iterations, `memory` with the
-// growth of peak memory since before the workload was set up, after three iterations: of the
-// resident set, or of what the allocator held on a GPU.
+// The workloads of compare.py in Wick. Arguments: WORKLOAD THREADS [DEVICE]. Says `ready NAME`
+// after a first iteration, then answers one line per command on standard input:
+//   run N      the seconds of N iterations; on a GPU behind one more, for which it is taken over
+//              from whoever had it
+//   memory     the growth of peak memory since before the workload was set up: on a GPU of what the
+//              allocator gave out in three more iterations, else of the resident set after them
+//   requests   how often the GPU's driver was asked for memory
 #include <chrono>
 #include <fstream>
 #include <functional>
@@ -28,6 +31,17 @@ int64_t peak_bytes() {
     if (line.starts_with("VmHWM:")) return std::stoll(line.substr(6)) * 1024;
   }
   throw Error("peer: /proc/self/status has no VmHWM");
+}
+
+double seconds_of(int64_t count, const Iterate& iterate) {
+  const auto finish = [] {
+    if (device != kCpu) synchronize(device);
+  };
+  finish();
+  const auto start = std::chrono::steady_clock::now();
+  for (int64_t i = 0; i < count; ++i) iterate();
+  finish();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 Tensor noise(const Shape& shape) { return randn(shape, kFloat32, device); }
@@ -141,8 +155,30 @@ Iterate row_op(const std::string& name, int64_t columns, Dtype dtype, bool backw
   };
 }
 
-// What the machine does at most, to see how far from it the rest is.
+// What an op costs that hardly computes anything.
+Iterate small_add() {
+  const Tensor x = noise({1000}), y = noise({1000});
+  return [=] { x + y; };
+}
+
+// A request of 1 MiB that the cache serves, and its end, a thousand times.
+Iterate allocator_pairs() {
+  return [] {
+    CachingAllocator& memory = allocator(device);
+    const Stream stream = current_stream(device);
+    for (int i = 0; i < 1000; ++i) memory.deallocate(memory.allocate(1 << 20, stream));
+  };
+}
+
+// What the machine does at most, to see how far from it the rest is. The thousand small kernels are
+// queued one by one, since there are no graphs to replay yet.
 Iterate ceiling(const std::string& what) {
+  if (what == "launch") {
+    const Tensor x = noise({1000});
+    return [=] {
+      for (int i = 0; i < 1000; ++i) x.add_(1);
+    };
+  }
   if (what == "copy") {
     const Tensor from = noise({1 << 28}), to = empty_like(from);
     return [=] { to.copy_(from); };
@@ -163,12 +199,15 @@ Iterate make(const std::string& workload) {
   if (is("article_001(_.*)?")) return article_001(part[1].matched);
   if (workload == "mlp_b64") return mlp_step();
   if (is("adamw_25m(_fused|_vanished)?")) return adamw_step(24, 1 << 20, part[1] == "_vanished");
-  if (is("adamw_100m(_fused)?")) return adamw_step(150, 700'000, false);
+  if (workload == "adamw_100m") return adamw_step(150, 700'000, false);
+  if (workload == "adamw_1000_tensors") return adamw_step(1000, 1000, false);
   if (is("(softmax|layer_norm|gelu|cross_entropy)(_[0-9]+)?(_bf16)?(_backward)?")) {
     const int64_t columns = part[2].matched ? std::stoll(part[2].str().substr(1)) : 4096;
     return row_op(part[1], columns, part[3].matched ? kBFloat16 : kFloat32, part[4].matched);
   }
-  if (is("ceiling_(copy|matmul)")) return ceiling(part[1]);
+  if (workload == "add_1k") return small_add();
+  if (workload == "allocator_pair") return allocator_pairs();
+  if (is("ceiling_(copy|matmul|launch)")) return ceiling(part[1]);
   throw Error(concat("peer: unknown workload: got \"", workload, "\""));
 }
 
@@ -186,20 +225,23 @@ int main(int argc, char** argv) try {
   manual_seed(0);
   const int64_t before = peak_bytes();
   const Iterate iterate = make(argv[1]);
+  seconds_of(1, iterate);
   std::cout << "ready wick" << std::endl;
   std::string command;
   while (std::cin >> command) {
-    int64_t count = 3;
-    if (command == "run") std::cin >> count;
-    if (device != kCpu) synchronize(device);
-    const auto start = std::chrono::steady_clock::now();
-    for (int64_t i = 0; i < count; ++i) iterate();
-    if (device != kCpu) synchronize(device);
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     if (command == "run") {
-      std::cout << seconds.count() << std::endl;
-    } else {
+      int64_t count = 0;
+      std::cin >> count;
+      if (device != kCpu) seconds_of(1, iterate);
+      std::cout << seconds_of(count, iterate) << std::endl;
+    } else if (command == "memory") {
+      if (device != kCpu) reset_peak_memory_stats(device);
+      seconds_of(3, iterate);
       std::cout << peak_bytes() - before << std::endl;
+    } else if (command == "requests") {
+      std::cout << memory_stats(device).num_device_alloc << std::endl;
+    } else {
+      throw Error(concat("peer: unknown command: got \"", command, "\""));
     }
   }
 } catch (const std::exception& error) {
