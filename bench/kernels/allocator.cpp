@@ -24,30 +24,31 @@ bool add_memory(const std::string& name, std::function<void()> call, size_t writ
 /// Live blocks around a free one, as in a program.
 class Neighbours {
  public:
-  explicit Neighbours(size_t bytes) {
-    for (void*& block : blocks_) block = allocator(kCpu).allocate(bytes, current_stream(kCpu));
-    allocator(kCpu).deallocate(blocks_[3]);
+  Neighbours(Device device, size_t bytes) : memory_(allocator(device)) {
+    for (void*& block : blocks_) block = memory_.allocate(bytes, current_stream(device));
+    memory_.deallocate(blocks_[3]);
     blocks_[3] = nullptr;
   }
   ~Neighbours() {
-    for (void* block : blocks_) allocator(kCpu).deallocate(block);
+    for (void* block : blocks_) memory_.deallocate(block);
   }
   Neighbours(const Neighbours&) = delete;
   Neighbours& operator=(const Neighbours&) = delete;
 
  private:
+  CachingAllocator& memory_;
   void* blocks_[8];
 };
 
 bool add_cached_pair(size_t bytes) {
-  return add_row({.name = concat("allocator/cached_pair/", bytes),
-                  .cpu_only = true,
-                  .prepare = [=](const Setting&) {
-                    return Work{.call = [bytes, around = std::make_shared<Neighbours>(bytes)] {
-                      CachingAllocator& cpu = allocator(kCpu);
-                      cpu.deallocate(cpu.allocate(bytes, current_stream(kCpu)));
-                    }};
-                  }});
+  return add_row(
+      {.name = concat("allocator/cached_pair/", bytes), .prepare = [=](const Setting& s) {
+         const auto around = std::make_shared<Neighbours>(s.device, bytes);
+         return Work{.call = [around, bytes, device = s.device] {
+           CachingAllocator& memory = allocator(device);
+           memory.deallocate(memory.allocate(bytes, current_stream(device)));
+         }};
+       }});
 }
 
 void malloc_pair(size_t bytes) {
