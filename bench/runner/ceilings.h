@@ -14,7 +14,7 @@ struct Ceilings {
     double bytes_per_second;
   };
   /// By footprint, ascending: the best of copying, adding two arrays into a third, and reading, by
-  /// one thread or all.
+  /// one thread or all; on a GPU of copying.
   std::vector<Memory> memory;
   /// The best of a loop of multiply-adds in registers, by instruction set, and of matrix products.
   double flops_float32 = 0;
