@@ -28,6 +28,7 @@ struct SimulatedWork {
 
 struct SimulatedStream {
   int device = 0;
+  int priority = 0;
   bool alive = true;
   std::deque<std::unique_ptr<SimulatedWork>> queue;
   uint64_t queued = 0, done = 0;  // pieces of work so far

@@ -15,6 +15,7 @@ using wick::sim::report;
 namespace {
 
 constexpr size_t kDirtied = size_t{64} << 20;  // fresh memory holds NaN up to here
+constexpr int kLeastPriority = 0, kGreatestPriority = -5;
 
 void copy(void* to, const void* from, size_t bytes) {
   wick::sim::note_read(from, bytes);
@@ -129,8 +130,8 @@ cudaError_t cudaDeviceSynchronize() {
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   WICK_SIM_ENTER("cudaDeviceGetStreamPriorityRange");
-  *least = 0;
-  *greatest = -5;
+  *least = kLeastPriority;
+  *greatest = kGreatestPriority;
   return cudaSuccess;
 }
 
@@ -256,10 +257,11 @@ cudaError_t cudaMemsetAsync(void* to, int byte, size_t bytes, cudaStream_t strea
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int priority) {
   WICK_SIM_ENTER("cudaStreamCreateWithPriority");
   *stream = m.streams.emplace_back(std::make_unique<SimulatedStream>()).get();
   (*stream)->device = current_device();
+  (*stream)->priority = std::clamp(priority, kGreatestPriority, kLeastPriority);
   return cudaSuccess;
 }
 

@@ -7,6 +7,7 @@
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/stream.h"
 #include "wick/core/tensor.h"
+#include "wick/kernels/sim/machine.h"
 #include "wick/kernels/sim/sanitizers.h"
 #include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
@@ -149,6 +150,18 @@ TEST(SimulatedStreams, CopiesGoOnBesideWork) {
 }
 
 #if !WICK_SIM_TSAN
+TEST(SimulatedStreams, EachPoolHasThePriorityAskedFor) {
+  int least = 0, greatest = 0;
+  ASSERT_EQ(cudaDeviceGetStreamPriorityRange(&least, &greatest), cudaSuccess);
+  ASSERT_LT(greatest, least);
+  for (int i = 0; i < 40; ++i) {  // more than there are in a pool
+    for (const bool high : {false, true}) {
+      const Stream stream = stream_from_pool(kGpu, high);
+      EXPECT_EQ(static_cast<cudaStream_t>(stream.handle)->priority, high ? greatest : least);
+    }
+  }
+}
+
 TEST(SimulatedStreams, AMissingWaitShows) { EXPECT_EQ(handed_over(false), 1); }
 
 TEST(SimulatedStreams, APinnedBufferIsReadWhenItsCopyRuns) {
