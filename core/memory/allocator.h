@@ -80,8 +80,8 @@ struct AllocatorConfig {
   /// Bytes behind every allocation that nobody may touch. 64 under AddressSanitizer.
   size_t redzone = kDefaultRedzone;
 
-  /// Reads "max_split_size_mb:128,garbage_collection_threshold:0.8,roundup_power2_divisions:8,
-  /// memory_limit_mb:4096,expandable_segments:true" over `base`; an error for anything else.
+  /// Reads "max_split_size_mb:128,garbage_collection_threshold:0.8,roundup_power2_divisions:8 (or
+  /// [256:1,512:2,>:8], from MiB),expandable_segments:true" over `base`; an error for all else.
   static AllocatorConfig parse(std::string_view text, const AllocatorConfig& base);
 
 #if defined(__SANITIZE_ADDRESS__)

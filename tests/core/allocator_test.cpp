@@ -385,5 +385,48 @@ TEST(AllocatorConfig, ParsesTextOverADefault) {
   }
 }
 
+// What PyTorch 2.15 reads in them.
+TEST(AllocatorConfig, ParsesListsOfDivisionsBySize) {
+  using Divisions = decltype(AllocatorConfig::roundup_power2_divisions);
+  const auto parsed = [](const std::string& list) {
+    return AllocatorConfig::parse("roundup_power2_divisions:" + list, {}).roundup_power2_divisions;
+  };
+  EXPECT_EQ(parsed("[256:1,512:2,1024:4,>:8]"),
+            (Divisions{1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 4, 8, 8, 8, 8, 8}));
+  EXPECT_EQ(parsed("[4:2,16:4]"), (Divisions{2, 2, 2, 0, 4}));
+  EXPECT_EQ(parsed("[1:0,32768:1]"), (Divisions{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}));
+  const AllocatorConfig both = AllocatorConfig::parse(
+      "memory_limit_mb:64,roundup_power2_divisions:[1:2,>:4],max_split_size_mb:30", {});
+  EXPECT_EQ(both.memory_limit, 64 * kMiB);
+  EXPECT_EQ(both.roundup_power2_divisions[15], 4);
+  EXPECT_EQ(both.max_split_size, 30 * kMiB);
+}
+
+TEST(AllocatorConfig, SaysWhatIsWrongWithAList) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {"[4:2", "expected a list that ends in ]"},
+      {"[4:2,>:8", "expected a list that ends in ]"},
+      {"[4:2]8", "expected a list that ends in ]"},
+      {"[]", "expected MiB:DIVISIONS in each place"},
+      {"[4:2,]", "expected MiB:DIVISIONS in each place"},
+      {"[4]", "expected MiB:DIVISIONS in each place"},
+      {"[>:8]", "expected > in the last place only"},
+      {"[4:2,>:8,16:4]", "expected > in the last place only"},
+      {"[4:2,3:4]", "expected powers of two in ascending order"},
+      {"[4:2,4:4]", "expected powers of two in ascending order"},
+      {"[8:2,4:4]", "expected powers of two in ascending order"},
+      {"[4:]", "got \"\", expected a number from 0 to 1024"},
+      {"[4:2:1]", "got \"2:1\", expected a number from 0 to 1024"},
+      {"[65536:2]", "got \"65536\", expected a number from 1 to 32768"},
+      {"[0:2]", "got \"0\", expected a number from 1 to 32768"},
+      {"[4:-1]", "got \"-1\", expected a number from 0 to 1024"}};
+  for (const auto& [text, why] : wrong) {
+    const std::string error = error_of(
+        [text = text] { AllocatorConfig::parse(concat("roundup_power2_divisions:", text), {}); });
+    EXPECT_EQ(error.rfind("allocator: bad roundup_power2_divisions: ", 0), 0u) << text << error;
+    EXPECT_NE(error.find(why), std::string::npos) << text << ": " << error;
+  }
+}
+
 }  // namespace
 }  // namespace wick
