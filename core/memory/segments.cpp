@@ -171,7 +171,8 @@ void CachingAllocator::Impl::out_of_memory(size_t bytes) {
       concat("allocate: out of ", source->kind(), " on ", device, ": requested ", text(bytes),
              "; allocated ", text(now.allocated), ", reserved ", text(now.reserved), " of at most ",
              text(limit), ", free in cache ", text(now.free), ", largest free block ",
-             text(largest), ", device capacity ", text(capacity)),
+             text(largest), ", device capacity ", text(capacity),
+             "; nn::advise_on_memory tells a program what would fit"),
       bytes, now);
 }
 

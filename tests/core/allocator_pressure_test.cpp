@@ -83,7 +83,8 @@ TEST(AllocatorPressure, OutOfMemoryCarriesTheFiguresAndTheAllocatorGoesOn) {
     EXPECT_STREQ(error.what(),
                  "allocate: out of memory on cuda:0: requested 50.00 MiB; allocated 75.00 MiB, "
                  "reserved 90.00 MiB of at most 100.00 MiB, free in cache 15.00 MiB, largest free "
-                 "block 15.00 MiB, device capacity 100.00 MiB");
+                 "block 15.00 MiB, device capacity 100.00 MiB; nn::advise_on_memory tells a "
+                 "program what would fit");
   }
   EXPECT_EQ(f.allocator->stats().num_ooms, 1);
   EXPECT_EQ(f.allocated(), mib(75));
