@@ -51,7 +51,9 @@ std::string words_for(cudaError_t status) {
   return concat(cudaGetErrorName(status), ", ", cudaGetErrorString(status), detail_of_failure());
 }
 [[noreturn]] void fail_device(const std::string& text) {
-  throw DeviceError(concat(text, "; the GPU can do no more work in this process"));
+  throw DeviceError(concat(text,
+                           "; an earlier kernel may have caused it: CUDA_LAUNCH_BLOCKING=1 shows "
+                           "which; the GPU can do no more work in this process"));
 }
 
 }  // namespace
