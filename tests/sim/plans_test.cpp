@@ -7,6 +7,7 @@
 
 #include "wick/core/autograd.h"
 #include "wick/core/base/deterministic.h"
+#include "wick/core/base/tf32.h"
 #include "wick/core/conv_plan.h"
 #include "wick/core/file.h"
 #include "wick/core/ops/activation.h"
@@ -29,6 +30,7 @@ struct SimulatedPlans : ::testing::Test {
     plans_clear();
     set_benchmark(false);
     set_deterministic(false);
+    set_allow_tf32(false);
     sim::set_engines({});
     std::remove(path_.c_str());
   }
@@ -339,6 +341,42 @@ TEST_F(SimulatedPlans, DeterministicPlansOnRequest) {
   set_deterministic(true);
   convolve();
   EXPECT_EQ(runs()["same"], 8);
+}
+
+// What was measured for float32's own products tells nothing of TF32's.
+TEST_F(SimulatedPlans, Tf32HasPlansOfItsOwn) {
+  set_benchmark(true);
+  sim::set_engines({{"slow", 2}, {"fast", 1}});
+  EXPECT_FALSE(allow_tf32());
+  convolve();
+  multiply();
+  multiply(4, kFloat16);
+  EXPECT_EQ(runs(), (Runs{{"slow", 9}, {"fast", 12}}));
+  EXPECT_EQ(saved().find("tf32"), std::string::npos);
+  set_allow_tf32(true);
+  sim::set_engines({{"slow", 2}, {"fast", 1}});
+  convolve();
+  multiply();
+  EXPECT_EQ(runs(), (Runs{{"slow", 6}, {"fast", 8}}));
+  multiply(4, kFloat16);  // is not concerned
+  EXPECT_EQ(runs(), (Runs{{"slow", 6}, {"fast", 9}}));
+  const std::string text = saved(), product = "cuda matmul float32 a=3x4 b=4x2";
+  for (const std::string& words : {std::string(" groups=1"), product}) {
+    EXPECT_NE(text.find(words + " library/fast\n"), std::string::npos) << text;
+    EXPECT_NE(text.find(words + " tf32 library/fast\n"), std::string::npos) << text;
+  }
+
+  // A file's plan for the one is none for the other.
+  plans_clear();
+  set_benchmark(false);
+  write_file(path_, "wick plans 2\n" + product + " tf32 library/fast\n");
+  plans_load(path_);
+  sim::set_engines({{"slow", 2}, {"fast", 1}});
+  multiply();
+  EXPECT_EQ(runs(), (Runs{{"slow", 0}, {"fast", 1}}));
+  set_allow_tf32(false);
+  multiply();
+  EXPECT_EQ(runs(), (Runs{{"slow", 1}, {"fast", 1}}));
 }
 
 TEST_F(SimulatedPlans, ASimulatedGpuIsNotMeasuredUnlessItPretends) {
