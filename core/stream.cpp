@@ -1,6 +1,7 @@
 #include "wick/core/stream.h"
 
 #include <atomic>
+#include <chrono>
 
 #include "wick/core/base/check.h"
 #include "wick/kernels/declare.h"
@@ -12,7 +13,22 @@ namespace wick {
 
 namespace {
 
-std::atomic<int64_t> synchronizations = 0;
+std::atomic<int64_t> synchronizations = 0, nanoseconds_waited = 0;
+
+// Counts a wait, and how long it lasts.
+class CountedWait {
+ public:
+  CountedWait() : begin_(std::chrono::steady_clock::now()) { ++synchronizations; }
+  ~CountedWait() {
+    const std::chrono::nanoseconds waited = std::chrono::steady_clock::now() - begin_;
+    nanoseconds_waited += waited.count();
+  }
+  CountedWait(const CountedWait&) = delete;
+  CountedWait& operator=(const CountedWait&) = delete;
+
+ private:
+  std::chrono::steady_clock::time_point begin_;
+};
 
 }  // namespace
 
@@ -49,17 +65,19 @@ Stream stream_from_pool(Device device, [[maybe_unused]] bool high_priority) {
 
 void synchronize(Stream stream) {
   if (stream.device.is_cpu()) return;
-  ++synchronizations;
+  const CountedWait wait;
   WICK_CALL_CUDA(synchronize(stream));
 }
 
 void synchronize(Device device) {
   if (device.is_cpu()) return;
-  ++synchronizations;
+  const CountedWait wait;
   WICK_CALL_CUDA(synchronize(device));
 }
 
 int64_t synchronization_count() { return synchronizations; }
+
+double synchronization_seconds() { return 1e-9 * static_cast<double>(nanoseconds_waited); }
 
 DeviceGuard::DeviceGuard(Device device) {
   if (device.is_cpu()) return;
@@ -104,7 +122,7 @@ bool Event::query() const {
 
 void Event::synchronize() const {
   if (handle_ == nullptr) return;
-  ++synchronizations;
+  const CountedWait wait;
   WICK_CALL_CUDA(wait_for_event(handle_));
 }
 

@@ -35,6 +35,8 @@ void synchronize(Stream stream);
 void synchronize(Device device);
 /// How often this process waited for a GPU: in synchronize, item(), copies to the CPU.
 int64_t synchronization_count();
+/// How long its threads waited, all together.
+double synchronization_seconds();
 
 /// Runs this thread's work for the stream's device on it, until the guard goes out of scope.
 class StreamGuard {

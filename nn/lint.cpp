@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <unordered_set>
 
 #include "wick/core/anomaly.h"
@@ -118,13 +119,29 @@ class Linter {
   void check_synchronization() {
     if (device_.is_cpu()) return;
     const Tensor on_device = input_.to(device_);
-    const int64_t before = synchronization_count();
-    step_(on_device);
-    const int64_t waits = synchronization_count() - before;
+    const anomaly::Pause pause;  // a search waits too: that is check_debugging's
+    int64_t waits = 0;
+    std::vector<double> steps, savings;
+    for (int round = 0; round < options_.rounds; ++round) {
+      synchronize(device_);
+      const int64_t before = synchronization_count();
+      const double waited_before = synchronization_seconds();
+      const auto begin = std::chrono::steady_clock::now();
+      step_(on_device);
+      const std::chrono::duration<double> host = std::chrono::steady_clock::now() - begin;
+      waits = synchronization_count() - before;
+      const double waited = synchronization_seconds() - waited_before;
+      synchronize(device_);
+      const std::chrono::duration<double> all = std::chrono::steady_clock::now() - begin;
+      steps.push_back(all.count());
+      // Without waits a step takes as long as the host or the device is busy, whichever is longer.
+      savings.push_back(std::min(waited, host.count() - waited));
+    }
     if (waits == 0) return;
     add("synchronization",
         concat("a step waits for the device ", waits, waits == 1 ? " time" : " times",
-               ": read losses on the device and fetch them now and then"));
+               ": read losses on the device and fetch them now and then"),
+        std::max(0.0, median(savings) / median(steps)));
   }
 
   void check_copy() {
@@ -203,10 +220,17 @@ class Linter {
     add("debugging", "the library is built without optimisation: use the preset release");
 #endif
     if (anomaly::search() != nullptr) {
-      add("debugging", "every result is searched for NaN: end the scope of DetectAnomaly");
+      std::optional<anomaly::Pause> pause;
+      const double cost = cost_beside([&] { pause ? pause.reset() : (void)pause.emplace(); });
+      add("debugging", "every result is searched for NaN: end the scope of DetectAnomaly", cost);
     }
     if (!memory_history(device_).empty()) {
-      add("debugging", "the allocator records its history: record_memory_history(device, 0)");
+      bool records = true;
+      const double cost = cost_beside([&] {
+        records = !records;
+        records ? record_memory_history(device_) : record_memory_history(device_, 0);
+      });
+      add("debugging", "the allocator records its history: record_memory_history(device, 0)", cost);
     }
   }
 

@@ -15,8 +15,8 @@ namespace wick::nn {
 struct Lint {
   std::string rule;     // such as "bias-before-norm"
   std::string message;  // what was seen, and what to do about it
-  double cost = 0;      // share of a step's time that it takes, measured; 0 where time is not what
-                        // it costs
+  double cost = 0;      // share of a step's time that it takes, measured (of waits: at most); 0
+                        // where time is not what it costs, or where it cannot be switched off
 };
 
 struct LintOptions {
@@ -33,8 +33,8 @@ struct LintOptions {
 ///   unnormalized-input channels of the input (axis 1) are far from mean 0 and deviation 1
 ///   small-batch        steps on larger batches train noticeably more samples per second
 ///   debugging          a debugging build, a search for NaN or records of memory slow every step
-/// Runs the step some forty times: weights, statistics and random states change as they do in
-/// training.
+/// Runs the step some fifty times: weights, statistics and random states change as they do in
+/// training. Records of memory, where they are on, begin anew.
 std::vector<Lint> lint_training(Module& model, Device device, const Tensor& input,
                                 const std::function<void(const Tensor& input)>& step,
                                 const LintOptions& options = {});

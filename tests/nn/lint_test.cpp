@@ -81,6 +81,8 @@ TEST(Lint, FindsWaitsAndPageableCopies) {
   const Found waiting = lint(net, x.pin_memory(), cuda_device(0), read);
   ASSERT_EQ(waiting.size(), 1u);
   EXPECT_NE(waiting.at("synchronization").message.find("1 time:"), std::string::npos);
+  EXPECT_GT(waiting.at("synchronization").cost, 0);
+  EXPECT_LT(waiting.at("synchronization").cost, 0.5);  // of host and device one is busy half of it
 }
 
 TEST(Lint, FindsABatchFarBelowTheFastest) {
@@ -99,16 +101,44 @@ TEST(Lint, FindsABatchFarBelowTheFastest) {
   EXPECT_NE(batch.find("than one of 4;"), std::string::npos) << batch;
 }
 
-TEST(Lint, FindsRecordsOfMemory) {
-  nn::Sequential net(nn::Linear(4, 2));
-  record_memory_history(kCpu, 100);
-  bool found = false;
-  const auto step = [&](const Tensor& x) { net(x).sum().backward(); };
-  for (const nn::Lint& lint : nn::lint_training(net, kCpu, randn({4, 4}), step, {.rounds = 1})) {
-    found |= lint.message.find("history") != std::string::npos;
+// What is found of debugging in steps of many small operations whose message has `text`.
+std::vector<nn::Lint> debugging(const char* text) {
+  nn::Sequential net(nn::Linear(64, 64));
+  const auto step = [&](const Tensor& x) {
+    net.zero_grad();
+    Tensor y = net(x);
+    for (int i = 0; i < 40; ++i) y = y.tanh();
+    y.sum().backward();
+  };
+  std::vector<nn::Lint> found;
+  for (const nn::Lint& lint :
+       nn::lint_training(net, kCpu, randn({256, 64}), step, {.rounds = 5, .most_batch = 256})) {
+    if (lint.message.find(text) != std::string::npos) found.push_back(lint);
   }
+  return found;
+}
+
+TEST(Lint, MeasuresASearchForNan) {
+  EXPECT_TRUE(debugging("DetectAnomaly").empty());
+  const DetectAnomaly search;
+  const std::vector<nn::Lint> found = debugging("DetectAnomaly");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].rule, "debugging");
+  EXPECT_GT(found[0].cost, 0);
+  EXPECT_LT(found[0].cost, 1);
+  EXPECT_EQ(anomaly::search(), &search);  // on again
+}
+
+TEST(Lint, MeasuresRecordsOfMemory) {
+  EXPECT_TRUE(debugging("history").empty());
+  record_memory_history(kCpu, 100);
+  const std::vector<nn::Lint> found = debugging("history");
+  EXPECT_FALSE(memory_history(kCpu).empty());  // on again
   record_memory_history(kCpu, 0);
-  EXPECT_TRUE(found);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].rule, "debugging");
+  EXPECT_GE(found[0].cost, 0);
+  EXPECT_LT(found[0].cost, 1);
 }
 
 TEST(Lint, RefusesAnEmptyBatch) {

@@ -331,6 +331,16 @@ class Runs(ProgramCase):
         self.assertGreater(lints["small-batch"]["cost"], 0)
         self.assertIn("than one of 2;", lints["small-batch"]["message"])
 
+    def test_lint_measures_debugging(self):
+        found = run("train", "--lint", "--json", *MLP, "--batch-size", "64", "--threads", "1",
+                    "--detect-anomaly", "--memory-history")
+        self.assertEqual(found.returncode, 0, found.stderr)
+        lints = [lint for lint in json.loads(found.stdout) if lint["rule"] == "debugging"]
+        costs = {word: lint["cost"] for word in ["NaN", "history"] for lint in lints
+                 if word in lint["message"]}
+        self.assertGreater(costs["NaN"], 0)
+        self.assertGreaterEqual(costs["history"], 0)
+
     def test_a_run_is_never_overwritten(self):
         self.train("run", "--max-steps", "1")
         done = run("train", "--run-dir", str(self.folder / "run"), *SMALL)

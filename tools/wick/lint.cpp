@@ -3,6 +3,10 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include <optional>
+
+#include "wick/core/anomaly.h"
+#include "wick/core/memory/stats.h"
 #include "wick/core/ops/random.h"
 #include "wick/nn/lint.h"
 #include "wick/tools/wick/tune.h"
@@ -14,7 +18,12 @@ int lint(const TrainConfig& config, bool json) {
   const auto step = [&](const Tensor& images) {
     run.step_on({{images, zeros({images.size(0)}, kInt64, run.device())}});
   };
+  // Already on the device: `wick train` always loads into pinned memory for a GPU, so that no flag
+  // makes its copies pageable.
   const Tensor images = run.next_batch()[0];
+  if (config.memory_history) record_memory_history(run.device());
+  std::optional<DetectAnomaly> search;
+  if (config.detect_anomaly) search.emplace();
   const std::vector<nn::Lint> found = nn::lint_training(run.model(), run.device(), images, step);
   if (json) {
     nlohmann::ordered_json lines = nlohmann::ordered_json::array();
