@@ -9,7 +9,6 @@
 #include "wick/core/autograd.h"
 #include "wick/core/memory/allocator.h"
 #include "wick/core/stream.h"
-#include "wick/optim/training_snapshot.h"
 
 namespace wick::optim {
 
@@ -137,9 +136,9 @@ double squared_norm(const std::vector<Tensor>& tensors) {
 
 BatchFinderResult find_batch_size(nn::Module& model, Optimizer& optimizer, Device device,
                                   const std::function<void(int64_t)>& step,
-                                  const BatchFinderOptions& options) {
+                                  const BatchFinderOptions& options, const TrainingParts& parts) {
   check(options);
-  const TrainingSnapshot snapshot(model, optimizer);
+  const TrainingSnapshot snapshot(model, optimizer, parts);
   return snapshot.around([&] { return BatchFinder(model, device, step, options).run(); });
 }
 

@@ -7,7 +7,7 @@
 
 #include "wick/core/base/device.h"
 #include "wick/nn/module.h"
-#include "wick/optim/optimizer.h"
+#include "wick/optim/training_snapshot.h"
 
 namespace wick::optim {
 
@@ -40,11 +40,12 @@ struct BatchFinderResult {
 /// bisection, and how fast each one tried is. `step(batch)` takes one step on so many samples; what
 /// it throws as OutOfMemory (or std::bad_alloc) is caught and the cache given back. The second step
 /// counts: the optimizer's state and the convolutions' workspaces are only made in the first.
-/// Model, optimizer, random states and the device's memory limit are put back at the end, be it by
-/// an error, and gradients forgotten. Error for options out of range.
+/// Model, optimizer, random states, what `parts` names and the device's memory limit are put back
+/// at the end, be it by an error, and gradients forgotten. Error for options out of range.
 BatchFinderResult find_batch_size(nn::Module& model, Optimizer& optimizer, Device device,
                                   const std::function<void(int64_t batch)>& step,
-                                  const BatchFinderOptions& options = {});
+                                  const BatchFinderOptions& options = {},
+                                  const TrainingParts& parts = {});
 
 /// How noisy gradients are.
 struct NoiseScale {

@@ -266,7 +266,8 @@ void GradScaler::load_state_dict(const StateDict& state) {
   options_ = loaded;
   init_growth_tracker_ = tracker;
   init_skips_ = skips;
-  pending_.reset();  // it is of the steps before
+  seen_.clear();  // of an iteration that may have ended in the middle
+  pending_.reset();
   if (scale_.defined()) start(scale_.device());
 }
 

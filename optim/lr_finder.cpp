@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "wick/optim/training_snapshot.h"
-
 namespace wick::optim {
 
 namespace {
@@ -78,9 +76,9 @@ LrFinderResult run_test(Optimizer& optimizer, const std::function<double()>& ste
 }  // namespace
 
 LrFinderResult find_lr(nn::Module& model, Optimizer& optimizer, const std::function<double()>& step,
-                       const LrFinderOptions& options) {
+                       const LrFinderOptions& options, const TrainingParts& parts) {
   check(options);
-  const TrainingSnapshot snapshot(model, optimizer);
+  const TrainingSnapshot snapshot(model, optimizer, parts);
   return snapshot.around([&] { return run_test(optimizer, step, options); });
 }
 

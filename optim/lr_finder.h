@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "wick/nn/module.h"
-#include "wick/optim/optimizer.h"
+#include "wick/optim/training_snapshot.h"
 
 namespace wick::optim {
 
@@ -37,10 +37,9 @@ struct LrFinderResult {
 /// The learning rate range test (Smith 2015, arXiv 1506.01186, section 3.3): trains with rates from
 /// `start_lr` to `end_lr` until the loss diverges or is not finite. `step` takes one whole
 /// optimizer step, accumulation and mixed precision included, and returns its loss. Groups keep the
-/// ratio of their rates. Model, optimizer and random states are put back at the end, be it by an
-/// error, and gradients forgotten; what else `step` moves on (a loader) is the caller's. Error for
-/// options out of range.
+/// ratio of their rates. Model, optimizer, random states and what `parts` names are put back at the
+/// end, be it by an error, and gradients forgotten. Error for options out of range.
 LrFinderResult find_lr(nn::Module& model, Optimizer& optimizer, const std::function<double()>& step,
-                       const LrFinderOptions& options = {});
+                       const LrFinderOptions& options = {}, const TrainingParts& parts = {});
 
 }  // namespace wick::optim

@@ -7,44 +7,57 @@
 
 namespace wick::optim {
 
-TrainingSnapshot::TrainingSnapshot(nn::Module& model, Optimizer& optimizer)
-    : model_(model), optimizer_(optimizer), random_(random_states()) {
+TrainingSnapshot::TrainingSnapshot(nn::Module& model, Optimizer& optimizer, TrainingParts parts)
+    : model_(model), optimizer_(optimizer), parts_(std::move(parts)), random_(random_states()) {
   WICK_CHECK(optimizer.sharding() == nullptr,
              "training snapshot: the optimizer's state is shared out among ranks");
   model.apply([&](const std::string&, nn::Module& part) {
     training_.emplace_back(&part, part.is_training());
   });
-  for (const auto& [name, tensor] : model.state_dict()) weights_.push_back(copy(name, tensor));
-  for (const auto& [name, tensor] : optimizer.state_dict()) state_.push_back(copy(name, tensor));
+  weights_ = copy(model.state_dict());
+  state_ = copy(optimizer.state_dict());
+  if (parts_.scaler != nullptr) scaler_ = copy(parts_.scaler->state_dict());
+  if (parts_.ema != nullptr) ema_ = copy(parts_.ema->state_dict());
+  if (parts_.schedule != nullptr) schedule_ = copy(parts_.schedule->state_dict());
 }
 
-TrainingSnapshot::HostCopy TrainingSnapshot::copy(const std::string& name, const Tensor& tensor) {
-  const Tensor host = tensor.detach().cpu().contiguous();
-  HostCopy copy{name, host.shape(), host.dtype(), {}};
-  copy.bytes.resize(static_cast<size_t>(host.numel() * size_of(host.dtype())));
-  if (!copy.bytes.empty()) std::memcpy(copy.bytes.data(), host.raw_data(), copy.bytes.size());
-  return copy;
+std::vector<TrainingSnapshot::HostCopy> TrainingSnapshot::copy(const StateDict& state) {
+  std::vector<HostCopy> copies;
+  for (const auto& [name, tensor] : state) {
+    const Tensor host = tensor.detach().cpu().contiguous();
+    HostCopy& copy = copies.emplace_back(HostCopy{name, host.shape(), host.dtype(), {}});
+    copy.bytes.resize(static_cast<size_t>(host.numel() * size_of(host.dtype())));
+    if (!copy.bytes.empty()) std::memcpy(copy.bytes.data(), host.raw_data(), copy.bytes.size());
+  }
+  return copies;
 }
 
-Tensor TrainingSnapshot::view(const HostCopy& copy) {
-  return from_blob(const_cast<char*>(copy.bytes.data()), copy.shape, copy.dtype);
+StateDict TrainingSnapshot::view(const std::vector<HostCopy>& copies) {
+  StateDict state;
+  for (const HostCopy& copy : copies) {
+    state[copy.name] = from_blob(const_cast<char*>(copy.bytes.data()), copy.shape, copy.dtype);
+  }
+  return state;
 }
 
 void TrainingSnapshot::restore() const {
   model_.zero_grad();
-  TensorMap weights;
-  for (const HostCopy& saved : weights_) weights[saved.name] = view(saved);
-  model_.load_state_dict(weights);
-  StateDict options, state;
-  for (const HostCopy& saved : state_) {
-    state[saved.name] = view(saved);
-    if (saved.name.starts_with("group.")) options[saved.name] = view(saved);
+  model_.load_state_dict(view(weights_));
+  if (parts_.schedule != nullptr) parts_.schedule->load_state_dict(view(schedule_));
+  // The options first, which lets go of the state there is before the other is made.
+  const StateDict state = view(state_);
+  StateDict options;
+  for (const auto& [name, tensor] : state) {
+    if (name.starts_with("group.")) options[name] = tensor;
   }
-  optimizer_.load_state_dict(options);  // lets go of the state there is, before the other is made
+  optimizer_.load_state_dict(options);
   optimizer_.load_state_dict(state);
+  if (parts_.scaler != nullptr) parts_.scaler->load_state_dict(view(scaler_));
+  if (parts_.ema != nullptr) parts_.ema->load_state_dict(view(ema_));
   set_random_states(random_);
   // From the model to its parts, each of which sets its own.
   for (const auto& [part, is_training] : training_) part->train(is_training);
+  if (parts_.rest) parts_.rest();
 }
 
 void TrainingSnapshot::try_restore() const noexcept {

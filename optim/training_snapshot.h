@@ -1,22 +1,35 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "wick/kernels/random.h"
 #include "wick/nn/module.h"
+#include "wick/optim/ema.h"
+#include "wick/optim/grad_scaler.h"
 #include "wick/optim/optimizer.h"
+#include "wick/optim/schedule.h"
 
 namespace wick::optim {
 
+/// What else training steps move on, where there is any of it.
+struct TrainingParts {
+  amp::GradScaler* scaler = nullptr;
+  Ema* ema = nullptr;
+  Schedule* schedule = nullptr;
+  /// Puts the rest back, such as a loader's position: called when all else is as it was.
+  std::function<void()> rest = {};
+};
+
 /// What training changes, as it is now: parameters and buffers, which parts of the model are in
-/// training mode, the optimizer's state and options, the random states of all devices. Kept in
-/// plain host memory, apart from what allocators count.
+/// training mode, the optimizer's state and options, the random states of all devices, and what
+/// `parts` names. Kept in plain host memory, apart from what allocators count.
 class TrainingSnapshot {
  public:
-  /// Both must outlive it.
-  TrainingSnapshot(nn::Module& model, Optimizer& optimizer);
+  /// All of them must outlive it.
+  TrainingSnapshot(nn::Module& model, Optimizer& optimizer, TrainingParts parts = {});
   /// Puts all of it back, and forgets gradients.
   void restore() const;
   /// What `work()` returns, after which all of it is put back. If `work` throws, that is the error,
@@ -42,13 +55,14 @@ class TrainingSnapshot {
     Dtype dtype;
     std::vector<char> bytes;
   };
-  static HostCopy copy(const std::string& name, const Tensor& tensor);
-  static Tensor view(const HostCopy& copy);
+  static std::vector<HostCopy> copy(const StateDict& state);
+  static StateDict view(const std::vector<HostCopy>& copies);
   void try_restore() const noexcept;
 
   nn::Module& model_;
   Optimizer& optimizer_;
-  std::vector<HostCopy> weights_, state_;
+  TrainingParts parts_;
+  std::vector<HostCopy> weights_, state_, scaler_, ema_, schedule_;
   std::vector<RandomKey> random_;
   std::vector<std::pair<nn::Module*, bool>> training_;  // of each part of the model
 };

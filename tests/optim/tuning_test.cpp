@@ -34,13 +34,26 @@ struct Task {
     x = randn({64, 8}).to(device);
     target = x.narrow(1, 0, 4).argmax(1);
     optimizer = std::make_unique<optim::AdamW>(net.parameters(), optim::AdamWOptions{.lr = 0.01});
+    schedule = std::make_unique<optim::ExponentialLR>(*optimizer, 0.9);
+    ema = std::make_unique<optim::Ema>(net.parameters(), 0.9);
   }
   double step() {
     optimizer->zero_grad();
     const Tensor loss = cross_entropy(net(x), target);
-    loss.backward();
-    optimizer->step();
+    scaler.scale(loss).backward();
+    scaler.step(*optimizer);
+    ema->update();
+    scaler.update();
+    schedule->step();
+    ++position;
     return loss.item();
+  }
+  // What find_lr and find_batch_size are to put back beside model and optimizer.
+  optim::TrainingParts parts() {
+    return {.scaler = &scaler,
+            .ema = ema.get(),
+            .schedule = schedule.get(),
+            .rest = [this, now = position] { position = now; }};
   }
   // All of the state, as text.
   std::string state() {
@@ -49,14 +62,22 @@ struct Task {
         [&](const std::string&, nn::Module& part) { text += part.is_training() ? 't' : 'e'; });
     for (const auto& [name, tensor] : net.state_dict()) text += name + to_string(tensor);
     for (const auto& [name, tensor] : optimizer->state_dict()) text += name + to_string(tensor);
+    for (const optim::StateDict& state :
+         {scaler.state_dict(), ema->state_dict(), schedule->state_dict()}) {
+      for (const auto& [name, tensor] : state) text += name + to_string(tensor);
+    }
     for (const RandomKey& key : random_states()) text += concat(" ", key.seed, ":", key.offset);
-    return text;
+    return text + concat(" at ", position);
   }
 
   Device device_;
   nn::Sequential net;
   Tensor x, target;
   std::unique_ptr<optim::Optimizer> optimizer;
+  std::unique_ptr<optim::Schedule> schedule;
+  std::unique_ptr<optim::Ema> ema;
+  amp::GradScaler scaler{{.init_scale = 64, .growth_interval = 2}};
+  int64_t position = 0;  // of a loader
 };
 
 class TuningOn : public ::testing::TestWithParam<Device> {
@@ -71,8 +92,8 @@ TEST_P(TuningOn, RangeTestPutsEverythingBack) {
   for (const int steps : {0, 3}) {  // before and after the optimizer has state
     for (int i = 0; i < steps; ++i) task.step();
     const std::string before = task.state();
-    const optim::LrFinderResult found =
-        optim::find_lr(task.net, *task.optimizer, [&] { return task.step(); }, {.num_iter = 30});
+    const optim::LrFinderResult found = optim::find_lr(
+        task.net, *task.optimizer, [&] { return task.step(); }, {.num_iter = 30}, task.parts());
     EXPECT_GT(found.points.size(), 20u);
     EXPECT_EQ(task.state(), before);
     EXPECT_FALSE(task.net.parameters()[0].grad().defined());
@@ -84,13 +105,20 @@ TEST_P(TuningOn, RangeTestThatFailsPutsEverythingBack) {
   task.step();
   const std::string before = task.state();
   expect_error("enough", [&] {
-    optim::find_lr(task.net, *task.optimizer, [&] {
-      task.step();
-      throw Error("enough");
-      return 0.0;
-    });
+    optim::find_lr(
+        task.net, *task.optimizer,
+        [&] {
+          task.step();
+          task.optimizer->zero_grad();
+          task.scaler.scale(cross_entropy(task.net(task.x), task.target)).backward();
+          task.scaler.step(*task.optimizer);
+          throw Error("enough");  // before the scaler's update
+          return 0.0;
+        },
+        {}, task.parts());
   });
   EXPECT_EQ(task.state(), before);
+  task.step();  // the scaler knows nothing of the step that was cut off
 }
 
 TEST_P(TuningOn, BatchFinderPutsEverythingBack) {
@@ -98,14 +126,14 @@ TEST_P(TuningOn, BatchFinderPutsEverythingBack) {
   task.step();
   const std::string before = task.state();
   const size_t limit = allocator(GetParam()).memory_limit();
-  const auto found =
-      optim::find_batch_size(task.net, *task.optimizer, GetParam(),
-                             [&](int64_t batch) {
-                               task.optimizer->zero_grad();
-                               task.net(randn({batch, 8}, kFloat32, GetParam())).sum().backward();
-                               task.optimizer->step();
-                             },
-                             {.most = 64, .memory = int64_t{1} << 30});
+  const auto found = optim::find_batch_size(
+      task.net, *task.optimizer, GetParam(),
+      [&](int64_t batch) {
+        task.x = randn({batch, 8}, kFloat32, GetParam());
+        task.target = zeros({batch}, kInt64, GetParam());
+        task.step();
+      },
+      {.most = 64, .memory = int64_t{1} << 30}, task.parts());
   EXPECT_EQ(found.largest, 64);
   EXPECT_TRUE(found.exact);
   EXPECT_EQ(task.state(), before);
@@ -156,10 +184,13 @@ TEST(BatchFinder, StopsAtItsLimits) {
   EXPECT_TRUE(none.exact);
   const std::string before = task.state();
   expect_error("test: no memory problem", [&] {
-    optim::find_batch_size(task.net, *task.optimizer, kCpu, [&](int64_t) {
-      task.step();
-      detail::fail("test: no memory problem");
-    });
+    optim::find_batch_size(
+        task.net, *task.optimizer, kCpu,
+        [&](int64_t) {
+          task.step();
+          detail::fail("test: no memory problem");
+        },
+        {}, task.parts());
   });
   EXPECT_EQ(task.state(), before);
 }

@@ -72,7 +72,15 @@ void Tuning::step_on_noise(int64_t batch) {
   step_on({{noise_, noise_target_}});
 }
 
-void Tuning::rewind() { loader_.seek(0, 0); }
+optim::TrainingParts Tuning::parts() {
+  optim::TrainingParts parts;
+  parts.scaler = &train_step_.scaler();
+  parts.ema = train_step_.ema();
+  parts.rest = [this, epoch = loader_.epoch(), batch = loader_.batch()] {
+    loader_.seek(epoch, batch);
+  };
+  return parts;
+}
 
 RunFolder tuning_folder(const TrainConfig& config) {
   RunFolder folder = RunFolder::plan(config.run_dir);

@@ -38,9 +38,8 @@ class Tuning {
   Device device() const { return device_; }
   int64_t train_size() const { return data_.train->size(); }
   const data::TrainTest& data() const { return data_; }
-
-  /// Moves the data back to its first batch.
-  void rewind();
+  /// What steps move on beside model and optimizer.
+  optim::TrainingParts parts();
 
  private:
   TrainStep::Result backpropagate(const data::Batch& batch);

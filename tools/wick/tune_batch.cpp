@@ -37,12 +37,10 @@ int64_t available_memory(Device device) {
 }
 
 optim::NoiseScale measure_noise(Tuning& tuning, int64_t batch, int64_t batches) {
-  const optim::TrainingSnapshot snapshot(tuning.model(), tuning.optimizer());
-  const optim::NoiseScale noise =
-      optim::gradient_noise_scale(tuning.model(), batch, batches, [&] { tuning.backward(); });
-  snapshot.restore();
-  tuning.rewind();
-  return noise;
+  const optim::TrainingSnapshot snapshot(tuning.model(), tuning.optimizer(), tuning.parts());
+  return snapshot.around([&] {
+    return optim::gradient_noise_scale(tuning.model(), batch, batches, [&] { tuning.backward(); });
+  });
 }
 
 nlohmann::ordered_json to_json(const optim::BatchFinderResult& found,
@@ -123,7 +121,7 @@ int tune_batch(const BatchFlags& flags) {
   }
   const optim::BatchFinderResult found = optim::find_batch_size(
       tuning.model(), tuning.optimizer(), tuning.device(),
-      [&](int64_t batch) { tuning.step_on_noise(batch); }, options);
+      [&](int64_t batch) { tuning.step_on_noise(batch); }, options, tuning.parts());
   const auto values = to_json(found, noise ? &*noise : nullptr, options.memory);
   write_file(folder.path() + "/tune_batch.json", values.dump(2) + "\n");
   if (flags.json) {

@@ -219,7 +219,7 @@ int tune_loader(const LoaderFlags& flags) {
   Sweep sweep;
   sweep.trials = settings(flags, tuning.device());
   {
-    const optim::TrainingSnapshot snapshot(tuning.model(), tuning.optimizer());
+    const optim::TrainingSnapshot snapshot(tuning.model(), tuning.optimizer(), tuning.parts());
     // Weights are put back: those that diverge may take another time.
     for (int round = 0; round < kRounds; ++round) {
       sweep.in_memory = std::max(sweep.in_memory, measure_in_memory(tuning, flags));

@@ -50,7 +50,8 @@ int tune_lr(const LrFlags& flags) {
   Tuning tuning(flags.config);
   const RunFolder folder = tuning_folder(flags.config);
   const optim::LrFinderResult found = optim::find_lr(
-      tuning.model(), tuning.optimizer(), [&] { return tuning.step(); }, flags.finder);
+      tuning.model(), tuning.optimizer(), [&] { return tuning.step(); }, flags.finder,
+      tuning.parts());
   Curve curve;
   for (const optim::LrFinderPoint& p : found.points) {
     curve.x.push_back(p.lr);
