@@ -9,6 +9,7 @@
 
 #include "wick/core/core.h"
 #include "wick/nn/nn.h"
+#include "wick/optim/accumulate.h"
 #include "wick/optim/sgd.h"
 #include "wick/tests/dist/gradients.h"
 #include "wick/tests/dist/ranks.h"
@@ -234,6 +235,45 @@ TEST(DataParallel, GathersAloneUntilItShallNot) {
   });
   expect_close(gradients_of(*models[0]), gradients_of(*whole), 1e-5);
   expect_same_bits(gradients_of(*models[0]), gradients_of(*models[1]));
+}
+
+// Steps of three batches, the last of the epoch of two: the gradients of all ranks' examples.
+TEST(DataParallel, AccumulatesBatchesOfALoader) {
+  constexpr int64_t kBatches = 5;
+  const Batch batch = make_batch(4 * kBatches);
+  const ModulePtr whole = make_model("lenet");
+  optim::SGD all(whole->parameters(), {.lr = 0.1});
+  std::vector<ModulePtr> models = {make_model("lenet"), make_model("lenet")};
+  on_ranks(2, [&](const Group& group) {
+    const ModulePtr& module = models[static_cast<size_t>(group->rank())];
+    DistributedDataParallel model(module, group);
+    optim::SGD sgd(module->parameters(), {.lr = 0.1});
+    optim::GradAccumulator steps(sgd, {.every = 3});
+    std::vector<int> taken;
+    for (int i = 0; i < kBatches; ++i) {
+      const Batch mine = part_of(part_of(batch, i, kBatches), group->rank(), 2);
+      const bool is_end = i + 1 == kBatches;
+      std::optional<DistributedDataParallel::NoSync> gathering;
+      if (!steps.next_completes_step(is_end)) gathering.emplace(model);
+      steps.backward(loss_of(model, mine), 2);
+      if (steps.step(is_end)) taken.push_back(i);
+    }
+    EXPECT_EQ(taken, (std::vector<int>{2, 4}));
+  });
+  for (const auto& [begin, end] : {std::pair{0, 3}, std::pair{3, 5}}) {
+    all.zero_grad();
+    for (int i = begin; i < end; ++i) {
+      (loss_of(*whole, part_of(batch, i, kBatches)) / (end - begin)).backward();
+    }
+    all.step();
+  }
+  const auto weights_of = [](const ModulePtr& module) {
+    std::vector<Tensor> weights;
+    for (const Tensor& parameter : module->parameters()) weights.push_back(parameter.detach());
+    return weights;
+  };
+  expect_close(weights_of(models[0]), weights_of(whole), 1e-5);
+  expect_same_bits(weights_of(models[0]), weights_of(models[1]));
 }
 
 // Two layers, of which each rank uses those that it is told to.
