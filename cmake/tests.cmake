@@ -117,6 +117,9 @@ if(TARGET wick_cli)
   add_test(NAME program_memory
            COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/program/memory_test.py
                    $<TARGET_FILE:wick_cli>)
+  add_test(NAME program_schedule
+           COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/program/schedule_test.py
+                   $<TARGET_FILE:wick_cli>)
   add_test(NAME program_ranks COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/program/ranks_test.py
                                       $<TARGET_FILE:wick_cli>)
   add_test(NAME drills COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/dist/drills.py

@@ -48,14 +48,18 @@ class Usage(ProgramCase):
 
     def test_values_are_checked(self):
         for flag, value in [("--batch-size", "-1"), ("--epochs", "0"), ("--epochs", "many"),
-                            ("--lr", "-1"), ("--label-smoothing", "2"), ("--device", "tpu"),
+                            ("--lr", "-1"), ("--lr", "0"), ("--label-smoothing", "2"),
+                            ("--device", "tpu"),
                             ("--workers", "-1"), ("--workers", "many"),
                             ("--data-timeout", "-1"), ("--on-bad-sample", "hide"),
                             ("--optimizer", "newton"), ("--epochs", "010"),
                             ("--epochs", "0x10"), ("--seed", "18446744073709551615"),
                             ("--lr", ""), ("--run-dir", ""), ("--data-dir", ""),
                             ("--config", ""), ("--augment", "randaugmnt"), ("--mixup", "-1"),
-                            ("--cutmix", "1e9"), ("--random-erasing", "1.5")]:
+                            ("--cutmix", "1e9"), ("--random-erasing", "1.5"),
+                            ("--warmup", "-1"), ("--schedule-gamma", "1"),
+                            ("--schedule-power", "2"), ("--schedule-epochs", "1"),
+                            ("--ema", "1")]:
             with self.subTest(flag=flag, value=value):
                 self.fails(2, flag, "train", "--print-config", flag, value)
         self.fails(1, "OMP_NUM_THREADS", "train", "--print-config", OMP_NUM_THREADS="100000")

@@ -16,6 +16,7 @@
 #include "wick/data/catalog.h"
 #include "wick/data/fetch.h"
 #include "wick/nn/models/registry.h"
+#include "wick/tools/wick/rates.h"
 #include "wick/tools/wick/setup.h"
 #include "wick/tools/wick/suggest.h"
 
@@ -27,6 +28,7 @@ using nlohmann::json;
 constexpr uint64_t kMaxConfigBytes = 1 << 20;
 constexpr int kMaxConfigDepth = 16;
 constexpr size_t kMaxShown = 80;  // characters of a wrong value
+constexpr const char* kEmaDecay = "0.999";
 
 template <class T>
 struct ConfigField {
@@ -71,7 +73,20 @@ constexpr auto kFields = std::tuple{
                  "adamw, adam, sgd, adamax, nadam, radam, rmsprop, adagrad, adadelta, asgd, lars, "
                  "lamb or novograd"),
     config_field("lr", &TrainConfig::lr, "peak learning rate"),
-    config_field("schedule", &TrainConfig::schedule, "onecycle, cosine or constant"),
+    config_field("schedule", &TrainConfig::schedule,
+                 "onecycle, cosine, linear, polynomial, exponential, step, multistep, cyclic, "
+                 "plateau or constant"),
+    config_field("warmup", &TrainConfig::warmup,
+                 "epochs (0.5 is fine) in which the rate first rises to its peak: in a straight "
+                 "line, of onecycle its own rise"),
+    config_field("schedule_epochs", &TrainConfig::schedule_epochs,
+                 "epochs of step from cut to cut, of a cycle of cyclic (a third of the run), at "
+                 "which multistep cuts, as 30,60 (after 1/2 and 3/4), without a better test loss "
+                 "that plateau bears (2)"),
+    config_field("schedule_gamma", &TrainConfig::schedule_gamma,
+                 "factor of a cut of step, multistep and plateau (0.1), of each epoch of "
+                 "exponential (such that 1 % is left at the end)"),
+    config_field("schedule_power", &TrainConfig::schedule_power, "power of polynomial (2)"),
     config_field(
         "weight_decay", &TrainConfig::weight_decay,
         "weight decay: times the rate off the weights, as in AdamW; of adam, sgd, lars and "
@@ -87,8 +102,9 @@ constexpr auto kFields = std::tuple{
     config_field("clip_norm", &TrainConfig::clip_norm, "norm that gradients are clipped to"),
     config_field("accumulate", &TrainConfig::accumulate,
                  "pieces that a step's images are taken in, to need as much less memory"),
-    config_field("ema", &TrainConfig::ema,
-                 "decay of averaged weights, such as 0.999, which are evaluated and saved"),
+    config_field(
+        "ema", &TrainConfig::ema,
+        "decay of averaged weights, which are evaluated and saved (without a number: 0.999)"),
     config_field("image_size", &TrainConfig::image_size, "pixels of a crop of imagefolder"),
     config_field("workers", &TrainConfig::workers,
                  "threads that load data (0: none beside the main one), or auto: as many as are "
@@ -314,6 +330,7 @@ void add_config_flags(CLI::App& app, TrainConfig& config) {
       option->check([](const std::string& word) { return check_word<T>(word); });
       if constexpr (!requires { member.has_value(); }) option->capture_default_str();
       if constexpr (std::is_same_v<T, WorkerCount>) option->type_name("INT|auto");
+      if (flag_name(f.key) == "--ema") option->expected(0, 1)->default_str(kEmaDecay);
     }
     option->envname(variable_name(f.key));
   });
@@ -364,6 +381,24 @@ std::optional<int64_t> activation_budget(const TrainConfig& config) {
                           "\", expected off, on or budget=SIZE"));
 }
 
+std::vector<double> schedule_epochs(const TrainConfig& config) {
+  const std::string& text = config.schedule_epochs;
+  std::vector<double> epochs;
+  for (size_t begin = 0; begin < text.size() + !text.empty();) {
+    const size_t end = std::min(text.size(), text.find(',', begin));
+    double number = 0;
+    const auto parsed = std::from_chars(text.data() + begin, text.data() + end, number);
+    const bool rises = number > (epochs.empty() ? 0 : epochs.back()) && number <= 1e9;
+    if (parsed.ec != std::errc() || parsed.ptr != text.data() + end || !rises) {
+      throw UsageError(concat("--schedule-epochs: got \"", text.substr(0, kMaxShown),
+                              "\", expected numbers above 0 that rise, such as 30,60"));
+    }
+    epochs.push_back(number);
+    begin = end + 1;
+  }
+  return epochs;
+}
+
 void check_config(const TrainConfig& config) {
   for_each_config_field([&](const auto& f) {
     if constexpr (std::is_same_v<decltype(f.member), std::string TrainConfig::*>) {
@@ -377,7 +412,11 @@ void check_config(const TrainConfig& config) {
   check_one_of("model", config.model, names);
   check_one_of("augment", config.augment, data::augmentation_names());
   check_one_of("optimizer", config.optimizer, optimizer_names());
-  check_one_of("schedule", config.schedule, {"onecycle", "cosine", "constant"});
+  check_one_of("schedule", config.schedule, schedule_names());
+  check_range("warmup", config.warmup, 0, 1e9);
+  check_range("schedule_gamma", config.schedule_gamma, 1e-6, 1 - 1e-6);
+  check_range("schedule_power", config.schedule_power, 0.01, 100);
+  check_schedule(config);
   if (config.zero && !is_elementwise(config.optimizer)) {
     throw UsageError(concat("--zero: not with --optimizer ", config.optimizer,
                             ", which needs norms of whole parameters"));
@@ -398,7 +437,7 @@ void check_config(const TrainConfig& config) {
   check_range("log_every", config.log_every, 1, kMost);
   check_range("eval_every", config.eval_every, 0, kMost);
   check_range("batch_size", config.batch_size, 1, 1e6);
-  check_range("lr", config.lr, 0, 1e6);
+  check_range("lr", config.lr, 1e-12, 1e6);
   check_range("weight_decay", config.weight_decay, 0, 1e6);
   check_range("random_erasing", config.random_erasing, 0, 1);
   if (config.mixup != 0) check_range("mixup", config.mixup, 1e-4, 1e3);

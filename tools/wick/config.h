@@ -6,6 +6,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "wick/data/image_io.h"
 
@@ -48,6 +49,10 @@ struct TrainConfig {
   std::string optimizer = "adamw";
   std::optional<double> lr;
   std::string schedule = "onecycle";
+  double warmup = 0;
+  std::string schedule_epochs;
+  std::optional<double> schedule_gamma;
+  std::optional<double> schedule_power;
   std::optional<double> weight_decay;
   double label_smoothing = 0;
   std::string checkpoint_activations = "off";
@@ -87,6 +92,9 @@ void apply_config_file(const CLI::App& app, const std::string& path, TrainConfig
 int64_t parse_bytes(const std::string& flag, const std::string& text);
 /// The budget of --checkpoint-activations budget=SIZE in bytes; none for off and on.
 std::optional<int64_t> activation_budget(const TrainConfig& config);
+
+/// The numbers of --schedule-epochs, which rise: 30, or 30,60,80. A UsageError for anything else.
+std::vector<double> schedule_epochs(const TrainConfig& config);
 
 /// Checks values that need no data to be judged: names, ranges. Throws UsageError.
 void check_config(const TrainConfig& config);

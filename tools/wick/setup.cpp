@@ -91,7 +91,7 @@ using Params = std::vector<Tensor>;
 struct OptimizerEntry {
   const char* name;
   double lr, weight_decay;  // 0: the model's
-  bool cycles;              // whether schedules cycle its momentum or beta1
+  bool cycles;              // see cycles_momentum
   std::unique_ptr<optim::Optimizer> (*make)(const Params& params, double lr, double decay);
 };
 
@@ -173,6 +173,8 @@ bool is_elementwise(const std::string& optimizer) {
   return find_optimizer(optimizer).make({zeros({1}).set_requires_grad()}, 1, 0)->is_elementwise();
 }
 
+bool cycles_momentum(const std::string& optimizer) { return find_optimizer(optimizer).cycles; }
+
 std::unique_ptr<optim::Optimizer> make_optimizer(const TrainConfig& config,
                                                  const nn::Module& model) {
   return find_optimizer(config.optimizer)
@@ -186,21 +188,6 @@ std::unique_ptr<optim::Ema> make_ema(const TrainConfig& config, const nn::Module
     if (buffer.defined() && is_floating(buffer.dtype())) tensors.push_back(buffer);
   }
   return std::make_unique<optim::Ema>(std::move(tensors), *config.ema);
-}
-
-std::unique_ptr<optim::Schedule> make_schedule(const TrainConfig& config, int64_t total_steps,
-                                               optim::Optimizer& optimizer) {
-  if (config.schedule == "onecycle") {
-    return std::make_unique<optim::OneCycleLR>(
-        optimizer,
-        optim::OneCycleOptions{.max_lr = *config.lr,
-                               .total_steps = total_steps,
-                               .cycle_momentum = find_optimizer(config.optimizer).cycles});
-  }
-  if (config.schedule == "cosine") {
-    return std::make_unique<optim::CosineAnnealingLR>(optimizer, total_steps);
-  }
-  return nullptr;
 }
 
 }  // namespace wick::tool

@@ -57,15 +57,14 @@ std::vector<std::string> optimizer_names();
 /// Whether that one's updates of elements depend on no others.
 bool is_elementwise(const std::string& optimizer);
 
+/// Whether schedules cycle its momentum or beta1.
+bool cycles_momentum(const std::string& optimizer);
+
 /// LARS and LAMB take biases and what else has one axis in a group that they do not adapt.
 std::unique_ptr<optim::Optimizer> make_optimizer(const TrainConfig& config,
                                                  const nn::Module& model);
 
 /// The averages that --ema asks for, of weights and of what batch norm keeps; null without it.
 std::unique_ptr<optim::Ema> make_ema(const TrainConfig& config, const nn::Module& model);
-
-/// Null for a constant rate.
-std::unique_ptr<optim::Schedule> make_schedule(const TrainConfig& config, int64_t total_steps,
-                                               optim::Optimizer& optimizer);
 
 }  // namespace wick::tool

@@ -34,12 +34,33 @@ struct TrainFlags {
 };
 
 // What a resumed run must have in common with the run it goes on with.
+constexpr const char* kLastingKeys[] = {"model",
+                                        "data",
+                                        "augment",
+                                        "random_erasing",
+                                        "mixup",
+                                        "cutmix",
+                                        "batch_size",
+                                        "optimizer",
+                                        "schedule",
+                                        "warmup",
+                                        "schedule_epochs",
+                                        "schedule_gamma",
+                                        "schedule_power",
+                                        "seed",
+                                        "lr",
+                                        "weight_decay",
+                                        "label_smoothing",
+                                        "amp",
+                                        "clip_norm",
+                                        "accumulate",
+                                        "ema",
+                                        "image_size",
+                                        "sync_batch_norm"};
+
 void check_same_run(const TrainConfig& now, const TrainConfig& before) {
   const auto a = to_json(now), b = to_json(before);
-  for (const char* key :
-       {"model", "data", "augment", "random_erasing", "mixup", "cutmix", "batch_size", "optimizer",
-        "schedule", "seed", "lr", "weight_decay", "label_smoothing", "amp", "clip_norm",
-        "accumulate", "ema", "image_size", "sync_batch_norm"}) {
+  for (const char* key : kLastingKeys) {
     if (a[key] == b[key]) continue;
     throw UsageError(fmt::format("--resume: {} cannot change: got {}, the run has {}", key,
                                  a[key].dump(), b[key].dump()));

@@ -93,7 +93,7 @@ Trainer::Trainer(const TrainConfig& config, RunFolder folder, bool json, Ranks r
           ranks_.share(train_loader_options(config, data_, device_), data_.train->size()),
           device_)),
       total_steps_(steps_of_run(config, loader_.size())),
-      schedule_(make_schedule(config, total_steps_, *optimizer_)),
+      rates_(config, total_steps_, loader_.size(), *optimizer_),
       train_step_(config, data_, device_, model_, *optimizer_),
       store_(folder_.checkpoints()),
       progress_(!text_) {}
@@ -104,9 +104,7 @@ void Trainer::begin() {
   if (!ranks_.alone()) join_models();
   if (config_.resume) resume();
   if (!ranks_.alone()) settle_ranks();
-  if (schedule_ && train_step_.scaler().enabled()) {
-    counted_schedule_ = std::make_unique<optim::DeviceSchedule>(*schedule_, total_steps_);
-  }
+  if (train_step_.scaler().enabled()) rates_.count_on_device();
   if (!ranks_.first()) return;
   TrainConfig lasting = config_;
   if (!ranks_.alone()) lasting.threads.reset();  // these suit that many ranks
@@ -158,11 +156,7 @@ void Trainer::resume() {
     }
     model_->load_state_dict(part(checkpoint->parts, "weights"));
     optimizer_->load_state_dict(part(checkpoint->parts, "optimizer"));
-    if (schedule_) {
-      TensorMap state = part(checkpoint->parts, "schedule");
-      state.erase("options");  // --epochs and --max-steps may ask for another length
-      schedule_->load_state_dict(state);
-    }
+    if (!rates_.state_dict().empty()) rates_.load_state_dict(part(checkpoint->parts, "schedule"));
     amp::GradScaler& scaler = train_step_.scaler();
     if (scaler.enabled()) scaler.load_state_dict(part(checkpoint->parts, "scaler"));
     if (optim::Ema* ema = train_step_.ema()) ema->load_state_dict(part(checkpoint->parts, "ema"));
@@ -182,14 +176,15 @@ void Trainer::resume() {
 }
 
 void Trainer::save_checkpoint() {
-  if (counted_schedule_) counted_schedule_->settle();
+  rates_.settle();
   Checkpoint checkpoint;
   checkpoint.step = step_;
   // All ranks have a part of a shared one.
   if (ranks_.first() || config_.zero) checkpoint.parts["optimizer"] = optimizer_->state_dict();
   if (!ranks_.first()) return;
   checkpoint.parts["weights"] = model_->state_dict();
-  if (schedule_) checkpoint.parts["schedule"] = schedule_->state_dict();
+  const optim::StateDict rates = rates_.state_dict();
+  if (!rates.empty()) checkpoint.parts["schedule"] = rates;
   const amp::GradScaler& scaler = train_step_.scaler();
   if (scaler.enabled()) checkpoint.parts["scaler"] = scaler.state_dict();
   if (const optim::Ema* ema = train_step_.ema()) checkpoint.parts["ema"] = ema->state_dict();
@@ -204,15 +199,6 @@ void Trainer::save_checkpoint() {
 
 TrainStep::Result Trainer::backpropagate(const data::Batch& batch) {
   return train_step_.backpropagate(batch, loader_.epoch(), loader_.batch() - 1, parallel_.get());
-}
-
-void Trainer::next_rates() {
-  if (!schedule_) return;
-  if (!counted_schedule_) {
-    schedule_->step();
-  } else if (unread_.empty()) {  // it was waited for just now
-    counted_schedule_->settle();
-  }
 }
 
 void Trainer::add_up(Tensor& loss, Tensor& correct, int64_t& images) {
@@ -233,7 +219,7 @@ Trainer::UnreadStep Trainer::take_step(const data::Batch& batch) {
   auto [loss, correct] = backpropagate(batch);
   search.reset();
   const Tensor skipped = train_step_.update();
-  if (counted_schedule_) counted_schedule_->step(skipped);
+  rates_.step(skipped);
   ++step_;
   int64_t images = batch.size();
   if (parallel_) {
@@ -346,7 +332,7 @@ void Trainer::train_epoch(bool& interrupted) {
     } catch (const amp::NonFiniteGradients& error) {
       throw amp::NonFiniteGradients(error.what() + first_anomaly(*batch));
     }
-    next_rates();
+    if (unread_.empty()) rates_.settle();  // it was waited for just now
     interrupted = stopping_;
   }
   report();
@@ -374,8 +360,9 @@ void Trainer::evaluate_and_log() {
   line["test_loss"] = last_->loss;
   line["test_accuracy"] = last_->accuracy;
   log(line);
-  if (!text_) return;
   const bool whole = step_ % steps_per_epoch() == 0;
+  if (whole) rates_.evaluated(last_->loss);
+  if (!text_) return;
   const std::string when = whole ? concat("epoch ", epoch, "/", *config_.epochs)
                                  : concat("step ", step_, ", in epoch ", epoch);
   fmt::print("{}  test loss {:.4f}  test accuracy {:.2f} %\n", when, last_->loss,

@@ -10,6 +10,7 @@
 #include "wick/dist/data_parallel.h"
 #include "wick/tools/wick/progress.h"
 #include "wick/tools/wick/ranks.h"
+#include "wick/tools/wick/rates.h"
 #include "wick/tools/wick/run_folder.h"
 #include "wick/tools/wick/setup.h"
 #include "wick/tools/wick/train_step.h"
@@ -80,7 +81,6 @@ class Trainer {
   std::string first_anomaly(const data::Batch& batch);
   /// Makes what this rank has seen in a step what all have seen; and one that is to stop stops all.
   void add_up(Tensor& loss, Tensor& correct, int64_t& images);
-  void next_rates();
   void evaluate_model();
   void evaluate_and_log();
   void save_checkpoint();
@@ -103,8 +103,7 @@ class Trainer {
   std::unique_ptr<optim::Optimizer> optimizer_;
   data::Prefetcher loader_;
   int64_t total_steps_;
-  std::unique_ptr<optim::Schedule> schedule_;
-  std::unique_ptr<optim::DeviceSchedule> counted_schedule_;  // where steps may be skipped
+  Rates rates_;
   TrainStep train_step_;
   CheckpointStore store_;
   Progress progress_;

@@ -1,0 +1,226 @@
+#include "wick/tools/wick/rates.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "wick/tools/wick/setup.h"
+
+namespace wick::tool {
+
+namespace {
+
+constexpr double kLastOfExponential = 0.01;  // share of the rate that is left at the end
+constexpr double kFootOfCycle = 0.1;         // share of the peak
+constexpr double kPlateauEpochs = 2;
+constexpr double kPower = 2;
+constexpr double kCut = 0.1;
+const std::string kOfPlateau = "plateau.";  // begins the names of its state
+
+// What a schedule takes of the flags beside --lr and --warmup.
+struct ScheduleEntry {
+  const char* name;
+  bool epochs = false, gamma = false, power = false;
+};
+constexpr ScheduleEntry kSchedules[] = {
+    {.name = "onecycle"},
+    {.name = "cosine"},
+    {.name = "constant"},
+    {.name = "step", .epochs = true, .gamma = true},
+    {.name = "multistep", .epochs = true, .gamma = true},
+    {.name = "exponential", .gamma = true},
+    {.name = "polynomial", .power = true},
+    {.name = "linear"},
+    {.name = "cyclic", .epochs = true},
+    {.name = "plateau", .epochs = true, .gamma = true},
+};
+
+// The lengths of a run, in steps.
+struct Steps {
+  int64_t total, per_epoch, warmup;
+
+  int64_t of(double epochs) const {
+    return static_cast<int64_t>(std::llround(epochs * static_cast<double>(per_epoch)));
+  }
+};
+
+int64_t warmup_steps(const TrainConfig& config, int64_t total, int64_t per_epoch) {
+  const int64_t steps = Steps{total, per_epoch, 0}.of(config.warmup);
+  if (steps < total) return steps;
+  throw UsageError(concat("--warmup: longer than the run: got ", config.warmup, " epochs, ", steps,
+                          " steps, expected less than the run's ", total));
+}
+
+std::unique_ptr<optim::Schedule> make_cycles(const TrainConfig& config, int64_t length,
+                                             optim::Optimizer& optimizer) {
+  optim::CyclicOptions options;
+  options.base_lr = kFootOfCycle * *config.lr;
+  options.max_lr = *config.lr;
+  options.step_size_up = std::max<int64_t>(1, length / 2);
+  options.step_size_down = std::max<int64_t>(1, length - length / 2);
+  options.cycle_momentum = cycles_momentum(config.optimizer);
+  return std::make_unique<optim::CyclicLR>(optimizer, options);
+}
+
+// What follows the warm-up, if it is not a constant rate; its steps are counted from there.
+std::unique_ptr<optim::Schedule> make_main(const TrainConfig& config, const Steps& steps,
+                                           optim::Optimizer& optimizer) {
+  const std::string& name = config.schedule;
+  const int64_t length = steps.total - steps.warmup;
+  const std::vector<double> epochs = schedule_epochs(config);
+  const int64_t part = epochs.empty() ? (length + 2) / 3 : steps.of(epochs[0]);
+  const double gamma = config.schedule_gamma.value_or(kCut);
+  if (name == "cosine") return std::make_unique<optim::CosineAnnealingLR>(optimizer, length);
+  if (name == "linear") return std::make_unique<optim::LinearLR>(optimizer, 1, 0, length);
+  if (name == "polynomial") {
+    return std::make_unique<optim::PolynomialLR>(optimizer, length,
+                                                 config.schedule_power.value_or(kPower));
+  }
+  if (name == "exponential") {
+    const double each =
+        config.schedule_gamma
+            ? std::pow(*config.schedule_gamma, 1.0 / static_cast<double>(steps.per_epoch))
+            : std::pow(kLastOfExponential, 1.0 / static_cast<double>(length));
+    return std::make_unique<optim::ExponentialLR>(optimizer, each);
+  }
+  if (name == "step") {
+    return std::make_unique<optim::StepLR>(optimizer, std::max<int64_t>(1, part), gamma);
+  }
+  if (name == "multistep") {
+    std::vector<int64_t> milestones = {length / 2, 3 * length / 4};
+    if (!epochs.empty()) milestones.clear();
+    for (const double epoch : epochs) milestones.push_back(steps.of(epoch) - steps.warmup);
+    return std::make_unique<optim::MultiStepLR>(optimizer, milestones, gamma);
+  }
+  if (name == "cyclic") return make_cycles(config, part, optimizer);
+  return nullptr;
+}
+
+// Null for a constant rate, also after the warm-up.
+std::unique_ptr<optim::Schedule> make_schedule(const TrainConfig& config, const Steps& steps,
+                                               optim::Optimizer& optimizer) {
+  if (config.schedule == "onecycle") {
+    optim::OneCycleOptions options;
+    options.max_lr = *config.lr;
+    options.total_steps = steps.total;
+    options.cycle_momentum = cycles_momentum(config.optimizer);
+    if (steps.warmup > 0) {  // its rise, whose last step is before its share of all
+      options.pct_start = static_cast<double>(steps.warmup + 1) / static_cast<double>(steps.total);
+    }
+    return std::make_unique<optim::OneCycleLR>(optimizer, options);
+  }
+  std::unique_ptr<optim::Schedule> main = make_main(config, steps, optimizer);
+  if (steps.warmup == 0) return main;
+  auto warmup = std::make_unique<optim::LinearLR>(
+      optimizer, 1.0 / static_cast<double>(steps.warmup + 1), 1, steps.warmup);
+  if (!main) return warmup;
+  return std::make_unique<optim::SequentialLR>(
+      optimizer, std::vector<std::shared_ptr<optim::Schedule>>{std::move(warmup), std::move(main)},
+      std::vector<int64_t>{steps.warmup});
+}
+
+std::unique_ptr<optim::ReduceLROnPlateau> make_plateau(const TrainConfig& config,
+                                                       optim::Optimizer& optimizer) {
+  if (config.schedule != "plateau") return nullptr;
+  const std::vector<double> epochs = schedule_epochs(config);
+  const double borne = epochs.empty() ? kPlateauEpochs : epochs[0];
+  optim::PlateauOptions options;
+  options.factor = config.schedule_gamma.value_or(kCut);
+  options.patience = static_cast<int64_t>(borne) / config.eval_every;
+  return std::make_unique<optim::ReduceLROnPlateau>(optimizer, options);
+}
+
+}  // namespace
+
+std::vector<std::string> schedule_names() {
+  std::vector<std::string> names;
+  for (const ScheduleEntry& entry : kSchedules) names.emplace_back(entry.name);
+  return names;
+}
+
+void check_schedule(const TrainConfig& config) {
+  const ScheduleEntry* entry = kSchedules;
+  while (config.schedule != entry->name) ++entry;
+  const auto refuse = [&](const char* flag, bool is_given, bool is_taken) {
+    if (!is_given || is_taken) return;
+    throw UsageError(concat(flag, ": not with --schedule ", config.schedule));
+  };
+  refuse("--schedule-epochs", !config.schedule_epochs.empty(), entry->epochs);
+  refuse("--schedule-gamma", config.schedule_gamma.has_value(), entry->gamma);
+  refuse("--schedule-power", config.schedule_power.has_value(), entry->power);
+  const std::vector<double> epochs = schedule_epochs(config);
+  if (epochs.size() > 1 && config.schedule != "multistep") {
+    throw UsageError(concat("--schedule-epochs: got ", config.schedule_epochs, " for --schedule ",
+                            config.schedule, ", expected one number"));
+  }
+  if (!epochs.empty() && config.schedule == "multistep" && epochs[0] < config.warmup) {
+    throw UsageError(concat("--schedule-epochs: a cut before the warm-up is over: got epoch ",
+                            epochs[0], ", expected ", config.warmup, " or later"));
+  }
+  if (config.schedule == "cyclic" && config.warmup > 0) {
+    throw UsageError("--warmup: not with --schedule cyclic, which begins low and rises itself");
+  }
+  if (config.schedule == "plateau" && config.eval_every == 0) {
+    throw UsageError("--schedule plateau: goes by evaluations: expected --eval-every 1 or more");
+  }
+}
+
+Rates::Rates(const TrainConfig& config, int64_t total_steps, int64_t steps_per_epoch,
+             optim::Optimizer& optimizer)
+    : optimizer_(optimizer),
+      total_steps_(total_steps),
+      warmup_(warmup_steps(config, total_steps, steps_per_epoch)),
+      schedule_(make_schedule(config, {total_steps, steps_per_epoch, warmup_}, optimizer)),
+      plateau_(make_plateau(config, optimizer)) {}
+
+void Rates::count_on_device() {
+  if (!schedule_ || plateau_) return;  // nobody knows beforehand what plateau makes of the rate
+  counted_ = std::make_unique<optim::DeviceSchedule>(*schedule_, total_steps_);
+}
+
+void Rates::step(const Tensor& skipped) {
+  if (counted_) {
+    counted_->step(skipped);
+  } else if (schedule_ && (!plateau_ || warms_up())) {
+    schedule_->step();
+  }
+}
+
+void Rates::settle() {
+  if (counted_) counted_->settle();
+}
+
+void Rates::evaluated(double loss) {
+  if (plateau_ && !warms_up()) plateau_->step(loss);
+}
+
+optim::StateDict Rates::state_dict() const {
+  optim::StateDict state;
+  if (schedule_) state = schedule_->state_dict();
+  if (!plateau_) return state;
+  for (const auto& [name, value] : plateau_->state_dict()) state[kOfPlateau + name] = value;
+  return state;
+}
+
+void Rates::load_state_dict(const optim::StateDict& state) {
+  optim::StateDict of_schedule, of_plateau;
+  for (const auto& [name, value] : state) {
+    if (name.starts_with(kOfPlateau)) {
+      of_plateau[name.substr(kOfPlateau.size())] = value;
+    } else {
+      of_schedule[name] = value;
+    }
+  }
+  for (optim::StateDict* part : {&of_schedule, &of_plateau}) {
+    part->erase("options");  // --epochs and --max-steps may ask for another length
+  }
+  std::vector<double> cut;  // by plateau
+  for (int g = 0; g < optimizer_.num_groups(); ++g) cut.push_back(optimizer_.lr(g));
+  if (schedule_) schedule_->load_state_dict(of_schedule);
+  if (!plateau_) return;
+  plateau_->load_state_dict(of_plateau);
+  for (int g = 0; g < optimizer_.num_groups(); ++g) {
+    optimizer_.set_hyperparameter(g, "lr", cut[static_cast<size_t>(g)]);
+  }
+}
+
+}  // namespace wick::tool
