@@ -193,9 +193,12 @@ void update_many(const typename O::Options& options, Device device) {
   }
 #ifdef WICK_SIM
   if (!device.is_cuda()) return;
+  sim::set_blocks({0});
   const int64_t before = sim::calls();
   optimizer.step();
   EXPECT_EQ(sim::calls() - before, 4);
+  synchronize(device);
+  sim::set_blocks({});
 #endif
 }
 
