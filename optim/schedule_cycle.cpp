@@ -27,7 +27,8 @@ OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleOptions& options)
   const double total = static_cast<double>(o.total_steps);
   for (int g = 0; g < optimizer.num_groups(); ++g) {
     const double top = o.max_lr[g], first = top / o.div_factor, last = first / o.final_div_factor;
-    const double low = o.base_momentum[g], high = o.max_momentum[g];
+    const double low = o.cycle_momentum ? o.base_momentum[g] : 0;
+    const double high = o.cycle_momentum ? o.max_momentum[g] : 0;
     auto& phases = phases_.emplace_back();
     phases.push_back({o.pct_start * total - 1, first, top, high, low});
     if (o.three_phase) {

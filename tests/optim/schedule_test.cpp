@@ -263,6 +263,10 @@ TEST(Schedule, CyclesHaveValuesForEachGroup) {
               OneCycleLR(sgd, {.max_lr = 1, .total_steps = 9, .max_momentum = {0.9, 0.9, 1}});
             }),
             "one_cycle_lr: max_momentum: got 3 values, expected 1, or one for each of 2 groups");
+  // What is not used may be anything.
+  const OneCycleLR without(
+      sgd, {.max_lr = 1, .total_steps = 9, .cycle_momentum = false, .base_momentum = {}});
+  EXPECT_NEAR(sgd.lr(), 1 / 25.0, 1e-15);
   EXPECT_EQ(error_of([&] { CyclicLR(sgd, {.base_lr = {}, .max_lr = 1}); }),
             "cyclic_lr: base_lr: got 0 values, expected 1, or one for each of 2 groups");
   EXPECT_EQ(error_of([&] {
