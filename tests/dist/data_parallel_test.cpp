@@ -109,7 +109,7 @@ TEST(DataParallel, HasTheSameBitsForAnyBucketsAndInEveryRun) {
   }
 }
 
-TEST(DataParallel, AgreesOnSimulatedGpus) {
+TEST(DataParallel, AgreesOnGpus) {
   if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
   const std::vector<Tensor> expected = shared_gradients(1, {.model = "lenet"});
   for (const int size : {2, 4, 8}) {
