@@ -188,7 +188,7 @@ else
   peers+=(--seconds 5)
 fi
 if [ -n "$python" ]; then
-  step peers $share "${peers[@]}" --styles written,tuned --json "$out/peers.json"
+  step peers $share "${peers[@]}" --styles tuned,written --json "$out/peers.json"
   step peers_compiled 2000 "${peers[@]}" --styles compiled --json "$out/peers_compiled.json"
 else
   skip peers 'no torch: name a Python that has one by PYTHON='

@@ -3,7 +3,7 @@
 each figure's median and the ratio of every pair: their median and quartiles.
 
   bench/peers/compare.py [--python PATH] [--workloads A,B] [--threads 2] [--seconds 10]
-                         [--device cpu|cuda] [--styles written,tuned,compiled] [--json FILE]
+                         [--device cpu|cuda] [--styles tuned,written,compiled] [--json FILE]
 
 PATH is the interpreter whose torch is the peer (default /usr/bin/python3: Debian's). A ratio above
 1 says Wick is faster, or for memory that it needs less. Styles are ways to write it in PyTorch
@@ -322,7 +322,7 @@ def main():
     print(f"{'workload':34} {'style':16} {'Wick':>11} {'PyTorch':>11} {'ratio':>6} "
           f"{'bound':>12} {'of it':>5}  quartiles")
     work = [(name, "tuned") for name in CEILINGS] if arguments.device == "cuda" else []
-    work += [(name, style) for name in names for style in styles if has_style(name, style)]
+    work += [(name, style) for style in styles for name in names if has_style(name, style)]
     for name, style in work:
         try:
             for row in compare(name, style, arguments, ceilings):
