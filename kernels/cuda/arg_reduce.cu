@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kRowThreads)
           static_cast<int64_t>(reinterpret_cast<uintptr_t>(row + begin) % 16 / sizeof(T));
       const int64_t step = int64_t{sharing.lanes} * kPackSize<T>;
       for (int64_t i = begin + turn.lane() * kPackSize<T> - shift; i < end; i += step) {
-        const RowPack<T> v = load_in_row(row, end, i, T{});
+        const RowPack<T> v = load_in_row(row, end, i, T{}).unpack();
         for (int j = 0; j < kPackSize<T>; ++j) {
           if (i + j >= begin && i + j < end) best.add(convert<V>(v[j]), i + j);
         }

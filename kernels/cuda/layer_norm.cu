@@ -13,12 +13,12 @@ template <class T>
 using ParameterPack = Pack<Accumulator<T>, kPackSize<T>>;
 
 /// Elements [at, at + kPackSize) of a weight or bias of `size` elements, which may be null.
-template <class T>
-__device__ ParameterPack<T> load_parameters(const Accumulator<T>* p, int64_t size, int64_t at,
+template <class T, class Index>
+__device__ ParameterPack<T> load_parameters(const Accumulator<T>* p, Index size, Index at,
                                             Accumulator<T> otherwise) {
   ParameterPack<T> v;
-  if (p != nullptr && at >= 0 && at + kPackSize<T> <= size &&
-      reinterpret_cast<uintptr_t>(p + at) % 16 == 0) {
+  if (p != nullptr && at >= 0 && at + kPackSize<T> <= size && at % kPackSize<T> == 0 &&
+      reinterpret_cast<uintptr_t>(p) % 16 == 0) {
     return load_pack<kPackSize<T>>(p + at);
   }
   for (int j = 0; j < kPackSize<T>; ++j) {
@@ -53,7 +53,7 @@ __device__ RowMoments moments_of_row(const RowData<T, kPacks>& x, const RowShare
   L origin = 0;
   if (centered) {
     S sum = 0;
-    share.for_packs([&](int k, int64_t at) {
+    share.for_packs([&](int k, auto at) {
       const RowPack<T> v = x.get(k, at);
       L part = 0;
       for (int j = 0; j < kPackSize<T>; ++j) part += convert<L>(v[j]);
@@ -62,7 +62,7 @@ __device__ RowMoments moments_of_row(const RowData<T, kPacks>& x, const RowShare
     origin = static_cast<L>(static_cast<double>(row_sum(sum, lanes)) / n);
   }
   S sum = 0, squares = 0;
-  share.for_packs([&](int k, int64_t at) {
+  share.for_packs([&](int k, auto at) {
     const RowPack<T> v = x.get(k, at);
     const bool whole = at >= 0 && at + kPackSize<T> <= share.size;
     L s = 0, q = 0;
@@ -99,9 +99,10 @@ __device__ RowData<T, kPacks> row_to_normalise(const LayerNormForward<T>& f,
   using L = Accumulator<T>;
   const T fill = convert<T>(L{0});
   if constexpr (kAdd) {
-    return {f.sum, share, fill, [&](int64_t at) {
-              RowPack<T> v = load_in_row(f.x + share.begin, share.size, at, fill);
-              const RowPack<T> r = load_in_row(f.residual + share.begin, share.size, at, fill);
+    const RowData<T, kPacks> x(f.x, share, fill), residual(f.residual, share, fill);
+    return {f.sum, share, fill, [&](int k, auto at) {
+              RowPack<T> v = x.get(k, at);
+              const RowPack<T> r = residual.get(k, at);
               for (int j = 0; j < kPackSize<T>; ++j) {
                 v[j] = convert<T>(convert<L>(v[j]) + convert<L>(r[j]));
               }
@@ -127,7 +128,7 @@ __global__ void __launch_bounds__(kRowThreads, 1)
       f.invstd[turn.row()] = invstd;
     }
     const RowScale<L> normalise(m.mean, invstd);
-    share.for_packs([&](int k, int64_t at) {
+    share.for_packs([&](int k, auto at) {
       RowPack<T> v = data.get(k, at);
       const auto w = load_parameters<T>(f.weight, share.size, at, L{1});
       const auto b = load_parameters<T>(f.bias, share.size, at, L{0});
@@ -157,7 +158,7 @@ struct ParameterSums {
   __device__ void store(Accumulator<T>* part, const RowShare<T, kPacks>& columns, int64_t size) {
     WICK_UNROLL
     for (int k = 0; k < kPacks; ++k) {
-      const int64_t at = columns.first + k * columns.step;
+      const int at = columns.first + k * columns.step;
       for (int j = 0; j < kPackSize<T>; ++j) {
         if (at + j >= size) continue;
         part[at + j] = weight[k][j];
@@ -176,16 +177,16 @@ __global__ void __launch_bounds__(kRowThreads, 1)
   using L = Accumulator<T>;
   using S = Sum<L, kPacks>;
   ParameterSums<T, kParameters ? kPacks : 0> sums;
-  const double n = static_cast<double>(sharing.size);
+  const S per_element = S{1} / static_cast<S>(sharing.size);
   for (RowTurn turn(sharing); turn.any(); turn.next()) {
     RowShare<T, kPacks> share(turn, sharing, b.x);
     if (kParameters) share.first = turn.lane() * kPackSize<T>;
-    const RowData<T, kPacks> inputs(b.x, share, convert<T>(L{0}));
-    const RowData<T, kPacks> gradients(b.dy, share, convert<T>(L{0}));
+    const T zero = convert<T>(L{0});
+    const RowData<T, kPacks> inputs(b.x, share, zero), gradients(b.dy, share, zero);
     const int64_t row = turn.valid() ? turn.row() : 0;
     const RowScale<L> normalise(b.mean == nullptr ? 0.0 : b.mean[row], b.invstd[row]);
     S sum = 0, dot = 0;
-    share.for_packs([&](int k, int64_t at) {
+    share.for_packs([&](int k, auto at) {
       const RowPack<T> v = inputs.get(k, at), g = gradients.get(k, at);
       const auto w = load_parameters<T>(b.weight, share.size, at, L{1});
       L s = 0, d = 0;
@@ -204,20 +205,18 @@ __global__ void __launch_bounds__(kRowThreads, 1)
     });
     if (b.dx == nullptr) continue;
     if (b.mean != nullptr) sum = row_sum(sum, sharing.lanes);
-    const L shift = b.mean == nullptr ? L{0} : static_cast<L>(static_cast<double>(sum) / n);
-    const L slope = static_cast<L>(static_cast<double>(row_sum(dot, sharing.lanes)) / n);
-    share.for_packs([&](int k, int64_t at) {
+    const L shift = b.mean == nullptr ? L{0} : static_cast<L>(sum * per_element);
+    const L slope = static_cast<L>(row_sum(dot, sharing.lanes) * per_element);
+    share.for_packs([&](int k, auto at) {
       const RowPack<T> v = inputs.get(k, at);
       RowPack<T> g = gradients.get(k, at);
       const auto w = load_parameters<T>(b.weight, share.size, at, L{1});
-      RowPack<T> more;
-      if constexpr (kAdd) {
-        more = load_in_row(b.dsum + share.begin, share.size, at, convert<T>(L{0}));
-      }
+      RowPack<T> more = {};
+      if (kAdd) more = load_in_row(b.dsum + share.begin, share.size, at, zero).unpack();
       for (int j = 0; j < kPackSize<T>; ++j) {
         const L own = convert<L>(g[j]) * w[j];
         L d = (own - shift - normalise(convert<L>(v[j])) * slope) * normalise.scale;
-        if constexpr (kAdd) d += convert<L>(more[j]);
+        if (kAdd) d += convert<L>(more[j]);
         g[j] = convert<T>(d);
       }
       store_in_row(b.dx + share.begin, share.size, at, g);
@@ -304,7 +303,7 @@ void forward(const RowNorm& n) {
                               n.mean.as<double>(),
                               n.invstd.as<double>(),
                               n.eps};
-  share_rows<kAdd ? 2 : 1>(
+  share_rows<kAdd ? 3 : 1>(
       f.x, n.x.shape[0], n.x.shape[1],
       [&]<int kPacks>(Packs<kPacks> packs, const Grid& grid, const RowSharing& s) {
         launch("layer_norm_forward", n.x.device, grid, layer_norm_kernel<T, kPacks, kAdd>, f, s,

@@ -60,7 +60,7 @@ __device__ double sum_of_all_classes(const CrossEntropy<T>& c, const RowData<T, 
   using L = Accumulator<T>;
   const L high = static_cast<L>(lse), low = static_cast<L>(lse - static_cast<double>(high));
   double sum = 0;
-  share.for_packs([&](int k, int64_t at) {
+  share.for_packs([&](int k, auto at) {
     const RowPack<T> v = x.get(k, at);
     L part = 0;
     for (int j = 0; j < kPackSize<T>; ++j) {
@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(kRowThreads, 1)
     const L high = static_cast<L>(lse), low = static_cast<L>(lse - static_cast<double>(high));
     const L hit = static_cast<L>(g * own), each = static_cast<L>(g * c.share_of_class());
     const L all = static_cast<L>(g * (own + c.share_of_class() * sum));
-    share.for_packs([&](int k, int64_t at) {
+    share.for_packs([&](int k, auto at) {
       RowPack<T> v = {};
       if (c.needs_row()) v = data.get(k, at);
       WICK_UNROLL

@@ -34,14 +34,14 @@ struct GroupPacks {
         g.inner_x == 1 ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(p) % 16 / sizeof(T)) : 0;
     return {p, (item - run * packs) * kSize - shift};
   }
-  __device__ RowPack<T> load(const Place& at) const {
+  __device__ RowWords<T> load(const Place& at) const {
     if (g.inner_x == 1) return load_in_row(at.run, g.inner_size, at.first, T{});
     RowPack<T> v;
     for (int j = 0; j < kSize; ++j) {
       const int64_t i = at.first + j;
       v[j] = i < g.inner_size ? at.run[i * g.inner_x] : T{};
     }
-    return v;
+    return words_of<T>(v);
   }
 };
 
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(kRowThreads, 1)
       const int64_t end = split * each + each < items ? split * each + each : items;
       const int64_t step = sharing.lanes;
       for (int64_t i = split * each + turn.lane(); i < end; i += kUnrolled * step) {
-        RowPack<T> v[kUnrolled];
+        RowWords<T> v[kUnrolled] = {};
         int64_t first[kUnrolled];
         for (int u = 0; u < kUnrolled; ++u) {
           first[u] = job.g.inner_size;  // nothing
@@ -77,9 +77,10 @@ __global__ void __launch_bounds__(kRowThreads, 1)
         L part = Op::template identity<L>();
         for (int u = 0; u < kUnrolled; ++u) {
           const bool whole = first[u] >= 0 && first[u] + kPackSize<T> <= job.g.inner_size;
+          const RowPack<T> pack = v[u].unpack();
           for (int j = 0; j < kPackSize<T>; ++j) {
             if (!whole && (first[u] + j < 0 || first[u] + j >= job.g.inner_size)) continue;
-            part = op(part, Op::map(convert<L>(v[u][j]), center));
+            part = op(part, Op::map(convert<L>(pack[j]), center));
           }
         }
         total = op(total, static_cast<W>(part));

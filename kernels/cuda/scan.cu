@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int64_t tile = 0; tile < packs; tile += blockDim.x) {
       const int64_t pack = tile + threadIdx.x;
       const int64_t first = (shape.reverse ? packs - 1 - pack : pack) * kEach - shift;
-      RowPack<T> values = load_in_row(from, shape.n, first, convert<T>(identity));
+      RowPack<T> values = load_in_row(from, shape.n, first, convert<T>(identity)).unpack();
       if (shape.reverse) turn_around<T>(values);
       S own[kEach];
       WICK_UNROLL

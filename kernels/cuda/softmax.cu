@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kRowThreads, 1)
     const RowData<T, kPacks> data(x, share, convert<T>(kLowest<A>));
     const ExpSum<A> all = exp_sum_of_row<A>(data, share, sharing.lanes);
     const Normalise<kLog, A> normalise(all.max, all.sum);
-    share.for_packs([&](int k, int64_t at) {
+    share.for_packs([&](int k, auto at) {
       RowPack<T> v = data.get(k, at);
       for (int j = 0; j < kPackSize<T>; ++j) v[j] = convert<T>(normalise(convert<A>(v[j])));
       store_in_row(y + share.begin, share.size, at, v);
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kRowThreads, 1)
     const RowData<T, kPacks> gradients(dy, share, convert<T>(A{0}));
     const RowData<T, kPacks> results(y, share, convert<T>(A{0}));
     S own = 0;
-    share.for_packs([&](int k, int64_t at) {
+    share.for_packs([&](int k, auto at) {
       const RowPack<T> g = gradients.get(k, at), v = results.get(k, at);
       A part = 0;
       for (int j = 0; j < kPackSize<T>; ++j) {
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kRowThreads, 1)
       own += static_cast<S>(part);
     });
     const A sum = static_cast<A>(row_sum(own, sharing.lanes));
-    share.for_packs([&](int k, int64_t at) {
+    share.for_packs([&](int k, auto at) {
       RowPack<T> g = gradients.get(k, at);
       const RowPack<T> v = results.get(k, at);
       for (int j = 0; j < kPackSize<T>; ++j) {

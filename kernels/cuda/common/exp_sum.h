@@ -60,19 +60,19 @@ __device__ ExpSum<A, A> exp_sum_of_row(const RowData<T, kPacks>& x,
   ExpSum<A, A> all;
   if constexpr (kPacks > 0) {
     A max = kLowest<A>, sum = 0;
-    share.for_packs([&](int k, int64_t at) {
+    share.for_packs([&](int k, auto at) {
       const RowPack<T> v = x.get(k, at);
       for (int j = 0; j < kPackSize<T>; ++j) max = LargerOrSecond{}(convert<A>(v[j]), max);
     });
     all.max = row_reduce(max, lanes, LargerOrSecond{}, kLowest<A>);
-    share.for_packs([&](int k, int64_t at) {
+    share.for_packs([&](int k, auto at) {
       const RowPack<T> v = x.get(k, at);
       for (int j = 0; j < kPackSize<T>; ++j) sum += exp(convert<A>(v[j]) - all.max);
     });
     all.sum = row_sum(sum, lanes);
   } else {
     ExpSum<A, double> own;
-    share.for_packs([&](int k, int64_t at) { own.add(x.get(k, at)); });
+    share.for_packs([&](int k, auto at) { own.add(x.get(k, at)); });
     all.max = row_reduce(own.max, lanes, LargerOrSecond{}, kLowest<A>);
     all.sum = static_cast<A>(row_sum(own.sum_from(all.max), lanes));
   }

@@ -13,23 +13,35 @@ namespace wick::cuda {
 template <class T>
 using RowPack = Pack<T, kPackSize<T>>;
 
-/// Elements [first, first + kPackSize) of a row, of which those outside are `fill`.
+/// A RowPack as it was loaded. The compiler would take elements of 16 bits apart as soon as they
+/// are there, and so wait for each pack before it loads the next one.
 template <class T>
-__device__ RowPack<T> load_in_row(const T* row, int64_t size, int64_t first, T fill) {
+struct [[gnu::may_alias]] alignas(16) RowWords {
+  uint32_t words[4];
+  __device__ RowPack<T> unpack() const { return __builtin_bit_cast(RowPack<T>, *this); }
+};
+template <class T>
+__device__ RowWords<T> words_of(const RowPack<T>& pack) {
+  return __builtin_bit_cast(RowWords<T>, pack);
+}
+
+/// Elements [first, first + kPackSize) of a row, of which those outside are `fill`.
+template <class T, class Index>
+__device__ RowWords<T> load_in_row(const T* row, Index size, Index first, T fill) {
   const T* p = row + first;
   if (first >= 0 && first + kPackSize<T> <= size && reinterpret_cast<uintptr_t>(p) % 16 == 0) {
-    return load_pack<kPackSize<T>>(p);
+    return load_piece<RowWords<T>>(p);
   }
   RowPack<T> values;
   for (int j = 0; j < kPackSize<T>; ++j) {
     values[j] = first + j >= 0 && first + j < size ? p[j] : fill;
   }
-  return values;
+  return words_of<T>(values);
 }
 
 /// Writes those that are inside.
-template <class T>
-__device__ void store_in_row(T* row, int64_t size, int64_t first, const RowPack<T>& values) {
+template <class T, class Index>
+__device__ void store_in_row(T* row, Index size, Index first, const RowPack<T>& values) {
   T* p = row + first;
   if (first >= 0 && first + kPackSize<T> <= size && reinterpret_cast<uintptr_t>(p) % 16 == 0) {
     store_pack(p, values);
@@ -79,17 +91,21 @@ class RowTurn {
 /// there are no more than these; with kPacks = 0, as many as there are.
 template <class T, int kPacks>
 struct RowShare {
-  int64_t row, begin, size, first, step;  // size 0: there is no such row
+  /// Places in a row that fits registers are counted in 32 bits: it takes half the instructions.
+  using Index = std::conditional_t<(kPacks > 0), int, int64_t>;
+
+  int64_t row, begin;
+  Index size, first, step;  // size 0: there is no such row
 
   /// `x`: the memory whose 16-byte boundaries count.
   __device__ RowShare(const RowTurn& turn, const RowSharing& s, const T* x)
       : row(turn.row()),
         begin(turn.row() * s.size),
-        size(turn.valid() ? s.size : 0),
-        step(int64_t{s.lanes} * kPackSize<T>) {
+        size(turn.valid() ? static_cast<Index>(s.size) : 0),
+        step(Index{s.lanes} * kPackSize<T>) {
     const uintptr_t address =
         reinterpret_cast<uintptr_t>(x) + static_cast<uintptr_t>(begin) * sizeof(T);
-    first = turn.lane() * kPackSize<T> - static_cast<int64_t>(address % 16 / sizeof(T));
+    first = turn.lane() * kPackSize<T> - static_cast<Index>(address % 16 / sizeof(T));
   }
 
   /// Calls body(k, first element).
@@ -101,7 +117,7 @@ struct RowShare {
         if (first + k * step < size) body(k, first + k * step);
       }
     } else {
-      for (int64_t at = first; at < size; at += step) body(0, at);
+      for (Index at = first; at < size; at += step) body(0, at);
     }
   }
 };
@@ -109,35 +125,37 @@ struct RowShare {
 /// This thread's packs of one tensor: in registers, or read anew each time with kPacks = 0.
 template <class T, int kPacks>
 class RowData {
+  using Index = typename RowShare<T, kPacks>::Index;
+
  public:
   __device__ RowData(const T* x, const RowShare<T, kPacks>& share, T fill)
       : row_(x + share.begin), size_(share.size), fill_(fill) {
     if constexpr (kPacks > 0) {
-      share.for_packs([&](int k, int64_t at) { packs_[k] = load_in_row(row_, size_, at, fill_); });
+      share.for_packs([&](int k, Index at) { packs_[k] = load_in_row(row_, size_, at, fill_); });
     }
   }
-  /// The packs that `make(first element)` returns, having written them to the row at `x`.
+  /// The packs that `make(k, first element)` returns, having written them to the row at `x`.
   template <class Make>
   __device__ RowData(const T* x, const RowShare<T, kPacks>& share, T fill, const Make& make)
       : row_(x + share.begin), size_(share.size), fill_(fill) {
-    share.for_packs([&](int k, int64_t at) {
-      const RowPack<T> pack = make(at);
-      if constexpr (kPacks > 0) packs_[k] = pack;
+    share.for_packs([&](int k, Index at) {
+      const RowPack<T> pack = make(k, at);
+      if constexpr (kPacks > 0) packs_[k] = words_of<T>(pack);
     });
   }
-  __device__ RowPack<T> get(int k, int64_t at) const {
+  __device__ RowPack<T> get(int k, Index at) const {
     if constexpr (kPacks > 0) {
-      return packs_[k];
+      return packs_[k].unpack();
     } else {
-      return load_in_row(row_, size_, at, fill_);
+      return load_in_row(row_, size_, at, fill_).unpack();
     }
   }
 
  private:
   const T* row_;
-  int64_t size_;
+  Index size_;
   T fill_;
-  RowPack<T> packs_[kPacks > 0 ? kPacks : 1];
+  RowWords<T> packs_[kPacks > 0 ? kPacks : 1];
 };
 
 /// The combination of the values of the threads that share a row, for each of them.
