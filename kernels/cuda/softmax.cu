@@ -85,7 +85,7 @@ __global__ void softmax_columns_kernel(const T* x, T* y, ColumnSharing sharing) 
   for (ColumnTurn turn(sharing); turn.any(); turn.next()) {
     ExpSum<A, double> own;
     turn.for_rows([&](int64_t at, int64_t) { own.add(convert<A>(x[at])); });
-    const A max = column_reduce(own.max, sharing.width, LargerOrSecond{});
+    const A max = column_reduce(own.max, sharing.width, LargerNumber{});
     const double sum = column_reduce(own.sum_from(max), sharing.width, Add{});
     const Normalise<kLog, A> normalise(max, static_cast<A>(sum));
     turn.for_rows([&](int64_t at, int64_t) { y[at] = convert<T>(normalise(convert<A>(x[at]))); });

@@ -7,13 +7,28 @@ namespace wick::cuda {
 template <class A>
 inline constexpr A kLowest = -static_cast<A>(__builtin_inf());
 
-/// The larger one, or the second where one of them is NaN.
-struct LargerOrSecond {
+/// The larger one, or the one that is not NaN.
+struct LargerNumber {
   template <class T>
   __device__ T operator()(T a, T b) const {
-    return a > b ? a : b;
+    return fmax(a, b);
   }
 };
+
+/// exp(x) of x <= 0 for sums to which 1 = exp(0) belongs: for float it is an instruction of GPUs,
+/// whose relative error grows with |x| (|x| * 1e-7) while the term itself vanishes.
+template <class A>
+__device__ A exp_in_sum(A x) {
+#ifdef __CUDA_ARCH__
+  if constexpr (__is_same(A, float)) {
+    constexpr float kLog2OfE = 1.4426950408889634f;
+    float result;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x * kLog2OfE));
+    return result;
+  }
+#endif
+  return exp(x);
+}
 
 /// The largest of some elements and the sum of exp(x - max) over them, NaN where one is NaN or
 /// infinite, or all are -infinity. Long sums are held in S.
@@ -25,16 +40,17 @@ struct ExpSum {
   /// Adds elements one by one.
   __device__ void add(A x) {
     raise(x);
-    sum += static_cast<S>(term(x));
+    sum += static_cast<S>(exp_in_sum(x - base()));
   }
   /// Adds some at once.
   template <class T, int kCount>
   __device__ void add(const Pack<T, kCount>& x) {
     A largest = kLowest<A>;
-    for (int j = 0; j < kCount; ++j) largest = LargerOrSecond{}(convert<A>(x[j]), largest);
+    for (int j = 0; j < kCount; ++j) largest = LargerNumber{}(convert<A>(x[j]), largest);
     raise(largest);
+    const A from = base();
     A total = 0;
-    for (int j = 0; j < kCount; ++j) total += term(convert<A>(x[j]));
+    for (int j = 0; j < kCount; ++j) total += exp_in_sum(convert<A>(x[j]) - from);
     sum += static_cast<S>(total);
   }
 
@@ -50,7 +66,8 @@ struct ExpSum {
     if (max != kLowest<A>) sum *= static_cast<S>(exp(max - x));
     max = x;
   }
-  __device__ A term(A x) const { return x == kLowest<A> ? A{0} : exp(x - max); }
+  /// What exponents are counted from, so that those of -infinity are not NaN.
+  __device__ A base() const { return max == kLowest<A> ? A{0} : max; }
 };
 
 /// ExpSum of a row, for each of the threads that share it.
@@ -62,18 +79,18 @@ __device__ ExpSum<A, A> exp_sum_of_row(const RowData<T, kPacks>& x,
     A max = kLowest<A>, sum = 0;
     share.for_packs([&](int k, auto at) {
       const RowPack<T> v = x.get(k, at);
-      for (int j = 0; j < kPackSize<T>; ++j) max = LargerOrSecond{}(convert<A>(v[j]), max);
+      for (int j = 0; j < kPackSize<T>; ++j) max = LargerNumber{}(convert<A>(v[j]), max);
     });
-    all.max = row_reduce(max, lanes, LargerOrSecond{}, kLowest<A>);
+    all.max = row_reduce(max, lanes, LargerNumber{}, kLowest<A>);
     share.for_packs([&](int k, auto at) {
       const RowPack<T> v = x.get(k, at);
-      for (int j = 0; j < kPackSize<T>; ++j) sum += exp(convert<A>(v[j]) - all.max);
+      for (int j = 0; j < kPackSize<T>; ++j) sum += exp_in_sum(convert<A>(v[j]) - all.max);
     });
     all.sum = row_sum(sum, lanes);
   } else {
     ExpSum<A, double> own;
     share.for_packs([&](int k, auto at) { own.add(x.get(k, at)); });
-    all.max = row_reduce(own.max, lanes, LargerOrSecond{}, kLowest<A>);
+    all.max = row_reduce(own.max, lanes, LargerNumber{}, kLowest<A>);
     all.sum = static_cast<A>(row_sum(own.sum_from(all.max), lanes));
   }
   return all;
