@@ -53,25 +53,30 @@ __device__ RowShare<T, kPacks> read_share(const RowShare<T, kPacks>& share,
   return read;
 }
 
-/// The sum over all classes of weight * (lse - x).
-template <class T, int kPacks>
-__device__ double sum_of_all_classes(const CrossEntropy<T>& c, const RowData<T, kPacks>& x,
-                                     const RowShare<T, kPacks>& share, double lse, int lanes) {
+/// What a thread adds up for the sum over all classes of weight * (lse - x).
+template <class T>
+struct ClassSums {
   using L = Accumulator<T>;
-  const L high = static_cast<L>(lse), low = static_cast<L>(lse - static_cast<double>(high));
-  double sum = 0;
-  share.for_packs([&](int k, auto at) {
-    const RowPack<T> v = x.get(k, at);
-    L part = 0;
-    for (int j = 0; j < kPackSize<T>; ++j) {
-      if (at + j < 0 || at + j >= share.size) continue;
-      const L w = c.weight == nullptr ? L{1} : c.weight[at + j];
-      part += ((high - convert<L>(v[j])) + low) * w;
+  double weights = 0, weighted = 0;  // of weight, of weight * x
+
+  template <class Index>
+  __device__ void add(const CrossEntropy<T>& c, const RowPack<T>& v, Index at, Index size) {
+    L w_sum = 0, x_sum = 0;
+    if (c.weight == nullptr && at >= 0 && at + kPackSize<T> <= size) {
+      w_sum = kPackSize<T>;
+      for (int j = 0; j < kPackSize<T>; ++j) x_sum += convert<L>(v[j]);
+    } else {
+      for (int j = 0; j < kPackSize<T>; ++j) {
+        if (at + j < 0 || at + j >= size) continue;
+        const L w = c.weight == nullptr ? L{1} : c.weight[at + j];
+        w_sum += w;
+        x_sum += w * convert<L>(v[j]);
+      }
     }
-    sum += static_cast<double>(part);
-  });
-  return row_sum(sum, lanes);
-}
+    weights += static_cast<double>(w_sum);
+    weighted += static_cast<double>(x_sum);
+  }
+};
 
 template <class T, int kPacks>
 __global__ void __launch_bounds__(kRowThreads, 1)
@@ -80,13 +85,20 @@ __global__ void __launch_bounds__(kRowThreads, 1)
   for (RowTurn turn(sharing); turn.any(); turn.next()) {
     const auto share = read_share(RowShare<T, kPacks>(turn, sharing, c.x), c);
     const RowData<T, kPacks> data(c.x, share, convert<T>(kLowest<L>));
+    ClassSums<T> classes;
+    const auto add_classes = [&](const RowPack<T>& v, auto at) {
+      if (c.smoothing > 0) classes.add(c, v, at, share.size);
+    };
     double lse = 0, all_classes = 0;
-    if (!c.is_log) {
-      const ExpSum<L> all = exp_sum_of_row<L>(data, share, sharing.lanes);
+    if (c.is_log) {
+      share.for_packs([&](int k, auto at) { add_classes(data.get(k, at), at); });
+    } else {
+      const ExpSum<L> all = exp_sum_of_row<L>(data, share, sharing.lanes, add_classes);
       lse = static_cast<double>(all.max) + log(static_cast<double>(all.sum));
     }
     if (c.smoothing > 0) {
-      all_classes = sum_of_all_classes(c, data, share, lse, sharing.lanes);
+      all_classes =
+          lse * row_sum(classes.weights, sharing.lanes) - row_sum(classes.weighted, sharing.lanes);
     }
     if (!turn.leads()) continue;
     const int64_t r = turn.row(), target = c.target[r];
@@ -169,18 +181,31 @@ __global__ void __launch_bounds__(kRowThreads, 1)
     share.for_packs([&](int k, auto at) {
       RowPack<T> v = {};
       if (c.needs_row()) v = data.get(k, at);
-      WICK_UNROLL
-      for (int j = 0; j < kPackSize<T>; ++j) {
-        L d = 0;
-        if (counts) {
-          if (!c.is_log) d = all * exp((convert<L>(v[j]) - high) - low);
-          if (c.smoothing > 0 && at + j >= 0 && at + j < share.size) {
-            d -= each * (c.weight == nullptr ? L{1} : c.weight[at + j]);
+      L d[kPackSize<T>] = {};
+      if (counts) {
+        if (!c.is_log) {
+          WICK_UNROLL
+          for (int j = 0; j < kPackSize<T>; ++j) {
+            d[j] = all * exp((convert<L>(v[j]) - high) - low);
           }
-          if (at + j == target) d -= hit;
         }
-        v[j] = convert<T>(d);
+        if (c.smoothing > 0) {
+          WICK_UNROLL
+          for (int j = 0; j < kPackSize<T>; ++j) {
+            if (c.weight == nullptr) {
+              d[j] -= each;
+            } else if (at + j >= 0 && at + j < share.size) {
+              d[j] -= each * c.weight[at + j];
+            }
+          }
+        }
+        WICK_UNROLL
+        for (int j = 0; j < kPackSize<T>; ++j) {
+          if (at + j == target) d[j] -= hit;
+        }
       }
+      WICK_UNROLL
+      for (int j = 0; j < kPackSize<T>; ++j) v[j] = convert<T>(d[j]);
       store_in_row(c.dx + share.begin, share.size, at, v);
     });
   }

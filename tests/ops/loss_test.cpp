@@ -7,8 +7,10 @@
 
 #include "wick/core/autograd.h"
 #include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/random.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/core/ops/softmax.h"
+#include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/op_case.h"
 #ifdef WICK_SIM
@@ -248,6 +250,25 @@ TEST(CrossEntropy, IsExactForLargeLogits) {
   loss.sum().backward();
   EXPECT_NEAR(x.grad().to_vector<float>()[0], 1 / (1 + std::exp(-10.0)), 1e-6);
   EXPECT_NEAR(x.grad().to_vector<float>()[3], 1, 1e-6);
+}
+
+TEST(CrossEntropy, SmoothsLargeAndMaskedLogits) {
+  const float masked = -std::numeric_limits<float>::infinity();
+  for (const Device device : devices()) {
+    const Tensor x = tensor<float>({10000, 9990, 9980, 0, 1, masked}, Shape{2, 3}).to(device);
+    const Tensor target = tensor<int64_t>({0, 1}).to(device);
+    const auto losses = [&](const Tensor& weight) {
+      return cross_entropy(
+                 x, target,
+                 {.weight = weight, .label_smoothing = 0.3, .reduction = LossReduction::kNone})
+          .to(kCpu)
+          .to_vector<float>();
+    };
+    const double over = std::log1p(std::exp(-10.0) + std::exp(-20.0));
+    EXPECT_NEAR(losses({})[0], 0.7 * over + 0.1 * (30 + 3 * over), 1e-5);
+    EXPECT_EQ(losses({})[1], -masked);
+    EXPECT_TRUE(std::isnan(losses(tensor<float>({1, 1, 0}).to(device))[1]));
+  }
 }
 
 TEST(CrossEntropy, TakesOneSampleAndImages) {

@@ -70,15 +70,18 @@ struct ExpSum {
   __device__ A base() const { return max == kLowest<A> ? A{0} : max; }
 };
 
-/// ExpSum of a row, for each of the threads that share it.
-template <class A, class T, int kPacks>
+/// ExpSum of a row, for each of the threads that share it. visit(pack, first element) sees each of
+/// this thread's packs, in the pass that reads the row.
+template <class A, class T, int kPacks, class Visit>
 __device__ ExpSum<A, A> exp_sum_of_row(const RowData<T, kPacks>& x,
-                                       const RowShare<T, kPacks>& share, int lanes) {
+                                       const RowShare<T, kPacks>& share, int lanes,
+                                       const Visit& visit) {
   ExpSum<A, A> all;
   if constexpr (kPacks > 0) {
     A max = kLowest<A>, sum = 0;
     share.for_packs([&](int k, auto at) {
       const RowPack<T> v = x.get(k, at);
+      visit(v, at);
       for (int j = 0; j < kPackSize<T>; ++j) max = LargerNumber{}(convert<A>(v[j]), max);
     });
     all.max = row_reduce(max, lanes, LargerNumber{}, kLowest<A>);
@@ -89,11 +92,20 @@ __device__ ExpSum<A, A> exp_sum_of_row(const RowData<T, kPacks>& x,
     all.sum = row_sum(sum, lanes);
   } else {
     ExpSum<A, double> own;
-    share.for_packs([&](int k, auto at) { own.add(x.get(k, at)); });
+    share.for_packs([&](int k, auto at) {
+      const RowPack<T> v = x.get(k, at);
+      visit(v, at);
+      own.add(v);
+    });
     all.max = row_reduce(own.max, lanes, LargerNumber{}, kLowest<A>);
     all.sum = static_cast<A>(row_sum(own.sum_from(all.max), lanes));
   }
   return all;
+}
+template <class A, class T, int kPacks>
+__device__ ExpSum<A, A> exp_sum_of_row(const RowData<T, kPacks>& x,
+                                       const RowShare<T, kPacks>& share, int lanes) {
+  return exp_sum_of_row<A>(x, share, lanes, [](const RowPack<T>&, auto) {});
 }
 
 }  // namespace wick::cuda
