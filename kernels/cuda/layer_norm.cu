@@ -6,8 +6,10 @@ namespace wick::cuda {
 
 namespace {
 
-/// Blocks that add up the gradients of weight and bias, each over its share of the rows.
-constexpr int64_t kMostBlocks = 132 * 2, kRowsEach = 4;
+/// Blocks that add up the gradients of weight and bias, each over its share of the rows: as many as
+/// fill a large GPU, since the sums' order must not depend on the one there is.
+constexpr int64_t kRowsEach = 4;
+int64_t most_blocks(int64_t threads) { return 132 * std::max<int64_t>(2, 512 / threads); }
 
 template <class T>
 using ParameterPack = Pack<Accumulator<T>, kPackSize<T>>;
@@ -282,8 +284,8 @@ int64_t run_with_parameters(LayerNormBackward<T>& b, Device device, const RowSha
   const int64_t threads = sharing.lanes > kWarp ? sharing.lanes : 128;
   const int64_t per_block = threads / sharing.lanes;
   Grid grid = grid_of(sharing, threads);
-  const int64_t blocks =
-      std::min((sharing.rows + per_block * kRowsEach - 1) / (per_block * kRowsEach), kMostBlocks);
+  const int64_t blocks = std::min(
+      (sharing.rows + per_block * kRowsEach - 1) / (per_block * kRowsEach), most_blocks(threads));
   grid.blocks = dim3(static_cast<unsigned>(blocks));
   b.parts = allocate_parts<Accumulator<T>>(workspace, blocks * per_block, sharing.size);
   launch("layer_norm_backward", device, grid, layer_norm_backward_kernel<T, kPacks, true, kAdd>, b,
@@ -352,7 +354,8 @@ void backward(const RowNorm& n) {
     const ColumnSharing s = share_columns(parts, 1, size, kColumnThreads);
     launch("layer_norm_backward", device, grid_of(s), layer_norm_parameters_kernel<T>, b, rows, s);
   }
-  const ColumnSharing s = share_columns(1, parts, 2 * size);
+  // Few columns each, a sector of memory, so that there are enough blocks.
+  const ColumnSharing s = share_columns(1, parts, 2 * size, 8);
   launch("layer_norm_backward", device, grid_of(s), join_parts_kernel<L>,
          static_cast<const L*>(b.parts), n.dweight.as<L>(), n.dbias.as<L>(), s);
 }
