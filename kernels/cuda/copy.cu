@@ -18,6 +18,28 @@ __global__ void copy_strided_kernel(const From* x, To* y, LoopNest<2> nest) {
   }
 }
 
+/// n neighbouring elements, from 16-byte boundaries on: packs of 16 bytes of the longer ones, two
+/// at once.
+template <class From, class To>
+__global__ void cast_packed_kernel(const From* x, To* y, int64_t n) {
+  constexpr int kSize = std::min(kPackSize<From>, kPackSize<To>);
+  const auto store = [&](int64_t i, const Pack<From, kSize>& from) {
+    Pack<To, kSize> to;
+    WICK_UNROLL
+    for (int j = 0; j < kSize; ++j) to[j] = convert<To>(from[j]);
+    store_pack(y + i, to);
+  };
+  const int64_t step = global_threads() * kSize;
+  int64_t i = global_thread() * kSize;
+  for (; i + step + kSize <= n; i += 2 * step) {
+    const auto first = load_pack<kSize>(x + i), second = load_pack<kSize>(x + i + step);
+    store(i, first);
+    store(i + step, second);
+  }
+  for (; i + kSize <= n; i += step) store(i, load_pack<kSize>(x + i));
+  for (; i < n; ++i) y[i] = convert<To>(x[i]);
+}
+
 constexpr int kTileThreads = 256, kTileEach = 4;
 constexpr int kTileElements = kTileThreads * kTileEach, kTileBits = 10;  // elements, at most
 static_assert(kTileElements == 1 << kTileBits);
@@ -106,6 +128,18 @@ __global__ void fill_kernel(T* y, T value, LoopNest<1> nest) {
   }
 }
 
+/// Of n elements from a 16-byte boundary on.
+template <class T>
+__global__ void fill_packed_kernel(T* y, T value, int64_t n) {
+  constexpr int kSize = kPackSize<T>;
+  Pack<T, kSize> pack;
+  WICK_UNROLL
+  for (int j = 0; j < kSize; ++j) pack[j] = value;
+  int64_t i = global_thread() * kSize;
+  for (; i + kSize <= n; i += global_threads() * kSize) store_pack(y + i, pack);
+  for (; i < n; ++i) y[i] = value;
+}
+
 template <class T>
 __global__ void arange_kernel(T* y, int64_t n, Progression<T> at) {
   for (int64_t i = global_thread(); i < n; i += global_threads()) y[i] = at(i);
@@ -148,8 +182,19 @@ void copy(const View& x, const View& y) {
     return;
   }
   if (nest.numel == 0 || (x.dtype == y.dtype && transpose(x, y, nest))) return;
+  const bool packed = can_be_packed(nest, views);
   visit_dtype(x.dtype, [&]<class From>(Type<From>) {
     visit_dtype(y.dtype, [&]<class To>(Type<To>) {
+      // Others are rare, and would double what there is to compile.
+      if constexpr (is_floating(dtype_of<From>) && is_floating(dtype_of<To>) &&
+                    !__is_same(From, To)) {
+        if (packed) {
+          launch("copy", y.device,
+                 grid_for(nest.numel, 2 * std::min(kPackSize<From>, kPackSize<To>)),
+                 cast_packed_kernel<From, To>, x.as<From>(), y.as<To>(), nest.numel);
+          return;
+        }
+      }
       launch("copy", y.device, grid_for(nest.numel), copy_strided_kernel<From, To>, x.as<From>(),
              y.as<To>(), nest);
     });
@@ -165,6 +210,11 @@ void fill(const View& y, double real, int64_t integer) {
       value = T(static_cast<typename ArithmeticOf<T>::type>(real));
     } else {
       value = static_cast<T>(integer);
+    }
+    if (can_be_packed(nest, views)) {
+      launch("fill", y.device, grid_for(nest.numel, kPackSize<T>), fill_packed_kernel<T>, y.as<T>(),
+             value, nest.numel);
+      return;
     }
     launch("fill", y.device, grid_for(nest.numel), fill_kernel<T>, y.as<T>(), value, nest);
   });

@@ -80,15 +80,13 @@ __global__ void elementwise_packed_kernel(F f, ElementwiseOperands<F::arity> ope
   }
 }
 
-/// Whether all views are dense, walked alike, aligned and of y's dtype, a floating one.
+/// Whether all views are of y's dtype, a floating one.
 template <int kViews>
-bool can_be_packed(const LoopNest<kViews>& nest, const View* const* views) {
-  if (nest.rank != 1 || !is_floating(views[0]->dtype)) return false;
-  for (int v = 0; v < kViews; ++v) {
-    if (nest.strides[v][0] != 1 || views[v]->dtype != views[0]->dtype) return false;
-    if (!is_aligned(views[v]->as<char>(), 16)) return false;
+bool have_one_floating_dtype(const View* const (&views)[kViews]) {
+  for (const View* view : views) {
+    if (view->dtype != views[0]->dtype) return false;
   }
-  return true;
+  return is_floating(views[0]->dtype);
 }
 
 template <class F, class T>
@@ -104,7 +102,7 @@ void run_elementwise(const F& f, const View& y, const View* x) {
   }
   const LoopNest<F::arity + 1> nest(views, F::arity + 1);
   if constexpr (!__is_same(T, int64_t)) {
-    if (can_be_packed(nest, views)) {
+    if (have_one_floating_dtype(views) && can_be_packed(nest, views)) {
       visit_floating(y.dtype, [&]<class S>(Type<S>) {
         if constexpr (__is_same(Accumulator<S>, T)) {
           launch(F::name, y.device, grid_for(nest.numel, kPackSize<S>),

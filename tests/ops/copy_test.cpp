@@ -86,6 +86,24 @@ TEST(Cast, KeepsSmallWholeNumbersBetweenAllDtypes) {
   }
 }
 
+TEST(Cast, OfLongTensorsIsTheSameOnEveryDevice) {
+  const Tensor values = empty({9001}).normal_();
+  for (const Dtype from : {kFloat64, kFloat32, kFloat16, kBFloat16}) {
+    for (const Dtype to : {kFloat64, kFloat32, kFloat16, kBFloat16}) {
+      const Tensor x = values.to(from);
+      for (const int64_t start : {0, 1}) {
+        const std::vector<double> want =
+            x.narrow(0, start, 9000).to(to).to(kFloat64).to_vector<double>();
+        for (const Device device : devices()) {
+          const Tensor y = x.to(device).narrow(0, start, 9000).to(to);
+          EXPECT_EQ(y.to(kCpu).to(kFloat64).to_vector<double>(), want)
+              << to_string(from) << " to " << to_string(to) << " from element " << start;
+        }
+      }
+    }
+  }
+}
+
 TEST(Cast, RoundsOnceAndKeepsSpecialValues) {
   // Every tenth half, and what lies a little to either side of it.
   std::vector<float> values;

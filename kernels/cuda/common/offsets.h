@@ -1,6 +1,6 @@
 #pragma once
 
-#include "wick/kernels/cuda/common/device_code.h"
+#include "wick/kernels/cuda/common/vector_access.h"
 #include "wick/kernels/loop_nest.h"
 
 namespace wick::cuda {
@@ -30,5 +30,15 @@ struct Offsets {
     }
   }
 };
+
+/// Whether all views are dense, walked alike and begin at 16-byte boundaries.
+template <int kViews>
+bool can_be_packed(const LoopNest<kViews>& nest, const View* const* views) {
+  if (nest.rank != 1) return false;
+  for (int v = 0; v < kViews; ++v) {
+    if (nest.strides[v][0] != 1 || !is_aligned(views[v]->as<char>(), 16)) return false;
+  }
+  return true;
+}
 
 }  // namespace wick::cuda
