@@ -48,8 +48,9 @@ struct ForwardOperands {
 };
 
 template <class T, bool kRuns, bool kPacked>
-__global__ void channel_forward_kernel(ForwardOperands<T> o, RowWalk walk, int64_t channels,
-                                       const Accumulator<T>* coefficients) {
+__global__ void __launch_bounds__(kUnitThreads, kPacked ? 2 : 1)
+    channel_forward_kernel(ForwardOperands<T> o, RowWalk walk, int64_t channels,
+                           const Accumulator<T>* coefficients) {
   using L = Accumulator<T>;
   const RowShare share(walk);
   if (share.count == 0) return;
@@ -94,8 +95,9 @@ struct BackwardOperands {
 };
 
 template <class T, bool kRuns, bool kPacked>
-__global__ void channel_backward_kernel(BackwardOperands<T> o, RowWalk walk, int64_t channels,
-                                        const Accumulator<T>* coefficients) {
+__global__ void __launch_bounds__(kUnitThreads, kPacked ? 2 : 1)
+    channel_backward_kernel(BackwardOperands<T> o, RowWalk walk, int64_t channels,
+                            const Accumulator<T>* coefficients) {
   using L = Accumulator<T>;
   const RowShare share(walk);
   if (share.count == 0) return;
