@@ -299,6 +299,16 @@ class Runs(ProgramCase):
         self.assertIn("left out 2 times an image that cannot be read", done.stdout)
         self.assertEqual([x["epoch"] for x in lines(self.folder / "skips") if "loss" in x], [1, 2])
 
+    def test_tf32_reaches_the_gpu_if_asked_for(self):
+        if "simulated" not in run("doctor").stdout:
+            self.skipTest("no simulated GPU in this build")
+        size = [*MLP, "--device", "cuda", "--max-steps", "1", "--eval-every", "0", "--benchmark"]
+        for words, lines_with in [([], self.assertNotIn), (["--tf32"], self.assertIn)]:
+            folder = self.train("-".join(["run", *words]), *words, size=size)
+            plans = (folder / "plans.txt").read_text()
+            self.assertIn("cuda matmul float32 ", plans)
+            lines_with(" tf32 library/", plans)
+
     def test_a_broken_gpu_ends_a_run_by_its_own_exit_code(self):
         if "simulated" not in run("doctor").stdout:
             self.skipTest("no simulated GPU in this build")

@@ -137,6 +137,9 @@ constexpr auto kFields = std::tuple{
                  "products and attention"),
     config_field("deterministic", &TrainConfig::deterministic,
                  "take only engines of cuDNN that give the same bits in every run"),
+    config_field("tf32", &TrainConfig::tf32,
+                 "let a GPU round what float32 products and convolutions multiply to TF32's 10 "
+                 "bits"),
     config_field("memory_history", &TrainConfig::memory_history,
                  "write what memory was asked for to memory.pickle, for pytorch.org/memory_viz"),
 };

@@ -78,6 +78,7 @@ struct TrainConfig {
   std::string backend = "auto";
   bool benchmark = false;
   bool deterministic = false;
+  bool tf32 = false;
   bool memory_history = false;
 };
 
