@@ -246,11 +246,11 @@ void check_flops(const OpCase& op_case) {
 
 #ifdef WICK_HAS_CUDA
 /// How often the device runs a case: on a simulated one, once per order of threads, with streams
-/// late or in a random order; large cases once.
+/// late or in a random order.
 #ifdef WICK_SIM
-int device_runs(bool large) { return large ? 1 : 4; }
+constexpr int kDeviceRuns = 4;
 #else
-int device_runs(bool) { return 1; }
+constexpr int kDeviceRuns = 1;
 #endif
 
 struct DeviceOrder {
@@ -269,8 +269,10 @@ void check_other_device(const OpCase& op_case, Dtype dtype, bool large) {
   if (!cuda_is_available()) GTEST_SKIP() << "no second device: " << why_no_cuda();
   set_deterministic(true);  // the library's part too, since bits of two runs are compared
   const Device device = cuda_device(0);
+  const bool usual = dtype == usual_dtype(op_case);
+  const int runs = usual || !large ? kDeviceRuns : 1;
   std::vector<std::vector<Layout>> layouts = {{Layout::kContiguous}};
-  if (op_case.any_layout && dtype == usual_dtype(op_case) && !large) {
+  if (op_case.any_layout && usual && !large) {
     layouts.push_back({Layout::kTransposed, Layout::kStrided});
     layouts.push_back({Layout::kChannelsLast, Layout::kOffset});
   }
@@ -280,9 +282,9 @@ void check_other_device(const OpCase& op_case, Dtype dtype, bool large) {
       return op_case.differentiable ? run.forward_backward(op_case.call, in) : op_case.call(in);
     };
     const Tensors want = compute(run.inputs());
-    Tensors first;
     for (size_t l = 0; l < layouts.size(); ++l) {
-      for (int r = 0; r < (l == 0 ? device_runs(large) : 1); ++r) {
+      Tensors first;
+      for (int r = 0; r < runs; ++r) {
         const DeviceOrder order(dtype, r);
         const std::vector<GuardedTensor> inputs = run.guarded(layouts[l], device);
         const Tensors got = compute(Run::tensors(inputs));
@@ -292,7 +294,6 @@ void check_other_device(const OpCase& op_case, Dtype dtype, bool large) {
         for (size_t i = 0; i < got.size(); ++i) {
           expect_close(got[i], read(want[i]), op_case, 4,
                        concat("output or gradient ", i, ", layout ", l, ", order ", r));
-          if (l > 0) continue;
           if (r == 0) {
             first.push_back(got[i]);
           } else {
