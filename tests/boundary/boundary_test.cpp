@@ -1,66 +1,18 @@
 // Tensors of more than 2^31 elements on the simulated GPU: the blocks at both ends of each kernel's
 // grid are run, and what they make of the last rows is compared with the same rows alone.
-#include <gtest/gtest.h>
+#include "wick/tests/boundary/boundary.h"
 
 #include <cstdlib>
-#include <functional>
-#include <set>
 
-#include "wick/core/core.h"
+#include "wick/kernels/blend.h"
+#include "wick/kernels/grad_survey.h"
 #include "wick/kernels/pool.h"
-#include "wick/kernels/sim/simulator.h"
-#include "wick/tests/harness/devices.h"
-#include "wick/tests/harness/op_case.h"
 
 namespace wick::testing {
 namespace {
 
 // Before anything asks for the device: the machine's memory is only taken where it is touched.
 [[maybe_unused]] const int kEnlarged = ::setenv("WICK_SIM_MEMORY", "131072", 1);
-
-constexpr int64_t kColumns = 1024;
-constexpr int64_t kProbed = 3;  // rows behind 2^31 elements: those that are compared
-
-/// The first blocks, and the one that has the last of `items`, whatever a block takes at a time and
-/// however often a grid of the usual sizes goes round.
-void add_blocks_with_last(int64_t items, std::set<uint64_t>& blocks) {
-  for (const int64_t most : {int64_t{132 * 2}, int64_t{132 * 32}, int64_t{1 << 20}, items}) {
-    for (int64_t per_block = 1; per_block <= 8192; per_block *= 2) {
-      blocks.insert(static_cast<uint64_t>((items - 1) / per_block % most));
-    }
-  }
-}
-
-struct BlocksAtEnds {
-  explicit BlocksAtEnds(const Tensor& x) {
-    std::set<uint64_t> blocks = {0};
-    add_blocks_with_last(x.numel(), blocks);
-    for (const int64_t per_row : {1, 4, 7}) add_blocks_with_last(x.size(0) * per_row, blocks);
-    sim::set_blocks({blocks.begin(), blocks.end()});
-  }
-  ~BlocksAtEnds() { sim::set_blocks({}); }
-};
-
-using Function = std::function<Tensor(const Tensor&)>;
-struct Case {
-  const char* name;
-  Function run;  // rows of the result depend on the same rows of x only
-  Shape row = {kColumns};
-  Dtype dtype = kFloat16;
-  MemoryFormat format = MemoryFormat::kContiguous;
-  Function expected = {};  // of the rows alone, where that is not `run` itself
-};
-
-/// `rows` random rows.
-Tensor random_rows(const Case& c, int64_t rows) {
-  Shape shape = {rows};
-  for (const int64_t size : c.row) shape.push_back(size);
-  Generator generator(7);
-  if (c.dtype == kUint8) return randint(0, 255, shape, kUint8, kCpu, &generator).to(kGpu);
-  return randn(shape, kFloat32, kCpu, &generator).to(c.dtype).to(kGpu).contiguous(c.format);
-}
-
-Tensor last_rows(const Tensor& x) { return x.narrow(0, x.size(0) - kProbed, kProbed); }
 
 void expect_same_last_rows(const Tensor& whole, const Tensor& alone) {
   const Tensor got = last_rows(whole).to(kCpu).to(kFloat64).contiguous();
@@ -79,32 +31,13 @@ void expect_same_last_rows(const Tensor& whole, const Tensor& alone) {
   EXPECT_GT(right, 0) << "nothing was written to the last rows";
 }
 
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
-
-class Boundary : public ::testing::TestWithParam<Case> {
- protected:
-  void TearDown() override {
-    sim::set_blocks({});
-    synchronize(kGpu);
-    empty_cache(kGpu);
-  }
-};
-
 TEST_P(Boundary, LastRowsAreAsAlone) {
   const Case& c = GetParam();
-  int64_t row = 1;
-  for (const int64_t size : c.row) row *= size;
-  const int64_t rows = (int64_t{1} << 31) / row + kProbed;
-  ASSERT_GT(rows * row, int64_t{1} << 31);
   const Tensor alone = random_rows(c, kProbed);
   const Tensor expected = (c.expected ? c.expected : c.run)(alone.clone());
   synchronize(kGpu);
   empty_cache(kGpu);  // old contents could pass for results
-  Shape shape = alone.shape();
-  shape[0] = rows;
-  const Tensor x = empty(shape, c.dtype, kGpu, c.format);
-  last_rows(x).copy_(alone);
-  synchronize(kGpu);
+  const Tensor x = ending_in(alone, c);
   const BlocksAtEnds blocks(x);
   const Tensor y = c.run(x);
   synchronize(kGpu);
@@ -112,37 +45,6 @@ TEST_P(Boundary, LastRowsAreAsAlone) {
   expect_same_last_rows(y, expected);
 }
 
-/// The gradient of x, where dy = y's own values.
-Function gradient(Function function) {
-  return [function = std::move(function)](const Tensor& x) {
-    const Tensor input = x.detach().set_requires_grad(true);
-    const Tensor y = function(input);
-    return grad({y}, {input}, {y.detach()}).at(0);
-  };
-}
-
-/// The same where dy is x, whose last rows are whole: for gradients that need all of a row.
-Function gradient_by_x(Function function) {
-  return [function = std::move(function)](const Tensor& x) {
-    const Tensor input = x.detach().set_requires_grad(true);
-    return grad({function(input)}, {input}, {x}).at(0);
-  };
-}
-/// With Wick's own kernels for convolutions that the library has no plan for.
-Function without_library(Function function) {
-  return [function = std::move(function)](const Tensor& x) {
-    sim::set_engines({{.name = "random", .deterministic = false}});
-    set_deterministic(true);
-    const Tensor y = function(x);
-    set_deterministic(false);
-    sim::set_engines({});
-    return y;
-  };
-}
-
-Tensor of_columns(int64_t n, Dtype dtype = kFloat16) {
-  return (arange(n, kFloat32) / static_cast<double>(n) + 0.5).to(dtype).to(kGpu);
-}
 /// An index per row, the same in the last rows of every tensor.
 Tensor positions(const Tensor& x) {
   const Tensor index = zeros({x.size(0), 1}, kInt64);  // on the host, where all blocks are run
@@ -183,8 +85,40 @@ Tensor count_up(const Tensor& x) {
   return arange(-first, x.numel() - first, 1, kInt64, x.device()).reshape(x.shape());
 }
 
+void sgd(const OptimTensor& tensor, const OptimStep& how) {
+  const SgdArgs args{{0.1, 0.01, false}, 0.9, 0, false};
+  WICK_CALL_CUDA(sgd_step(&tensor, 1, args, how));
+}
+void adam(const OptimTensor& tensor, const OptimStep& how) {
+  const AdamArgs args{{0.1, 0.01, false}, 0.9, 0.999, 1e-8};
+  WICK_CALL_CUDA(adam_step(&tensor, 1, args, how));
+}
+void clip_by_norm(const View& x) {
+  const Tensor norm = full({}, 3, kFloat32, kGpu);
+  WICK_CALL_CUDA(grad_clip_norm(&x, 1, norm.view_for_kernel(), 1));
+}
+void survey(const View& x) {
+  const Tensor scale = full({}, 4, kFloat32, kGpu), norm = empty({}, kFloat64, kGpu);
+  const Tensor partial = empty({2 * chunks_of(x)}, kFloat64, kGpu);
+  const Tensor found_inf = empty({}, kFloat32, kGpu), first = empty({}, kInt64, kGpu);
+  GradSurvey wanted;
+  wanted.scale = scale.data<float>();
+  wanted.unscale = true;
+  wanted.partial = partial.data<double>();
+  wanted.norm = norm.data<double>();
+  wanted.found_inf = found_inf.data<float>();
+  wanted.first = first.data<int64_t>();
+  WICK_CALL_CUDA(grad_survey(&x, 1, wanted));
+}
+Tensor averaged(const Tensor& x) {
+  const Tensor average = empty(x.shape(), kFloat32, kGpu);
+  last_rows(average).copy_(ones({kProbed, kColumns}));
+  const View to = average.view_for_kernel(), from = x.view_for_kernel();
+  WICK_CALL_CUDA(blend(&to, &from, 1, 0.75, {}));
+  return average;
+}
 // Channels of the odd image go one by one.
-const Shape kImage = {64, 32, 32}, kSmallImage = {64, 4, 4}, kOddImage = {7, 32, 32};
+const Shape kSmallImage = {64, 4, 4}, kOddImage = {7, 32, 32};
 const std::vector<Case> kCases = {
     {"relu", [](const Tensor& x) { return relu(x); }},
     {"relu_gradient", gradient([](const Tensor& x) { return relu(x); })},
@@ -358,10 +292,16 @@ const std::vector<Case> kCases = {
     {"full", [](const Tensor& x) { return full(x.shape(), 3, kUint8, x.device()); }},
     {"arange", &count_up},
     {"triu", [](const Tensor& x) { return triu(x); }, {32, 32}},
+    {"sgd_step", stepped(&sgd), {kColumns}, kFloat32},
+    {"adam_step", stepped(&adam), {kColumns}, kFloat32},
+    {"grad_clip_norm", in_place(&clip_by_norm)},
+    {"grad_clip_value",
+     in_place([](const View& x) { WICK_CALL_CUDA(grad_clip_value(&x, 1, 0.25)); })},
+    {"grad_survey", in_place(&survey)},
+    {"blend", &averaged},
 };
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Boundary, ::testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
-
 }  // namespace
 }  // namespace wick::testing
