@@ -92,8 +92,7 @@ __device__ ExpSum<A, A> exp_sum_of_row(const RowData<T, kPacks>& x,
     all.sum = row_sum(sum, lanes);
   } else {
     ExpSum<A, double> own;
-    share.for_packs([&](int k, auto at) {
-      const RowPack<T> v = x.get(k, at);
+    x.for_packs(share, [&](const RowPack<T>& v, auto at) {
       visit(v, at);
       own.add(v);
     });

@@ -143,6 +143,20 @@ class RowData {
       if constexpr (kPacks > 0) packs_[k] = words_of<T>(pack);
     });
   }
+  /// Calls body(pack, first element). What is read anew is loaded one pack ahead.
+  template <class Body>
+  __device__ void for_packs(const RowShare<T, kPacks>& share, const Body& body) const {
+    if constexpr (kPacks > 0) {
+      share.for_packs([&](int k, Index at) { body(packs_[k].unpack(), at); });
+    } else {
+      RowWords<T> next = load_in_row(row_, size_, share.first, fill_);
+      share.for_packs([&](int, Index at) {
+        const RowWords<T> words = next;
+        if (at + share.step < size_) next = load_in_row(row_, size_, at + share.step, fill_);
+        body(words.unpack(), at);
+      });
+    }
+  }
   __device__ RowPack<T> get(int k, Index at) const {
     if constexpr (kPacks > 0) {
       return packs_[k].unpack();
