@@ -44,8 +44,8 @@ class Schedules(InFolder):
                 ("--eval-every 1 or more", ["plateau", "--eval-every", "0"])]:
             with self.subTest(words=words):
                 self.fails(2, message, "train", "--print-config", "--schedule", *words)
-        self.fails(2, "--warmup: longer than the run: got 3 epochs, 60 steps", "train", *SMALL,
-                   "--warmup", "3", "--run-dir", self.folder / "run")
+        self.fails(2, "--warmup: longer than the run: got 3 epochs", "train", *SMALL, "--warmup",
+                   "3", "--run-dir", self.folder / "run")
 
     def test_ema_without_a_number(self):
         for words, decay in [([], None), (["--ema"], 0.999), (["--ema", "0.5"], 0.5),
@@ -81,6 +81,11 @@ class Schedules(InFolder):
                 rates = self.rates("-".join(words), "--schedule", *words)
                 for step, rate in expected.items():
                     self.assertAlmostEqual(rates[step - 1] / rate, 1, places=6, msg=str(step))
+        for name in ["onecycle", "cosine", "step"]:  # cut short in the warm-up
+            rates = self.rates("cut-" + name, "--schedule", name, "--warmup", "1", "--max-steps",
+                               "5")
+            self.assertEqual(rates, sorted(rates))
+            self.assertLess(rates[-1], 0.08)
         for optimizer in ["rmsprop", "lamb"]:  # without a momentum, and of two groups
             rates = self.rates(optimizer, "--schedule", "cyclic", "--optimizer", optimizer)
             self.assertAlmostEqual(rates[10], 0.08)

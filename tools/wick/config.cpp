@@ -102,9 +102,8 @@ constexpr auto kFields = std::tuple{
     config_field("clip_norm", &TrainConfig::clip_norm, "norm that gradients are clipped to"),
     config_field("accumulate", &TrainConfig::accumulate,
                  "pieces that a step's images are taken in, to need as much less memory"),
-    config_field(
-        "ema", &TrainConfig::ema,
-        "decay of averaged weights, which are evaluated and saved (without a number: 0.999)"),
+    config_field("ema", &TrainConfig::ema,
+                 "decay of averaged weights, which are evaluated and saved"),
     config_field("image_size", &TrainConfig::image_size, "pixels of a crop of imagefolder"),
     config_field("workers", &TrainConfig::workers,
                  "threads that load data (0: none beside the main one), or auto: as many as are "
@@ -333,7 +332,9 @@ void add_config_flags(CLI::App& app, TrainConfig& config) {
       option->check([](const std::string& word) { return check_word<T>(word); });
       if constexpr (!requires { member.has_value(); }) option->capture_default_str();
       if constexpr (std::is_same_v<T, WorkerCount>) option->type_name("INT|auto");
-      if (flag_name(f.key) == "--ema") option->expected(0, 1)->default_str(kEmaDecay);
+      if (flag_name(f.key) == "--ema") {  // its help shows: [FLOAT] alone=0.999
+        option->expected(0, 1)->default_str(kEmaDecay)->type_name("[FLOAT] alone");
+      }
     }
     option->envname(variable_name(f.key));
   });

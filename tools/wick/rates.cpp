@@ -44,10 +44,11 @@ struct Steps {
 };
 
 int64_t warmup_steps(const TrainConfig& config, int64_t total, int64_t per_epoch) {
-  const int64_t steps = Steps{total, per_epoch, 0}.of(config.warmup);
-  if (steps < total) return steps;
-  throw UsageError(concat("--warmup: longer than the run: got ", config.warmup, " epochs, ", steps,
-                          " steps, expected less than the run's ", total));
+  if (config.warmup > 0 && config.warmup >= static_cast<double>(*config.epochs)) {
+    throw UsageError(concat("--warmup: longer than the run: got ", config.warmup,
+                            " epochs, expected less than --epochs ", *config.epochs));
+  }
+  return Steps{total, per_epoch, 0}.of(config.warmup);
 }
 
 std::unique_ptr<optim::Schedule> make_cycles(const TrainConfig& config, int64_t length,
@@ -65,7 +66,8 @@ std::unique_ptr<optim::Schedule> make_cycles(const TrainConfig& config, int64_t 
 std::unique_ptr<optim::Schedule> make_main(const TrainConfig& config, const Steps& steps,
                                            optim::Optimizer& optimizer) {
   const std::string& name = config.schedule;
-  const int64_t length = steps.total - steps.warmup;
+  // With --max-steps a run may end in its warm-up.
+  const int64_t length = std::max<int64_t>(1, steps.total - steps.warmup);
   const std::vector<double> epochs = schedule_epochs(config);
   const int64_t part = epochs.empty() ? (length + 2) / 3 : steps.of(epochs[0]);
   const double gamma = config.schedule_gamma.value_or(kCut);
@@ -104,7 +106,9 @@ std::unique_ptr<optim::Schedule> make_schedule(const TrainConfig& config, const 
     options.total_steps = steps.total;
     options.cycle_momentum = cycles_momentum(config.optimizer);
     if (steps.warmup > 0) {  // its rise, whose last step is before its share of all
-      options.pct_start = static_cast<double>(steps.warmup + 1) / static_cast<double>(steps.total);
+      options.total_steps = std::max(steps.total, steps.warmup + 2);
+      options.pct_start =
+          static_cast<double>(steps.warmup + 1) / static_cast<double>(options.total_steps);
     }
     return std::make_unique<optim::OneCycleLR>(optimizer, options);
   }

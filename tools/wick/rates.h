@@ -22,7 +22,7 @@ void check_schedule(const TrainConfig& config);
 class Rates {
  public:
   /// Sets the first rates. `config` is resolved; the optimizer must outlive it. UsageError if the
-  /// run ends before its warm-up does.
+  /// warm-up lasts as long as all epochs.
   Rates(const TrainConfig& config, int64_t total_steps, int64_t steps_per_epoch,
         optim::Optimizer& optimizer);
 
