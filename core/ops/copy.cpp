@@ -15,8 +15,6 @@ void run_copy(const Tensor& from, const Tensor& to) {
   WICK_DISPATCH(to.device(), copy(x, y));
 }
 
-constexpr size_t kMostStaged = size_t{1} << 20;  // bytes; more is not pinned unasked
-
 /// Copies the memory of dense tensors of one dtype and layout that lie on different devices, at
 /// least one of them a GPU.
 void copy_memory(const Tensor& from, const Tensor& to, [[maybe_unused]] bool non_blocking) {
@@ -29,10 +27,6 @@ void copy_memory(const Tensor& from, const Tensor& to, [[maybe_unused]] bool non
     from.record_stream(stream);
   }
   [[maybe_unused]] const auto bytes = static_cast<size_t>(to.numel() * size_of(to.dtype()));
-  if (non_blocking && from_host && !from.is_pinned() && bytes <= kMostStaged) {
-    copy_memory(from.pin_memory(), to, non_blocking);
-    return;
-  }
   if (to_host || from_host) {
     WICK_CALL_CUDA(copy_bytes(to.raw_data(), from.raw_data(), bytes, stream));
   } else {
@@ -59,6 +53,7 @@ void copy_memory(const Tensor& from, const Tensor& to, [[maybe_unused]] bool non
 }
 
 struct CopyAcrossDevices {
+  static constexpr int64_t kMostStaged = int64_t{1} << 20;  // bytes; more is not pinned unasked
   static constexpr OpInfo info{
       .name = "copy_", .mutates = 1, .differentiable = false, .any_device = true};
   bool non_blocking = false;
@@ -81,7 +76,10 @@ struct CopyAcrossDevices {
     }
     const Tensor to =
         dense ? self : empty_strided(self.shape(), strides, self.dtype(), self.device());
-    copy_memory(from, to, non_blocking && alike && dense);
+    const bool goes_on = non_blocking && alike && dense;
+    const bool is_small = from.numel() * size_of(from.dtype()) <= kMostStaged;
+    if (goes_on && is_small && from.device().is_cpu()) from = from.pin_memory();
+    copy_memory(from, to, goes_on);
     if (!dense) run_copy(to, self);
     return self;
   }
