@@ -213,7 +213,7 @@ void expect_skipped_on_all_ranks(bool sharded) {
     optim::SGD optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9});
     if (sharded) shard_optimizer(optimizer, model);
     optim::StepLR schedule(optimizer, 1, 0.5);
-    optim::DeviceSchedule counted(schedule, optimizer, 3);
+    optim::DeviceSchedule counted(schedule, 3);
     std::vector<Tensor> buffers;
     for (const auto& [name, buffer] : net->named_buffers()) buffers.push_back(buffer);
     optim::Rollback rollback(buffers);
