@@ -18,8 +18,8 @@ __global__ void copy_strided_kernel(const From* x, To* y, LoopNest<2> nest) {
   }
 }
 
-/// n neighbouring elements, from 16-byte boundaries on: packs of 16 bytes of the longer ones, two
-/// at once.
+/// n neighbouring elements, from 16-byte boundaries on: packs of 16 bytes of the longer ones, of
+/// which a thread has two in flight, in the halves of what its block does in a turn.
 template <class From, class To>
 __global__ void cast_packed_kernel(const From* x, To* y, int64_t n) {
   constexpr int kSize = std::min(kPackSize<From>, kPackSize<To>);
@@ -29,14 +29,17 @@ __global__ void cast_packed_kernel(const From* x, To* y, int64_t n) {
     for (int j = 0; j < kSize; ++j) to[j] = convert<To>(from[j]);
     store_pack(y + i, to);
   };
-  const int64_t step = global_threads() * kSize;
-  int64_t i = global_thread() * kSize;
-  for (; i + step + kSize <= n; i += 2 * step) {
-    const auto first = load_pack<kSize>(x + i), second = load_pack<kSize>(x + i + step);
+  const int64_t half = int64_t{blockDim.x} * kSize;
+  int64_t i = 2 * half * blockIdx.x + int64_t{threadIdx.x} * kSize;
+  for (; i + half + kSize <= n; i += 2 * half * gridDim.x) {
+    const auto first = load_pack<kSize>(x + i), second = load_pack<kSize>(x + i + half);
     store(i, first);
-    store(i + step, second);
+    store(i + half, second);
   }
-  for (; i + kSize <= n; i += step) store(i, load_pack<kSize>(x + i));
+  if (i + kSize <= n) {
+    store(i, load_pack<kSize>(x + i));
+    i += half;
+  }
   for (; i < n; ++i) y[i] = convert<To>(x[i]);
 }
 
