@@ -181,9 +181,10 @@ const std::vector<Case> kCases = {
      [](const Tensor& x) {
        return cat({x, x}, 1);
      }},
+    // By 0, which counts as not written: blocks of the fill reach further than those of the copy.
     {"pad",
      [](const Tensor& x) {
-       return pad(x, {1, 2}, 3);
+       return pad(x, {1, 2}, 0);
      }},
     {"max_pool2d", [](const Tensor& x) { return max_pool2d(x, {2}); }, kImage, kFloat16,
      MemoryFormat::kChannelsLast},
