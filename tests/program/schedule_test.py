@@ -19,7 +19,7 @@ data_folder = tempfile.TemporaryDirectory()
 write_images(pathlib.Path(data_folder.name))
 MLP = ["--model", "mlp", "--data", "mnist", "--data-dir", data_folder.name, "--threads", "1"]
 SMALL = [*MLP, "--epochs", "3", "--batch-size", "100"]  # 20 steps per epoch
-LONGER = [*MLP, "--epochs", "3", "--batch-size", "8"]   # 250, so that there is time to stop one
+LONGER = [*MLP, "--epochs", "4", "--batch-size", "8"]   # 250, so that there is time to stop one
 
 
 class Schedules(InFolder):
@@ -100,6 +100,14 @@ class Schedules(InFolder):
             self.assertAlmostEqual(rates[0] * 11e6, 1)
             for step, rate in [(11, 1e-6), (60, 1e-6), (61, 5e-7), (100, 5e-7), (101, 2.5e-7)]:
                 self.assertAlmostEqual(rates[step - 1] / rate, 1, places=6, msg=str(step))
+
+    def test_a_longer_run_evaluates_no_epoch_twice(self):
+        folder = self.train("run", "--schedule", "plateau", "--epochs", "1", size=SMALL[:-4])
+        done = run("train", "--run-dir", folder, "--resume", "--epochs", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        evaluated = [line["epoch"] for line in lines(folder) if "epoch" in line
+                     and "test_loss" in line and "event" not in line]
+        self.assertEqual(evaluated, [1, 2])
 
     def test_scheduled_runs_go_on_to_the_same_bytes(self):
         for words in [("--schedule", "plateau", "--schedule-epochs", "0.5", "--schedule-gamma",

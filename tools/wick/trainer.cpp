@@ -361,7 +361,7 @@ void Trainer::evaluate_and_log() {
   line["test_accuracy"] = last_->accuracy;
   log(line);
   const bool whole = step_ % steps_per_epoch() == 0;
-  if (whole) rates_.evaluated(last_->loss);
+  if (whole && epoch % config_.eval_every == 0) rates_.evaluated(last_->loss);
   if (!text_) return;
   const std::string when = whole ? concat("epoch ", epoch, "/", *config_.epochs)
                                  : concat("step ", step_, ", in epoch ", epoch);
@@ -384,6 +384,10 @@ Outcome Trainer::run() {
       return Outcome::kInterrupted;
     }
     evaluate_and_log();
+    // The end of the last epoch is behind it, should the run be made longer.
+    if (step_ == total_steps_ && step_ % steps_per_epoch() == 0) {
+      loader_.seek(step_ / steps_per_epoch(), 0);
+    }
     save_checkpoint();
   }
   if (ranks_.first()) {
