@@ -72,6 +72,11 @@ std::string no_images(const data::Prefetcher& loader) {
                 last.empty() ? "" : concat(", the last: ", last));
 }
 
+void set_arithmetic(const TrainConfig& config) {
+  set_deterministic(config.deterministic);
+  set_allow_tf32(config.tf32);
+}
+
 amp::Autocast make_autocast(const TrainConfig& config, Device device) {
   const bool enabled = config.amp != "off";
   return amp::Autocast(device, config.amp == "fp16" ? kFloat16 : kBFloat16, enabled);

@@ -45,6 +45,9 @@ data::DataLoaderOptions train_loader_options(const TrainConfig& config, const da
 /// What is wrong where an epoch had no batch.
 std::string no_images(const data::Prefetcher& loader);
 
+/// Does what --deterministic and --tf32 ask for, for the whole program.
+void set_arithmetic(const TrainConfig& config);
+
 /// The autocast that --amp asks for.
 amp::Autocast make_autocast(const TrainConfig& config, Device device);
 

@@ -4,9 +4,7 @@
 
 #include <filesystem>
 
-#include "wick/core/base/deterministic.h"
 #include "wick/core/base/parallel.h"
-#include "wick/core/base/tf32.h"
 #include "wick/core/memory/stats.h"
 #include "wick/core/plans.h"
 #include "wick/core/stream.h"
@@ -123,8 +121,7 @@ int train(const TrainConfig& config, bool json, const Ranks& ranks) {
     if (std::filesystem::exists(file)) plans_load(file);
   }
   set_benchmark(config.benchmark);
-  set_deterministic(config.deterministic);
-  set_allow_tf32(config.tf32);
+  set_arithmetic(config);
 
   const std::string path = folder.path();
   const bool text = !json && ranks.first();

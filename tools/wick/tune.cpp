@@ -12,6 +12,7 @@ namespace {
 std::shared_ptr<nn::Module> make_tuned_model(const TrainConfig& config, const data::TrainTest& data,
                                              Device device) {
   set_num_threads(static_cast<int>(*config.threads));
+  set_arithmetic(config);
   auto model = make_seeded_model(config, data, device);
   checkpoint_activations(config, *model, data.image_shape(), device);
   return model;
