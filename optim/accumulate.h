@@ -73,8 +73,8 @@ class GradAccumulator {
 
   /// Whether the next batch is the last of its step; `is_end`: no other follows it.
   bool next_completes_step(bool is_end = false);
-  /// Backward of a batch's `loss`, which is a mean over its `examples` examples (tokens, or what
-  /// else counts). After an error of it, discard().
+  /// Backward of a batch's mean `loss` over its `examples` (tokens, or what else counts; as many on
+  /// all ranks that exchange gradients, or weights drift apart). After an error of it, discard().
   void backward(const Tensor& loss, int64_t examples);
   /// Takes the step if it has all of its batches, or if `is_end` and it has any; unscales, clips,
   /// updates the scaler and forgets gradients with it. Returns whether it did; a scaler may still

@@ -81,7 +81,7 @@ struct AllocatorConfig {
   size_t redzone = kDefaultRedzone;
 
   /// Reads "max_split_size_mb:128,garbage_collection_threshold:0.8,roundup_power2_divisions:8 (or
-  /// [256:1,512:2,>:8], from MiB),expandable_segments:true" over `base`; an error for all else.
+  /// [256:1,>:8], from MiB),expandable_segments:true,memory_limit_mb:4096" over `base`, or fails.
   static AllocatorConfig parse(std::string_view text, const AllocatorConfig& base);
 
 #if defined(__SANITIZE_ADDRESS__)
