@@ -1,6 +1,8 @@
 #include "wick/tools/wick/setup.h"
 
+#include "wick/core/base/deterministic.h"
 #include "wick/core/base/parallel.h"
+#include "wick/core/base/tf32.h"
 #include "wick/core/random.h"
 #include "wick/core/stream.h"
 #include "wick/nn/models/registry.h"
