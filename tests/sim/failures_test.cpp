@@ -172,7 +172,7 @@ void survive_every_failure(cudaError_t error, bool breaks, int64_t first) {
   double last = training.step();
   const int64_t before = memory_allocated(kGpu);
   const int64_t pinned = pinned_allocator().stats().all.allocated_bytes.current;
-  int64_t thrown = 0, nth = first;
+  int64_t tried = 0, thrown = 0, nth = first;
   for (bool reached = true; reached; nth += kCallStride) {
     // On a thread of its own, which has no handles and plans yet.
     std::thread([&] {
@@ -186,6 +186,7 @@ void survive_every_failure(cudaError_t error, bool breaks, int64_t first) {
       reached = sim::calls_until_failure() == 0;
       sim::fail_call(0, cudaSuccess);
     }).join();
+    tried += reached;
     if (breaks) sim::reset();
     ASSERT_NO_THROW(last = training.step()) << "after call " << nth;
     ASSERT_TRUE(std::isfinite(last)) << "after call " << nth;
@@ -194,7 +195,8 @@ void survive_every_failure(cudaError_t error, bool breaks, int64_t first) {
         << "after call " << nth;
   }
   EXPECT_GT(nth, 50);
-  EXPECT_GT(thrown, nth / kCallStride * 3 / 4);  // of the rest nobody needs to know
+  // Of the rest nobody needs to know. Few samples cannot tell how many those are.
+  EXPECT_GE(thrown, tried * (WICK_SIM_TSAN ? 2 : 3) / 4);
 }
 
 TEST(SimulatedFailures, TrainingSurvivesEveryCallThatFails) {
