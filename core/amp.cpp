@@ -90,6 +90,8 @@ Dtype wanted_dtype(const OpInfo& info, wick::Autocast policy, std::span<const Te
 
 AutocastState autocast_state() { return current; }
 
+void forget_casts() { cache().clear(); }
+
 bool is_weight(const Tensor& x) {
   return x.dtype() == kFloat32 && x.requires_grad() && x.is_leaf() && !x.impl()->is_view;
 }

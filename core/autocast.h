@@ -27,6 +27,10 @@ class Pause {
   bool before_;
 };
 
+/// Drops this thread's copies of weights: work that is captured must make its own, and what is
+/// replayed changes weights unseen.
+void forget_casts();
+
 /// Whether `x` is what autocast takes for a weight: a float32 leaf that requires a gradient and is
 /// no view.
 bool is_weight(const Tensor& x);

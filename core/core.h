@@ -13,6 +13,7 @@
 #include "wick/core/base/threads.h"
 #include "wick/core/checkpoint.h"
 #include "wick/core/conv_plan.h"
+#include "wick/core/cuda_graph.h"
 #include "wick/core/fields.h"
 #include "wick/core/index.h"
 #include "wick/core/memory/allocator.h"

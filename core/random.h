@@ -30,11 +30,11 @@ class Generator {
     const std::lock_guard lock(mutex_);
     state_ = state;
   }
-  /// Takes one draw: enough for a tensor of any size.
-  RandomKey next() {
+  /// Takes a draw, enough for a tensor of any size, or `draws` of them: the first is returned.
+  RandomKey next(int64_t draws = 1) {
     const std::lock_guard lock(mutex_);
     const RandomKey key = state_;
-    ++state_.offset;
+    state_.offset += static_cast<uint64_t>(draws);
     return key;
   }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "wick/core/base/check.h"
+#include "wick/core/capture.h"
 #include "wick/kernels/declare.h"
 #ifdef WICK_HAS_CUDA
 #include "wick/core/cuda/runtime.h"
@@ -15,10 +16,13 @@ namespace {
 
 std::atomic<int64_t> synchronizations = 0, nanoseconds_waited = 0;
 
-// Counts a wait, and how long it lasts.
+// Counts a wait for `device`, and how long it lasts.
 class CountedWait {
  public:
-  CountedWait() : begin_(std::chrono::steady_clock::now()) { ++synchronizations; }
+  explicit CountedWait(Device device) : begin_(std::chrono::steady_clock::now()) {
+    refuse_in_capture(device, "wait for the GPU, as item() and copies to the CPU do");
+    ++synchronizations;
+  }
   ~CountedWait() {
     const std::chrono::nanoseconds waited = std::chrono::steady_clock::now() - begin_;
     nanoseconds_waited += waited.count();
@@ -65,13 +69,13 @@ Stream stream_from_pool(Device device, [[maybe_unused]] bool high_priority) {
 
 void synchronize(Stream stream) {
   if (stream.device.is_cpu()) return;
-  const CountedWait wait;
+  const CountedWait wait(stream.device);
   WICK_CALL_CUDA(synchronize(stream));
 }
 
 void synchronize(Device device) {
   if (device.is_cpu()) return;
-  const CountedWait wait;
+  const CountedWait wait(device);
   WICK_CALL_CUDA(synchronize(device));
 }
 
@@ -122,7 +126,7 @@ bool Event::query() const {
 
 void Event::synchronize() const {
   if (handle_ == nullptr) return;
-  const CountedWait wait;
+  const CountedWait wait(device_);
   WICK_CALL_CUDA(wait_for_event(handle_));
 }
 

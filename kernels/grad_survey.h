@@ -22,8 +22,8 @@ WICK_KERNEL(grad_survey, (const View* grads, int64_t count, const GradSurvey& su
 struct GradScaleUpdate {
   float* scale;
   int32_t* growth_tracker;
-  float* any_inf;  // becomes 0
-  int64_t* skips;  // steps skipped in a row
+  float* any_inf;   // becomes 0
+  int64_t* counts;  // 2: steps skipped in a row, and updates so far
   float growth, backoff, floor;
   int32_t interval;
 };

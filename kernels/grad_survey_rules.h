@@ -24,9 +24,9 @@ WICK_HOST_DEVICE void update_scale(const GradScaleUpdate& u) {
     const float smaller = *u.scale * u.backoff;
     *u.scale = smaller < u.floor ? u.floor : smaller;
     *u.growth_tracker = 0;
-    *u.skips += 1;
+    u.counts[0] += 1;
   } else {
-    *u.skips = 0;
+    u.counts[0] = 0;
     *u.growth_tracker += 1;
     if (*u.growth_tracker == u.interval) {
       const float larger = *u.scale * u.growth;
@@ -35,6 +35,7 @@ WICK_HOST_DEVICE void update_scale(const GradScaleUpdate& u) {
     }
   }
   *u.any_inf = 0;
+  u.counts[1] += 1;
 }
 
 }  // namespace wick

@@ -14,6 +14,9 @@ namespace wick {
 struct RandomKey {
   uint64_t seed = 0;
   uint64_t offset = 0;
+  /// For kernels that a GPU runs again and again: null, or two numbers in its memory that are to be
+  /// added to seed and offset, since they say where the generator is by then.
+  const uint64_t* base = nullptr;
 };
 
 /// y = uniform in [low, high), floating.

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "wick/core/autograd.h"
+#include "wick/core/capture.h"
 #include "wick/optim/grad_survey.h"
 
 namespace wick::amp {
@@ -44,12 +45,16 @@ void GradScaler::start(Device device) {
   scale_ = full({}, options_.init_scale, kFloat32, device);
   growth_tracker_ = full({}, init_growth_tracker_, kInt32, device);
   any_inf_ = zeros({}, kFloat32, device);
-  skips_ = full({}, init_skips_, kInt64, device);
+  counts_ = zeros({2}, kInt64, device);
+  counts_[0].fill_(init_skips_);
 }
 
 Tensor GradScaler::scale(const Tensor& loss) {
   if (!enabled()) return loss;
-  if (!scale_.defined()) start(loss.device());
+  if (!scale_.defined()) {
+    refuse_in_capture(loss.device(), "be the first to use a scaler");
+    start(loss.device());
+  }
   WICK_CHECK(loss.device() == scale_.device(), "grad_scaler: scale: the loss is on ", loss.device(),
              ", the scale on ", scale_.device(), ": use one scaler per device");
   return loss.mul(scale_);
@@ -142,7 +147,6 @@ void GradScaler::finish_iteration() {
     if (seen.found_inf.defined()) last_.push_back(std::move(seen));
   }
   seen_.clear();
-  ++updates_;
 }
 
 void GradScaler::update() {
@@ -154,14 +158,14 @@ void GradScaler::update() {
   const GradScaleUpdate change{scale_.data<float>(),
                                growth_tracker_.data<int32_t>(),
                                any_inf_.data<float>(),
-                               skips_.data<int64_t>(),
+                               counts_.data<int64_t>(),
                                static_cast<float>(options_.growth_factor),
                                static_cast<float>(options_.backoff_factor),
                                static_cast<float>(options_.min_scale),
                                static_cast<int32_t>(options_.growth_interval)};
   WICK_DISPATCH(scale_.device(), grad_scale_update(scale_.device(), change));
   finish_iteration();
-  if (options_.max_skips == 0) return;
+  if (options_.max_skips == 0 || capture_of(scale_.device()) != nullptr) return;
   scale_.device().is_cpu() ? check_skips() : poll_skips();
 }
 
@@ -172,25 +176,25 @@ void GradScaler::update(double new_scale) {
   const NoGrad no_grad;
   scale_.fill_(new_scale);
   any_inf_.fill_(0);
+  counts_[1].add_(1);
   finish_iteration();
 }
 
 void GradScaler::poll_skips() {
   if (pending_ && pending_->copied.query()) {
-    const int64_t skips = pending_->skips.item<int64_t>(), step = pending_->step;
+    const Tensor counts = pending_->counts;
     pending_.reset();
-    if (skips > options_.max_skips) report_skips(skips, step);
+    judge_skips(counts);
   }
   if (pending_) return;
   const NoGrad no_grad;
-  pending_ = Pending{skips_.to(kCpu, /*non_blocking=*/true), Event(scale_.device()), updates_};
+  pending_ = Pending{counts_.to(kCpu, /*non_blocking=*/true), Event(scale_.device())};
   pending_->copied.record();
 }
 
 void GradScaler::check_skips() {
-  if (!enabled() || !skips_.defined() || options_.max_skips == 0) return;
-  const int64_t skips = skips_in_a_row();
-  if (skips > options_.max_skips) report_skips(skips, updates_);
+  if (!enabled() || !counts_.defined() || options_.max_skips == 0) return;
+  judge_skips(counts_.to(kCpu));
 }
 
 std::string GradScaler::first_non_finite() const {
@@ -210,7 +214,9 @@ std::string GradScaler::first_non_finite() const {
   return "a gradient";
 }
 
-void GradScaler::report_skips(int64_t skips, int64_t step) const {
+void GradScaler::judge_skips(const Tensor& counts) const {
+  const int64_t skips = counts.data<int64_t>()[0], step = counts.data<int64_t>()[1];
+  if (skips <= options_.max_skips) return;
   throw NonFiniteGradients(
       concat("grad_scaler: ", skips, " steps in a row were skipped, up to step ", step, ": ",
              first_non_finite(), ", is the first that is not finite; the scale is ", get_scale(),
@@ -226,10 +232,6 @@ int64_t GradScaler::growth_tracker() const {
   return growth_tracker_.defined() ? growth_tracker_.item<int64_t>() : init_growth_tracker_;
 }
 
-int64_t GradScaler::skips_in_a_row() const {
-  return skips_.defined() ? skips_.item<int64_t>() : init_skips_;
-}
-
 StateDict GradScaler::state_dict() const {
   if (!enabled()) return {};
   return {{"scale", scalar_tensor(get_scale(), kFloat64)},
@@ -237,7 +239,8 @@ StateDict GradScaler::state_dict() const {
           {"backoff_factor", scalar_tensor(options_.backoff_factor, kFloat64)},
           {"growth_interval", scalar_tensor(options_.growth_interval, kInt64)},
           {"_growth_tracker", scalar_tensor(growth_tracker(), kInt64)},
-          {"skips", scalar_tensor(skips_in_a_row(), kInt64)}};
+          {"skips",
+           scalar_tensor(counts_.defined() ? counts_[0].item<int64_t>() : init_skips_, kInt64)}};
 }
 
 void GradScaler::load_state_dict(const StateDict& state) {

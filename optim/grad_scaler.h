@@ -103,23 +103,22 @@ class GradScaler {
 
   void require_scale(const char* function) const;
   void start(Device device);
-  int64_t skips_in_a_row() const;
   void look(optim::Optimizer& optimizer, Seen& seen, bool unscale);
   void finish_iteration();
   void poll_skips();
-  [[noreturn]] void report_skips(int64_t skips, int64_t step) const;
+  /// Of (steps skipped in a row, updates): error if they are too many.
+  void judge_skips(const Tensor& counts) const;
   std::string first_non_finite() const;
 
   Options options_;
   int64_t init_growth_tracker_ = 0, init_skips_ = 0;
-  Tensor scale_, growth_tracker_, any_inf_, skips_;  // undefined until the first scale()
+  Tensor scale_, growth_tracker_, any_inf_;  // undefined until the first scale()
+  Tensor counts_;                            // int64, 2: skips in a row, and updates
   std::unordered_map<const optim::Optimizer*, Seen> seen_;
   std::vector<Seen> last_;  // those of the last iteration
-  int64_t updates_ = 0;
   struct Pending {
-    Tensor skips;  // in host memory, once `copied`
+    Tensor counts;  // in host memory, once `copied`
     Event copied;
-    int64_t step;
   };
   std::optional<Pending> pending_;
   std::vector<std::pair<std::string, Tensor>> names_;

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "wick/core/autograd.h"
+#include "wick/core/capture.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/join.h"
 #include "wick/optim/grad_survey.h"
@@ -12,6 +13,11 @@
 namespace wick::optim {
 
 namespace {
+
+// What is made once must not be made again by each replay.
+void refuse_new_state(Device device) {
+  refuse_in_capture(device, "make an optimizer's state, which its first step makes");
+}
 
 // What state and arithmetic of a parameter are.
 Dtype state_dtype(const Tensor& param) { return param.dtype() == kFloat64 ? kFloat64 : kFloat32; }
@@ -93,7 +99,10 @@ OptimTensor Optimizer::prepare(int group, size_t i, const Tensor& grad) {
   for (int s = 0; s < static_cast<int>(state.slots.size()); ++s) {
     if (!needs_slot(group, s)) continue;
     Tensor& slot = state.slots[index(s)];
-    if (!slot.defined()) slot = new_slot(group, s, param);
+    if (!slot.defined()) {
+      refuse_new_state(param.device());
+      slot = new_slot(group, s, param);
+    }
     WICK_CHECK(slot.dtype() == state_dtype(param) && slot.strides() == param.strides() &&
                    slot.device() == param.device(),
                name_, ": a parameter of shape ", param.shape(),
@@ -102,7 +111,10 @@ OptimTensor Optimizer::prepare(int group, size_t i, const Tensor& grad) {
   }
   if (param.dtype() != state_dtype(param)) {
     // Zeros are nobody's master: the first update takes the parameter itself.
-    if (!state.master.defined()) state.master = empty_like(param, kFloat32).zero_();
+    if (!state.master.defined()) {
+      refuse_new_state(param.device());
+      state.master = empty_like(param, kFloat32).zero_();
+    }
     entry.master = state.master.view_for_kernel();
   }
   entry.param = param.view_for_kernel();
@@ -134,6 +146,7 @@ void Optimizer::step_alike(int group, size_t first, std::vector<bool>& done, Opt
     params[i].impl()->storage->bump_version();
   }
   if (batch.empty()) return;
+  if (fresh > 0) refuse_new_state(device);
   const Tensor numbers = fresh > 0 ? zeros({fresh, 2}, kFloat64, device) : Tensor();
   for (size_t k = 0; k < batch.size(); ++k) {
     Tensor& own = states[places[k]].numbers;
@@ -201,6 +214,7 @@ Tensor Optimizer::grad_norm(const Tensor& grad_scale) const {
 Tensor Optimizer::device_rates(int group) {
   Tensor& rates = device_rates_.at(index(group));
   if (!rates.defined()) {
+    refuse_new_state(groups_[index(group)][0].device());
     rates = zeros({2}, kFloat64, groups_[index(group)][0].device());
     write_device_rates(group);
   }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "wick/core/base/check.h"
+#include "wick/core/cuda/capture.h"
 #include "wick/core/cuda/runtime.h"
 #include "wick/core/cuda/virtual_memory.h"
 #include "wick/core/memory/allocator.h"
@@ -60,6 +61,7 @@ class DeviceSource final : public CudaEvents {
 
   void* allocate(size_t bytes) override {
     enter_device(device_);
+    const AllowInCapture allow;
     void* pointer = nullptr;
     const cudaError_t status = cudaMalloc(&pointer, bytes);
     if (status == cudaErrorMemoryAllocation) {
@@ -75,9 +77,13 @@ class DeviceSource final : public CudaEvents {
   }
 
   bool can_map() const override { return has_virtual_memory(device_); }
-  void* reserve(size_t bytes) override { return reserve_addresses(device_, bytes); }
+  void* reserve(size_t bytes) override {
+    const AllowInCapture allow;
+    return reserve_addresses(device_, bytes);
+  }
   void unreserve(void* pointer, size_t bytes) override { release_addresses(pointer, bytes); }
   bool map(void* pointer, size_t bytes, size_t page) override {
+    const AllowInCapture allow;
     return map_memory(device_, pointer, bytes, page);
   }
   void unmap(void* pointer, size_t bytes, size_t page) override {
@@ -110,6 +116,7 @@ class PinnedSource final : public CudaEvents {
 
   void* allocate(size_t bytes) override {
     enter_any_device();
+    const AllowInCapture allow;
     void* pointer = nullptr;
     const cudaError_t status = cudaHostAlloc(&pointer, bytes, cudaHostAllocPortable);
     if (status == cudaErrorMemoryAllocation) {

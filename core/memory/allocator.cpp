@@ -193,7 +193,10 @@ void CachingAllocator::Impl::deallocate(Block* block) {
 void CachingAllocator::Impl::reclaim(Block* block) {
   subtract(&PoolStats::active, block->small, 1);
   subtract(&PoolStats::active_bytes, block->small, block->size);
-  source->hide(block->pointer, block->size, block->heap->stream);
+  // What a graph uses stays visible between its replays, which have streams of their own.
+  if (block->heap->pool == 0 || !routes.empty()) {
+    source->hide(block->pointer, block->size, block->heap->stream);
+  }
   note(MemoryAction::kFreeCompleted, block->pointer, block->requested, block->heap->stream);
   block->state = BlockState::kFree;
   if (block->size <= config.quick_size) {

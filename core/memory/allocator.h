@@ -136,8 +136,7 @@ class CachingAllocator {
   Device device() const;
   size_t capacity() const;
 
-  /// A pool of segments that nothing outside it reuses, as a captured graph needs. Pools are for
-  /// captured graphs alone, which are not built yet.
+  /// A pool of segments that nothing outside it reuses, as a captured graph needs: for CudaGraph.
   PoolId create_pool();
   /// From here to `end_allocate_to_pool` this thread's allocations on `stream` come from `pool`.
   void begin_allocate_to_pool(PoolId pool, Stream stream);

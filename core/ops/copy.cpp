@@ -1,4 +1,5 @@
 #include "wick/core/apply.h"
+#include "wick/core/capture.h"
 #include "wick/core/stream.h"
 #ifdef WICK_HAS_CUDA
 #include "wick/core/cuda/runtime.h"
@@ -64,6 +65,10 @@ struct CopyAcrossDevices {
     check_writable(info.name, self, broadcast_shapes(info.name, self.shape(), source.shape()),
                    self.dtype());
     if (self.numel() == 0) return self;
+    if (self.device().is_cpu() || source.device().is_cpu()) {
+      const Device gpu = self.device().is_cpu() ? source.device() : self.device();
+      refuse_in_capture(gpu, "copy from or to the host");
+    }
     // Conversions and changes of layout happen on either side, never across.
     const bool dense = is_dense(self.shape(), self.strides());
     const Strides strides = dense ? self.strides() : contiguous_strides(self.shape());

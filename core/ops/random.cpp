@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "wick/core/apply.h"
+#include "wick/core/capture.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/sort.h"
 #include "wick/kernels/random.h"
@@ -12,7 +13,17 @@ namespace wick {
 namespace {
 
 RandomKey draw(Generator* generator, Device device) {
-  return (generator != nullptr ? *generator : default_generator(device)).next();
+  Generator& common = default_generator(device);
+  RandomKey key = (generator != nullptr ? *generator : common).next();
+  if (const Capture* capture = capture_of(device)) {
+    WICK_CHECK(generator == nullptr || generator == &common,
+               "cuda_graph: captured work must draw from the default generator of ", device,
+               ": any other's numbers would be the same at each replay");
+    WICK_CHECK(key.seed == capture->start.seed && key.offset >= capture->start.offset,
+               "cuda_graph: captured work must not set the default generator of ", device);
+    key = {0, key.offset - capture->start.offset, capture->base};
+  }
+  return key;
 }
 
 void check_floating(const char* op, Dtype dtype) {
@@ -36,13 +47,14 @@ struct Uniform {
   static constexpr OpInfo info{.name = "uniform_", .mutates = 1};
   double low, high;
   uint64_t seed, offset;
+  const uint64_t* base;  // as in RandomKey
   static constexpr auto fields =
       std::tuple{field("low", &Uniform::low), field("high", &Uniform::high),
                  field("seed", &Uniform::seed), field("offset", &Uniform::offset)};
 
   Tensor forward(Saved&, const Tensor& x) const {
     return fill_in_order(x, [&](const View& y) {
-      WICK_DISPATCH(y.device, random_uniform(y, RandomKey{seed, offset}, low, high));
+      WICK_DISPATCH(y.device, random_uniform(y, RandomKey{seed, offset, base}, low, high));
     });
   }
   Gradients backward(const Saved&, const Tensor&) const { return {Tensor()}; }
@@ -52,13 +64,14 @@ struct Normal {
   static constexpr OpInfo info{.name = "normal_", .mutates = 1};
   double mean, stddev;
   uint64_t seed, offset;
+  const uint64_t* base;  // as in RandomKey
   static constexpr auto fields =
       std::tuple{field("mean", &Normal::mean), field("stddev", &Normal::stddev),
                  field("seed", &Normal::seed), field("offset", &Normal::offset)};
 
   Tensor forward(Saved&, const Tensor& x) const {
     return fill_in_order(x, [&](const View& y) {
-      WICK_DISPATCH(y.device, random_normal(y, RandomKey{seed, offset}, mean, stddev));
+      WICK_DISPATCH(y.device, random_normal(y, RandomKey{seed, offset, base}, mean, stddev));
     });
   }
   Gradients backward(const Saved&, const Tensor&) const { return {Tensor()}; }
@@ -69,13 +82,14 @@ struct Integers {
   int64_t low;
   uint64_t range;  // 0 stands for 2^64
   uint64_t seed, offset;
+  const uint64_t* base;  // as in RandomKey
   static constexpr auto fields =
       std::tuple{field("low", &Integers::low), field("range", &Integers::range),
                  field("seed", &Integers::seed), field("offset", &Integers::offset)};
 
   Tensor forward(Saved&, const Tensor& x) const {
     return fill_in_order(x, [&](const View& y) {
-      WICK_DISPATCH(y.device, random_integers(y, RandomKey{seed, offset}, low, range));
+      WICK_DISPATCH(y.device, random_integers(y, RandomKey{seed, offset, base}, low, range));
     });
   }
 };
@@ -83,6 +97,7 @@ struct Integers {
 struct Bernoulli {
   static constexpr OpInfo info{.name = "bernoulli", .differentiable = false};
   uint64_t seed, offset;
+  const uint64_t* base;  // as in RandomKey
   static constexpr auto fields =
       std::tuple{field("seed", &Bernoulli::seed), field("offset", &Bernoulli::offset)};
 
@@ -90,7 +105,7 @@ struct Bernoulli {
     const Tensor chance = p.contiguous();
     Tensor y = empty(p.shape(), p.dtype(), p.device());
     WICK_DISPATCH(p.device(), random_bernoulli(chance.view_for_kernel(), y.view_for_kernel(),
-                                               RandomKey{seed, offset}));
+                                               RandomKey{seed, offset, base}));
     return y;
   }
 };
@@ -100,7 +115,8 @@ struct Dropout {
   static constexpr OpInfo info{.name = "dropout"};
   double p;
   uint64_t seed, offset;
-  bool channels_last;  // the order in memory, in which elements take their random numbers
+  const uint64_t* base;  // as in RandomKey
+  bool channels_last;    // the order in memory, in which elements take their random numbers
   static constexpr auto fields = std::tuple{field("p", &Dropout::p), field("seed", &Dropout::seed),
                                             field("offset", &Dropout::offset),
                                             field("channels_last", &Dropout::channels_last)};
@@ -113,7 +129,7 @@ struct Dropout {
     } else {
       const Tensor from = x.contiguous(format);
       WICK_DISPATCH(x.device(), dropout(from.view_for_kernel(), y.view_for_kernel(),
-                                        RandomKey{seed, offset}, p));
+                                        RandomKey{seed, offset, base}, p));
     }
     return y;
   }
@@ -125,7 +141,7 @@ Tensor uniform(const Tensor& x, double low, double high, Generator* generator) {
   WICK_CHECK(low <= high, "uniform: empty range: got low ", low, " and high ", high,
              ", expected low at most high");
   const RandomKey key = draw(generator, x.device());
-  return apply(Uniform{low, high, key.seed, key.offset}, x);
+  return apply(Uniform{low, high, key.seed, key.offset, key.base}, x);
 }
 
 Tensor normal(const Tensor& x, double mean, double stddev, Generator* generator) {
@@ -133,13 +149,13 @@ Tensor normal(const Tensor& x, double mean, double stddev, Generator* generator)
   WICK_CHECK(stddev >= 0, "normal: negative standard deviation: got ", stddev,
              ", expected 0 or more");
   const RandomKey key = draw(generator, x.device());
-  return apply(Normal{mean, stddev, key.seed, key.offset}, x);
+  return apply(Normal{mean, stddev, key.seed, key.offset, key.base}, x);
 }
 
 Tensor integers(int64_t low, uint64_t range, const Shape& shape, Device device,
                 Generator* generator) {
   const RandomKey key = draw(generator, device);
-  return apply(Integers{low, range, key.seed, key.offset}, empty(shape, kInt64, device));
+  return apply(Integers{low, range, key.seed, key.offset, key.base}, empty(shape, kInt64, device));
 }
 
 // Error unless `dtype` tells all integers from `low` to `high` apart.
@@ -218,7 +234,7 @@ Tensor bernoulli(const Tensor& p, Generator* generator) {
       p.numel() == 0 || (p.detach().amin().item() >= 0 && p.detach().amax().item() <= 1);
   WICK_CHECK(valid, "bernoulli: a probability is out of range: expected 0 to 1");
   const RandomKey key = draw(generator, p.device());
-  return apply(Bernoulli{key.seed, key.offset}, p);
+  return apply(Bernoulli{key.seed, key.offset, key.base}, p);
 }
 
 Tensor dropout(const Tensor& x, double p, bool training, Generator* generator) {
@@ -226,7 +242,7 @@ Tensor dropout(const Tensor& x, double p, bool training, Generator* generator) {
   if (!training || p == 0) return x;
   const RandomKey key = draw(generator, x.device());
   const bool channels_last = !x.is_contiguous() && x.is_contiguous(MemoryFormat::kChannelsLast);
-  return apply(Dropout{p, key.seed, key.offset, channels_last}, x);
+  return apply(Dropout{p, key.seed, key.offset, key.base, channels_last}, x);
 }
 
 Tensor dropout2d(const Tensor& x, double p, bool training, Generator* generator) {

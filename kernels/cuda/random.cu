@@ -13,6 +13,10 @@ namespace {
 /// where there is an x.
 template <class T, int kWordsPerElement, int kElements, bool kReadsX, class Make>
 __global__ void random_kernel(Make make, RandomKey key, const T* x, T* y, int64_t n, bool packed) {
+  if (key.base != nullptr) {
+    key.seed += key.base[0];
+    key.offset += key.base[1];
+  }
   constexpr int kWords = kElements * kWordsPerElement;
   const int64_t step = global_threads() * kElements;
   for (int64_t i = global_thread() * kElements; i < n; i += step) {

@@ -19,11 +19,19 @@ enum cudaError_t {
   cudaErrorAssert = 710, cudaErrorHardwareStackError = 714, cudaErrorIllegalInstruction = 715,
   cudaErrorMisalignedAddress = 716, cudaErrorInvalidAddressSpace = 717, cudaErrorInvalidPc = 718,
   cudaErrorLaunchFailure = 719, cudaErrorNotSupported = 801,
-  cudaErrorStreamCaptureUnsupported = 900, cudaErrorUnknown = 999
+  cudaErrorStreamCaptureUnsupported = 900, cudaErrorStreamCaptureInvalidated = 901,
+  cudaErrorStreamCaptureUnmatched = 903, cudaErrorStreamCaptureUnjoined = 904,
+  cudaErrorStreamCaptureIsolation = 905, cudaErrorStreamCaptureImplicit = 906,
+  cudaErrorCapturedEvent = 907, cudaErrorStreamCaptureWrongThread = 908,
+  cudaErrorUnknown = 999
 };
 enum cudaMemcpyKind {
   cudaMemcpyHostToHost = 0, cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2,
   cudaMemcpyDeviceToDevice = 3, cudaMemcpyDefault = 4
+};
+enum cudaStreamCaptureMode {
+  cudaStreamCaptureModeGlobal = 0, cudaStreamCaptureModeThreadLocal = 1,
+  cudaStreamCaptureModeRelaxed = 2
 };
 enum cudaDeviceAttr {
   cudaDevAttrMaxThreadsPerBlock = 1, cudaDevAttrMaxSharedMemoryPerBlock = 8,
@@ -35,8 +43,14 @@ enum cudaDeviceAttr {
 
 struct SimulatedStream;
 struct SimulatedEvent;
+struct SimulatedGraph;
+struct SimulatedGraphNode;
+struct SimulatedGraphExec;
 using cudaStream_t = SimulatedStream*;
 using cudaEvent_t = SimulatedEvent*;
+using cudaGraph_t = SimulatedGraph*;
+using cudaGraphNode_t = SimulatedGraphNode*;
+using cudaGraphExec_t = SimulatedGraphExec*;
 using cudaHostFn_t = void (*)(void*);
 
 inline constexpr unsigned cudaStreamNonBlocking = 1;
@@ -84,6 +98,17 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamQuery(cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* argument);
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode);
+/// Counts the graph's nodes; `nodes` must be null.
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph,
+                                 unsigned long long flags);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);

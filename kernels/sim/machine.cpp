@@ -120,6 +120,12 @@ std::vector<SimulatedStream*> Machine::all_streams(int device) {
 }
 
 void Machine::add(SimulatedStream& stream, SimulatedWork work) {
+  if (stream.capture == nullptr) return queue(stream, std::move(work));
+  stream.capture->work.push_back(std::move(work));
+  ++stream.captured;
+}
+
+void Machine::queue(SimulatedStream& stream, SimulatedWork work) {
   // Made now, not when the work runs: what the host does in between is not ordered before it.
   if (stream.identity == nullptr) stream.identity = make_identity();
   if (work.token == nullptr) work.token = std::make_shared<char>();
@@ -285,6 +291,9 @@ cudaError_t enqueue(const char* name, cudaStream_t stream, std::function<void()>
   WICK_SIM_ENTER(name);
   SimulatedStream* s = m.find(stream);
   if (s == nullptr) return report(cudaErrorInvalidResourceHandle);
+  if (s->capture != nullptr && is_ready) {
+    return report(invalidate(*s, cudaErrorStreamCaptureUnsupported));
+  }
   m.add(*s, {.name = name,
              .run =
                  [s, milliseconds, work = std::move(work)] {
@@ -347,6 +356,13 @@ const char* cudaGetErrorName(cudaError_t error) {
     case cudaErrorLaunchFailure: return "cudaErrorLaunchFailure";
     case cudaErrorNotSupported: return "cudaErrorNotSupported";
     case cudaErrorStreamCaptureUnsupported: return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorStreamCaptureInvalidated: return "cudaErrorStreamCaptureInvalidated";
+    case cudaErrorStreamCaptureUnmatched: return "cudaErrorStreamCaptureUnmatched";
+    case cudaErrorStreamCaptureUnjoined: return "cudaErrorStreamCaptureUnjoined";
+    case cudaErrorStreamCaptureIsolation: return "cudaErrorStreamCaptureIsolation";
+    case cudaErrorStreamCaptureImplicit: return "cudaErrorStreamCaptureImplicit";
+    case cudaErrorCapturedEvent: return "cudaErrorCapturedEvent";
+    case cudaErrorStreamCaptureWrongThread: return "cudaErrorStreamCaptureWrongThread";
     case cudaErrorUnknown: break;
   }
   return "cudaErrorUnknown";
@@ -361,6 +377,8 @@ const char* cudaGetErrorString(cudaError_t error) {
     case cudaErrorIllegalAddress: return "an illegal memory access was encountered";
     case cudaErrorLaunchFailure: return "unspecified launch failure";
     case cudaErrorNotSupported: return "a simulated GPU has no speed to measure";
+    case cudaErrorStreamCaptureUnsupported:
+      return "operation not permitted when stream is capturing";
     default: return cudaGetErrorName(error);
   }
 }

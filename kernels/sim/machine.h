@@ -6,7 +6,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "wick/core/base/philox.h"
@@ -26,6 +28,16 @@ struct SimulatedWork {
   bool always = false;                  // on a broken device too
 };
 
+/// What a capture has seen so far, of all streams that joined it, in the order of the calls.
+struct SimulatedCapture {
+  cudaStreamCaptureMode mode;
+  std::thread::id thread;
+  SimulatedStream* origin;
+  std::vector<SimulatedWork> work = {};
+  std::set<const void*> shown = {};  // memory that the captured work makes visible
+  bool invalidated = false;
+};
+
 struct SimulatedStream {
   int device = 0;
   int priority = 0;
@@ -35,6 +47,8 @@ struct SimulatedStream {
   double milliseconds = 0;        // that they pretended to take
   wick::sim::Identity identity = nullptr;
   char end_token = 0;
+  std::shared_ptr<SimulatedCapture> capture = {};  // null: work is queued, not captured
+  uint64_t captured = 0, joined = 0;  // pieces of work of this capture; what its origin awaits
 };
 
 struct SimulatedEvent {
@@ -42,7 +56,8 @@ struct SimulatedEvent {
   SimulatedStream* stream = nullptr;  // null: never recorded
   uint64_t position = 0;
   std::shared_ptr<char> token;
-  std::shared_ptr<double> milliseconds = {};  // of the stream when the mark was reached
+  std::shared_ptr<double> milliseconds = {};       // of the stream when the mark was reached
+  std::shared_ptr<SimulatedCapture> capture = {};  // recorded in it: no mark that can be waited for
 };
 
 namespace wick::sim {
@@ -96,7 +111,10 @@ struct Machine {
   bool try_one(SimulatedStream& stream);
   /// Runs some work of random streams.
   void run_some();
+  /// Queues the work, or keeps it for the graph if the stream is being captured.
   void add(SimulatedStream& stream, SimulatedWork work);
+  /// Queues it in any case.
+  void queue(SimulatedStream& stream, SimulatedWork work);
   const SimulatedMemory* find_memory(const void* pointer, size_t bytes) const;
   std::vector<SimulatedStream*> all_streams(int device);
 };
@@ -104,6 +122,11 @@ struct Machine {
 Machine& machine();
 /// The calling thread's device.
 int& current_device();
+/// The error of a call that this thread must not make while it captures, which ends the capture;
+/// else success.
+cudaError_t refuse_in_capture(const Machine& m);
+/// Ends the capture that `stream` is in: its graph will never be. Returns `error`.
+cudaError_t invalidate(SimulatedStream& stream, cudaError_t error);
 /// Remembers a failed call's error for cudaGetLastError.
 cudaError_t report(cudaError_t error);
 

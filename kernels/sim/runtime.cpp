@@ -125,6 +125,11 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 
 cudaError_t cudaDeviceSynchronize() {
   WICK_SIM_ENTER("cudaDeviceSynchronize");
+  for (SimulatedStream* s : m.all_streams(current_device())) {
+    if (s->capture != nullptr) {
+      return report(wick::sim::invalidate(*s, cudaErrorStreamCaptureUnsupported));
+    }
+  }
   return synchronize(m, current_device());
 }
 
@@ -145,6 +150,7 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 
 cudaError_t cudaMalloc(void** pointer, size_t bytes) {
   WICK_SIM_ENTER("cudaMalloc");
+  if (const cudaError_t error = wick::sim::refuse_in_capture(m); error != cudaSuccess) return error;
   wick::sim::SimulatedDevice& device = *m.devices[size_t(current_device())];
   if (m.malloc_countdown == 1) return report(cudaErrorMemoryAllocation);
   if (m.malloc_countdown > 1) --m.malloc_countdown;
@@ -156,6 +162,7 @@ cudaError_t cudaMalloc(void** pointer, size_t bytes) {
 
 cudaError_t cudaFree(void* pointer) {
   WICK_SIM_ENTER("cudaFree");
+  if (const cudaError_t error = wick::sim::refuse_in_capture(m); error != cudaSuccess) return error;
   if (pointer == nullptr) return cudaSuccess;
   const auto found = m.memory.find(reinterpret_cast<uintptr_t>(pointer));
   if (found == m.memory.end() || found->second.device < 0 || found->second.mapped) {
@@ -171,11 +178,13 @@ cudaError_t cudaFree(void* pointer) {
 
 cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned) {
   WICK_SIM_ENTER("cudaHostAlloc");
+  if (const cudaError_t error = wick::sim::refuse_in_capture(m); error != cudaSuccess) return error;
   return new_memory(m, pointer, bytes, -1);
 }
 
 cudaError_t cudaFreeHost(void* pointer) {
   WICK_SIM_ENTER("cudaFreeHost");
+  if (const cudaError_t error = wick::sim::refuse_in_capture(m); error != cudaSuccess) return error;
   if (pointer == nullptr) return cudaSuccess;
   const auto found = m.memory.find(reinterpret_cast<uintptr_t>(pointer));
   if (found == m.memory.end() || found->second.device >= 0) return report(cudaErrorInvalidValue);
@@ -199,6 +208,9 @@ cudaError_t queue_copy(wick::sim::Machine& m, void* to, const void* from, size_t
   if (target != nullptr && m.find_memory(to, bytes) != target) return report(cudaErrorInvalidValue);
   if (source != nullptr && m.find_memory(from, bytes) != source) {
     return report(cudaErrorInvalidValue);
+  }
+  if (s->capture != nullptr && (source == nullptr || target == nullptr)) {  // pageable
+    return report(wick::sim::invalidate(*s, cudaErrorStreamCaptureUnsupported));
   }
   if (source == nullptr) {  // pageable: the driver takes a copy before the call returns
     std::shared_ptr<char[]> staged(new char[bytes]);
@@ -278,6 +290,9 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   WICK_SIM_ENTER("cudaStreamSynchronize");
   SimulatedStream* s = m.find(stream);
   if (s == nullptr) return report(cudaErrorInvalidResourceHandle);
+  if (s->capture != nullptr) {
+    return report(wick::sim::invalidate(*s, cudaErrorStreamCaptureUnsupported));
+  }
   return wait_for(m, *s, s->queued);
 }
 
@@ -285,16 +300,41 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   WICK_SIM_ENTER("cudaStreamQuery");
   SimulatedStream* s = m.find(stream);
   if (s == nullptr) return report(cudaErrorInvalidResourceHandle);
+  if (s->capture != nullptr) {
+    return report(wick::sim::invalidate(*s, cudaErrorStreamCaptureUnsupported));
+  }
   if (s->done < s->queued) return cudaErrorNotReady;
   wick::sim::acquire(&s->end_token);
   return cudaSuccess;
 }
+
+namespace {
+
+/// A wait that is captured: the graph runs its work in the order of the calls, so nothing is left
+/// to order, but the stream may join the capture by it.
+cudaError_t join(SimulatedStream& s, cudaStream_t handle, const SimulatedEvent& event) {
+  if (event.capture == nullptr || (s.capture != nullptr && s.capture != event.capture)) {
+    return wick::sim::invalidate(s, cudaErrorStreamCaptureIsolation);
+  }
+  if (handle == nullptr) {
+    return wick::sim::invalidate(*event.stream, cudaErrorStreamCaptureImplicit);
+  }
+  if (s.capture == nullptr && event.stream->capture != event.capture) {
+    return cudaErrorCapturedEvent;  // that capture is over
+  }
+  s.capture = event.capture;
+  if (event.capture->origin == &s) event.stream->joined = event.position;
+  return cudaSuccess;
+}
+
+}  // namespace
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   WICK_SIM_ENTER("cudaStreamWaitEvent");
   SimulatedStream* s = m.find(stream);
   if (s == nullptr || event == nullptr) return report(cudaErrorInvalidResourceHandle);
   if (event->stream == nullptr) return cudaSuccess;
+  if (s->capture != nullptr || event->capture != nullptr) return report(join(*s, stream, *event));
   const std::shared_ptr<char> token = event->token;
   m.add(*s, {.name = "wait",
              .run =
@@ -336,6 +376,10 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   WICK_SIM_ENTER("cudaEventRecord");
   SimulatedStream* s = m.find(stream);
   if (s == nullptr || event == nullptr) return report(cudaErrorInvalidResourceHandle);
+  if (s->capture != nullptr) {
+    *event = {event->timing, s, s->captured, nullptr, nullptr, s->capture};
+    return cudaSuccess;
+  }
   const auto token = std::make_shared<char>();
   const auto milliseconds = std::make_shared<double>();
   *event = {event->timing, s, s->queued + 1, token, milliseconds};
@@ -350,6 +394,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   WICK_SIM_ENTER("cudaEventQuery");
   if (event == nullptr) return report(cudaErrorInvalidResourceHandle);
+  if (event->capture != nullptr) return report(cudaErrorCapturedEvent);
+  if (const cudaError_t error = wick::sim::refuse_in_capture(m); error != cudaSuccess) return error;
   if (event->stream == nullptr) return cudaSuccess;
   if (event->stream->done < event->position) return cudaErrorNotReady;
   wick::sim::acquire(event->token.get());
@@ -359,6 +405,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   WICK_SIM_ENTER("cudaEventSynchronize");
   if (event == nullptr) return report(cudaErrorInvalidResourceHandle);
+  if (event->capture != nullptr) return report(cudaErrorCapturedEvent);
   if (event->stream == nullptr) return cudaSuccess;
   ++m.waits;
   m.run_until(*event->stream, event->position);
@@ -390,6 +437,7 @@ void show_in_order(void* pointer, size_t bytes, int device, cudaStream_t stream)
   const std::lock_guard<std::recursive_mutex> lock(m.mutex);
   SimulatedStream* s = stream_of(m, device, stream);
   if (s == nullptr) return;
+  if (s->capture != nullptr) s->capture->shown.insert(pointer);
   m.add(*s, {.name = "show",
              .run =
                  [=] {
@@ -406,13 +454,16 @@ void hide_in_order(void* pointer, size_t bytes, int device, cudaStream_t stream)
   const std::lock_guard<std::recursive_mutex> lock(m.mutex);
   SimulatedStream* s = stream_of(m, device, stream);
   if (s == nullptr) return;
-  m.add(*s, {.name = "hide",
-             .run =
-                 [=] {
-                   hide(pointer, bytes);
-                   return std::string();
-                 },
-             .always = true});
+  SimulatedWork work = {.name = "hide",
+                        .run =
+                            [=] {
+                              hide(pointer, bytes);
+                              return std::string();
+                            },
+                        .always = true};
+  // A graph hides what it shows; what was there before it goes once.
+  const bool of_graph = s->capture != nullptr && s->capture->shown.contains(pointer);
+  of_graph ? m.add(*s, std::move(work)) : m.queue(*s, std::move(work));
 }
 
 }  // namespace wick::sim

@@ -135,6 +135,12 @@ OptimizerCase case_of(const char* name, const typename O::Options& options = {})
           rule_of(options)};
 }
 
+template <class O>
+OptimizerCase adapting(const char* name) {
+  return {
+      name, [](std::vector<Tensor> params) { return std::make_unique<O>(std::move(params)); }, {}};
+}
+
 }  // namespace
 
 std::vector<OptimizerCase> optimizer_cases() {
@@ -210,6 +216,14 @@ std::vector<OptimizerCase> optimizer_cases() {
           "asgd_all",
           {.lr = 0.1, .lambd = 0.2, .alpha = 0.6, .t0 = 3, .weight_decay = 0.1, .maximize = true}),
   };
+}
+
+std::vector<OptimizerCase> every_optimizer_case() {
+  std::vector<OptimizerCase> cases = optimizer_cases();
+  cases.push_back(adapting<LARS>("lars"));
+  cases.push_back(adapting<LAMB>("lamb"));
+  cases.push_back(adapting<NovoGrad>("novograd"));
+  return cases;
 }
 
 SGD make_sgd(double lr, double momentum) {

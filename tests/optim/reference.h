@@ -23,6 +23,8 @@ struct OptimizerCase {
 
 /// Every optimizer with its defaults and with all options.
 std::vector<OptimizerCase> optimizer_cases();
+/// These and, without a rule, those that go by norms.
+std::vector<OptimizerCase> every_optimizer_case();
 
 /// An SGD of one weight, for schedules.
 optim::SGD make_sgd(double lr = 0.1, double momentum = 0.9);

@@ -56,23 +56,8 @@ void expect_same(const StateDict& got, const StateDict& want) {
   }
 }
 
-template <class O>
-OptimizerCase adapting(const char* name) {
-  return {
-      name, [](std::vector<Tensor> params) { return std::make_unique<O>(std::move(params)); }, {}};
-}
-
-// Those whose rule is that of an element, and those that go by norms.
-std::vector<OptimizerCase> every_case() {
-  std::vector<OptimizerCase> cases = optimizer_cases();
-  cases.push_back(adapting<LARS>("lars"));
-  cases.push_back(adapting<LAMB>("lamb"));
-  cases.push_back(adapting<NovoGrad>("novograd"));
-  return cases;
-}
-
 class StepControlTest : public ::testing::TestWithParam<OptimizerCase> {};
-INSTANTIATE_TEST_SUITE_P(All, StepControlTest, ::testing::ValuesIn(every_case()),
+INSTANTIATE_TEST_SUITE_P(All, StepControlTest, ::testing::ValuesIn(every_optimizer_case()),
                          [](const auto& test) { return test.param.name; });
 
 TEST_P(StepControlTest, ASkippedStepChangesNothing) {

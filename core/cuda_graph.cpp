@@ -1,0 +1,194 @@
+#include "wick/core/cuda_graph.h"
+
+#include <optional>
+
+#include "wick/core/autocast.h"
+#include "wick/core/autograd.h"
+#include "wick/core/base/check.h"
+#include "wick/core/capture.h"
+#include "wick/core/memory/allocator.h"
+#include "wick/core/random.h"
+#include "wick/core/stream.h"
+#include "wick/core/tensor.h"
+#include "wick/kernels/declare.h"
+#ifdef WICK_HAS_CUDA
+#include "wick/core/cuda/capture.h"
+#endif
+
+namespace wick {
+
+namespace {
+
+thread_local std::optional<Capture> capture;
+
+void check_gpu(Device device) {
+  WICK_CHECK(device.is_cuda(), "cuda_graph: got ", device,
+             ", whose work runs as it is called, expected a GPU");
+}
+
+}  // namespace
+
+const Capture* capture_of(Device device) {
+  return capture && capture->device == device ? &*capture : nullptr;
+}
+
+void refuse_in_capture(Device device, const char* what) {
+  WICK_CHECK(capture_of(device) == nullptr, "cuda_graph: captured work must not ", what,
+             ": none of it has run on ", device, " yet");
+}
+
+struct CudaGraph::State {
+  explicit State(Device of) : device(of), memory(allocator(of)), pool(memory.create_pool()) {}
+  ~State() {
+#ifdef WICK_HAS_CUDA
+    if (graph != nullptr) cuda::delete_graph(graph);
+    if (stream) cuda::give_back_capture_stream(*stream);
+#endif
+    memory.release_pool(pool);
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  // Tells the kernels where the generator is.
+  void place_generator(RandomKey now) {
+    const NoGrad no_grad;
+    if (now.seed != seed_there) base[0].fill_(static_cast<int64_t>(now.seed));
+    seed_there = now.seed;
+    base[1].fill_(static_cast<int64_t>(now.offset));
+  }
+
+  Device device;
+  CachingAllocator& memory;
+  CachingAllocator::PoolId pool;
+  std::optional<Stream> stream;
+  void* graph = nullptr;
+  int64_t nodes = 0;
+  Tensor base;                         // int64, 2: the generator's seed and offset
+  std::optional<uint64_t> seed_there;  // what it holds
+  int64_t draws = 0;                   // of a replay
+};
+
+namespace {
+
+// Of one thread, until it goes out of scope: by then the capture has become a graph, or is over.
+class Capturing {
+ public:
+  Capturing(CachingAllocator& memory, CachingAllocator::PoolId pool, Stream stream,
+            const uint64_t* base)
+      : memory_(memory), pool_(pool), stream_(stream), on_stream_(stream) {
+    memory_.begin_allocate_to_pool(pool_, stream_);
+    try {
+      WICK_CALL_CUDA(begin_capture(stream_));
+    } catch (...) {
+      memory_.end_allocate_to_pool(pool_, stream_);
+      throw;
+    }
+    capture = Capture{stream.device, generator().get_state(), base};
+    amp::forget_casts();
+  }
+  ~Capturing() {
+    generator().set_state(capture->start);  // nothing was drawn yet
+    capture.reset();
+    amp::forget_casts();
+#ifdef WICK_HAS_CUDA
+    if (!finished_) cuda::abandon_capture(stream_);
+#endif
+    memory_.end_allocate_to_pool(pool_, stream_);
+  }
+  Capturing(const Capturing&) = delete;
+  Capturing& operator=(const Capturing&) = delete;
+
+  int64_t draws() const {
+    return static_cast<int64_t>(generator().get_state().offset - capture->start.offset);
+  }
+  void* finish(int64_t* nodes) {
+    void* graph = nullptr;
+    WICK_CALL_CUDA_INTO(graph, end_capture(stream_, nodes));
+    finished_ = true;
+    return graph;
+  }
+
+ private:
+  Generator& generator() const { return default_generator(stream_.device); }
+
+  CachingAllocator& memory_;
+  const CachingAllocator::PoolId pool_;
+  const Stream stream_;
+  const StreamGuard on_stream_;
+  bool finished_ = false;
+};
+
+}  // namespace
+
+CudaGraph::CudaGraph(Device device, const std::function<void()>& work) {
+  check_gpu(device);
+  WICK_CHECK(!capture, "cuda_graph: within the capture of another");
+  state_ = std::make_unique<State>(device);
+  state_->base = zeros({2}, kInt64, device);
+  Stream stream;
+  WICK_CALL_CUDA_INTO(stream, take_capture_stream(device));
+  state_->stream = stream;
+  Capturing capturing(state_->memory, state_->pool, stream,
+                      static_cast<const uint64_t*>(state_->base.raw_data()));
+  work();
+  state_->draws = capturing.draws();
+  state_->graph = capturing.finish(&state_->nodes);
+}
+
+CudaGraph::~CudaGraph() = default;
+CudaGraph::CudaGraph(CudaGraph&&) noexcept = default;
+CudaGraph& CudaGraph::operator=(CudaGraph&&) noexcept = default;
+
+void CudaGraph::replay() {
+  refuse_in_capture(state_->device, "replay a graph");
+  const Stream stream = current_stream(state_->device);
+  amp::forget_casts();
+  if (state_->draws > 0) {
+    state_->base.record_stream(stream);
+    state_->place_generator(default_generator(state_->device).next(state_->draws));
+  }
+  WICK_CALL_CUDA(launch_graph(state_->graph, stream));
+}
+
+int64_t CudaGraph::num_nodes() const { return state_->nodes; }
+
+namespace {
+
+bool are_alike(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i].defined() != b[i].defined()) return false;
+    const bool same =
+        !a[i].defined() || (a[i].dtype() == b[i].dtype() && a[i].shape() == b[i].shape());
+    if (!same) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+CapturedFunction::CapturedFunction(Device device, Function function, int64_t warm_ups)
+    : device_(device), function_(std::move(function)), left_(warm_ups) {
+  check_gpu(device);
+  WICK_CHECK(warm_ups >= 1, "cuda_graph: warm_ups: got ", warm_ups, ", expected 1 or more");
+}
+
+std::vector<Tensor> CapturedFunction::operator()(const std::vector<Tensor>& inputs) {
+  if (inputs_.empty()) {
+    for (const Tensor& x : inputs) inputs_.push_back(x.defined() ? empty_like(x) : Tensor());
+  }
+  if (!are_alike(inputs, inputs_)) return function_(inputs);
+  if (left_ > 0) {
+    --left_;
+    return function_(inputs);
+  }
+  if (!graph_) graph_.emplace(device_, [&] { results_ = function_(inputs_); });
+  const NoGrad no_grad;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].defined()) inputs_[i].copy_(inputs[i], /*non_blocking=*/true);
+  }
+  graph_->replay();
+  return results_;
+}
+
+}  // namespace wick

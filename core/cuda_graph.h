@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "wick/core/tensor.h"
+
+namespace wick {
+
+/// The work of a training step, or of any other piece of a program, captured once and then queued
+/// again and again by one call each, so that a GPU need not wait for a host that queues kernel by
+/// kernel (a CUDA graph).
+///
+///   for (int i = 0; i < 3; ++i) step();                    // kernels, plans and state are made
+///   CudaGraph graph(device, [&] { loss = step(); });       // captured: nothing runs
+///   while (...) {
+///     x.copy_(next_x); y.copy_(next_y);                    // what step() reads
+///     graph.replay();                                      // `loss` now holds this step's
+///   }
+///
+/// A replay does to the bit what the same calls would do. Dropout and all else that draws from the
+/// device's default generator draws on from where that generator is at the replay. It reads and
+/// writes the memory that the captured calls did: inputs are copied into the same tensors, results
+/// (gradients too) are found in those that were made in the capture, until the next replay
+/// overwrites them. Whatever else it used must stay where it is and alive: parameters, optimizer
+/// state, running statistics. Numbers of the host are what they were (hyperparameters but for those
+/// of Optimizer::device_rates), and so are shapes.
+///
+/// The captured work must not wait for the GPU, nor copy from or to the host, nor draw from a
+/// generator of its own: an error, after which all is as before. Memory that it takes is kept for
+/// it as long as the graph lives.
+class CudaGraph {
+ public:
+  /// Captures what `work` queues on the current stream of `device`, from this thread. Error on the
+  /// CPU, whose work runs as it is called, and within another capture.
+  CudaGraph(Device device, const std::function<void()>& work);
+  ~CudaGraph();
+  CudaGraph(CudaGraph&&) noexcept;
+  CudaGraph& operator=(CudaGraph&&) noexcept;
+
+  /// Queues all of it behind the work of the current stream. Replays of one graph must not overlap:
+  /// those of different streams are to be ordered by events.
+  void replay();
+  /// The kernels, copies and fills of one replay.
+  int64_t num_nodes() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// A function of tensors that is captured once it has been called a few times, and replayed from
+/// then on: the calls of a training step, without care for where its batches lie.
+class CapturedFunction {
+ public:
+  /// Inputs and results may be undefined.
+  using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)>;
+
+  /// The first `warm_ups` calls run as they are. Error on the CPU, or without any.
+  explicit CapturedFunction(Device device, Function function, int64_t warm_ups = 3);
+
+  /// Calls the function, or copies the inputs and replays it. Calls with inputs of other shapes or
+  /// dtypes than the first call's are none of this: the function is called. The results of replays
+  /// are the same tensors each time, which the next one overwrites. Errors as those of CudaGraph.
+  std::vector<Tensor> operator()(const std::vector<Tensor>& inputs);
+  bool is_captured() const { return graph_.has_value(); }
+
+ private:
+  Device device_;
+  Function function_;
+  int64_t left_;                // warm-ups
+  std::vector<Tensor> inputs_;  // its own, like the first call's
+  std::vector<Tensor> results_;
+  std::optional<CudaGraph> graph_;
+};
+
+}  // namespace wick

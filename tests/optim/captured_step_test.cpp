@@ -1,0 +1,281 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+
+#include "wick/core/amp.h"
+#include "wick/core/base/deterministic.h"
+#include "wick/core/cuda_graph.h"
+#include "wick/core/memory/stats.h"
+#include "wick/core/ops/loss.h"
+#include "wick/core/random.h"
+#include "wick/core/stream.h"
+#include "wick/nn/nn.h"
+#include "wick/optim/optim.h"
+#include "wick/tests/harness/devices.h"
+#include "wick/tests/harness/expect_error.h"
+#include "wick/tests/harness/host_array.h"
+#include "wick/tests/optim/reference.h"
+
+// Training steps captured in a graph: replays do to the bit what the calls would.
+
+namespace wick::testing {
+namespace {
+
+using namespace optim;
+
+struct Net : nn::Module {
+  nn::Handle<nn::Conv2d> conv = add("conv", nn::Conv2d(3, 8, 3));
+  nn::Handle<nn::BatchNorm2d> norm = add("norm", nn::BatchNorm2d(8));
+  nn::Handle<nn::Dropout> drop = add("drop", nn::Dropout(0.3));
+  nn::Handle<nn::Linear> fc = add("fc", nn::Linear(8, 4));
+
+  Tensor forward(const Tensor& x) override { return fc(drop(norm(conv(x)).relu()).mean({2, 3})); }
+};
+
+std::vector<Tensor> buffers_of(const nn::Module& net) {
+  std::vector<Tensor> buffers;
+  for (const auto& [name, buffer] : net.named_buffers()) buffers.push_back(buffer);
+  return buffers;
+}
+
+void expect_same(const TensorMap& got, const TensorMap& want) {
+  ASSERT_EQ(got.size(), want.size());
+  for (const auto& [name, value] : want) {
+    ASSERT_TRUE(got.contains(name)) << name;
+    EXPECT_TRUE(bit_equal(got.at(name), value)) << name;
+  }
+}
+
+// Everything of a step in float16: scaled, clipped, skipped where it must be, averaged, with rates
+// that follow a schedule on the device.
+class Training {
+ public:
+  Training() {
+    for (const Tensor& param : net_.parameters()) {
+      param.detach().copy_(random_tensor(param.shape(), static_cast<uint64_t>(param.numel())));
+    }
+    net_.to(kGpu);
+    optimizer_ = std::make_unique<AdamW>(net_.parameters(), AdamWOptions{.lr = 0.05});
+    schedule_ = std::make_unique<OneCycleLR>(*optimizer_,
+                                             OneCycleOptions{.max_lr = 0.05, .total_steps = 200});
+    counted_ = std::make_unique<DeviceSchedule>(*schedule_, 200);
+    rollback_ = std::make_unique<Rollback>(buffers_of(net_));
+    ema_ = std::make_unique<Ema>(net_.parameters(), 0.9);
+    manual_seed(9);
+  }
+
+  void set_input(uint64_t seed, bool spoilt) {
+    Tensor x = random_tensor({4, 3, 6, 6}, seed);
+    if (spoilt) x.view({-1})[5].fill_(INFINITY);
+    x_.copy_(x);
+  }
+
+  void step() {
+    optimizer_->zero_grad();
+    rollback_->remember();
+    {
+      const amp::Autocast autocast(kGpu, kFloat16);
+      loss_ = cross_entropy(net_(x_), target_);
+    }
+    scaler_.scale(loss_).backward();
+    scaler_.step(*optimizer_, 1.0);
+    const Tensor found = scaler_.found_inf(*optimizer_);
+    rollback_->restore(found);
+    ema_->update(found);
+    counted_->step(found);
+    scaler_.update();
+  }
+
+  TensorMap state() {
+    counted_->settle();
+    TensorMap all;
+    const auto add = [&](const std::string& prefix, const TensorMap& part) {
+      for (const auto& [name, value] : part) all[prefix + name] = value.cpu().clone();
+    };
+    add("net.", net_.state_dict());
+    add("optimizer.", optimizer_->state_dict());
+    add("schedule.", schedule_->state_dict());
+    add("ema.", ema_->state_dict());
+    add("scaler.", scaler_.state_dict());
+    add("", {{"loss", loss_.detach()}});
+    const RandomKey random = default_generator(kGpu).get_state();
+    add("", {{"draws", scalar_tensor(static_cast<int64_t>(random.offset), kInt64)}});
+    return all;
+  }
+
+  amp::GradScaler& scaler() { return scaler_; }
+
+ private:
+  Net net_;
+  std::unique_ptr<AdamW> optimizer_;
+  std::unique_ptr<OneCycleLR> schedule_;
+  std::unique_ptr<DeviceSchedule> counted_;
+  std::unique_ptr<Rollback> rollback_;
+  std::unique_ptr<Ema> ema_;
+  amp::GradScaler scaler_{{.growth_interval = 3, .max_skips = 3}};
+  Tensor x_ = zeros({4, 3, 6, 6}, kFloat32, kGpu);
+  Tensor target_ = tensor(std::vector<int64_t>{0, 1, 2, 3}).to(kGpu);
+  Tensor loss_;
+};
+
+// Convolutions, too, are to give the same bits.
+class CapturedStep : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
+    set_deterministic(true);
+  }
+  void TearDown() override { set_deterministic(false); }
+};
+
+constexpr int kWarmUps = 3;
+
+TEST_F(CapturedStep, IsTheStepToTheBitAlsoWhereItIsSkipped) {
+  const auto spoilt = [](int step) { return step == 1 || step == 5 || step == 6 || step == 11; };
+  std::vector<TensorMap> want;
+  {
+    Training training;
+    for (int step = 0; step < 14; ++step) {
+      training.set_input(static_cast<uint64_t>(step), spoilt(step));
+      training.step();
+      want.push_back(training.state());
+    }
+    EXPECT_LT(training.scaler().get_scale(), 65536);
+  }
+  Training training;
+  for (int step = 0; step < kWarmUps; ++step) {
+    training.set_input(static_cast<uint64_t>(step), spoilt(step));
+    training.step();
+  }
+  CudaGraph graph(kGpu, [&] { training.step(); });
+  for (int step = kWarmUps; step < 14; ++step) {
+    SCOPED_TRACE(step);
+    training.set_input(static_cast<uint64_t>(step), spoilt(step));
+    graph.replay();
+    expect_same(training.state(), want[static_cast<size_t>(step)]);
+  }
+}
+
+TEST_F(CapturedStep, MakesNobodyWaitAndAsksForNoMemory) {
+  Training training;
+  for (int step = 0; step < kWarmUps; ++step) training.step();
+  CudaGraph graph(kGpu, [&] { training.step(); });
+  graph.replay();
+  const int64_t waits = synchronization_count();
+  const MemoryStats before = memory_stats(kGpu);
+  for (int step = 0; step < 100; ++step) graph.replay();
+  EXPECT_EQ(synchronization_count(), waits);
+  const MemoryStats after = memory_stats(kGpu);
+  EXPECT_EQ(after.all.allocation.allocated, before.all.allocation.allocated);
+  EXPECT_EQ(after.num_device_alloc, before.num_device_alloc);
+}
+
+// The scaler counts on the device, and is asked when it suits.
+TEST_F(CapturedStep, StopsAfterTooManySkips) {
+  Training training;
+  for (int step = 0; step < kWarmUps; ++step) training.step();
+  CudaGraph graph(kGpu, [&] { training.step(); });
+  graph.replay();
+  training.scaler().check_skips();
+  training.set_input(1, /*spoilt=*/true);
+  for (int step = 0; step < 4; ++step) graph.replay();
+  const std::string error = error_of([&] { training.scaler().check_skips(); });
+  EXPECT_NE(error.find("4 steps in a row were skipped, up to step 8: the gradient of parameter"),
+            std::string::npos)
+      << error;
+}
+
+// Steps may be taken in between as ever.
+TEST_F(CapturedStep, GoesOnBetweenReplays) {
+  TensorMap want;
+  {
+    Training training;
+    for (int step = 0; step < 9; ++step) {
+      training.set_input(static_cast<uint64_t>(step), false);
+      training.step();
+    }
+    want = training.state();
+  }
+  Training training;
+  std::unique_ptr<CudaGraph> graph;
+  for (int step = 0; step < 9; ++step) {
+    training.set_input(static_cast<uint64_t>(step), false);
+    if (step == kWarmUps) graph = std::make_unique<CudaGraph>(kGpu, [&] { training.step(); });
+    if (graph && step % 3 != 2) {
+      graph->replay();
+    } else {
+      training.step();
+    }
+  }
+  TensorMap got = training.state();
+  got.erase("loss");  // that of the last call, which was none of the graph's
+  want.erase("loss");
+  expect_same(got, want);
+}
+
+TEST_F(CapturedStep, RefusesToMakeStateThatReplaysWouldMakeAgain) {
+  const Tensor w = random_tensor({40}, 1).to(kGpu).set_requires_grad();
+  const std::string makes =
+      "cuda_graph: captured work must not make an optimizer's state, which its first step makes: "
+      "none of it has run on cuda:0 yet";
+  AdamW optimizer({w});
+  const auto step = [&] {
+    optimizer.zero_grad();
+    (w * w).sum().backward();
+    optimizer.step();
+  };
+  EXPECT_EQ(error_of([&] { CudaGraph graph(kGpu, step); }), makes);
+  step();
+  EXPECT_EQ(error_of([&] { CudaGraph graph(kGpu, [&] { optimizer.device_rates(0); }); }), makes);
+  CudaGraph graph(kGpu, step);
+  amp::GradScaler scaler;
+  EXPECT_EQ(error_of([&] { CudaGraph scaled(kGpu, [&] { scaler.scale((w * w).sum()); }); }),
+            "cuda_graph: captured work must not be the first to use a scaler: none of it has run "
+            "on cuda:0 yet");
+}
+
+class CapturedOptimizer : public ::testing::TestWithParam<OptimizerCase> {};
+INSTANTIATE_TEST_SUITE_P(All, CapturedOptimizer, ::testing::ValuesIn(every_optimizer_case()),
+                         [](const auto& test) { return test.param.name; });
+
+// With rates on the device, which change from step to step, and 16-bit weights.
+TEST_P(CapturedOptimizer, IsTheStepToTheBit) {
+  if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
+  for (const Dtype dtype : {kFloat32, kBFloat16}) {
+    std::vector<TensorMap> ends;
+    for (const bool captured : {false, true}) {
+      std::vector<Tensor> params;
+      for (const Shape& shape : {Shape{}, Shape{33}, Shape{4, 5}, Shape{4100}}) {
+        params.push_back(random_tensor(shape, params.size(), dtype).to(kGpu).set_requires_grad());
+      }
+      const std::unique_ptr<Optimizer> optimizer = GetParam().make(params);
+      optimizer->device_rates(0);
+      const Tensor x = ones({}, dtype, kGpu);
+      const auto step = [&] {
+        optimizer->zero_grad();
+        Tensor loss = zeros({}, dtype, kGpu);
+        for (const Tensor& param : params) loss = loss + (param * param * x).sum();
+        loss.backward();
+        optimizer->step();
+      };
+      std::unique_ptr<CudaGraph> graph;
+      for (int i = 0; i < 6; ++i) {
+        x.fill_(0.5 + 0.1 * i);
+        optimizer->set_hyperparameter(0, "lr", 0.01 / (1 + i));
+        if (captured && i == 2) graph = std::make_unique<CudaGraph>(kGpu, step);
+        graph ? graph->replay() : step();
+      }
+      TensorMap end;
+      for (const auto& [name, value] : optimizer->state_dict()) end[name] = value.cpu().clone();
+      for (size_t i = 0; i < params.size(); ++i) {
+        end[concat("param.", i)] = params[i].detach().cpu().clone();
+      }
+      ends.push_back(std::move(end));
+    }
+    expect_same(ends[1], ends[0]);
+  }
+}
+
+}  // namespace
+}  // namespace wick::testing
