@@ -16,6 +16,8 @@ constexpr Case kGpuTransformer = {"small vision transformer, batches of 256", []
                                     s.model = "vit";
                                     s.batch = 256;
                                   }};
+constexpr Case kGpuMlp = {"MLP of 512 units, batches of 64, on the GPU",
+                          [](Settings& s) { s.model = "mlp"; }};
 
 const std::vector<Technique> kDeviceTechniques = {
     {.id = "use-the-gpu",
@@ -61,6 +63,17 @@ const std::vector<Technique> kDeviceTechniques = {
      .off = nullptr,
      .on = [](Settings& s) { s.amp = "fp16"; },
      .cases = {kGpuData, kGpuTransformer},
+     .needs_gpu = true},
+    {.id = "cuda-graph",
+     .title = "Capture a step, and replay it by one call",
+     .articles = "001",
+     .page = "optimizations/cuda_graphs.md",
+     .what = "A host queues kernel by kernel, and a GPU that is faster than that waits for it: in "
+             "steps of many small kernels. torch.compile's \"reduce-overhead\" does so.",
+     .knob = "--cuda-graph (CudaGraph, CapturedFunction)",
+     .off = nullptr,
+     .on = [](Settings& s) { s.cuda_graph = true; },
+     .cases = {kGpuMlp, kGpuData},
      .needs_gpu = true},
 };
 

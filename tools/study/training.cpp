@@ -138,6 +138,12 @@ Training::Training(const Settings& settings, int64_t total_steps,
                  randint(0, classes, {batch}, kInt64, device_, &generator)};
   }
   model_->train();
+  if (!settings_.cuda_graph) return;
+  for (int g = 0; g < optimizer_->num_groups(); ++g) optimizer_->device_rates(g);
+  captured_.emplace(device_, [this](const std::vector<Tensor>& inputs) -> std::vector<Tensor> {
+    train_on({inputs[0], inputs[1]});
+    return {loss_};
+  });
 }
 
 Tensor Training::normalized(const Tensor& bytes) const {
@@ -191,17 +197,25 @@ void Training::update() {
     optimizer_->step();
   }
   if (ema_) ema_->update();
-  if (schedule_) schedule_->step();
+}
+
+void Training::train_on(const Inputs& inputs) {
+  optimizer_->zero_grad(settings_.set_to_none);
+  backward(inputs);
+  if (settings_.second_forward) (*model_)(inputs.images);
+  update();
 }
 
 void Training::step() {
   std::optional<DetectAnomaly> search;
   if (settings_.detect_anomaly) search.emplace();
-  optimizer_->zero_grad(settings_.set_to_none);
   const Inputs inputs = next();
-  backward(inputs);
-  if (settings_.second_forward) (*model_)(inputs.images);
-  update();
+  if (captured_) {
+    loss_ = (*captured_)({inputs.images, inputs.labels})[0];
+  } else {
+    train_on(inputs);
+  }
+  if (schedule_) schedule_->step();
   if (settings_.read_loss) loss();
   if (settings_.empty_cache) empty_cache(device_);
 }

@@ -53,6 +53,7 @@ class Training {
   Tensor forward_loss(const Tensor& images, const Tensor& labels);
   void backward(const Inputs& inputs);
   void update();
+  void train_on(const Inputs& inputs);
   Tensor normalized(const Tensor& bytes) const;
 
   Settings settings_;
@@ -68,6 +69,7 @@ class Training {
   std::optional<data::Prefetcher> loader_;
   Inputs resident_;  // with source memory
   Tensor mean_, std_, loss_;
+  std::optional<CapturedFunction> captured_;  // train_on()
 };
 
 }  // namespace wick::study

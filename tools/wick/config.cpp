@@ -139,6 +139,9 @@ constexpr auto kFields = std::tuple{
     config_field("tf32", &TrainConfig::tf32,
                  "let a GPU round what float32 products and convolutions multiply to TF32's 10 "
                  "bits"),
+    config_field("cuda_graph", &TrainConfig::cuda_graph,
+                 "capture a step on a GPU once and replay it, so that the host queues it by one "
+                 "call"),
     config_field("memory_history", &TrainConfig::memory_history,
                  "write what memory was asked for to memory.pickle, for pytorch.org/memory_viz"),
 };
@@ -426,6 +429,12 @@ void check_config(const TrainConfig& config) {
                             ", which needs norms of whole parameters"));
   }
   activation_budget(config);
+  const char* const uncaptured = config.detect_anomaly        ? "--detect-anomaly"
+                                 : config.offload_activations ? "--offload-activations"
+                                                              : nullptr;
+  if (config.cuda_graph && uncaptured != nullptr) {
+    throw UsageError(concat("--cuda-graph: not with ", uncaptured));
+  }
   check_one_of("amp", config.amp, {"off", "bf16", "fp16"});
   if (config.device != "auto") {
     try {

@@ -79,6 +79,7 @@ struct TrainConfig {
   bool benchmark = false;
   bool deterministic = false;
   bool tf32 = false;
+  bool cuda_graph = false;
   bool memory_history = false;
 };
 

@@ -92,6 +92,7 @@ Ranks join_ranks(const TrainConfig& config, std::optional<int64_t> ranks) {
   }
   check_shares(config, size);
   if (size == 1) return {};
+  if (config.cuda_graph) throw UsageError("--cuda-graph: not with several ranks");
   check_backend(config);
   dist::ProcessGroupOptions options;
   options.timeout =

@@ -45,28 +45,31 @@ TrainStep::TrainStep(const TrainConfig& config, const data::TrainTest& data, Dev
       ema_(make_ema(config, *model_)) {
   make_offload(config_, device_);  // ends here if it cannot be
   scaler_.name_parameters(model_->named_parameters());
+  if (!config_.cuda_graph) return;
+  if (device_.is_cpu()) throw UsageError("--cuda-graph: expected a GPU, got the CPU");
+  for (int g = 0; g < optimizer_.num_groups(); ++g) optimizer_.device_rates(g);
+  captured_.emplace(device_, [this](const std::vector<Tensor>& inputs) -> std::vector<Tensor> {
+    const Result result = take({inputs[0], inputs[1]});
+    return {result.loss, result.correct, result.skipped};
+  });
 }
 
-void TrainStep::begin() {
-  optimizer_.zero_grad();
-  if (scaler_.enabled()) rollback_.remember();
+TrainStep::Inputs TrainStep::mixed(const data::Batch& batch, int64_t epoch, int64_t number) {
+  if (!mix_.enabled()) return {batch[0], batch[1]};
+  const auto mixed = mix_.mix(batch[0], batch[1], epoch, number);
+  return {mixed.images, mixed.targets};
 }
 
-TrainStep::Result TrainStep::backpropagate(const data::Batch& batch, int64_t epoch, int64_t number,
+TrainStep::Result TrainStep::backpropagate(const Inputs& inputs,
                                            dist::DistributedDataParallel* parallel) {
-  Tensor images = batch[0], target = batch[1];
-  if (mix_.enabled()) {
-    const auto mixed = mix_.mix(images, target, epoch, number);
-    images = mixed.images;
-    target = mixed.targets;
-  }
+  const auto& [images, target] = inputs;
   nn::Module& model = parallel == nullptr ? *model_ : *parallel;
   Result sums;
   optim::accumulate(
-      batch.size(), config_.accumulate, [&](int64_t begin, int64_t end, double share) {
+      inputs.images.size(0), config_.accumulate, [&](int64_t begin, int64_t end, double share) {
         const bool whole = share == 1;
         std::optional<dist::DistributedDataParallel::NoSync> gathering;
-        if (parallel != nullptr && end < batch.size()) gathering.emplace(*parallel);
+        if (parallel != nullptr && end < inputs.images.size(0)) gathering.emplace(*parallel);
         const Tensor own_target = whole ? target : target.slice(0, begin, end);
         Tensor logits, loss;
         {
@@ -85,13 +88,26 @@ TrainStep::Result TrainStep::backpropagate(const data::Batch& batch, int64_t epo
   return sums;
 }
 
-Tensor TrainStep::update() {
+TrainStep::Result TrainStep::take(const Inputs& inputs, dist::DistributedDataParallel* parallel) {
+  optimizer_.zero_grad();
+  if (scaler_.enabled()) rollback_.remember();
+  Result result = backpropagate(inputs, parallel);
   scaler_.step(optimizer_, config_.clip_norm);
-  const Tensor found_inf = scaler_.enabled() ? scaler_.found_inf(optimizer_) : Tensor();
-  if (scaler_.enabled()) rollback_.restore(found_inf);
-  if (ema_) ema_->update(found_inf);
+  if (scaler_.enabled()) {
+    result.skipped = scaler_.found_inf(optimizer_);
+    rollback_.restore(result.skipped);
+  }
+  if (ema_) ema_->update(result.skipped);
   scaler_.update();
-  return found_inf;
+  return result;
+}
+
+TrainStep::Result TrainStep::take_or_replay(const Inputs& inputs,
+                                            dist::DistributedDataParallel* parallel) {
+  if (!captured_) return take(inputs, parallel);
+  const std::vector<Tensor> result = (*captured_)({inputs.images, inputs.target});
+  // The loss is read some steps later, when others have been replayed.
+  return {result[0].clone(), result[1].clone(), result[2]};
 }
 
 void pass_noise(const TrainConfig& config, nn::Module& model, const Shape& image, Device device,

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "wick/core/cuda_graph.h"
 #include "wick/data/batch_mix.h"
 #include "wick/dist/data_parallel.h"
 #include "wick/nn/activation_plan.h"
@@ -13,26 +14,30 @@ namespace wick::tool {
 
 /// What a run does with each batch, as its flags say: forward and backward, in pieces, under
 /// autocast, of mixed images, with a scaled loss; then the optimizer's step and what follows it.
+/// Or all of that by one call, replayed.
 class TrainStep {
  public:
   /// `config` is resolved; `optimizer` must outlive it.
   TrainStep(const TrainConfig& config, const data::TrainTest& data, Device device,
             std::shared_ptr<nn::Module> model, optim::Optimizer& optimizer);
 
+  struct Inputs {
+    Tensor images, target;
+  };
   /// Of a batch, on the device: its mean loss, and how many answers were right.
   struct Result {
     Tensor loss, correct;
+    Tensor skipped = {};  // of a step: not 0 if it was skipped; undefined if none ever is
   };
 
-  /// Before the forward pass: forgets gradients, and remembers what a skipped step takes back.
-  void begin();
-  /// Forward and backward of the `number`-th batch of `epoch`. `parallel`: the model as ranks share
-  /// it, if they do.
-  Result backpropagate(const data::Batch& batch, int64_t epoch, int64_t number,
-                       dist::DistributedDataParallel* parallel = nullptr);
-  /// Updates weights, averages and scale. What it returns is not 0 if the step was skipped, and
-  /// undefined if none ever is.
-  Tensor update();
+  /// The `number`-th batch of `epoch`, mixed if it is to be.
+  Inputs mixed(const data::Batch& batch, int64_t epoch, int64_t number);
+  /// Forward and backward. `parallel`: the model as ranks share it, if they do.
+  Result backpropagate(const Inputs& inputs, dist::DistributedDataParallel* parallel = nullptr);
+  /// All of a step, which updates weights, averages and scale.
+  Result take(const Inputs& inputs, dist::DistributedDataParallel* parallel = nullptr);
+  /// The same, replayed where --cuda-graph asks for that and the batch is like the first.
+  Result take_or_replay(const Inputs& inputs, dist::DistributedDataParallel* parallel = nullptr);
 
   amp::GradScaler& scaler() { return scaler_; }
   /// Null without --ema.
@@ -47,6 +52,7 @@ class TrainStep {
   amp::GradScaler scaler_;
   optim::Rollback rollback_;  // running statistics, where steps may be skipped
   std::unique_ptr<optim::Ema> ema_;
+  std::optional<CapturedFunction> captured_;  // take()
 };
 
 /// How often the likeliest class is the target, of targets that are probabilities the likeliest.

@@ -197,8 +197,8 @@ void Trainer::save_checkpoint() {
   store_.save(checkpoint);
 }
 
-TrainStep::Result Trainer::backpropagate(const data::Batch& batch) {
-  return train_step_.backpropagate(batch, loader_.epoch(), loader_.batch() - 1, parallel_.get());
+TrainStep::Inputs Trainer::mixed(const data::Batch& batch) {
+  return train_step_.mixed(batch, loader_.epoch(), loader_.batch() - 1);
 }
 
 void Trainer::add_up(Tensor& loss, Tensor& correct, int64_t& images) {
@@ -212,13 +212,11 @@ void Trainer::add_up(Tensor& loss, Tensor& correct, int64_t& images) {
 }
 
 Trainer::UnreadStep Trainer::take_step(const data::Batch& batch) {
-  train_step_.begin();
   const double lr = optimizer_->lr();
   std::optional<DetectAnomaly> search;
   if (config_.detect_anomaly) search.emplace();
-  auto [loss, correct] = backpropagate(batch);
+  auto [loss, correct, skipped] = train_step_.take_or_replay(mixed(batch), parallel_.get());
   search.reset();
-  const Tensor skipped = train_step_.update();
   rates_.step(skipped);
   ++step_;
   int64_t images = batch.size();
@@ -242,7 +240,7 @@ std::string Trainer::first_anomaly(const data::Batch& batch) {
   if (!ranks_.alone()) return "";  // those that find nothing would wait for the others
   const DetectAnomaly search({.infinities = true});
   try {
-    backpropagate(batch);
+    train_step_.backpropagate(mixed(batch));
   } catch (const AnomalyError& error) {
     return concat("; of the last step, ", error.what());
   }

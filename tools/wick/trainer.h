@@ -75,8 +75,8 @@ class Trainer {
   void settle_ranks();
   void train_epoch(bool& interrupted);
   UnreadStep take_step(const data::Batch& batch);
-  /// Forward and backward of the loader's newest batch.
-  TrainStep::Result backpropagate(const data::Batch& batch);
+  /// The loader's newest batch, mixed if it is to be.
+  TrainStep::Inputs mixed(const data::Batch& batch);
   /// Where `batch`, gone through again, first gives what is not finite; empty if nowhere.
   std::string first_anomaly(const data::Batch& batch);
   /// Makes what this rank has seen in a step what all have seen; and one that is to stop stops all.

@@ -38,19 +38,14 @@ data::Batch next_batch(data::Prefetcher& loader) {
 
 double Tuning::step() { return step_on(next_batch()).item(); }
 
-Tensor Tuning::step_on(const data::Batch& batch) {
-  train_step_.begin();
-  const Tensor loss = backpropagate(batch).loss;
-  train_step_.update();
-  return loss;
-}
+Tensor Tuning::step_on(const data::Batch& batch) { return train_step_.take(mixed(batch)).loss; }
 
 void Tuning::backward() {
-  const data::Batch batch = next_batch();
+  const TrainStep::Inputs inputs = mixed(next_batch());
   amp::GradScaler& scaler = train_step_.scaler();
   for (bool is_finite = false; !is_finite;) {  // the scale backs off until it is
     optimizer_->zero_grad();
-    backpropagate(batch);
+    train_step_.backpropagate(inputs);
     if (!scaler.enabled()) return;
     scaler.unscale_(*optimizer_);
     is_finite = scaler.found_inf(*optimizer_).item() == 0;
@@ -58,8 +53,8 @@ void Tuning::backward() {
   }
 }
 
-TrainStep::Result Tuning::backpropagate(const data::Batch& batch) {
-  return train_step_.backpropagate(batch, loader_.epoch(), loader_.batch());
+TrainStep::Inputs Tuning::mixed(const data::Batch& batch) {
+  return train_step_.mixed(batch, loader_.epoch(), loader_.batch());
 }
 
 void Tuning::step_on_noise(int64_t batch) {

@@ -42,7 +42,7 @@ class Tuning {
   optim::TrainingParts parts();
 
  private:
-  TrainStep::Result backpropagate(const data::Batch& batch);
+  TrainStep::Inputs mixed(const data::Batch& batch);
 
   TrainConfig config_;
   Device device_;
