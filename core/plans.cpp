@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "wick/core/base/check.h"
+#include "wick/core/capture.h"
 #include "wick/core/conv_plan.h"
 #include "wick/core/file.h"
 #include "wick/core/stream.h"
@@ -105,11 +106,12 @@ const Way& fastest(const PlannedProblem& problem, const std::vector<Way>& ways) 
   return *best;
 }
 
-// By its text, by measuring if that is on, or by the rule.
+// By its text, by measuring if that is on and nothing is captured, or by the rule.
 int find_or_measure(const PlannedProblem& problem) {
   const std::string words = words_for(problem);
   const std::optional<std::string> text = find_text(words);
-  if (!text && !benchmark()) return kAnyWay;
+  const bool measures = benchmark() && capture_of(problem.device()) == nullptr;
+  if (!text && !measures) return kAnyWay;
   const std::vector<Way> ways = problem.ways();
   if (text) {
     const auto named = [&](const Way& way) { return way.name == *text; };

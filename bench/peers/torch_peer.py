@@ -132,13 +132,17 @@ def article_001(torch, how):
     return load_and_step
 
 
-def mlp_step(torch):
+def mlp_step(torch, graph=False):
     from torch import nn
 
     model = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(),
                           nn.Linear(512, 10)).to(device)
     x, target = torch.randn(64, 784, device=device), torch.randint(0, 10, (64,), device=device)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, **optimizer_options())
+    capturable = {"capturable": True} if graph else {}
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, **optimizer_options(), **capturable)
+    if graph:
+        step = training_step(torch, model, optimizer)
+        return captured(torch, lambda: step(x, target))
     step = training_step(torch, compiled(torch, model), optimizer)
     return lambda: step(x, target)
 
@@ -198,21 +202,29 @@ def allocator_pairs(torch):
     return pairs
 
 
+def captured(torch, step):
+    """What `step` queues on a GPU, by one call."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
+
+
 def thousand_launches(torch):
-    """A thousand small kernels, one after the other: of a graph, where there is a GPU."""
+    """A thousand small kernels, one after the other."""
     x = torch.randn(1000, device=device)
 
     def launches():
         for _ in range(1000):
             x.add_(1)
 
-    if device != "cuda":
-        return launches
-    launches()  # what a first call makes is not for a graph
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        launches()
-    return graph.replay
+    return captured(torch, launches) if device == "cuda" else launches
 
 
 def ceiling(torch, what):
@@ -237,6 +249,8 @@ def make(torch, workload):
         return article_001(torch, part[1] or "written")
     if workload == "mlp_b64":
         return mlp_step(torch)
+    if workload == "mlp_b64_graph":
+        return mlp_step(torch, graph=True)
     if part := has("adamw_25m(_fused|_vanished)?"):
         return adamw_step(torch, 24, 2**20, part[1])
     if workload == "adamw_100m":

@@ -7,6 +7,8 @@
 #include "wick/core/cuda_graph.h"
 #include "wick/core/memory/allocator.h"
 #include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/matmul.h"
+#include "wick/core/plans.h"
 #include "wick/core/random.h"
 #include "wick/core/stream.h"
 #include "wick/kernels/sim/sanitizers.h"
@@ -200,6 +202,20 @@ TEST(SimulatedGraph, ReplaysTheWorkOfJoinedStreams) {
       EXPECT_EQ(y.to_vector<float>()[999], static_cast<float>(10 * (2 * i + 1)));
     }
   }
+}
+
+// What a capture meets first is not measured: it could not be waited for.
+TEST(SimulatedGraph, MeasuresNothing) {
+  sim::set_engines({{.name = "slow", .milliseconds = 2}, {.name = "fast", .milliseconds = 1}});
+  set_benchmark(true);
+  const Tensor x = ones({3, 5}, kFloat32, kGpu), w = ones({5, 7}, kFloat32, kGpu);
+  Tensor y;
+  CudaGraph graph(kGpu, [&] { y = matmul(x, w); });
+  graph.replay();
+  set_benchmark(false);
+  plans_clear();
+  sim::set_engines({});
+  EXPECT_EQ(y.to_vector<float>(), std::vector<float>(21, 5));
 }
 
 // Steps of a model on threads of their own, which have no handles and plans yet.
