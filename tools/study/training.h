@@ -34,6 +34,8 @@ class Training {
   /// trains on its part of each batch.
   Training(const Settings& settings, int64_t total_steps,
            std::shared_ptr<dist::ProcessGroup> group = nullptr);
+  Training(const Training&) = delete;
+  Training& operator=(const Training&) = delete;
 
   void step();
   /// Drops what the loader has ready.

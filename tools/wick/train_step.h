@@ -20,6 +20,8 @@ class TrainStep {
   /// `config` is resolved; `optimizer` must outlive it.
   TrainStep(const TrainConfig& config, const data::TrainTest& data, Device device,
             std::shared_ptr<nn::Module> model, optim::Optimizer& optimizer);
+  TrainStep(const TrainStep&) = delete;
+  TrainStep& operator=(const TrainStep&) = delete;
 
   struct Inputs {
     Tensor images, target;
