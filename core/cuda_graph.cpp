@@ -28,9 +28,11 @@ void check_gpu(Device device) {
 
 }  // namespace
 
-const Capture* capture_of(Device device) {
+Capture* capture_of(Device device) {
   return capture && capture->device == device ? &*capture : nullptr;
 }
+
+bool is_capturing() { return capture.has_value(); }
 
 void refuse_in_capture(Device device, const char* what) {
   WICK_CHECK(capture_of(device) == nullptr, "cuda_graph: captured work must not ", what,
@@ -63,9 +65,9 @@ struct CudaGraph::State {
   std::optional<Stream> stream;
   void* graph = nullptr;
   int64_t nodes = 0;
-  Tensor base;                         // int64, 2: the generator's seed and offset
-  std::optional<uint64_t> seed_there;  // what it holds
-  int64_t draws = 0;                   // of a replay
+  Tensor base;  // see Capture; undefined if nothing is drawn
+  std::optional<uint64_t> seed_there;
+  int64_t draws = 0;  // by how many a replay moves the generator on
 };
 
 namespace {
@@ -73,17 +75,17 @@ namespace {
 // Of one thread, until it goes out of scope: by then the capture has become a graph, or is over.
 class Capturing {
  public:
-  Capturing(CachingAllocator& memory, CachingAllocator::PoolId pool, Stream stream,
-            const uint64_t* base)
+  Capturing(CachingAllocator& memory, CachingAllocator::PoolId pool, Stream stream)
       : memory_(memory), pool_(pool), stream_(stream), on_stream_(stream) {
-    memory_.begin_allocate_to_pool(pool_, stream_);
+    memory_.begin_allocate_to_pool(pool_);
     try {
+      const Tensor base = empty({2}, kInt64, stream.device);
       WICK_CALL_CUDA(begin_capture(stream_));
+      capture = Capture{stream.device, generator().get_state(), base};
     } catch (...) {
-      memory_.end_allocate_to_pool(pool_, stream_);
+      memory_.end_allocate_to_pool(pool_);
       throw;
     }
-    capture = Capture{stream.device, generator().get_state(), base};
     amp::forget_casts();
   }
   ~Capturing() {
@@ -93,7 +95,7 @@ class Capturing {
 #ifdef WICK_HAS_CUDA
     if (!finished_) cuda::abandon_capture(stream_);
 #endif
-    memory_.end_allocate_to_pool(pool_, stream_);
+    memory_.end_allocate_to_pool(pool_);
   }
   Capturing(const Capturing&) = delete;
   Capturing& operator=(const Capturing&) = delete;
@@ -124,13 +126,13 @@ CudaGraph::CudaGraph(Device device, const std::function<void()>& work) {
   check_gpu(device);
   WICK_CHECK(!capture, "cuda_graph: within the capture of another");
   state_ = std::make_unique<State>(device);
-  state_->base = zeros({2}, kInt64, device);
+  state_->memory.empty_cache();  // in a capture nothing can be given back
   Stream stream;
   WICK_CALL_CUDA_INTO(stream, take_capture_stream(device));
   state_->stream = stream;
-  Capturing capturing(state_->memory, state_->pool, stream,
-                      static_cast<const uint64_t*>(state_->base.raw_data()));
+  Capturing capturing(state_->memory, state_->pool, stream);
   work();
+  if (capture->draws) state_->base = capture->base;
   state_->draws = capturing.draws();
   state_->graph = capturing.finish(&state_->nodes);
 }
@@ -143,8 +145,7 @@ void CudaGraph::replay() {
   refuse_in_capture(state_->device, "replay a graph");
   const Stream stream = current_stream(state_->device);
   amp::forget_casts();
-  if (state_->draws > 0) {
-    state_->base.record_stream(stream);
+  if (state_->base.defined()) {
     state_->place_generator(default_generator(state_->device).next(state_->draws));
   }
   WICK_CALL_CUDA(launch_graph(state_->graph, stream));
@@ -165,21 +166,35 @@ bool are_alike(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   return true;
 }
 
+int64_t elements_of(const std::vector<Tensor>& tensors) {
+  int64_t elements = 0;
+  for (const Tensor& x : tensors) elements += x.defined() ? x.numel() : 0;
+  return elements;
+}
+
 }  // namespace
 
 CapturedFunction::CapturedFunction(Device device, Function function, int64_t warm_ups)
-    : device_(device), function_(std::move(function)), left_(warm_ups) {
+    : device_(device), function_(std::move(function)), warm_ups_(warm_ups), left_(warm_ups) {
   check_gpu(device);
   WICK_CHECK(warm_ups >= 1, "cuda_graph: warm_ups: got ", warm_ups, ", expected 1 or more");
 }
 
 std::vector<Tensor> CapturedFunction::operator()(const std::vector<Tensor>& inputs) {
-  if (inputs_.empty()) {
-    for (const Tensor& x : inputs) inputs_.push_back(x.defined() ? empty_like(x) : Tensor());
+  for (const Tensor& x : inputs) {
+    WICK_CHECK(!x.defined() || !x.requires_grad() || !grad_enabled(),
+               "cuda_graph: an input of a captured function requires a gradient, which replays do "
+               "not give: detach it, or capture what comes before it, too");
   }
-  if (!are_alike(inputs, inputs_)) return function_(inputs);
-  if (left_ > 0) {
-    --left_;
+  bool alike = are_alike(inputs, inputs_);
+  if (!graph_ && !alike && (inputs_.empty() || elements_of(inputs) > elements_of(inputs_))) {
+    inputs_.clear();
+    for (const Tensor& x : inputs) inputs_.push_back(x.defined() ? empty_like(x) : Tensor());
+    left_ = warm_ups_;
+    alike = true;
+  }
+  if (!alike || left_ > 0) {
+    left_ -= alike ? 1 : 0;
     return function_(inputs);
   }
   if (!graph_) graph_.emplace(device_, [&] { results_ = function_(inputs_); });

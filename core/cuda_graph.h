@@ -26,12 +26,16 @@ namespace wick {
 /// writes the memory that the captured calls did: inputs are copied into the same tensors, results
 /// (gradients too) are found in those that were made in the capture, until the next replay
 /// overwrites them. Whatever else it used must stay where it is and alive: parameters, optimizer
-/// state, running statistics. Numbers of the host are what they were (hyperparameters but for those
-/// of Optimizer::device_rates), and so are shapes.
+/// state, running statistics. Numbers of the host are what they were (of an optimizer's, but for
+/// Optimizer::make_capturable), and so are shapes; what the calls count on the host they count
+/// once. Autograd does not see that a replay changes tensors: what was recorded before one is to be
+/// differentiated before it.
 ///
-/// The captured work must not wait for the GPU, nor copy from or to the host, nor draw from a
-/// generator of its own: an error, after which all is as before. Memory that it takes is kept for
-/// it as long as the graph lives.
+/// The captured work must not wait for the GPU, copy from or to another device, draw from a
+/// generator of its own, exchange tensors between ranks, nor make state that each replay would make
+/// again: errors, after which the GPU's memory and its generator are as before; gradients are not
+/// (zero_grad() forgets them), nor what was counted on the host. Memory that it takes is kept for
+/// it as long as the graph lives; cached memory is given back before.
 class CudaGraph {
  public:
   /// Captures what `work` queues on the current stream of `device`, from this thread. Error on the
@@ -59,20 +63,21 @@ class CapturedFunction {
   /// Inputs and results may be undefined.
   using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)>;
 
-  /// The first `warm_ups` calls run as they are. Error on the CPU, or without any.
+  /// The first `warm_ups` calls of a kind run as they are. Error on the CPU, or without any.
   explicit CapturedFunction(Device device, Function function, int64_t warm_ups = 3);
 
-  /// Calls the function, or copies the inputs and replays it. Calls with inputs of other shapes or
-  /// dtypes than the first call's are none of this: the function is called. The results of replays
-  /// are the same tensors each time, which the next one overwrites. Errors as those of CudaGraph.
+  /// Calls the function, or copies the inputs and replays it. Captured are calls with inputs of one
+  /// kind, in shapes and dtypes: the first call's, or those of a later one with more elements; for
+  /// others the function is called. The results of replays are the same tensors each time, which
+  /// the next one overwrites. Errors: an input that requires a gradient, and those of CudaGraph.
   std::vector<Tensor> operator()(const std::vector<Tensor>& inputs);
   bool is_captured() const { return graph_.has_value(); }
 
  private:
   Device device_;
   Function function_;
-  int64_t left_;                // warm-ups
-  std::vector<Tensor> inputs_;  // its own, like the first call's
+  int64_t warm_ups_, left_;
+  std::vector<Tensor> inputs_;  // its own
   std::vector<Tensor> results_;
   std::optional<CudaGraph> graph_;
 };

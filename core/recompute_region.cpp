@@ -2,6 +2,7 @@
 
 #include "wick/core/amp.h"
 #include "wick/core/autograd.h"
+#include "wick/core/capture.h"
 #include "wick/core/random.h"
 
 namespace wick {
@@ -184,6 +185,9 @@ class RecomputeRegion final : public RefCounted, private SavedTensorHooks {
   void recompute() {
     WICK_CHECK(first_run_ended_,
                "checkpoint: backward within a checkpointed function is not supported");
+    // Its random numbers would be others than the first run's.
+    WICK_CHECK(captured_ == is_capturing(),
+               "checkpoint: forward and backward must both be captured, or neither");
     std::vector<Tensor> inputs;
     for (size_t i = 0; i < inputs_.size(); ++i) inputs.push_back(inputs_[i].again(i));
     collected_ = 0;
@@ -227,6 +231,7 @@ class RecomputeRegion final : public RefCounted, private SavedTensorHooks {
   size_t wanted_ = 0;  // of them
   size_t collected_ = 0, last_wanted_ = 0;
   bool first_run_ended_ = false;
+  const bool captured_ = is_capturing();
 };
 
 RecomputeScope::RecomputeScope(Function function, std::span<const Tensor> inputs,

@@ -12,6 +12,7 @@
 
 #include "wick/core/autograd.h"
 #include "wick/core/base/threads.h"
+#include "wick/core/capture.h"
 #include "wick/core/file.h"
 
 namespace wick::dist {
@@ -273,6 +274,9 @@ void ProcessGroup::note_end(CollectiveKind kind, uint64_t sequence) {
 void ProcessGroup::leave_record() { engine_->leave_record(); }
 
 Work ProcessGroup::enqueue(Collective collective) {
+  if (collective.tensor.defined()) {
+    refuse_in_capture(collective.tensor.device(), "exchange tensors between ranks");
+  }
   auto state = std::make_shared<Work::State>();
   if (collective.tensor.defined()) state->device = collective.tensor.device();
   if (!state->device.is_cpu()) {

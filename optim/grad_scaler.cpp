@@ -42,11 +42,17 @@ void GradScaler::require_scale(const char* function) const {
 
 void GradScaler::start(Device device) {
   const NoGrad no_grad;
-  scale_ = full({}, options_.init_scale, kFloat32, device);
-  growth_tracker_ = full({}, init_growth_tracker_, kInt32, device);
-  any_inf_ = zeros({}, kFloat32, device);
-  counts_ = zeros({2}, kInt64, device);
+  if (!scale_.defined()) {
+    scale_ = empty({}, kFloat32, device);
+    growth_tracker_ = empty({}, kInt32, device);
+    any_inf_ = empty({}, kFloat32, device);
+    counts_ = empty({2}, kInt64, device);
+  }
+  scale_.fill_(options_.init_scale);
+  growth_tracker_.fill_(init_growth_tracker_);
+  any_inf_.fill_(0);
   counts_[0].fill_(init_skips_);
+  counts_[1].fill_(0);
 }
 
 Tensor GradScaler::scale(const Tensor& loss) {
@@ -84,8 +90,11 @@ void GradScaler::look(Optimizer& optimizer, Seen& seen, bool unscale) {
     }
   }
   WICK_CHECK(!seen.params.empty(), "grad_scaler: no parameter of the optimizer has a gradient");
+  Tensor& first = first_[&optimizer];
+  if (!first.defined()) first = empty({}, kInt64, scale_.device());
   GradSurvey more;
   more.any_inf = any_inf_.data<float>();
+  more.first = first.data<int64_t>();
   const optim::SurveyResult result =
       optim::survey_grads("grad_scaler", seen.params, scale_, unscale, more);
   if (sharding != nullptr) {
@@ -95,12 +104,19 @@ void GradScaler::look(Optimizer& optimizer, Seen& seen, bool unscale) {
   }
   seen.found_inf = result.found_inf;
   seen.norm = result.norm;
-  seen.first = result.first;
+  seen.first = first;
+  seen.captured = capture_of(scale_.device()) != nullptr;
+}
+
+void GradScaler::forget_captured() {
+  if (capture_of(scale_.device()) != nullptr) return;
+  std::erase_if(seen_, [](const auto& entry) { return entry.second.captured; });
 }
 
 void GradScaler::unscale_(Optimizer& optimizer) {
   if (!enabled()) return;
   require_scale("unscale_()");
+  forget_captured();
   const Stage stage = seen_[&optimizer].stage;
   WICK_CHECK(stage != Stage::kUnscaled,
              "grad_scaler: unscale_() twice for an optimizer since the last update()");
@@ -115,6 +131,7 @@ void GradScaler::unscale_(Optimizer& optimizer) {
 Tensor GradScaler::step(Optimizer& optimizer, std::optional<double> max_norm) {
   if (!enabled()) return optimizer.step({.max_norm = max_norm});
   require_scale("step()");
+  forget_captured();
   Seen seen = seen_[&optimizer];
   WICK_CHECK(seen.stage != Stage::kStepped,
              "grad_scaler: step() twice for an optimizer since the last update()");

@@ -65,7 +65,7 @@ class GradScaler {
   Tensor step(optim::Optimizer& optimizer, std::optional<double> max_norm = {});
   /// Adjusts the scale, once per iteration and after all steps. Error if no gradients were looked
   /// at since the last one. On a GPU, whether too many steps in a row were skipped is known some
-  /// calls later, as nobody waits: see check_skips().
+  /// calls later, as nobody waits, and with steps that are replayed only by check_skips().
   void update();
   /// Sets the scale instead.
   void update(double new_scale);
@@ -99,11 +99,14 @@ class GradScaler {
     std::vector<Tensor> params;  // those whose gradients were looked at, or this rank's parts
     std::vector<Tensor> wholes;  // the same, whole
     Tensor found_inf, norm, first;
+    bool captured = false;
   };
 
   void require_scale(const char* function) const;
   void start(Device device);
   void look(optim::Optimizer& optimizer, Seen& seen, bool unscale);
+  /// What is known of an iteration that was captured, but not to its end, is of no other.
+  void forget_captured();
   void finish_iteration();
   void poll_skips();
   /// Of (steps skipped in a row, updates): error if they are too many.
@@ -115,7 +118,8 @@ class GradScaler {
   Tensor scale_, growth_tracker_, any_inf_;  // undefined until the first scale()
   Tensor counts_;                            // int64, 2: skips in a row, and updates
   std::unordered_map<const optim::Optimizer*, Seen> seen_;
-  std::vector<Seen> last_;  // those of the last iteration
+  std::unordered_map<const optim::Optimizer*, Tensor> first_;  // where each look puts Seen::first
+  std::vector<Seen> last_;                                     // those of the last iteration
   struct Pending {
     Tensor counts;  // in host memory, once `copied`
     Event copied;

@@ -46,12 +46,10 @@ SurveyResult survey_grads(const char* name, const std::vector<Tensor>& params,
   const DenseGrads grads(name, params);
   const Device device =
       grads.empty() ? (params.empty() ? kCpu : params[0].device()) : grads.device();
-  const SurveyResult result{empty({}, kFloat64, device), empty({}, kFloat32, device),
-                            empty({}, kInt64, device)};
+  const SurveyResult result{empty({}, kFloat64, device), empty({}, kFloat32, device)};
   if (grads.empty()) {
     result.norm.fill_(0);
     result.found_inf.fill_(0);
-    result.first.fill_(-1);
     return result;
   }
   const Tensor partial = empty({grads.chunks(kGradNormChunk), 2}, kFloat64, device);
@@ -60,7 +58,6 @@ SurveyResult survey_grads(const char* name, const std::vector<Tensor>& params,
   more.partial = partial.data<double>();
   more.norm = result.norm.data<double>();
   more.found_inf = result.found_inf.data<float>();
-  more.first = result.first.data<int64_t>();
   WICK_DISPATCH(device, grad_survey(grads.views(), grads.count(), more));
   if (unscale) grads.write_back();
   return result;

@@ -33,7 +33,6 @@ class DenseGrads {
 struct SurveyResult {
   Tensor norm;       // float64, rank 0: 2-norm of all of them, divided by the scale
   Tensor found_inf;  // float32, rank 0: 1 if an element is not finite, else 0
-  Tensor first;      // int64, rank 0: number of the first chunk with such an element, else -1
 };
 
 /// Looks at the gradients of `params`; with `unscale`, divides them by `grad_scale` (float32, rank

@@ -193,6 +193,9 @@ Tensor Optimizer::step(const StepControl& control) {
       step.grad_norm = nullptr;
     }
     const Tensor& rates = device_rates_[index(g)];
+    WICK_CHECK(rates.defined() || capture_of(device) == nullptr, name_,
+               ": step: captured, it would keep the rates it has now: call make_capturable() "
+               "before");
     step.rates = rates.defined() ? rates.data<double>() : nullptr;
     std::vector<bool> done(groups_[index(g)].size());
     for (size_t first = 0; first < done.size(); ++first) {
@@ -219,6 +222,14 @@ Tensor Optimizer::device_rates(int group) {
     write_device_rates(group);
   }
   return rates;
+}
+
+void Optimizer::make_capturable() {
+  for (int g = 0; g < num_groups(); ++g) device_rates(g);
+}
+
+void Optimizer::refuse_to_set_in_capture() const {
+  refuse_in_capture(groups_[0][0].device(), "set hyperparameters, which each replay would set");
 }
 
 void Optimizer::write_device_rates(int group) {
@@ -417,6 +428,20 @@ std::vector<Optimizer::Hyperparameters> Optimizer::load_hyperparameters(
   return loaded;
 }
 
+// What a captured step works on stays where it is.
+void Optimizer::take_over(State& state, State loaded) {
+  const auto take = [](Tensor& to, const Tensor& from) {
+    const bool fits = to.defined() && from.defined() && to.dtype() == from.dtype() &&
+                      to.device() == from.device() && to.strides() == from.strides() &&
+                      to.shape() == from.shape();
+    fits ? (void)to.copy_(from) : (void)(to = from);
+  };
+  state.slots.resize(loaded.slots.size());
+  for (size_t s = 0; s < loaded.slots.size(); ++s) take(state.slots[s], loaded.slots[s]);
+  take(state.master, loaded.master);
+  take(state.numbers, loaded.numbers);
+}
+
 void Optimizer::load_state_dict(const StateDict& state) {
   const NoGrad no_grad;
   const std::vector<Hyperparameters> options = load_hyperparameters(state);
@@ -436,7 +461,11 @@ void Optimizer::load_state_dict(const StateDict& state) {
     WICK_CHECK(used == state.size(), name_,
                ": load_state_dict: the state is for other parameters: ", state.size() - used,
                " of its ", state.size(), " entries fit none of these");
-    states_ = std::move(loaded);
+    for (size_t g = 0; g < loaded.size(); ++g) {
+      for (size_t i = 0; i < loaded[g].size(); ++i) {
+        take_over(states_[g][i], std::move(loaded[g][i]));
+      }
+    }
   } catch (...) {
     set_hyperparameters(before);
     throw;

@@ -95,6 +95,9 @@ class Optimizer {
   /// on the device of its parameters. From the first call on steps read them there, so that a
   /// captured step follows them; schedules and set_hyperparameter write them there too.
   Tensor device_rates(int group);
+  /// The same for all groups: error in a capture (CudaGraph) to take a step without, or to set
+  /// hyperparameters, which each replay would set again.
+  void make_capturable();
 
   /// Everything that a resumed run needs beside the parameters: their state, steps, options. Of one
   /// that ranks share: all call it, the first gets all of it, on the host, the others nothing.
@@ -130,6 +133,7 @@ class Optimizer {
 
   /// Writes a group's rates to their device, if they are kept there.
   void write_device_rates(int group);
+  void refuse_to_set_in_capture() const;
 
   static size_t index(int group) { return static_cast<size_t>(group); }
 
@@ -150,6 +154,7 @@ class Optimizer {
   /// The two numbers of each of a group's parameters, 0 for those without state.
   std::vector<std::array<double, 2>> read_numbers(int group) const;
   State load_state(const StateDict& state, int group, size_t i, size_t& used) const;
+  static void take_over(State& state, State loaded);
   /// Those of each group. Error for one that is missing.
   std::vector<Hyperparameters> load_hyperparameters(const StateDict& state) const;
   const Tensor& whole(int group, size_t i) const {
@@ -185,6 +190,7 @@ class OptimizerOf : public Optimizer {
   void set_hyperparameters(const std::vector<Hyperparameters>& groups) override {
     WICK_CHECK(groups.size() == options_.size(), "optimizer: hyperparameters: got those of ",
                groups.size(), " groups, expected ", options_.size());
+    refuse_to_set_in_capture();
     std::vector<Options> changed = options_;
     for (size_t g = 0; g < groups.size(); ++g) {
       for (const auto& entry : groups[g]) set_field(changed[g], entry.first, entry.second);

@@ -113,6 +113,7 @@ Iterate mlp_step() {
   model->to(device);
   auto optimizer =
       std::make_shared<optim::AdamW>(model->parameters(), optim::AdamWOptions{.lr = 1e-3});
+  optimizer->make_capturable();
   return training_step(model, noise({64, 784}), labels(10, 64), optimizer);
 }
 

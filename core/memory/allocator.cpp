@@ -50,7 +50,7 @@ size_t CachingAllocator::Impl::rounded(size_t bytes) const {
 memory::Heap& CachingAllocator::Impl::heap_for(Stream stream) {
   PoolId pool = 0;
   for (const Route& route : routes) {
-    if (route.stream == stream && route.thread == std::this_thread::get_id()) pool = route.pool;
+    if (route.thread == std::this_thread::get_id()) pool = route.pool;
   }
   const auto matches = [&](const Heap& h) { return h.pool == pool && h.stream == stream; };
   if (last_heap != nullptr && matches(*last_heap)) return *last_heap;

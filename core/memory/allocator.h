@@ -138,9 +138,10 @@ class CachingAllocator {
 
   /// A pool of segments that nothing outside it reuses, as a captured graph needs: for CudaGraph.
   PoolId create_pool();
-  /// From here to `end_allocate_to_pool` this thread's allocations on `stream` come from `pool`.
-  void begin_allocate_to_pool(PoolId pool, Stream stream);
-  void end_allocate_to_pool(PoolId pool, Stream stream);
+  /// From here to `end_allocate_to_pool` this thread's allocations come from `pool`, whatever their
+  /// stream: others may join the capture of one.
+  void begin_allocate_to_pool(PoolId pool);
+  void end_allocate_to_pool(PoolId pool);
   /// The pool's graph is gone: memory that is free in it may be given back. Once per pool.
   void release_pool(PoolId pool);
 

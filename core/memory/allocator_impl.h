@@ -17,10 +17,9 @@ struct CachingAllocator::Impl {
   using Block = memory::Block;
   using Heap = memory::Heap;
 
-  /// Where this thread's allocations on a stream go instead of pool 0.
+  /// Where a thread's allocations go instead of pool 0.
   struct Route {
     PoolId pool;
-    Stream stream;
     std::thread::id thread;
   };
   struct PendingFree {

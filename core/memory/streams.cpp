@@ -55,17 +55,17 @@ CachingAllocator::PoolId CachingAllocator::create_pool() {
   return impl_->next_pool++;
 }
 
-void CachingAllocator::begin_allocate_to_pool(PoolId pool, Stream stream) {
+void CachingAllocator::begin_allocate_to_pool(PoolId pool) {
   const std::lock_guard<std::mutex> lock(impl_->mutex);
   WICK_CHECK(impl_->live_pools.contains(pool), "begin_allocate_to_pool: no such pool: got ", pool);
-  impl_->routes.push_back({pool, stream, std::this_thread::get_id()});
+  impl_->routes.push_back({pool, std::this_thread::get_id()});
 }
 
-void CachingAllocator::end_allocate_to_pool(PoolId pool, Stream stream) {
+void CachingAllocator::end_allocate_to_pool(PoolId pool) {
   const std::lock_guard<std::mutex> lock(impl_->mutex);
   std::vector<Impl::Route>& routes = impl_->routes;
   const auto found = std::find_if(routes.begin(), routes.end(), [&](const Impl::Route& r) {
-    return r.pool == pool && r.stream == stream && r.thread == std::this_thread::get_id();
+    return r.pool == pool && r.thread == std::this_thread::get_id();
   });
   WICK_CHECK(found != routes.end(), "end_allocate_to_pool: was not begun: got pool ", pool);
   routes.erase(found);

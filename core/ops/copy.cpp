@@ -65,9 +65,8 @@ struct CopyAcrossDevices {
     check_writable(info.name, self, broadcast_shapes(info.name, self.shape(), source.shape()),
                    self.dtype());
     if (self.numel() == 0) return self;
-    if (self.device().is_cpu() || source.device().is_cpu()) {
-      const Device gpu = self.device().is_cpu() ? source.device() : self.device();
-      refuse_in_capture(gpu, "copy from or to the host");
+    for (const Device device : {self.device(), source.device()}) {
+      refuse_in_capture(device, "copy from or to another device");
     }
     // Conversions and changes of layout happen on either side, never across.
     const bool dense = is_dense(self.shape(), self.strides());

@@ -12,18 +12,27 @@ namespace wick {
 
 namespace {
 
-RandomKey draw(Generator* generator, Device device) {
+struct Draw {
+  uint64_t seed, offset;
+  Tensor base;  // in a capture: what is to be added to them
+};
+
+Draw draw(Generator* generator, Device device) {
   Generator& common = default_generator(device);
-  RandomKey key = (generator != nullptr ? *generator : common).next();
-  if (const Capture* capture = capture_of(device)) {
-    WICK_CHECK(generator == nullptr || generator == &common,
-               "cuda_graph: captured work must draw from the default generator of ", device,
-               ": any other's numbers would be the same at each replay");
-    WICK_CHECK(key.seed == capture->start.seed && key.offset >= capture->start.offset,
-               "cuda_graph: captured work must not set the default generator of ", device);
-    key = {0, key.offset - capture->start.offset, capture->base};
-  }
-  return key;
+  const RandomKey key = (generator != nullptr ? *generator : common).next();
+  Capture* const capture = capture_of(device);
+  if (capture == nullptr) return {key.seed, key.offset, {}};
+  WICK_CHECK(generator == nullptr || generator == &common,
+             "cuda_graph: captured work must draw from the default generator of ", device,
+             ": any other's numbers would be the same at each replay");
+  WICK_CHECK(key.seed == capture->start.seed && key.offset >= capture->start.offset,
+             "cuda_graph: captured work must not set the default generator of ", device);
+  capture->draws = true;
+  return {0, key.offset - capture->start.offset, capture->base};
+}
+
+RandomKey key_of(uint64_t seed, uint64_t offset, const Tensor& base) {
+  return {seed, offset, base.defined() ? static_cast<const uint64_t*>(base.raw_data()) : nullptr};
 }
 
 void check_floating(const char* op, Dtype dtype) {
@@ -47,14 +56,14 @@ struct Uniform {
   static constexpr OpInfo info{.name = "uniform_", .mutates = 1};
   double low, high;
   uint64_t seed, offset;
-  const uint64_t* base;  // as in RandomKey
+  Tensor base;  // as in Capture; else undefined
   static constexpr auto fields =
       std::tuple{field("low", &Uniform::low), field("high", &Uniform::high),
                  field("seed", &Uniform::seed), field("offset", &Uniform::offset)};
 
   Tensor forward(Saved&, const Tensor& x) const {
     return fill_in_order(x, [&](const View& y) {
-      WICK_DISPATCH(y.device, random_uniform(y, RandomKey{seed, offset, base}, low, high));
+      WICK_DISPATCH(y.device, random_uniform(y, key_of(seed, offset, base), low, high));
     });
   }
   Gradients backward(const Saved&, const Tensor&) const { return {Tensor()}; }
@@ -64,14 +73,14 @@ struct Normal {
   static constexpr OpInfo info{.name = "normal_", .mutates = 1};
   double mean, stddev;
   uint64_t seed, offset;
-  const uint64_t* base;  // as in RandomKey
+  Tensor base;  // as in Capture; else undefined
   static constexpr auto fields =
       std::tuple{field("mean", &Normal::mean), field("stddev", &Normal::stddev),
                  field("seed", &Normal::seed), field("offset", &Normal::offset)};
 
   Tensor forward(Saved&, const Tensor& x) const {
     return fill_in_order(x, [&](const View& y) {
-      WICK_DISPATCH(y.device, random_normal(y, RandomKey{seed, offset, base}, mean, stddev));
+      WICK_DISPATCH(y.device, random_normal(y, key_of(seed, offset, base), mean, stddev));
     });
   }
   Gradients backward(const Saved&, const Tensor&) const { return {Tensor()}; }
@@ -82,14 +91,14 @@ struct Integers {
   int64_t low;
   uint64_t range;  // 0 stands for 2^64
   uint64_t seed, offset;
-  const uint64_t* base;  // as in RandomKey
+  Tensor base;  // as in Capture; else undefined
   static constexpr auto fields =
       std::tuple{field("low", &Integers::low), field("range", &Integers::range),
                  field("seed", &Integers::seed), field("offset", &Integers::offset)};
 
   Tensor forward(Saved&, const Tensor& x) const {
     return fill_in_order(x, [&](const View& y) {
-      WICK_DISPATCH(y.device, random_integers(y, RandomKey{seed, offset, base}, low, range));
+      WICK_DISPATCH(y.device, random_integers(y, key_of(seed, offset, base), low, range));
     });
   }
 };
@@ -97,7 +106,6 @@ struct Integers {
 struct Bernoulli {
   static constexpr OpInfo info{.name = "bernoulli", .differentiable = false};
   uint64_t seed, offset;
-  const uint64_t* base;  // as in RandomKey
   static constexpr auto fields =
       std::tuple{field("seed", &Bernoulli::seed), field("offset", &Bernoulli::offset)};
 
@@ -105,7 +113,7 @@ struct Bernoulli {
     const Tensor chance = p.contiguous();
     Tensor y = empty(p.shape(), p.dtype(), p.device());
     WICK_DISPATCH(p.device(), random_bernoulli(chance.view_for_kernel(), y.view_for_kernel(),
-                                               RandomKey{seed, offset, base}));
+                                               RandomKey{seed, offset}));
     return y;
   }
 };
@@ -115,8 +123,8 @@ struct Dropout {
   static constexpr OpInfo info{.name = "dropout"};
   double p;
   uint64_t seed, offset;
-  const uint64_t* base;  // as in RandomKey
-  bool channels_last;    // the order in memory, in which elements take their random numbers
+  Tensor base;         // as in Capture; else undefined
+  bool channels_last;  // the order in memory, in which elements take their random numbers
   static constexpr auto fields = std::tuple{field("p", &Dropout::p), field("seed", &Dropout::seed),
                                             field("offset", &Dropout::offset),
                                             field("channels_last", &Dropout::channels_last)};
@@ -129,7 +137,7 @@ struct Dropout {
     } else {
       const Tensor from = x.contiguous(format);
       WICK_DISPATCH(x.device(), dropout(from.view_for_kernel(), y.view_for_kernel(),
-                                        RandomKey{seed, offset, base}, p));
+                                        key_of(seed, offset, base), p));
     }
     return y;
   }
@@ -140,7 +148,7 @@ Tensor uniform(const Tensor& x, double low, double high, Generator* generator) {
   check_floating("uniform", x.dtype());
   WICK_CHECK(low <= high, "uniform: empty range: got low ", low, " and high ", high,
              ", expected low at most high");
-  const RandomKey key = draw(generator, x.device());
+  const Draw key = draw(generator, x.device());
   return apply(Uniform{low, high, key.seed, key.offset, key.base}, x);
 }
 
@@ -148,13 +156,13 @@ Tensor normal(const Tensor& x, double mean, double stddev, Generator* generator)
   check_floating("normal", x.dtype());
   WICK_CHECK(stddev >= 0, "normal: negative standard deviation: got ", stddev,
              ", expected 0 or more");
-  const RandomKey key = draw(generator, x.device());
+  const Draw key = draw(generator, x.device());
   return apply(Normal{mean, stddev, key.seed, key.offset, key.base}, x);
 }
 
 Tensor integers(int64_t low, uint64_t range, const Shape& shape, Device device,
                 Generator* generator) {
-  const RandomKey key = draw(generator, device);
+  const Draw key = draw(generator, device);
   return apply(Integers{low, range, key.seed, key.offset, key.base}, empty(shape, kInt64, device));
 }
 
@@ -233,14 +241,14 @@ Tensor bernoulli(const Tensor& p, Generator* generator) {
   const bool valid =
       p.numel() == 0 || (p.detach().amin().item() >= 0 && p.detach().amax().item() <= 1);
   WICK_CHECK(valid, "bernoulli: a probability is out of range: expected 0 to 1");
-  const RandomKey key = draw(generator, p.device());
-  return apply(Bernoulli{key.seed, key.offset, key.base}, p);
+  const Draw key = draw(generator, p.device());
+  return apply(Bernoulli{key.seed, key.offset}, p);
 }
 
 Tensor dropout(const Tensor& x, double p, bool training, Generator* generator) {
   check_dropout("dropout", x, p);
   if (!training || p == 0) return x;
-  const RandomKey key = draw(generator, x.device());
+  const Draw key = draw(generator, x.device());
   const bool channels_last = !x.is_contiguous() && x.is_contiguous(MemoryFormat::kChannelsLast);
   return apply(Dropout{p, key.seed, key.offset, key.base, channels_last}, x);
 }

@@ -211,9 +211,9 @@ TEST(AllocatorPressure, DestructionGivesEverythingBack) {
   f.fake.work(f.fake.stream(1));
   f.free(a);
   const CachingAllocator::PoolId pool = f.allocator->create_pool();
-  f.allocator->begin_allocate_to_pool(pool, f.fake.stream(0));
+  f.allocator->begin_allocate_to_pool(pool);
   f.free(f.allocate(5 * kMiB));
-  f.allocator->end_allocate_to_pool(pool, f.fake.stream(0));
+  f.allocator->end_allocate_to_pool(pool);
   f.allocator.reset();
   EXPECT_EQ(f.fake.held, 0u);
   EXPECT_EQ(f.fake.events, 0);

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <thread>
 #include <vector>
 
 #include "wick/tests/core/allocator_fixture.h"
@@ -260,33 +261,33 @@ TEST(Allocator, PrivatePoolsKeepTheirMemoryApart) {
   char* outside = f.allocate(20 * kMiB);
   f.free(outside);
   const CachingAllocator::PoolId pool = f.allocator->create_pool();
-  f.allocator->begin_allocate_to_pool(pool, f.fake.stream(0));
+  f.allocator->begin_allocate_to_pool(pool);
   char* inside = f.allocate(20 * kMiB);
   EXPECT_NE(inside, outside);
   f.free(inside);
   EXPECT_EQ(f.allocate(20 * kMiB), inside);
   f.free(inside);
-  char* other = f.allocate(20 * kMiB, 1);  // a stream that is not routed
-  f.free(other);
+  char* joined = f.allocate(20 * kMiB, 1);  // on a stream that joins the capture
+  f.free(joined);
+  char* others = nullptr;
+  std::thread([&] { others = f.allocate(20 * kMiB); }).join();
+  EXPECT_EQ(others, outside);
+  f.free(others);
   EXPECT_NE(error_of([&] { f.allocator->release_pool(pool); }).find("still allocated to"),
             std::string::npos);
-  f.allocator->end_allocate_to_pool(pool, f.fake.stream(0));
+  f.allocator->end_allocate_to_pool(pool);
   EXPECT_EQ(f.allocate(20 * kMiB), outside);
   f.free(outside);
   f.allocator->empty_cache();
   std::vector<SegmentInfo> segments = f.allocator->snapshot();
-  ASSERT_EQ(segments.size(), 1u);  // a replayed graph would use it
-  EXPECT_EQ(segments[0].pool, pool);
+  ASSERT_EQ(segments.size(), 2u);  // a replayed graph would use them
+  for (const SegmentInfo& segment : segments) EXPECT_EQ(segment.pool, pool);
   f.allocator->release_pool(pool);
   f.allocator->empty_cache();
   EXPECT_EQ(f.fake.held, 0u);
-  EXPECT_NE(error_of([&] {
-              f.allocator->begin_allocate_to_pool(pool, f.fake.stream(0));
-            }).find("no such pool"),
+  EXPECT_NE(error_of([&] { f.allocator->begin_allocate_to_pool(pool); }).find("no such pool"),
             std::string::npos);
-  EXPECT_NE(error_of([&] {
-              f.allocator->end_allocate_to_pool(pool, f.fake.stream(0));
-            }).find("was not begun"),
+  EXPECT_NE(error_of([&] { f.allocator->end_allocate_to_pool(pool); }).find("was not begun"),
             std::string::npos);
 }
 
@@ -295,15 +296,15 @@ TEST(Allocator, NoEventIsRecordedNorQueriedDuringACapture) {
   char* a = f.allocate(20 * kMiB);
   f.allocator->record_stream(a, f.fake.stream(1));
   const CachingAllocator::PoolId pool = f.allocator->create_pool();
-  f.allocator->begin_allocate_to_pool(pool, f.fake.stream(2));
+  f.allocator->begin_allocate_to_pool(pool);
   f.free(a);
   EXPECT_EQ(f.fake.recorded, 0);
   EXPECT_NE(f.allocate(20 * kMiB), a);
-  f.allocator->end_allocate_to_pool(pool, f.fake.stream(2));
+  f.allocator->end_allocate_to_pool(pool);
   EXPECT_EQ(f.fake.recorded, 1);
-  f.allocator->begin_allocate_to_pool(pool, f.fake.stream(2));
+  f.allocator->begin_allocate_to_pool(pool);
   EXPECT_NE(f.allocate(20 * kMiB), a);
-  f.allocator->end_allocate_to_pool(pool, f.fake.stream(2));
+  f.allocator->end_allocate_to_pool(pool);
   EXPECT_EQ(f.allocate(20 * kMiB), a);
 }
 
@@ -313,11 +314,11 @@ TEST(Allocator, NothingIsGivenBackDuringACapture) {
   AllocatorFixture f(100 * kMiB);
   f.free(f.allocate(60 * kMiB));
   const CachingAllocator::PoolId pool = f.allocator->create_pool();
-  f.allocator->begin_allocate_to_pool(pool, f.fake.stream(0));
+  f.allocator->begin_allocate_to_pool(pool);
   EXPECT_THROW(f.allocate(50 * kMiB), OutOfMemory);
   f.allocator->empty_cache();
   EXPECT_EQ(f.fake.frees, 0);
-  f.allocator->end_allocate_to_pool(pool, f.fake.stream(0));
+  f.allocator->end_allocate_to_pool(pool);
   f.allocate(80 * kMiB);
   EXPECT_EQ(f.fake.frees, 1);
 }

@@ -1,11 +1,13 @@
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <stdexcept>
 #include <vector>
 
 #include "wick/core/amp.h"
 #include "wick/core/autograd.h"
 #include "wick/core/cuda_graph.h"
+#include "wick/core/memory/allocator.h"
 #include "wick/core/memory/stats.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/matmul.h"
@@ -151,6 +153,41 @@ TEST_F(CudaGraphTest, DropoutGoesBackByTheMaskOfTheLastReplay) {
   EXPECT_TRUE(bit_equal(x.grad().cpu(), y.detach().cpu()));  // 0 or 2
 }
 
+// ... and where the graph is gone.
+TEST_F(CudaGraphTest, DropoutGoesBackWithoutItsGraph) {
+  const Tensor x = ones({500}, kFloat32, kGpu).set_requires_grad();
+  Tensor y;
+  {
+    CudaGraph graph(kGpu, [&] { y = dropout(x, 0.5, true); });
+    graph.replay();
+    synchronize(kGpu);
+  }
+  empty_cache(kGpu);
+  const Tensor others = full({2}, 77, kInt64, kGpu);
+  y.sum().backward();
+  EXPECT_TRUE(bit_equal(x.grad().cpu(), y.detach().cpu()));
+}
+
+// On whatever stream it is made and replayed, and though the work puts the generator back.
+TEST_F(CudaGraphTest, DrawsWhereTheWorkPutsTheGeneratorBack) {
+  Tensor y;
+  const auto draw = [&] {
+    const std::vector<RandomKey> before = random_states();
+    y = rand({100}, kFloat32, kGpu);
+    set_random_states(before);
+  };
+  manual_seed(31);
+  draw();
+  const Tensor want = y.cpu();
+  std::unique_ptr<CudaGraph> graph;
+  {
+    const StreamGuard guard(stream_from_pool(kGpu));
+    graph = std::make_unique<CudaGraph>(kGpu, draw);
+  }
+  graph->replay();
+  EXPECT_TRUE(bit_equal(y.cpu(), want));
+}
+
 // A region that is made again in backward draws the same once more.
 TEST_F(CudaGraphTest, ReplaysRecomputedRegions) {
   const Tensor w = randn({8, 8}, kFloat32, kGpu).set_requires_grad();
@@ -176,6 +213,38 @@ TEST_F(CudaGraphTest, ReplaysRecomputedRegions) {
     EXPECT_TRUE(bit_equal(y.cpu(), last[i])) << i;
     EXPECT_TRUE(bit_equal(w.grad().cpu(), grads[i])) << i;
   }
+}
+
+TEST_F(CudaGraphTest, CapturesBothPassesOfARegionOrNeither) {
+  const Tensor x = ones({8}, kFloat32, kGpu).set_requires_grad();
+  Tensor y;
+  CudaGraph graph(kGpu, [&] {
+    y = nn::checkpoint([](const Tensor& h) { return dropout(h.exp(), 0.3, true).square(); }, x);
+  });
+  graph.replay();
+  EXPECT_EQ(error_of([&] { y.sum().backward(); }),
+            "checkpoint: forward and backward must both be captured, or neither");
+}
+
+// What steps have cached is given back before: it would not be during the capture.
+TEST_F(CudaGraphTest, CapturesWhatFitsOnce) {
+  empty_cache(kGpu);
+  CachingAllocator& memory = allocator(kGpu);
+  const size_t limit = memory.memory_limit();
+  const Tensor x = ones({4 << 20}, kFloat32, kGpu);  // 16 MiB
+  memory.set_memory_limit(static_cast<size_t>(memory_reserved(kGpu)) + (size_t{144} << 20));
+  Tensor y;
+  const auto step = [&] { y = ((x + 1) * (x + 2)) + ((x + 3) * (x + 4)); };
+  step();
+  y = Tensor();
+  EXPECT_GT(memory_reserved(kGpu), int64_t{70} << 20);
+  {
+    CudaGraph graph(kGpu, step);
+    graph.replay();
+    EXPECT_EQ(y[77].item(), 2 * 3 + 4 * 5);
+    y = Tensor();
+  }
+  memory.set_memory_limit(limit);
 }
 
 // A copy of a weight that autocast had made before, or makes in the capture, is none for others.
@@ -206,8 +275,8 @@ TEST_F(CudaGraphTest, RefusesWhatCannotBeReplayed) {
       "cuda_graph: captured work must not wait for the GPU, as item() and copies to the CPU do: "
       "none of it has run on cuda:0 yet";
   const std::string copies =
-      "cuda_graph: captured work must not copy from or to the host: none of it has run on cuda:0 "
-      "yet";
+      "cuda_graph: captured work must not copy from or to another device: none of it has run on "
+      "cuda:0 yet";
   const auto error_in = [&](const std::function<void()>& work) {
     return error_of([&] { CudaGraph graph(kGpu, work); });
   };
@@ -251,6 +320,18 @@ TEST_F(CudaGraphTest, ReplaysAreNotCaptured) {
   EXPECT_EQ(values_of(x), std::vector<float>{2});
 }
 
+// A first batch that is the smaller one does not decide.
+TEST_F(CudaGraphTest, AFunctionIsCapturedForTheLargerOfItsInputs) {
+  CapturedFunction function(
+      kGpu, [](const std::vector<Tensor>& in) -> std::vector<Tensor> { return {in[0] * 2}; },
+      /*warm_ups=*/1);
+  for (const int64_t n : {2, 3, 2, 3, 3}) {
+    const std::vector<Tensor> out = function({full({n}, n, kFloat32, kGpu)});
+    EXPECT_EQ(values_of(out[0]), std::vector<float>(static_cast<size_t>(n), 2.0f * n));
+  }
+  EXPECT_TRUE(function.is_captured());
+}
+
 TEST_F(CudaGraphTest, AFunctionIsReplayedForInputsLikeItsFirst) {
   int calls = 0;
   CapturedFunction function(
@@ -267,7 +348,7 @@ TEST_F(CudaGraphTest, AFunctionIsReplayedForInputsLikeItsFirst) {
     return values_of(out[0]);
   };
   EXPECT_EQ(call({1, 2}), (std::vector<float>{3, 5}));
-  EXPECT_EQ(call({1, 2, 3}), (std::vector<float>{3, 5, 7}));
+  EXPECT_EQ(call({1}), (std::vector<float>{3}));
   EXPECT_EQ(call({2, 3}), (std::vector<float>{5, 7}));
   EXPECT_FALSE(function.is_captured());
   EXPECT_EQ(call({3, 4}), (std::vector<float>{7, 9}));
@@ -277,6 +358,12 @@ TEST_F(CudaGraphTest, AFunctionIsReplayedForInputsLikeItsFirst) {
   EXPECT_EQ(calls, 4) << "a replay";
   EXPECT_EQ(call({1, 2, 3}), (std::vector<float>{3, 5, 7}));
   EXPECT_EQ(calls, 5) << "of another shape";
+  const Tensor wants = ones({2}, kFloat32, kGpu).set_requires_grad();
+  EXPECT_EQ(error_of([&] {
+              function({wants, wants, {}});
+            }),
+            "cuda_graph: an input of a captured function requires a gradient, which replays do not "
+            "give: detach it, or capture what comes before it, too");
   EXPECT_EQ(error_of([] { CapturedFunction(kCpu, {}); }),
             "cuda_graph: got cpu, whose work runs as it is called, expected a GPU");
   EXPECT_EQ(error_of([] { CapturedFunction(kGpu, {}, 0); }),

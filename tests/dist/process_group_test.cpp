@@ -12,6 +12,7 @@
 #include "wick/core/core.h"
 #include "wick/dist/all_reduce.h"
 #include "wick/tests/dist/ranks.h"
+#include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/gradcheck.h"
 #include "wick/tests/harness/host_array.h"
@@ -21,6 +22,7 @@ namespace {
 
 using wick::testing::bit_equal;
 using wick::testing::error_of;
+using wick::testing::kGpu;
 
 // Before anything asks for a device.
 [[maybe_unused]] const int kDevices = ::setenv("WICK_SIM_DEVICES", "8", 0);
@@ -213,6 +215,21 @@ TEST(ProcessGroup, RejectsWhatDoesNotFit) {
             "send: no such rank to send to: got 0, expected another one of 1");
   EXPECT_EQ(error_of([&] { make_local_groups(0); }),
             "make_local_groups: size must be positive: got 0");
+}
+
+// ... and goes on.
+TEST(ProcessGroup, RejectsToBeCaptured) {
+  if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
+  const std::vector<Group> groups = make_local_groups(2);
+  const Tensor x = full({4}, 1, kFloat32, kGpu), y = full({4}, 2, kFloat32, kGpu);
+  EXPECT_EQ(error_of([&] { CudaGraph graph(kGpu, [&] { groups[0]->all_reduce(x); }); }),
+            "cuda_graph: captured work must not exchange tensors between ranks: none of it has run "
+            "on cuda:0 yet");
+  const Work first = groups[0]->all_reduce(x), second = groups[1]->all_reduce(y);
+  first.wait();
+  second.wait();
+  EXPECT_EQ(x.to_vector<float>(), std::vector<float>(4, 3));
+  EXPECT_EQ(y.to_vector<float>(), std::vector<float>(4, 3));
 }
 
 TEST(ProcessGroup, RemembersItsLastCollectives) {

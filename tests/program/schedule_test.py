@@ -34,7 +34,7 @@ class Schedules(InFolder):
     def test_a_captured_run_has_the_same_weights(self):
         if "simulated" not in run("doctor").stdout:
             self.skipTest("no simulated GPU in this build")
-        # The last batch of an epoch is smaller: it is no replay. Plateau sets rates on the host.
+        # Plateau sets rates on the host.
         size = [*MLP, "--device", "cuda", "--epochs", "2", "--batch-size", "390",
                 "--deterministic"]
         for name, words in [("plain", ["--schedule", "plateau", "--warmup", "1"]),

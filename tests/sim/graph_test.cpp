@@ -16,6 +16,7 @@
 #include "wick/nn/nn.h"
 #include "wick/optim/sgd.h"
 #include "wick/tests/harness/devices.h"
+#include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/host_array.h"
 #include "wick/tests/sim/kernels.h"
 
@@ -189,19 +190,36 @@ TEST(SimulatedGraph, ReplaysTheWorkOfJoinedStreams) {
       made.block(side);
       {
         const StreamGuard guard(side);
-        y = twice + 1;
+        y = (twice + 0.5) * 2 - twice;
         done.record();
       }
       done.block(first);
       y.mul_(10);
     });
     synchronize(side);
+    // What the side stream's work took in passing is the graph's, too.
+    std::vector<Tensor> others;
+    {
+      const StreamGuard guard(side);
+      for (int i = 0; i < 4; ++i) others.push_back(full({1000}, i, kFloat32, kGpu));
+    }
     for (int i = 1; i <= 3; ++i) {
       x.fill_(i);
       graph.replay();
       EXPECT_EQ(y.to_vector<float>()[999], static_cast<float>(10 * (2 * i + 1)));
     }
+    synchronize(side);
+    for (size_t i = 0; i < 4; ++i) EXPECT_EQ(others[i].to_vector<float>()[7], i);
   }
+}
+
+TEST(SimulatedGraph, RefusesToReachAnotherGpu) {
+  const Tensor x = ones({3}, kFloat32, kGpu), there = ones({3}, kFloat32, cuda_device(1));
+  const std::string error =
+      "cuda_graph: captured work must not copy from or to another device: none of it has run on "
+      "cuda:0 yet";
+  EXPECT_EQ(error_of([&] { CudaGraph graph(kGpu, [&] { x.copy_(there); }); }), error);
+  EXPECT_EQ(error_of([&] { CudaGraph graph(kGpu, [&] { there.copy_(x); }); }), error);
 }
 
 // What a capture meets first is not measured: it could not be waited for.
@@ -222,6 +240,7 @@ TEST(SimulatedGraph, MeasuresNothing) {
 class Steps {
  public:
   Steps() : sgd_(model_.parameters(), {.lr = 0.01, .momentum = 0.9}) {
+    sgd_.make_capturable();
     Generator generator(5);
     for (const Tensor& param : model_.parameters()) {
       param.detach().copy_(randn(param.shape(), kFloat32, kCpu, &generator));

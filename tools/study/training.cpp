@@ -139,7 +139,7 @@ Training::Training(const Settings& settings, int64_t total_steps,
   }
   model_->train();
   if (!settings_.cuda_graph) return;
-  for (int g = 0; g < optimizer_->num_groups(); ++g) optimizer_->device_rates(g);
+  optimizer_->make_capturable();
   captured_.emplace(device_, [this](const std::vector<Tensor>& inputs) -> std::vector<Tensor> {
     train_on({inputs[0], inputs[1]});
     return {loss_};

@@ -47,7 +47,7 @@ TrainStep::TrainStep(const TrainConfig& config, const data::TrainTest& data, Dev
   scaler_.name_parameters(model_->named_parameters());
   if (!config_.cuda_graph) return;
   if (device_.is_cpu()) throw UsageError("--cuda-graph: expected a GPU, got the CPU");
-  for (int g = 0; g < optimizer_.num_groups(); ++g) optimizer_.device_rates(g);
+  optimizer_.make_capturable();
   captured_.emplace(device_, [this](const std::vector<Tensor>& inputs) -> std::vector<Tensor> {
     const Result result = take({inputs[0], inputs[1]});
     return {result.loss, result.correct, result.skipped};
