@@ -315,5 +315,17 @@ class Drawn(StudyCase):
         return done.stderr
 
 
+class Worker(unittest.TestCase):
+    def test_a_gpus_steps_are_replayed(self):
+        if "simulated" not in run_program(WICK, "doctor").stdout:
+            self.skipTest("no simulated GPU in this build")
+        settings = {"device": "cuda:0", "model": "mlp", "batch": 16, "schedule": "cosine",
+                    "cuda_graph": True}
+        done = subprocess.run([STUDY, "worker", json.dumps(settings)], input="run 6\n",
+                              capture_output=True, text=True, timeout=600)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("seconds", json.loads(done.stdout))
+
+
 if __name__ == "__main__":
     unittest.main()
