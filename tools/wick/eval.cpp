@@ -25,6 +25,8 @@ int eval(const EvalFlags& flags) {
   if (!flags.data_dir.empty()) config.data_dir = flags.data_dir;
   check_config(config);
   set_num_threads(static_cast<int>(*config.threads));
+  folder.load_plans();
+  set_arithmetic(config);
   const Device device = choose_device(flags.device);
   const TensorMap weights =
       load_safetensors(flags.weights.empty() ? folder.weights_file() : flags.weights);

@@ -12,6 +12,7 @@
 
 #include "wick/core/base/check.h"
 #include "wick/core/file.h"
+#include "wick/core/plans.h"
 #include "wick/tools/wick/hardware.h"
 
 namespace wick::tool {
@@ -97,6 +98,13 @@ void RunFolder::claim_for_ranks() {
     ::close(descriptor);
     if (is_made) ::rmdir(folder.c_str());  // if nothing came to be in it
   });
+}
+
+void RunFolder::load_plans() const {
+  // The first is where runs had them that planned convolutions alone.
+  for (const std::string& file : {path_ + "/conv_plans.txt", plan_file()}) {
+    if (exists(file)) plans_load(file);
+  }
 }
 
 void RunFolder::write_config(const TrainConfig& config) const {

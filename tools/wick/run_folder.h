@@ -36,11 +36,11 @@ class RunFolder {
   std::string metrics_file() const { return path_ + "/metrics.jsonl"; }
   std::string weights_file() const { return path_ + "/weights.safetensors"; }
   std::string plan_file() const { return path_ + "/plans.txt"; }
-  /// Where runs had them that planned convolutions alone.
-  std::string conv_plan_file() const { return path_ + "/conv_plans.txt"; }
   std::string memory_file() const { return path_ + "/memory.pickle"; }
   std::string checkpoints() const { return path_ + "/checkpoints"; }
 
+  /// Adds the plans that the run has measured, if it has.
+  void load_plans() const;
   /// Writes config.json, and to environment.json what the run goes on.
   void write_config(const TrainConfig& config) const;
   /// Appends a line to metrics.jsonl.

@@ -3,6 +3,7 @@
 #include "wick/core/base/deterministic.h"
 #include "wick/core/base/parallel.h"
 #include "wick/core/base/tf32.h"
+#include "wick/core/plans.h"
 #include "wick/core/random.h"
 #include "wick/core/stream.h"
 #include "wick/nn/models/registry.h"
@@ -75,6 +76,7 @@ std::string no_images(const data::Prefetcher& loader) {
 }
 
 void set_arithmetic(const TrainConfig& config) {
+  set_benchmark(config.benchmark);
   set_deterministic(config.deterministic);
   set_allow_tf32(config.tf32);
 }

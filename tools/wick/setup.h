@@ -45,7 +45,7 @@ data::DataLoaderOptions train_loader_options(const TrainConfig& config, const da
 /// What is wrong where an epoch had no batch.
 std::string no_images(const data::Prefetcher& loader);
 
-/// Does what --deterministic and --tf32 ask for, for the whole program.
+/// Does what --benchmark, --deterministic and --tf32 ask for, for the whole program.
 void set_arithmetic(const TrainConfig& config);
 
 /// The autocast that --amp asks for.

@@ -2,8 +2,6 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <filesystem>
-
 #include "wick/core/base/parallel.h"
 #include "wick/core/memory/stats.h"
 #include "wick/core/plans.h"
@@ -116,14 +114,10 @@ int train(const TrainConfig& config, bool json, const Ranks& ranks) {
                      : config.resume ? RunFolder::open(config.run_dir)
                                      : RunFolder::plan(config.run_dir);
   set_num_threads(static_cast<int>(*config.threads));
-  const std::string plans = folder.plan_file();
-  for (const std::string& file : {folder.conv_plan_file(), plans}) {
-    if (std::filesystem::exists(file)) plans_load(file);
-  }
-  set_benchmark(config.benchmark);
+  folder.load_plans();
   set_arithmetic(config);
 
-  const std::string path = folder.path();
+  const std::string path = folder.path(), plans = folder.plan_file();
   const bool text = !json && ranks.first();
   Trainer trainer(config, std::move(folder), json, ranks);
   trainer.begin();
