@@ -38,17 +38,24 @@ class Linter {
       : model_(model), device_(device), input_(input), step_(step), options_(options) {}
 
   std::vector<Lint> run() {
-    seconds_of(input_);  // what only the first steps do
+    check_others_than_search();
+    check_search();
+    return std::move(found_);
+  }
+
+ private:
+  void check_others_than_search() {
+    const anomaly::Pause pause;  // it slows every step, and waits
+    seconds_of(input_);          // what only the first steps do
     check_biases();
     check_synchronization();
     check_copy();
     check_input();
     check_batch();
-    check_debugging();
-    return std::move(found_);
+    check_build();
+    check_history();
   }
 
- private:
   double seconds_of(const Tensor& input) const {
     synchronize(device_);
     const auto begin = std::chrono::steady_clock::now();
@@ -119,7 +126,6 @@ class Linter {
   void check_synchronization() {
     if (device_.is_cpu()) return;
     const Tensor on_device = input_.to(device_);
-    const anomaly::Pause pause;  // a search waits too: that is check_debugging's
     int64_t waits = 0;
     std::vector<double> steps, savings;
     for (int round = 0; round < options_.rounds; ++round) {
@@ -212,26 +218,30 @@ class Linter {
         1 - own / best);
   }
 
-  void check_debugging() {
+  void check_build() {
     if (AllocatorConfig::kDefaultRedzone > 0) {
       add("debugging", "AddressSanitizer is built in: build with the preset release");
     }
 #ifndef __OPTIMIZE__
     add("debugging", "the library is built without optimisation: use the preset release");
 #endif
-    if (anomaly::search() != nullptr) {
-      std::optional<anomaly::Pause> pause;
-      const double cost = cost_beside([&] { pause ? pause.reset() : (void)pause.emplace(); });
-      add("debugging", "every result is searched for NaN: end the scope of DetectAnomaly", cost);
-    }
-    if (!memory_history(device_).empty()) {
-      bool records = true;
-      const double cost = cost_beside([&] {
-        records = !records;
-        records ? record_memory_history(device_) : record_memory_history(device_, 0);
-      });
-      add("debugging", "the allocator records its history: record_memory_history(device, 0)", cost);
-    }
+  }
+
+  void check_history() {
+    if (memory_history(device_).empty()) return;
+    bool records = true;
+    const double cost = cost_beside([&] {
+      records = !records;
+      records ? record_memory_history(device_) : record_memory_history(device_, 0);
+    });
+    add("debugging", "the allocator records its history: record_memory_history(device, 0)", cost);
+  }
+
+  void check_search() {
+    if (anomaly::search() == nullptr) return;
+    std::optional<anomaly::Pause> pause;
+    const double cost = cost_beside([&] { pause ? pause.reset() : (void)pause.emplace(); });
+    add("debugging", "every result is searched for NaN: end the scope of DetectAnomaly", cost);
   }
 
   void add(const char* rule, const std::string& message, double cost = 0) {

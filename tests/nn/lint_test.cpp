@@ -129,6 +129,20 @@ TEST(Lint, MeasuresASearchForNan) {
   EXPECT_EQ(anomaly::search(), &search);  // on again
 }
 
+TEST(Lint, MeasuresTheRestWithoutASearch) {
+  nn::Sequential net(nn::Linear(4, 4), nn::BatchNorm1d(4));
+  const DetectAnomaly search;
+  int searched = 0, all = 0;
+  const auto step = [&](const Tensor& x) {
+    ++all;
+    if (anomaly::search() != nullptr) ++searched;
+    net(x).sum().backward();
+  };
+  nn::lint_training(net, kCpu, randn({8, 4}), step, {.rounds = 2});
+  EXPECT_EQ(searched, 2);
+  EXPECT_GT(all, 8);
+}
+
 TEST(Lint, MeasuresRecordsOfMemory) {
   EXPECT_TRUE(debugging("history").empty());
   record_memory_history(kCpu, 100);
