@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 #include <unordered_set>
+#include <utility>
 
 #include "wick/core/anomaly.h"
 #include "wick/core/core.h"
@@ -64,14 +65,20 @@ class Linter {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
 
-  /// The share of `step`'s time that it takes longer than with `better` done (and undone).
+  /// The share of `step`'s time that it takes longer than with `change` done, which a second call
+  /// undoes.
   template <class Change>
   double cost_beside(const Change& change) const {
     std::vector<double> before, after;
     for (int round = 0; round < options_.rounds; ++round) {
       before.push_back(seconds_of(input_));
       change();
-      after.push_back(seconds_of(input_));
+      try {
+        after.push_back(seconds_of(input_));
+      } catch (...) {
+        change();
+        throw;
+      }
       change();
     }
     return std::max(0.0, 1 - median(after) / median(before));
@@ -228,11 +235,11 @@ class Linter {
   }
 
   void check_history() {
-    if (memory_history(device_).empty()) return;
-    bool records = true;
+    size_t now = memory_history_limit(device_), other = 0;
+    if (now == 0) return;
     const double cost = cost_beside([&] {
-      records = !records;
-      records ? record_memory_history(device_) : record_memory_history(device_, 0);
+      record_memory_history(device_, other);
+      std::swap(now, other);
     });
     add("debugging", "the allocator records its history: record_memory_history(device, 0)", cost);
   }

@@ -34,7 +34,8 @@ struct LintOptions {
 ///   small-batch        steps on larger batches train noticeably more samples per second
 ///   debugging          a debugging build, a search for NaN or records of memory slow every step
 /// Runs the step some fifty times: weights, statistics and random states change as they do in
-/// training. Records of memory, where they are on, begin anew.
+/// training. What it switches off for a measurement is back afterwards, also where a step throws,
+/// but records of memory, where they are on, begin anew.
 std::vector<Lint> lint_training(Module& model, Device device, const Tensor& input,
                                 const std::function<void(const Tensor& input)>& step,
                                 const LintOptions& options = {});

@@ -133,6 +133,7 @@ class CachingAllocator {
   std::vector<SegmentInfo> snapshot(std::vector<MemoryEvent>* history = nullptr) const;
   /// Keeps the latest `max_entries` events from now on; see record_memory_history.
   void record_history(size_t max_entries);
+  size_t history_limit() const;
   Device device() const;
   size_t capacity() const;
 

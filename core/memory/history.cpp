@@ -32,6 +32,11 @@ void CachingAllocator::record_history(size_t max_entries) {
   impl_->next_event = 0;
 }
 
+size_t CachingAllocator::history_limit() const {
+  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  return impl_->max_events;
+}
+
 std::vector<MemoryEvent> CachingAllocator::Impl::events_in_order() const {
   const auto oldest = events.begin() + static_cast<std::ptrdiff_t>(next_event);
   std::vector<MemoryEvent> in_order(oldest, events.end());
@@ -140,6 +145,8 @@ void write_event(Pickle& out, const MemoryEvent& event, uint64_t device_free) {
 void record_memory_history(Device device, size_t max_entries) {
   allocator(device).record_history(max_entries);
 }
+
+size_t memory_history_limit(Device device) { return allocator(device).history_limit(); }
 
 std::vector<MemoryEvent> memory_history(Device device) {
   std::vector<MemoryEvent> history;

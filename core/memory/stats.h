@@ -115,6 +115,8 @@ std::vector<SegmentInfo> memory_snapshot(Device device);
 /// From now on keeps the latest `max_entries` events of `device`; 0 (the state at the start) keeps
 /// none, and drops those there are. Costs a clock's reading per event and 48 bytes per entry.
 void record_memory_history(Device device, size_t max_entries = size_t{1} << 16);
+/// The most events that are kept; 0: none are.
+size_t memory_history_limit(Device device);
 /// The events kept, the oldest first.
 std::vector<MemoryEvent> memory_history(Device device);
 /// Writes the snapshot and the history of `device` as the pickle that PyTorch's viewer of memory

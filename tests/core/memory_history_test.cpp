@@ -59,10 +59,12 @@ TEST(MemoryHistory, KeepsTheLatest) {
   for (size_t size = 1; size <= 20; ++size) allocator.allocate(size, fake.stream(1));
   const std::vector<MemoryEvent> history = history_of(allocator);
   ASSERT_EQ(history.size(), 5u);
+  EXPECT_EQ(allocator.history_limit(), 5u);
   for (size_t i = 0; i < 5; ++i) EXPECT_EQ(history[i].size, 16 + i);
   allocator.record_history(0);
   allocator.allocate(1, fake.stream(1));
   EXPECT_TRUE(history_of(allocator).empty());
+  EXPECT_EQ(allocator.history_limit(), 0u);
 }
 
 TEST(MemoryHistory, NamesTheOperation) {

@@ -148,11 +148,32 @@ TEST(Lint, MeasuresRecordsOfMemory) {
   record_memory_history(kCpu, 100);
   const std::vector<nn::Lint> found = debugging("history");
   EXPECT_FALSE(memory_history(kCpu).empty());  // on again
+  EXPECT_EQ(memory_history_limit(kCpu), 100u);
   record_memory_history(kCpu, 0);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].rule, "debugging");
   EXPECT_GE(found[0].cost, 0);
   EXPECT_LT(found[0].cost, 1);
+}
+
+TEST(Lint, PutsBackWhatItChangedForAStepThatThrows) {
+  nn::Sequential net(nn::Linear(4, 4), nn::BatchNorm1d(4));
+  auto& bias = dynamic_cast<nn::Linear&>(*net.children()[0].second).bias;
+  const Tensor before = bias;
+  const auto error_if = [&](const auto& fails) {
+    return error_of([&] {
+      nn::lint_training(net, kCpu, randn({8, 4}), [&](const Tensor& x) {
+        WICK_CHECK(!fails(), "step: no more");
+        net(x).sum().backward();
+      });
+    });
+  };
+  EXPECT_EQ(error_if([&] { return !bias.defined(); }), "step: no more");
+  EXPECT_TRUE(bias.is_same(before));
+  record_memory_history(kCpu, 100);
+  EXPECT_EQ(error_if([&] { return memory_history_limit(kCpu) == 0; }), "step: no more");
+  EXPECT_EQ(memory_history_limit(kCpu), 100u);
+  record_memory_history(kCpu, 0);
 }
 
 TEST(Lint, RefusesAnEmptyBatch) {
