@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 #include <tuple>
+#include <vector>
 
 #include "wick/core/base/check.h"
 #include "wick/core/base/device.h"
@@ -386,24 +387,6 @@ std::optional<int64_t> activation_budget(const TrainConfig& config) {
   if (word == "off" || word == "on") return {};
   throw UsageError(concat(kFlag, ": unknown value: got \"", word.substr(0, kMaxShown),
                           "\", expected off, on or budget=SIZE"));
-}
-
-std::vector<double> schedule_epochs(const TrainConfig& config) {
-  const std::string& text = config.schedule_epochs;
-  std::vector<double> epochs;
-  for (size_t begin = 0; begin < text.size() + !text.empty();) {
-    const size_t end = std::min(text.size(), text.find(',', begin));
-    double number = 0;
-    const auto parsed = std::from_chars(text.data() + begin, text.data() + end, number);
-    const bool rises = number > (epochs.empty() ? 0 : epochs.back()) && number <= 1e9;
-    if (parsed.ec != std::errc() || parsed.ptr != text.data() + end || !rises) {
-      throw UsageError(concat("--schedule-epochs: got \"", text.substr(0, kMaxShown),
-                              "\", expected numbers above 0 that rise, such as 30,60"));
-    }
-    epochs.push_back(number);
-    begin = end + 1;
-  }
-  return epochs;
 }
 
 void check_config(const TrainConfig& config) {

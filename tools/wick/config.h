@@ -6,7 +6,6 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 #include "wick/data/image_io.h"
 
@@ -94,9 +93,6 @@ void apply_config_file(const CLI::App& app, const std::string& path, TrainConfig
 int64_t parse_bytes(const std::string& flag, const std::string& text);
 /// The budget of --checkpoint-activations budget=SIZE in bytes; none for off and on.
 std::optional<int64_t> activation_budget(const TrainConfig& config);
-
-/// The numbers of --schedule-epochs, which rise: 30, or 30,60,80. A UsageError for anything else.
-std::vector<double> schedule_epochs(const TrainConfig& config);
 
 /// Checks values that need no data to be judged: names, ranges. Throws UsageError.
 void check_config(const TrainConfig& config);

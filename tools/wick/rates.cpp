@@ -1,6 +1,7 @@
 #include "wick/tools/wick/rates.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include "wick/tools/wick/setup.h"
@@ -15,24 +16,6 @@ constexpr double kPlateauEpochs = 2;
 constexpr double kPower = 2;
 constexpr double kCut = 0.1;
 const std::string kOfPlateau = "plateau.";  // begins the names of its state
-
-// What a schedule takes of the flags beside --lr and --warmup.
-struct ScheduleEntry {
-  const char* name;
-  bool epochs = false, gamma = false, power = false;
-};
-constexpr ScheduleEntry kSchedules[] = {
-    {.name = "onecycle"},
-    {.name = "cosine"},
-    {.name = "constant"},
-    {.name = "step", .epochs = true, .gamma = true},
-    {.name = "multistep", .epochs = true, .gamma = true},
-    {.name = "exponential", .gamma = true},
-    {.name = "polynomial", .power = true},
-    {.name = "linear"},
-    {.name = "cyclic", .epochs = true},
-    {.name = "plateau", .epochs = true, .gamma = true},
-};
 
 // The lengths of a run, in steps.
 struct Steps {
@@ -51,8 +34,95 @@ int64_t warmup_steps(const TrainConfig& config, int64_t total, int64_t per_epoch
   return Steps{total, per_epoch, 0}.of(config.warmup);
 }
 
-std::unique_ptr<optim::Schedule> make_cycles(const TrainConfig& config, int64_t length,
-                                             optim::Optimizer& optimizer) {
+// The numbers of --schedule-epochs, which rise: 30, or 30,60,80. A UsageError for anything else.
+std::vector<double> schedule_epochs(const TrainConfig& config) {
+  constexpr size_t kMost = 80;  // characters of a wrong value
+  const std::string& text = config.schedule_epochs;
+  std::vector<double> epochs;
+  for (size_t begin = 0; begin < text.size() + !text.empty();) {
+    const size_t end = std::min(text.size(), text.find(',', begin));
+    double number = 0;
+    const auto parsed = std::from_chars(text.data() + begin, text.data() + end, number);
+    const bool rises = number > (epochs.empty() ? 0 : epochs.back()) && number <= 1e9;
+    if (parsed.ec != std::errc() || parsed.ptr != text.data() + end || !rises) {
+      throw UsageError(concat("--schedule-epochs: got \"", text.substr(0, kMost),
+                              "\", expected numbers above 0 that rise, such as 30,60"));
+    }
+    epochs.push_back(number);
+    begin = end + 1;
+  }
+  return epochs;
+}
+
+using SchedulePtr = std::unique_ptr<optim::Schedule>;
+
+// With --max-steps a run may end in its warm-up.
+int64_t steps_after_warmup(const Steps& steps) {
+  return std::max<int64_t>(1, steps.total - steps.warmup);
+}
+
+// From cut to cut, or of a cycle.
+int64_t steps_of_part(const TrainConfig& config, const Steps& steps) {
+  const std::vector<double> epochs = schedule_epochs(config);
+  return epochs.empty() ? (steps_after_warmup(steps) + 2) / 3 : steps.of(epochs[0]);
+}
+
+SchedulePtr make_onecycle(const TrainConfig& config, const Steps& steps,
+                          optim::Optimizer& optimizer) {
+  optim::OneCycleOptions options;
+  options.max_lr = *config.lr;
+  options.total_steps = steps.total;
+  options.cycle_momentum = cycles_momentum(config.optimizer);
+  if (steps.warmup > 0) {  // its rise, whose last step is before its share of all
+    options.total_steps = std::max(steps.total, steps.warmup + 2);
+    options.pct_start =
+        static_cast<double>(steps.warmup + 1) / static_cast<double>(options.total_steps);
+  }
+  return std::make_unique<optim::OneCycleLR>(optimizer, options);
+}
+
+SchedulePtr make_cosine(const TrainConfig&, const Steps& steps, optim::Optimizer& optimizer) {
+  return std::make_unique<optim::CosineAnnealingLR>(optimizer, steps_after_warmup(steps));
+}
+
+SchedulePtr make_linear(const TrainConfig&, const Steps& steps, optim::Optimizer& optimizer) {
+  return std::make_unique<optim::LinearLR>(optimizer, 1, 0, steps_after_warmup(steps));
+}
+
+SchedulePtr make_polynomial(const TrainConfig& config, const Steps& steps,
+                            optim::Optimizer& optimizer) {
+  return std::make_unique<optim::PolynomialLR>(optimizer, steps_after_warmup(steps),
+                                               config.schedule_power.value_or(kPower));
+}
+
+SchedulePtr make_exponential(const TrainConfig& config, const Steps& steps,
+                             optim::Optimizer& optimizer) {
+  const int64_t length = config.schedule_gamma ? steps.per_epoch : steps_after_warmup(steps);
+  const double each = std::pow(config.schedule_gamma.value_or(kLastOfExponential),
+                               1.0 / static_cast<double>(length));
+  return std::make_unique<optim::ExponentialLR>(optimizer, each);
+}
+
+SchedulePtr make_step(const TrainConfig& config, const Steps& steps, optim::Optimizer& optimizer) {
+  return std::make_unique<optim::StepLR>(optimizer,
+                                         std::max<int64_t>(1, steps_of_part(config, steps)),
+                                         config.schedule_gamma.value_or(kCut));
+}
+
+SchedulePtr make_multistep(const TrainConfig& config, const Steps& steps,
+                           optim::Optimizer& optimizer) {
+  const int64_t length = steps_after_warmup(steps);
+  const std::vector<double> epochs = schedule_epochs(config);
+  std::vector<int64_t> milestones = {length / 2, 3 * length / 4};
+  if (!epochs.empty()) milestones.clear();
+  for (const double epoch : epochs) milestones.push_back(steps.of(epoch) - steps.warmup);
+  return std::make_unique<optim::MultiStepLR>(optimizer, milestones,
+                                              config.schedule_gamma.value_or(kCut));
+}
+
+SchedulePtr make_cyclic(const TrainConfig& config, const Steps& steps,
+                        optim::Optimizer& optimizer) {
+  const int64_t length = steps_of_part(config, steps);
   optim::CyclicOptions options;
   options.base_lr = kFootOfCycle * *config.lr;
   options.max_lr = *config.lr;
@@ -62,58 +132,40 @@ std::unique_ptr<optim::Schedule> make_cycles(const TrainConfig& config, int64_t 
   return std::make_unique<optim::CyclicLR>(optimizer, options);
 }
 
-// What follows the warm-up, if it is not a constant rate; its steps are counted from there.
-std::unique_ptr<optim::Schedule> make_main(const TrainConfig& config, const Steps& steps,
-                                           optim::Optimizer& optimizer) {
-  const std::string& name = config.schedule;
-  // With --max-steps a run may end in its warm-up.
-  const int64_t length = std::max<int64_t>(1, steps.total - steps.warmup);
-  const std::vector<double> epochs = schedule_epochs(config);
-  const int64_t part = epochs.empty() ? (length + 2) / 3 : steps.of(epochs[0]);
-  const double gamma = config.schedule_gamma.value_or(kCut);
-  if (name == "cosine") return std::make_unique<optim::CosineAnnealingLR>(optimizer, length);
-  if (name == "linear") return std::make_unique<optim::LinearLR>(optimizer, 1, 0, length);
-  if (name == "polynomial") {
-    return std::make_unique<optim::PolynomialLR>(optimizer, length,
-                                                 config.schedule_power.value_or(kPower));
+// What --schedule may name, and what it takes of the flags beside --lr and --warmup.
+struct ScheduleEntry {
+  const char* name;
+  bool epochs = false, gamma = false, power = false;
+  bool warms_up = false;  // by itself: its steps are then not counted from the warm-up's end
+  // Null: a constant rate.
+  SchedulePtr (*make)(const TrainConfig&, const Steps&, optim::Optimizer&) = nullptr;
+};
+constexpr ScheduleEntry kSchedules[] = {
+    {.name = "onecycle", .warms_up = true, .make = make_onecycle},
+    {.name = "cosine", .make = make_cosine},
+    {.name = "constant"},
+    {.name = "step", .epochs = true, .gamma = true, .make = make_step},
+    {.name = "multistep", .epochs = true, .gamma = true, .make = make_multistep},
+    {.name = "exponential", .gamma = true, .make = make_exponential},
+    {.name = "polynomial", .power = true, .make = make_polynomial},
+    {.name = "linear", .make = make_linear},
+    {.name = "cyclic", .epochs = true, .make = make_cyclic},
+    {.name = "plateau", .epochs = true, .gamma = true},
+};
+
+const ScheduleEntry& find_schedule(const std::string& name) {
+  for (const ScheduleEntry& entry : kSchedules) {
+    if (name == entry.name) return entry;
   }
-  if (name == "exponential") {
-    const double each =
-        config.schedule_gamma
-            ? std::pow(*config.schedule_gamma, 1.0 / static_cast<double>(steps.per_epoch))
-            : std::pow(kLastOfExponential, 1.0 / static_cast<double>(length));
-    return std::make_unique<optim::ExponentialLR>(optimizer, each);
-  }
-  if (name == "step") {
-    return std::make_unique<optim::StepLR>(optimizer, std::max<int64_t>(1, part), gamma);
-  }
-  if (name == "multistep") {
-    std::vector<int64_t> milestones = {length / 2, 3 * length / 4};
-    if (!epochs.empty()) milestones.clear();
-    for (const double epoch : epochs) milestones.push_back(steps.of(epoch) - steps.warmup);
-    return std::make_unique<optim::MultiStepLR>(optimizer, milestones, gamma);
-  }
-  if (name == "cyclic") return make_cycles(config, part, optimizer);
-  return nullptr;
+  throw Error("schedule: unknown name: got " + name);
 }
 
 // Null for a constant rate, also after the warm-up.
-std::unique_ptr<optim::Schedule> make_schedule(const TrainConfig& config, const Steps& steps,
-                                               optim::Optimizer& optimizer) {
-  if (config.schedule == "onecycle") {
-    optim::OneCycleOptions options;
-    options.max_lr = *config.lr;
-    options.total_steps = steps.total;
-    options.cycle_momentum = cycles_momentum(config.optimizer);
-    if (steps.warmup > 0) {  // its rise, whose last step is before its share of all
-      options.total_steps = std::max(steps.total, steps.warmup + 2);
-      options.pct_start =
-          static_cast<double>(steps.warmup + 1) / static_cast<double>(options.total_steps);
-    }
-    return std::make_unique<optim::OneCycleLR>(optimizer, options);
-  }
-  std::unique_ptr<optim::Schedule> main = make_main(config, steps, optimizer);
-  if (steps.warmup == 0) return main;
+SchedulePtr make_schedule(const TrainConfig& config, const Steps& steps,
+                          optim::Optimizer& optimizer) {
+  const ScheduleEntry& entry = find_schedule(config.schedule);
+  SchedulePtr main = entry.make == nullptr ? nullptr : entry.make(config, steps, optimizer);
+  if (steps.warmup == 0 || entry.warms_up) return main;
   auto warmup = std::make_unique<optim::LinearLR>(
       optimizer, 1.0 / static_cast<double>(steps.warmup + 1), 1, steps.warmup);
   if (!main) return warmup;
@@ -142,15 +194,14 @@ std::vector<std::string> schedule_names() {
 }
 
 void check_schedule(const TrainConfig& config) {
-  const ScheduleEntry* entry = kSchedules;
-  while (config.schedule != entry->name) ++entry;
+  const ScheduleEntry& entry = find_schedule(config.schedule);
   const auto refuse = [&](const char* flag, bool is_given, bool is_taken) {
     if (!is_given || is_taken) return;
     throw UsageError(concat(flag, ": not with --schedule ", config.schedule));
   };
-  refuse("--schedule-epochs", !config.schedule_epochs.empty(), entry->epochs);
-  refuse("--schedule-gamma", config.schedule_gamma.has_value(), entry->gamma);
-  refuse("--schedule-power", config.schedule_power.has_value(), entry->power);
+  refuse("--schedule-epochs", !config.schedule_epochs.empty(), entry.epochs);
+  refuse("--schedule-gamma", config.schedule_gamma.has_value(), entry.gamma);
+  refuse("--schedule-power", config.schedule_power.has_value(), entry.power);
   const std::vector<double> epochs = schedule_epochs(config);
   if (epochs.size() > 1 && config.schedule != "multistep") {
     throw UsageError(concat("--schedule-epochs: got ", config.schedule_epochs, " for --schedule ",
