@@ -109,6 +109,9 @@ class Schedules(InFolder):
                                "5")
             self.assertEqual(rates, sorted(rates))
             self.assertLess(rates[-1], 0.08)
+        for steps, shares in [(1, [1]), (2, [1, 0.1]), (3, [1, 1, 0.1]), (4, [1, 1, 0.1, 0.01])]:
+            rates = self.rates(f"short-{steps}", "--schedule", "multistep", "--max-steps", steps)
+            self.assertEqual([round(rate / 0.08, 6) for rate in rates], shares)
         for optimizer in ["rmsprop", "lamb"]:  # without a momentum, and of two groups
             rates = self.rates(optimizer, "--schedule", "cyclic", "--optimizer", optimizer)
             self.assertAlmostEqual(rates[10], 0.08)

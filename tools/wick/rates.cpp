@@ -113,7 +113,7 @@ SchedulePtr make_multistep(const TrainConfig& config, const Steps& steps,
                            optim::Optimizer& optimizer) {
   const int64_t length = steps_after_warmup(steps);
   const std::vector<double> epochs = schedule_epochs(config);
-  std::vector<int64_t> milestones = {length / 2, 3 * length / 4};
+  std::vector<int64_t> milestones = {(length + 1) / 2, (3 * length + 3) / 4};  // not at step 0
   if (!epochs.empty()) milestones.clear();
   for (const double epoch : epochs) milestones.push_back(steps.of(epoch) - steps.warmup);
   return std::make_unique<optim::MultiStepLR>(optimizer, milestones,
