@@ -67,8 +67,9 @@ class Schedules(InFolder):
                 ("--eval-every 1 or more", ["plateau", "--eval-every", "0"])]:
             with self.subTest(words=words):
                 self.fails(2, message, "train", "--print-config", "--schedule", *words)
-        self.fails(2, "--warmup: longer than the run: got 3 epochs", "train", *SMALL, "--warmup",
-                   "3", "--run-dir", self.folder / "run")
+        for words in [["--print-config"], ["--run-dir", self.folder / "run"]]:
+            self.fails(2, "--warmup: longer than the run: got 3 epochs", "train", *SMALL,
+                       "--warmup", "3", *words)
 
     def test_ema_without_a_number(self):
         for words, decay in [([], None), (["--ema"], 0.999), (["--ema", "0.5"], 0.5),

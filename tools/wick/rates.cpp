@@ -26,14 +26,6 @@ struct Steps {
   }
 };
 
-int64_t warmup_steps(const TrainConfig& config, int64_t total, int64_t per_epoch) {
-  if (config.warmup > 0 && config.warmup >= static_cast<double>(*config.epochs)) {
-    throw UsageError(concat("--warmup: longer than the run: got ", config.warmup,
-                            " epochs, expected less than --epochs ", *config.epochs));
-  }
-  return Steps{total, per_epoch, 0}.of(config.warmup);
-}
-
 // The numbers of --schedule-epochs, which rise: 30, or 30,60,80. A UsageError for anything else.
 std::vector<double> schedule_epochs(const TrainConfig& config) {
   constexpr size_t kMost = 80;  // characters of a wrong value
@@ -223,7 +215,7 @@ Rates::Rates(const TrainConfig& config, int64_t total_steps, int64_t steps_per_e
              optim::Optimizer& optimizer)
     : optimizer_(optimizer),
       total_steps_(total_steps),
-      warmup_(warmup_steps(config, total_steps, steps_per_epoch)),
+      warmup_(Steps{total_steps, steps_per_epoch, 0}.of(config.warmup)),
       schedule_(make_schedule(config, {total_steps, steps_per_epoch, warmup_}, optimizer)),
       plateau_(make_plateau(config, optimizer)) {}
 

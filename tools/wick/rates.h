@@ -21,8 +21,7 @@ void check_schedule(const TrainConfig& config);
 /// evaluations.
 class Rates {
  public:
-  /// Sets the first rates. `config` is resolved; the optimizer must outlive it. UsageError if the
-  /// warm-up lasts as long as all epochs.
+  /// Sets the first rates. `config` is resolved; the optimizer must outlive it.
   Rates(const TrainConfig& config, int64_t total_steps, int64_t steps_per_epoch,
         optim::Optimizer& optimizer);
 

@@ -163,6 +163,10 @@ TrainConfig resolve(TrainConfig config) {
   const nn::ModelEntry& entry = nn::find_model(config.model);
   if (!config.batch_size) config.batch_size = entry.batch_size;
   if (!config.epochs) config.epochs = config.data == "shapes10" || config.data == "mnist" ? 5 : 10;
+  if (config.warmup > 0 && config.warmup >= static_cast<double>(*config.epochs)) {
+    throw UsageError(concat("--warmup: longer than the run: got ", config.warmup,
+                            " epochs, expected less than --epochs ", *config.epochs));
+  }
   const OptimizerEntry& optimizer = find_optimizer(config.optimizer);
   if (!config.lr) config.lr = optimizer.lr > 0 ? optimizer.lr : entry.lr;
   if (!config.weight_decay) {

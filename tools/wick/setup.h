@@ -13,7 +13,8 @@
 
 namespace wick::tool {
 
-/// `config` with every open choice made to suit its model and data.
+/// `config` with every open choice made to suit its model and data. UsageError if the warm-up lasts
+/// as long as all epochs.
 TrainConfig resolve(TrainConfig config);
 
 /// The device that --device means: `auto` is a GPU if there is one this build can use, else the CPU
