@@ -5,13 +5,13 @@
 #include "wick/core/core.h"
 #include "wick/nn/memory_advice.h"
 #include "wick/tools/wick/progress.h"
-#include "wick/tools/wick/setup.h"
+#include "wick/tools/wick/train_step.h"
 
 namespace wick::tool {
 
 std::string memory_hint(const TrainConfig& config, nn::Module& model, const Shape& image,
                         Device device) {
-  const int64_t images = (*config.batch_size + config.accumulate - 1) / config.accumulate;
+  const int64_t images = largest_piece(config);
   const auto pass = [&](int64_t count) { pass_noise(config, model, image, device, count); };
   std::optional<nn::MemoryAdvice> advice;
   try {

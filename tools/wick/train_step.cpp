@@ -13,9 +13,6 @@ namespace {
 // Skips in a row that mean that no scale will help: it backs off from 2^16.
 constexpr int64_t kMaxSkips = 40;
 
-// Of a batch that is taken in `pieces`, the largest.
-int64_t largest_piece(int64_t batch, int64_t pieces) { return (batch + pieces - 1) / pieces; }
-
 }  // namespace
 
 Tensor count_correct(const Tensor& logits, const Tensor& target) {
@@ -110,6 +107,10 @@ TrainStep::Result TrainStep::take_or_replay(const Inputs& inputs,
   return {result[0].clone(), result[1].clone(), result[2]};
 }
 
+int64_t largest_piece(const TrainConfig& config, int64_t ranks) {
+  return (*config.batch_size / ranks + config.accumulate - 1) / config.accumulate;
+}
+
 void pass_noise(const TrainConfig& config, nn::Module& model, const Shape& image, Device device,
                 int64_t count) {
   Generator generator;
@@ -130,7 +131,7 @@ std::optional<nn::ActivationFit> checkpoint_activations(const TrainConfig& confi
   if (config.checkpoint_activations == "on") nn::checkpoint_every_child(model);
   const std::optional<int64_t> budget = activation_budget(config);
   if (!budget) return {};
-  const int64_t count = largest_piece(*config.batch_size / ranks, config.accumulate);
+  const int64_t count = largest_piece(config, ranks);
   return nn::fit_activations(model, device, *budget,
                              [&] { pass_noise(config, model, image, device, count); });
 }

@@ -63,6 +63,9 @@ Tensor count_correct(const Tensor& logits, const Tensor& target);
 /// The buffers that the model has.
 std::vector<Tensor> buffers_of(const nn::Module& model);
 
+/// Of a batch that is shared by `ranks`, the most images that a rank takes at a time.
+int64_t largest_piece(const TrainConfig& config, int64_t ranks = 1);
+
 /// Forward and backward of `count` images of noise, each of the shape `image`, as a run goes
 /// through a piece of a batch: to see what that needs.
 void pass_noise(const TrainConfig& config, nn::Module& model, const Shape& image, Device device,
