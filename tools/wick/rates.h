@@ -35,7 +35,8 @@ class Rates {
   /// Takes the test loss after a whole epoch.
   void evaluated(double loss);
 
-  /// Empty for a constant rate.
+  /// False for a constant rate.
+  bool has_state() const { return schedule_ || plateau_; }
   optim::StateDict state_dict() const;
   /// Comes after the optimizer's own.
   void load_state_dict(const optim::StateDict& state);

@@ -156,7 +156,7 @@ void Trainer::resume() {
     }
     model_->load_state_dict(part(checkpoint->parts, "weights"));
     optimizer_->load_state_dict(part(checkpoint->parts, "optimizer"));
-    if (!rates_.state_dict().empty()) rates_.load_state_dict(part(checkpoint->parts, "schedule"));
+    if (rates_.has_state()) rates_.load_state_dict(part(checkpoint->parts, "schedule"));
     amp::GradScaler& scaler = train_step_.scaler();
     if (scaler.enabled()) scaler.load_state_dict(part(checkpoint->parts, "scaler"));
     if (optim::Ema* ema = train_step_.ema()) ema->load_state_dict(part(checkpoint->parts, "ema"));
@@ -183,8 +183,7 @@ void Trainer::save_checkpoint() {
   if (ranks_.first() || config_.zero) checkpoint.parts["optimizer"] = optimizer_->state_dict();
   if (!ranks_.first()) return;
   checkpoint.parts["weights"] = model_->state_dict();
-  const optim::StateDict rates = rates_.state_dict();
-  if (!rates.empty()) checkpoint.parts["schedule"] = rates;
+  if (rates_.has_state()) checkpoint.parts["schedule"] = rates_.state_dict();
   const amp::GradScaler& scaler = train_step_.scaler();
   if (scaler.enabled()) checkpoint.parts["scaler"] = scaler.state_dict();
   if (const optim::Ema* ema = train_step_.ema()) checkpoint.parts["ema"] = ema->state_dict();
