@@ -59,14 +59,15 @@ TrainStep::Inputs TrainStep::mixed(const data::Batch& batch, int64_t epoch, int6
 
 TrainStep::Result TrainStep::backpropagate(const Inputs& inputs,
                                            dist::DistributedDataParallel* parallel) {
-  const auto& [images, target] = inputs;
+  const Tensor& images = inputs.images;
+  const Tensor& target = inputs.target;
   nn::Module& model = parallel == nullptr ? *model_ : *parallel;
   Result sums;
   optim::accumulate(
-      inputs.images.size(0), config_.accumulate, [&](int64_t begin, int64_t end, double share) {
+      images.size(0), config_.accumulate, [&](int64_t begin, int64_t end, double share) {
         const bool whole = share == 1;
         std::optional<dist::DistributedDataParallel::NoSync> gathering;
-        if (parallel != nullptr && end < inputs.images.size(0)) gathering.emplace(*parallel);
+        if (parallel != nullptr && end < images.size(0)) gathering.emplace(*parallel);
         const Tensor own_target = whole ? target : target.slice(0, begin, end);
         Tensor logits, loss;
         {
