@@ -78,6 +78,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   if (!all_joined) return report(cudaErrorStreamCaptureUnjoined);
   // What the simulator did with memory meanwhile comes before all launches, whatever their stream.
   m.run_until(*s, s->queued);
+  wick::sim::acquire(&s->end_token);
   *graph = new SimulatedGraph{std::move(capture->work)};
   return cudaSuccess;
 }
