@@ -79,14 +79,12 @@ __device__ ExpSum<A, A> exp_sum_of_row(const RowData<T, kPacks>& x,
   ExpSum<A, A> all;
   if constexpr (kPacks > 0) {
     A max = kLowest<A>, sum = 0;
-    share.for_packs([&](int k, auto at) {
-      const RowPack<T> v = x.get(k, at);
+    x.for_packs(share, [&](const RowPack<T>& v, auto at) {
       visit(v, at);
       for (int j = 0; j < kPackSize<T>; ++j) max = LargerNumber{}(convert<A>(v[j]), max);
     });
     all.max = row_reduce(max, lanes, LargerNumber{}, kLowest<A>);
-    share.for_packs([&](int k, auto at) {
-      const RowPack<T> v = x.get(k, at);
+    x.for_packs(share, [&](const RowPack<T>& v, auto) {
       for (int j = 0; j < kPackSize<T>; ++j) sum += exp_in_sum(convert<A>(v[j]) - all.max);
     });
     all.sum = row_sum(sum, lanes);
