@@ -14,7 +14,7 @@ struct CrossEntropyRows {
   View dy, dx;  // dy: accumulator's type, one per row or one for all
   int64_t ignore_index = -100;
   double smoothing = 0;
-  bool is_log = false;  // x are log-probabilities already
+  bool is_log = false;  // x are log-probabilities already; without smoothing
 };
 
 /// loss[r] = (1 - smoothing) * weight[t] * (lse[r] - x[r][t])

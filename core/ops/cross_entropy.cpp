@@ -26,6 +26,8 @@ struct RowLoss {
 
 CrossEntropyRows views_of(const RowLoss& loss, const Tensor& x, const Tensor& target,
                           const Tensor& weight, const Tensor& lse) {
+  WICK_CHECK(!loss.is_log || loss.smoothing == 0, "nll_loss: has no label smoothing: got ",
+             loss.smoothing);
   CrossEntropyRows rows;
   rows.x = view_of(x);
   rows.target = view_of(target);

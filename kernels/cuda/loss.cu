@@ -39,21 +39,21 @@ struct CrossEntropy {
   __device__ double weight_of(int64_t c) const {
     return weight == nullptr ? 1.0 : static_cast<double>(weight[c]);
   }
-  /// Whether more than the element at the target counts.
-  __device__ bool needs_row() const { return !is_log || smoothing > 0; }
   __device__ double share_of_class() const { return smoothing / static_cast<double>(classes); }
 };
 
-/// A row's share whose elements are read only if they count.
+/// A row's share whose elements are read only if more than the one at the target counts.
 template <class T, int kPacks>
 __device__ RowShare<T, kPacks> read_share(const RowShare<T, kPacks>& share,
                                           const CrossEntropy<T>& c) {
   RowShare<T, kPacks> read = share;
-  if (!c.needs_row()) read.size = 0;
+  if (c.is_log) read.size = 0;
   return read;
 }
 
-/// What a thread adds up for the sum over all classes of weight * (lse - x).
+/// What a thread adds up for the sum over all classes of weight * (lse - x). Each pack is counted
+/// from its largest element: lse is no smaller, so what is rounded is no more than what remains of
+/// large logits once lse is subtracted.
 template <class T>
 struct ClassSums {
   using L = Accumulator<T>;
@@ -61,19 +61,22 @@ struct ClassSums {
 
   template <class Index>
   __device__ void add(const CrossEntropy<T>& c, const RowPack<T>& v, Index at, Index size) {
-    L w_sum = 0, x_sum = 0;
+    L origin = kLowest<L>, w_sum = 0, x_sum = 0;
+    for (int j = 0; j < kPackSize<T>; ++j) origin = LargerNumber{}(convert<L>(v[j]), origin);
+    if (!(origin > kLowest<L> && origin < -kLowest<L>)) origin = 0;
     if (c.weight == nullptr && at >= 0 && at + kPackSize<T> <= size) {
       w_sum = kPackSize<T>;
-      for (int j = 0; j < kPackSize<T>; ++j) x_sum += convert<L>(v[j]);
+      for (int j = 0; j < kPackSize<T>; ++j) x_sum += convert<L>(v[j]) - origin;
     } else {
       for (int j = 0; j < kPackSize<T>; ++j) {
         if (at + j < 0 || at + j >= size) continue;
         const L w = c.weight == nullptr ? L{1} : c.weight[at + j];
         w_sum += w;
-        x_sum += w * convert<L>(v[j]);
+        x_sum += w * (convert<L>(v[j]) - origin);
       }
     }
     weights += static_cast<double>(w_sum);
+    weighted += static_cast<double>(w_sum) * static_cast<double>(origin);
     weighted += static_cast<double>(x_sum);
   }
 };
@@ -90,9 +93,7 @@ __global__ void __launch_bounds__(kRowThreads, 1)
       if (c.smoothing > 0) classes.add(c, v, at, share.size);
     };
     double lse = 0, all_classes = 0;
-    if (c.is_log) {
-      share.for_packs([&](int k, auto at) { add_classes(data.get(k, at), at); });
-    } else {
+    if (!c.is_log) {
       const ExpSum<L> all = exp_sum_of_row<L>(data, share, sharing.lanes, add_classes);
       lse = static_cast<double>(all.max) + log(static_cast<double>(all.sum));
     }
@@ -180,7 +181,7 @@ __global__ void __launch_bounds__(kRowThreads, 1)
     const L all = static_cast<L>(g * (own + c.share_of_class() * sum));
     share.for_packs([&](int k, auto at) {
       RowPack<T> v = {};
-      if (c.needs_row()) v = data.get(k, at);
+      if (!c.is_log) v = data.get(k, at);
       L d[kPackSize<T>] = {};
       if (counts) {
         if (!c.is_log) {
