@@ -1,6 +1,6 @@
 #include "wick/kernels/cuda/common/block_reduce.h"
 #include "wick/kernels/cuda/common/convert.h"
-#include "wick/kernels/cuda/common/tensor_batch.h"
+#include "wick/kernels/cuda/common/numbers_batch.h"
 #include "wick/kernels/cuda/common/vector_access.h"
 #include "wick/kernels/optim_record.h"
 
@@ -22,22 +22,6 @@ template <class Rule>
 constexpr int kMaster = kFirstState + used_before(Rule::kStates, 3);
 template <class Rule, class S, class T>
 constexpr int kPointers = kMaster<Rule> + (__is_same(S, T) ? 0 : 1);
-
-/// Some tensors' numbers and first chunks, of which each has as many as the next one's first says.
-template <int kBytes>
-struct NumbersBatch {
-  static constexpr int kMost = (kBytes - 24) / 12;
-  double* numbers[kMost];
-  uint32_t first_chunk[kMost + 1];
-  int count;
-  int64_t first;  // number of the first tensor
-
-  template <class Record>
-  __device__ Record& record(void* scratch, int i) const {
-    return *reinterpret_cast<Record*>(static_cast<char*>(scratch) +
-                                      (first + i) * kOptimRecordBytes);
-  }
-};
 
 template <class Rule, class T, class Args, class Batch>
 __global__ void optim_record_kernel(const __grid_constant__ Batch batch, Args args,

@@ -10,9 +10,12 @@ namespace wick::cuda {
 
 /// Bytes of a batch. A kernel's parameters may take 4 KiB, and 32,764 bytes on sm_70 and later with
 /// a driver of CUDA 12.1 or later: toolkits from 13 on meet no older ones, those of 12 may. A
-/// launch copies all bytes, used or not, so what fits a small batch goes in one.
+/// launch copies all bytes, used or not, so what fits a small batch goes in one. Simulated ones are
+/// so small that a few hundred tensors need several.
 inline constexpr int kSmallBatch = 3840;
-#if CUDART_VERSION >= 13000
+#ifdef WICK_SIM
+inline constexpr int kLargeBatch = 8192;
+#elif CUDART_VERSION >= 13000
 inline constexpr int kLargeBatch = 32512;
 #else
 inline constexpr int kLargeBatch = kSmallBatch;
