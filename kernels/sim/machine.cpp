@@ -217,6 +217,11 @@ int64_t calls_until_failure() {
   return machine().fail_countdown;
 }
 
+std::string failed_call() {
+  const std::lock_guard<std::recursive_mutex> lock(machine().mutex);
+  return machine().failed_call;
+}
+
 void fail_malloc_from(int64_t nth) {
   const std::lock_guard<std::recursive_mutex> lock(machine().mutex);
   machine().malloc_countdown = nth;
@@ -278,6 +283,7 @@ cudaError_t enter_call(const char* name) {
   if (m.settings.streams == StreamOrder::kRandom) m.run_some();
   if (m.fail_countdown > 0 && std::strstr(name, m.fail_name.c_str()) != nullptr &&
       --m.fail_countdown == 0) {
+    m.failed_call = name;
     if (breaks_device(m.fail_error)) {
       m.devices[size_t(thread_device)]->broken = m.fail_error;
     }

@@ -99,7 +99,7 @@ struct Machine {
   int64_t malloc_countdown = 0;  // 0: none fails; 1: the next and all after it
   int64_t fail_countdown = 0;
   cudaError_t fail_error = cudaSuccess;
-  std::string fail_name;
+  std::string fail_name, failed_call;
 
   Machine();
   /// The stream behind a handle of the current device; null if there is none such.

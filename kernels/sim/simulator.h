@@ -63,6 +63,8 @@ class ScopedSettings {
 void fail_call(int64_t nth, cudaError_t error, const std::string& name = "");
 /// How many calls the one that shall fail is away: 0 if it came, or was never asked for.
 int64_t calls_until_failure();
+/// The name of the call that `fail_call` let fail last; empty if none did so far.
+std::string failed_call();
 /// Lets the `nth` cudaMalloc from now and all after it fail, as on a full device; 0 ends it.
 void fail_malloc_from(int64_t nth);
 /// Runtime and library calls so far, but for cudaGetDevice, which comes before all others.

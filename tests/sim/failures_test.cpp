@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <memory>
+#include <set>
+#include <string>
 #include <thread>
 
 #include "wick/core/cuda/virtual_memory.h"
@@ -167,26 +169,37 @@ class CopyingTraining {
 // ThreadSanitizer, which has room for few threads beside the simulated ones, dies of many.
 constexpr int64_t kCallStride = WICK_SIM_TSAN ? 29 : 1;
 
+/// Whether it is among the calls that destructors make, which can tell nobody of a failure: memory
+/// whose event could not be recorded is never reused, an event that could not be destroyed stays.
+bool is_dropped(const std::string& call) {
+  static const std::set<std::string> kDropped = {"cudaGetDevice", "cudaEventRecord",
+                                                 "cudaEventDestroy"};
+  return kDropped.contains(call);
+}
+
 void survive_every_failure(cudaError_t error, bool breaks, int64_t first) {
   CopyingTraining training;
   double last = training.step();
   const int64_t before = memory_allocated(kGpu);
   const int64_t pinned = pinned_allocator().stats().all.allocated_bytes.current;
-  int64_t tried = 0, thrown = 0, nth = first;
+  int64_t nth = first;
   for (bool reached = true; reached; nth += kCallStride) {
     // On a thread of its own, which has no handles and plans yet.
     std::thread([&] {
       sim::fail_call(nth, error);
+      bool told = false;
       try {
         training.step();
       } catch (const Error& failure) {
-        ++thrown;
+        told = true;
         EXPECT_EQ(dynamic_cast<const DeviceError*>(&failure) != nullptr, breaks) << failure.what();
       }
       reached = sim::calls_until_failure() == 0;
       sim::fail_call(0, cudaSuccess);
+      if (!reached || told) return;
+      EXPECT_TRUE(is_dropped(sim::failed_call()))
+          << "nobody was told that call " << nth << ", " << sim::failed_call() << ", failed";
     }).join();
-    tried += reached;
     if (breaks) sim::reset();
     ASSERT_NO_THROW(last = training.step()) << "after call " << nth;
     ASSERT_TRUE(std::isfinite(last)) << "after call " << nth;
@@ -195,8 +208,6 @@ void survive_every_failure(cudaError_t error, bool breaks, int64_t first) {
         << "after call " << nth;
   }
   EXPECT_GT(nth, 50);
-  // Of the rest nobody needs to know. Few samples cannot tell how many those are.
-  EXPECT_GE(thrown, tried * (WICK_SIM_TSAN ? 2 : 3) / 4);
 }
 
 TEST(SimulatedFailures, TrainingSurvivesEveryCallThatFails) {
