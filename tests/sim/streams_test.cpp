@@ -174,10 +174,26 @@ TEST(SimulatedStreams, APinnedBufferIsReadWhenItsCopyRuns) {
 #endif
 
 TEST(SimulatedStreams, ACopyFromPageableMemoryIsTakenAtOnce) {
-  const Tensor host = full({kCount}, 1);
-  const Tensor device = host.to(kGpu, /*non_blocking=*/true);
-  host.fill_(2);
-  EXPECT_EQ(device.to_vector<float>()[0], 1);
+  synchronize(kGpu);
+  constexpr int64_t kMostStaged = (1 << 20) / 4;  // floats
+  for (const int64_t count : {kCount, kMostStaged, kMostStaged + 1}) {
+    const Tensor host = full({count}, 1);
+    const int64_t waits = sim::waits();
+    const Tensor device = host.to(kGpu, /*non_blocking=*/true);
+    EXPECT_EQ(sim::waits() - waits, count > kMostStaged) << count;
+    host.fill_(2);
+    EXPECT_EQ(device.to_vector<float>()[0], 1) << count;
+  }
+}
+
+TEST(SimulatedStreams, ACopyToPageableMemoryIsThereAtOnce) {
+  const Tensor device = full({kCount}, 7, kFloat32, kGpu), host = zeros({kCount});
+  synchronize(kGpu);
+  ASSERT_FALSE(host.is_pinned());
+  const int64_t before = synchronization_count();
+  host.copy_(device, /*non_blocking=*/true);
+  EXPECT_EQ(synchronization_count() - before, 1);
+  EXPECT_EQ(host.data<float>()[kCount - 1], 7);
 }
 
 TEST(SimulatedStreams, ACopyToTheHostIsThereOnceTheStreamIsSynchronized) {
