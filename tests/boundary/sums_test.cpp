@@ -1,12 +1,18 @@
 // What needs all blocks for its result: sums and scans over the first axis, or over everything.
 // The sanitizers alone watch the indices of the blocks that are run.
 #include "wick/kernels/index.h"
+#include "wick/kernels/sim/sanitizers.h"
 #include "wick/tests/boundary/boundary.h"
 
 namespace wick::testing {
 namespace {
 
-class BoundaryOfSums : public Boundary {};
+class BoundaryOfSums : public Boundary {
+ protected:
+  void SetUp() override {
+    if (!WICK_SIM_ASAN) GTEST_SKIP() << "not built with AddressSanitizer";
+  }
+};
 TEST_P(BoundaryOfSums, StaysWithinItsMemory) {
   const Case& c = GetParam();
   const Tensor x = ending_in(random_rows(c, kProbed), c);
