@@ -112,6 +112,7 @@ class PinnedSource final : public CudaEvents {
  public:
   Device device() const override { return kCpu; }
   const char* kind() const override { return "pinned memory"; }
+  std::string_view advice() const override { return {}; }
   size_t capacity() const override { return allocator(kCpu).capacity(); }
 
   void* allocate(size_t bytes) override {

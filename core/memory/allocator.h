@@ -22,6 +22,10 @@ class RawSource {
   virtual Device device() const = 0;
   /// What it is the source of, for errors.
   virtual const char* kind() const { return "memory"; }
+  /// What helps where there is no more of it, for errors; empty if nothing is known to.
+  virtual std::string_view advice() const {
+    return "nn::advise_on_memory tells a program what would fit";
+  }
   /// Bytes the device has in all; the allocator holds at most these.
   virtual size_t capacity() const = 0;
   /// `bytes` (a multiple of 2 MiB) of memory, aligned to 512 bytes or more; null if there are none.

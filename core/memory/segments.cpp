@@ -167,12 +167,13 @@ void CachingAllocator::Impl::out_of_memory(size_t bytes) {
   now.free = now.reserved - static_cast<uint64_t>(stats.all.active_bytes.current);
   now.largest_free_block = largest;
   const auto text = [](uint64_t n) { return format_bytes(static_cast<int64_t>(n)); };
+  const std::string_view advice = source->advice();
   throw OutOfMemory(
       concat("allocate: out of ", source->kind(), " on ", device, ": requested ", text(bytes),
              "; allocated ", text(now.allocated), ", reserved ", text(now.reserved), " of at most ",
              text(limit), ", free in cache ", text(now.free), ", largest free block ",
-             text(largest), ", device capacity ", text(capacity),
-             "; nn::advise_on_memory tells a program what would fit"),
+             text(largest), ", device capacity ", text(capacity), advice.empty() ? "" : "; ",
+             advice),
       bytes, now);
 }
 

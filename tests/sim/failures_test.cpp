@@ -121,6 +121,7 @@ TEST(SimulatedFailures, PinnedMemoryIsNamedWhenThereIsNone) {
   const std::string error =
       error_of([] { pinned_allocator().allocate(size_t{1} << 60, Stream{}); });
   EXPECT_EQ(error.rfind("allocate: out of pinned memory on cpu: requested", 0), 0u) << error;
+  EXPECT_EQ(error.find("nn::advise_on_memory"), std::string::npos) << error;
 }
 
 // Training as it should be on a GPU: the next images are copied from pinned memory on a stream of
