@@ -12,28 +12,6 @@ namespace wick::cuda {
 
 namespace {
 
-/// Errors after which the process can use the device no more.
-bool breaks_device(cudaError_t status) {
-  switch (static_cast<int>(status)) {
-    case 226:  // cudaErrorContained, which older toolkits have no name for, as the next
-    case 721:  // cudaErrorTensorMemoryLeak
-    case 810:  // cudaErrorMpsClientTerminated
-    case 911:  // cudaErrorExternalDevice
-    case cudaErrorECCUncorrectable:
-    case cudaErrorNvlinkUncorrectable:
-    case cudaErrorIllegalAddress:
-    case cudaErrorLaunchTimeout:
-    case cudaErrorAssert:
-    case cudaErrorHardwareStackError:
-    case cudaErrorIllegalInstruction:
-    case cudaErrorMisalignedAddress:
-    case cudaErrorInvalidAddressSpace:
-    case cudaErrorInvalidPc:
-    case cudaErrorLaunchFailure: return true;
-    default: return false;
-  }
-}
-
 std::string detail_of_failure() {
 #ifdef WICK_SIM
   const std::string failure = sim::last_failure();
@@ -57,6 +35,27 @@ std::string words_for(cudaError_t status) {
 }
 
 }  // namespace
+
+bool breaks_device(cudaError_t status) {
+  switch (static_cast<int>(status)) {
+    case 226:  // cudaErrorContained, which older toolkits have no name for, as the next
+    case 721:  // cudaErrorTensorMemoryLeak
+    case 810:  // cudaErrorMpsClientTerminated
+    case 911:  // cudaErrorExternalDevice
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure: return true;
+    default: return false;
+  }
+}
 
 void check(cudaError_t status, const char* call) {
   if (status == cudaSuccess) [[likely]]

@@ -7,6 +7,7 @@
 
 #include "wick/core/base/check.h"
 #include "wick/core/base/parallel.h"
+#include "wick/kernels/cuda/common/check.h"
 #include "wick/kernels/sim/block.h"
 
 namespace wick::sim {
@@ -66,11 +67,6 @@ std::string run_as(SimulatedStream& stream, std::unique_ptr<SimulatedWork> work)
   release(&stream.end_token);
   become(host);
   return failure;
-}
-
-bool breaks_device(cudaError_t error) {
-  return error == cudaErrorECCUncorrectable || error == cudaErrorNvlinkUncorrectable ||
-         (error >= cudaErrorIllegalAddress && error <= cudaErrorLaunchFailure);
 }
 
 }  // namespace
@@ -284,7 +280,7 @@ cudaError_t enter_call(const char* name) {
   if (m.fail_countdown > 0 && std::strstr(name, m.fail_name.c_str()) != nullptr &&
       --m.fail_countdown == 0) {
     m.failed_call = name;
-    if (breaks_device(m.fail_error)) {
+    if (cuda::breaks_device(m.fail_error)) {
       m.devices[size_t(thread_device)]->broken = m.fail_error;
     }
     return report(m.fail_error);

@@ -79,7 +79,10 @@ TEST(SimulatedFailures, EveryErrorOfABrokenDeviceSaysSo) {
        {cudaErrorECCUncorrectable, cudaErrorNvlinkUncorrectable, cudaErrorIllegalAddress,
         cudaErrorLaunchTimeout, cudaErrorAssert, cudaErrorHardwareStackError,
         cudaErrorIllegalInstruction, cudaErrorMisalignedAddress, cudaErrorInvalidAddressSpace,
-        cudaErrorInvalidPc, cudaErrorLaunchFailure}) {
+        cudaErrorInvalidPc, cudaErrorLaunchFailure,
+        // Those that older toolkits have no names for.
+        static_cast<cudaError_t>(226), static_cast<cudaError_t>(721), static_cast<cudaError_t>(810),
+        static_cast<cudaError_t>(911)}) {
     sim::fail_call(1, error, "exp");
     EXPECT_THROW(x.exp(), DeviceError) << cudaGetErrorName(error);
     EXPECT_THROW(x.tanh(), DeviceError) << cudaGetErrorName(error);

@@ -8,6 +8,9 @@
 
 namespace wick::cuda {
 
+/// Whether the process can use the device no more after this error.
+bool breaks_device(cudaError_t status);
+
 /// Throws unless `status` is success: DeviceError if the device can do no more work in this
 /// process, else Error. The text names the op, `call` and the runtime's error.
 void check(cudaError_t status, const char* call);
