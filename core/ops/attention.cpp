@@ -193,13 +193,13 @@ std::optional<Shape> bias_shape(const Tensor& mask, const Shape& shape, const Te
   return sizes;
 }
 
-// What is added to the scores of all keys.
-Tensor as_bias(const Tensor& mask, const Shape& shape, const Tensor& query) {
-  const Tensor excluding = mask.dtype() == kBool
-                               ? masked_fill(zeros(mask.shape(), query.dtype(), mask.device()),
-                                             logical_not(mask), kExcluded)
-                               : mask.to(query.dtype());
-  return excluding.expand(shape).contiguous();
+// What is added to scores: broadcasts with them, and has their last axis.
+Tensor as_additive(const Tensor& mask, const Tensor& query) {
+  const Tensor added = mask.dtype() == kBool
+                           ? masked_fill(zeros(mask.shape(), query.dtype(), mask.device()),
+                                         logical_not(mask), kExcluded)
+                           : mask.to(query.dtype());
+  return added.rank() == 0 ? added.reshape({1}) : added;
 }
 
 // The library's answer, or nothing where it has none.
@@ -237,10 +237,11 @@ Tensor library_attention(const Tensor& query, const Tensor& key, const Tensor& v
   const LibraryAttention op{how.scale, how.is_causal};
   if (!bias) return apply(op, q, k, v, Tensor());
   // Rows whose keys are all excluded are computed as if none were, and are 0: the library's would
-  // be NaN, and so would the gradients of all rows.
-  const Tensor added = as_bias(mask, *bias, query);
+  // be NaN, and so would the gradients of all rows. A mask of keys is one row until the last.
+  const Tensor added = as_additive(mask, query);
   const Tensor none = all(eq(added, kExcluded), {-1}, true);
-  return masked_fill(apply(op, q, k, v, in_rows(masked_fill(added, none, 0))), none, 0);
+  const Tensor rows = in_rows(masked_fill(added, none, 0).expand(*bias).contiguous());
+  return masked_fill(apply(op, q, k, v, rows), none, 0);
 }
 
 }  // namespace

@@ -143,7 +143,8 @@ TEST(Attention, IsTheLibrarysOnAGpuWhereThatHasIt) {
   EXPECT_FALSE(uses_library(heads(kFloat32)));
   EXPECT_TRUE(uses_library(heads(kFloat16), {}, true));
   EXPECT_FALSE(uses_library(heads(kFloat16), {}, true, 0.5));
-  for (const Shape& shape : {Shape{5, 5}, Shape{5}, Shape{2, 1, 1, 5}, Shape{1, 3, 5, 5}}) {
+  for (const Shape& shape : {Shape{5, 5}, Shape{5}, Shape{2, 1, 1, 5}, Shape{1, 3, 5, 5},
+                             Shape{5, 1}, Shape{2, 1, 1, 1}, Shape{}}) {
     EXPECT_TRUE(uses_library(heads(kFloat16), mask(shape))) << shape;
     EXPECT_TRUE(uses_library(heads(kFloat16), eq(mask(shape), 0))) << shape;
   }
@@ -194,6 +195,27 @@ TEST(Attention, RowsWhoseKeysAreAllExcludedAreZero) {
   if (!cuda_is_available()) return;
   expect_excluded_rows_zero(kGpu, kFloat32);
   expect_excluded_rows_zero(kGpu, kBFloat16);  // the library's
+}
+
+TEST(Attention, AMaskIsAsGoodAsItsExpansion) {
+  if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
+  const Shape scores = {2, 3, 5, 7};
+  const auto heads = [](int64_t length) { return randn({2, 3, length, 8}).to(kBFloat16).to(kGpu); };
+  const Tensor q = heads(5), k = heads(7), v = heads(7);
+  for (const Shape& shape :
+       {Shape{}, Shape{1}, Shape{7}, Shape{5, 1}, Shape{5, 7}, Shape{2, 1, 1, 7}, Shape{2, 1, 5, 1},
+        Shape{1, 3, 1, 1}, Shape{1, 3, 5, 7}}) {
+    for (const double least : {-1e9, 0.0, 1e9}) {  // of which none, some and all are excluded
+      const Tensor mask = gt(randn(shape), least).to(kGpu);
+      for (const Tensor& given :
+           {mask, masked_fill(zeros(shape, kFloat32, kGpu), logical_not(mask), kExcluded)}) {
+        const Tensor y = scaled_dot_product_attention(q, k, v, given);
+        const Tensor want =
+            scaled_dot_product_attention(q, k, v, given.expand(scores).contiguous());
+        EXPECT_TRUE(equal(y.to(kFloat32).cpu(), want.to(kFloat32).cpu())) << shape << " " << least;
+      }
+    }
+  }
 }
 
 TEST(Attention, RejectsWhatDoesNotFit) {
