@@ -47,6 +47,7 @@ struct Case {
   Dtype dtype = kFloat16;
   MemoryFormat format = MemoryFormat::kContiguous;
   Function expected = {};  // of the rows alone, where that is not `run` itself
+  double filled = 0;       // what else is where the blocks that were not run would have written
 };
 
 /// `rows` random rows.

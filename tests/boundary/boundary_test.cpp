@@ -14,21 +14,26 @@ namespace {
 // Before anything asks for the device: the machine's memory is only taken where it is touched.
 [[maybe_unused]] const int kEnlarged = ::setenv("WICK_SIM_MEMORY", "131072", 1);
 
-void expect_same_last_rows(const Tensor& whole, const Tensor& alone) {
+void expect_same_last_rows(const Tensor& whole, const Tensor& alone, double filled) {
   const Tensor got = last_rows(whole).to(kCpu).to(kFloat64).contiguous();
   const Tensor want = alone.to(kCpu).to(kFloat64).contiguous();
   ASSERT_EQ(got.shape(), want.shape());
   const bool is_integer = !is_floating(whole.dtype());
   const std::vector<double> g = got.to_vector<double>(), w = want.to_vector<double>();
   // Some elements belong to blocks that were not run: zeros there, or NaN, which is -1 in integers.
-  int64_t right = 0, wrong = 0;
+  int64_t right = 0, wrong = 0, fills = 0;
   for (size_t i = 0; i < w.size(); ++i) {
-    const bool unwritten = g[i] == 0 || g[i] != g[i] || (is_integer && g[i] == -1);
+    const bool unwritten =
+        g[i] == 0 || g[i] == filled || g[i] != g[i] || (is_integer && g[i] == -1);
     right += !unwritten && g[i] == w[i];
     wrong += !unwritten && g[i] != w[i];
+    fills += g[i] == filled && w[i] == filled;
   }
   EXPECT_EQ(wrong, 0) << "of " << w.size() << " elements of the last rows";
   EXPECT_GT(right, 0) << "nothing was written to the last rows";
+  if (filled != 0) {
+    EXPECT_GT(fills, 0) << "the last rows were not filled";
+  }
 }
 
 TEST_P(Boundary, LastRowsAreAsAlone) {
@@ -42,7 +47,7 @@ TEST_P(Boundary, LastRowsAreAsAlone) {
   const Tensor y = c.run(x);
   synchronize(kGpu);
   sim::set_blocks({});
-  expect_same_last_rows(y, expected);
+  expect_same_last_rows(y, expected, c.filled);
 }
 
 /// An index per row, the same in the last rows of every tensor.
@@ -181,11 +186,13 @@ const std::vector<Case> kCases = {
      [](const Tensor& x) {
        return cat({x, x}, 1);
      }},
-    // By 0, which counts as not written: blocks of the fill reach further than those of the copy.
-    {"pad",
-     [](const Tensor& x) {
-       return pad(x, {1, 2}, 0);
-     }},
+    // Blocks of the fill reach further than those of the copy.
+    {.name = "pad",
+     .run =
+         [](const Tensor& x) {
+           return pad(x, {1, 2}, 3);
+         },
+     .filled = 3},
     {"max_pool2d", [](const Tensor& x) { return max_pool2d(x, {2}); }, kImage, kFloat16,
      MemoryFormat::kChannelsLast},
     {"max_pool2d_gradient", gradient([](const Tensor& x) { return max_pool2d(x, {2}); }), kImage,
