@@ -127,6 +127,7 @@ struct Solver {
   Layout left, right, out;         // by columns: b, a and y
   bool has_bias_epilogue = false;  // otherwise y holds the bias before the product is added
   std::vector<Engine> engines;     // none: not with this activation
+  cublasStatus_t status = CUBLAS_STATUS_SUCCESS;  // of the search for them
 };
 
 // "algo66_1=20_6=15": the algorithm, and of its settings those that are not 0, numbered as
@@ -249,11 +250,14 @@ Solver find_solver(Device device, const Gemm& g, bool bias) {
   const Preference preference = make_preference(g);
   std::array<cublasLtMatmulHeuristicResult_t, kMostEngines> found = {};
   int count = 0;
-  const cublasStatus_t status = api().get_heuristic(
+  solver.status = api().get_heuristic(
       handle_of(device), solver.desc.get(), solver.left.get(), solver.right.get(), solver.out.get(),
       solver.out.get(), preference.get(), static_cast<int>(found.size()), found.data(), &count);
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE) return solver;
-  check_status(status, "cublasLtMatmulAlgoGetHeuristic");
+  if (solver.status == CUBLAS_STATUS_NOT_SUPPORTED ||
+      solver.status == CUBLAS_STATUS_INVALID_VALUE) {
+    return solver;
+  }
+  check_status(solver.status, "cublasLtMatmulAlgoGetHeuristic");
   for (const auto& one : std::span(found).first(static_cast<size_t>(count))) {
     if (one.state == CUBLAS_STATUS_SUCCESS) solver.engines.push_back({one.algo, one.workspaceSize});
   }
@@ -266,7 +270,7 @@ Solver make_solver(Device device, const Gemm& g) {
   // Epilogues are said to be refused for matrices of one row or column.
   if (solver.has_bias_epilogue) solver = find_solver(device, g, false);
   WICK_CHECK(!solver.engines.empty(), "matmul: cuBLASLt has no algorithm for ", g.m, " x ", g.k,
-             " times ", g.k, " x ", g.n, " in ", g.dtype);
+             " times ", g.k, " x ", g.n, " in ", g.dtype, ": ", api().status_string(solver.status));
   return solver;
 }
 
