@@ -12,15 +12,16 @@ namespace {
 // What one rank tells the others.
 struct Offer {
   std::string backend, shared_memory, why_no_nccl, gpu, is_simulated;
+  std::string seen;  // GPUs to choose among, where none was named
 
   std::string text() const {
-    return pack({backend, shared_memory, why_no_nccl, gpu, is_simulated});
+    return pack({backend, shared_memory, why_no_nccl, gpu, is_simulated, seen});
   }
   explicit Offer(const std::string& text) {
     std::vector<std::string> words = unpack(text);
-    if (words.size() != 5) throw ProcessGroupError("process group: a rank sent nonsense");
+    if (words.size() != 6) throw ProcessGroupError("process group: a rank sent nonsense");
     backend = words[0], shared_memory = words[1], why_no_nccl = words[2], gpu = words[3];
-    is_simulated = words[4];
+    is_simulated = words[4], seen = words[5];
   }
   Offer() = default;
 };
@@ -45,6 +46,7 @@ Offer offer_of(const LaunchEnv& env, const ProcessGroupOptions& options, Device&
   try {
     gpu = gpu_of(env, options);
     offer.is_simulated = device_properties(gpu).simulated ? "yes" : "";
+    if (!options.device) offer.seen = concat(cuda_device_count());
     nccl_version();
     offer.gpu = unique_name(gpu);
   } catch (const Error& error) {
@@ -61,7 +63,9 @@ std::string obstacle(const std::vector<Offer>& offers) {
   for (size_t r = 0; r < offers.size(); ++r) {
     for (size_t other = 0; other < r; ++other) {
       if (offers[other].gpu != offers[r].gpu) continue;
-      return concat("ranks ", other, " and ", r, " have the same GPU, and each needs its own");
+      const std::string& seen = offers[r].seen;
+      return concat("ranks ", other, " and ", r, " have the same GPU, and each needs its own",
+                    seen.empty() ? "" : concat(", of ", seen, " that rank ", r, " sees"));
     }
   }
   return {};

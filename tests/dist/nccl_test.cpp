@@ -307,6 +307,15 @@ TEST(Nccl, IsRefusedWhereItCannotBeUsed) {
               "process group: backend nccl cannot be used: ranks 0 and 1 have the same GPU, and "
               "each needs its own");
   }
+  // One more than there are.
+  const int gpus = cuda_device_count();
+  const std::vector<ProcessGroupOptions> unnamed(static_cast<size_t>(gpus) + 1,
+                                                 {.backend = Backend::kNccl});
+  for (const std::string& error : errors_of_backends(unnamed)) {
+    EXPECT_EQ(error, concat("process group: backend nccl cannot be used: ranks 0 and ", gpus,
+                            " have the same GPU, and each needs its own, of ", gpus, " that rank ",
+                            gpus, " sees"));
+  }
   // Nobody asked for it, but all are told why not.
   const auto errors = errors_on_peers(
       2,
