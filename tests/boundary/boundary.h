@@ -9,6 +9,7 @@
 #include "wick/kernels/clip.h"
 #include "wick/kernels/optim.h"
 #include "wick/kernels/sim/simulator.h"
+#include "wick/tests/harness/deterministic.h"
 #include "wick/tests/harness/devices.h"
 
 // Tensors of more than 2^31 elements on the simulated GPU, of which only touched pages exist, and
@@ -103,9 +104,8 @@ inline Function gradient_by_x(Function function) {
 inline Function without_library(Function function) {
   return [function = std::move(function)](const Tensor& x) {
     sim::set_engines({{.name = "random", .deterministic = false}});
-    set_deterministic(true);
+    const Deterministic only;
     const Tensor y = function(x);
-    set_deterministic(false);
     sim::set_engines({});
     return y;
   };

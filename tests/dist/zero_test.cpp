@@ -11,6 +11,7 @@
 #include "wick/optim/optim.h"
 #include "wick/tests/dist/gradients.h"
 #include "wick/tests/dist/ranks.h"
+#include "wick/tests/harness/deterministic.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/host_array.h"
 
@@ -157,9 +158,8 @@ TEST(Zero, TrainsToTheSameBitsInOtherSettings) {
 
 TEST(Zero, TrainsToTheSameBitsOnGpus) {
   if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
-  set_deterministic(true);  // convolutions, too, are to give the same bits
+  const testing::Deterministic same_bits;  // of convolutions, too
   expect_same_run(2, {.steps = 2, .on_gpu = true});
-  set_deterministic(false);
 }
 
 TEST(Zero, ClipsByTheNormOfAllParts) {

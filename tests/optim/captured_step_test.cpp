@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "wick/core/amp.h"
-#include "wick/core/base/deterministic.h"
 #include "wick/core/cuda_graph.h"
 #include "wick/core/memory/stats.h"
 #include "wick/core/ops/loss.h"
@@ -12,6 +11,7 @@
 #include "wick/core/stream.h"
 #include "wick/nn/nn.h"
 #include "wick/optim/optim.h"
+#include "wick/tests/harness/deterministic.h"
 #include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/host_array.h"
@@ -128,9 +128,10 @@ class CapturedStep : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
-    set_deterministic(true);
   }
-  void TearDown() override { set_deterministic(false); }
+
+ private:
+  const Deterministic same_bits_;
 };
 
 constexpr int kWarmUps = 3;

@@ -2,12 +2,12 @@
 
 #include <cmath>
 
-#include "wick/core/base/deterministic.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/loss.h"
 #include "wick/core/stream.h"
 #include "wick/nn/nn.h"
 #include "wick/optim/optim.h"
+#include "wick/tests/harness/deterministic.h"
 #include "wick/tests/harness/host_array.h"
 #include "wick/tests/optim/reference.h"
 
@@ -130,9 +130,8 @@ void train_with_infinities(Device device) {
 TEST(SkippedStep, ChangesNothingButTheScale) { train_with_infinities(kCpu); }
 TEST(SkippedStep, ChangesNothingButTheScaleOnAGpu) {
   if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
-  set_deterministic(true);  // convolutions, too, are to give the same bits
+  const Deterministic same_bits;  // of convolutions, too
   train_with_infinities(cuda_device(0));
-  set_deterministic(false);
 }
 
 TEST(SkippedStep, MakesNobodyWait) {

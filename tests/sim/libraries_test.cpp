@@ -4,7 +4,6 @@
 #include <thread>
 #include <vector>
 
-#include "wick/core/base/deterministic.h"
 #include "wick/core/memory/workspace.h"
 #include "wick/core/ops/activation.h"
 #include "wick/core/ops/attention.h"
@@ -18,6 +17,7 @@
 #include "wick/kernels/cuda/gemm.h"
 #include "wick/kernels/sim/sanitizers.h"
 #include "wick/kernels/sim/simulator.h"
+#include "wick/tests/harness/deterministic.h"
 #include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
 
@@ -219,7 +219,7 @@ TEST(SimulatedLibraries, AttentionIsTheCpusInEveryOrderOfThreads) {
 
 TEST(SimulatedLibraries, AConvolutionWithoutAPlanIsToldOfOnce) {
   sim::set_engines({{.name = "random", .deterministic = false}});
-  set_deterministic(true);
+  const Deterministic only;
   const auto said = [] {
     const Tensor image = ones({1, 1, 4, 4}, kFloat32, kGpu);
     ::testing::internal::CaptureStderr();
@@ -230,7 +230,6 @@ TEST(SimulatedLibraries, AConvolutionWithoutAPlanIsToldOfOnce) {
             "wick: conv2d: cuDNN has no plan for x [1, 1, 4, 4], weight [1, 1, 4, 4] in float32 "
             "that is deterministic: a slow kernel computes it\n");
   EXPECT_EQ(said(), "");
-  set_deterministic(false);
   sim::set_engines({});
 }
 
