@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <set>
+#include <vector>
 
 #include "wick/core/core.h"
 #include "wick/kernels/clip.h"
@@ -11,6 +12,7 @@
 #include "wick/kernels/sim/simulator.h"
 #include "wick/tests/harness/deterministic.h"
 #include "wick/tests/harness/devices.h"
+#include "wick/tests/harness/scoped_blocks.h"
 
 // Tensors of more than 2^31 elements on the simulated GPU, of which only touched pages exist, and
 // the blocks at both ends of each kernel's grid.
@@ -29,16 +31,13 @@ inline void add_blocks_with_last(int64_t items, std::set<uint64_t>& blocks) {
   }
 }
 
-struct BlocksAtEnds {
-  explicit BlocksAtEnds(const Tensor& x) {
-    std::set<uint64_t> blocks = {0};
-    add_blocks_with_last(x.numel(), blocks);
-    add_blocks_with_last(x.numel() / x.size(0), blocks);
-    for (const int64_t per_row : {1, 4, 7}) add_blocks_with_last(x.size(0) * per_row, blocks);
-    sim::set_blocks({blocks.begin(), blocks.end()});
-  }
-  ~BlocksAtEnds() { sim::set_blocks({}); }
-};
+inline std::vector<uint64_t> blocks_at_ends(const Tensor& x) {
+  std::set<uint64_t> blocks = {0};
+  add_blocks_with_last(x.numel(), blocks);
+  add_blocks_with_last(x.numel() / x.size(0), blocks);
+  for (const int64_t per_row : {1, 4, 7}) add_blocks_with_last(x.size(0) * per_row, blocks);
+  return {blocks.begin(), blocks.end()};
+}
 
 using Function = std::function<Tensor(const Tensor&)>;
 struct Case {
@@ -67,7 +66,6 @@ inline void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 class Boundary : public ::testing::TestWithParam<Case> {
  protected:
   void TearDown() override {
-    sim::set_blocks({});
     synchronize(kGpu);
     empty_cache(kGpu);
   }

@@ -43,10 +43,12 @@ TEST_P(Boundary, LastRowsAreAsAlone) {
   synchronize(kGpu);
   empty_cache(kGpu);  // old contents could pass for results
   const Tensor x = ending_in(alone, c);
-  const BlocksAtEnds blocks(x);
-  const Tensor y = c.run(x);
-  synchronize(kGpu);
-  sim::set_blocks({});
+  Tensor y;
+  {
+    const ScopedBlocks blocks(blocks_at_ends(x));
+    y = c.run(x);
+    synchronize(kGpu);
+  }
   expect_same_last_rows(y, expected, c.filled);
 }
 

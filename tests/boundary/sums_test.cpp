@@ -16,7 +16,7 @@ class BoundaryOfSums : public Boundary {
 TEST_P(BoundaryOfSums, StaysWithinItsMemory) {
   const Case& c = GetParam();
   const Tensor x = ending_in(random_rows(c, kProbed), c);
-  const BlocksAtEnds blocks(x);
+  const ScopedBlocks blocks(blocks_at_ends(x));
   const Tensor y = c.run(x);
   synchronize(kGpu);
 }

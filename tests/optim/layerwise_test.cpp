@@ -8,6 +8,7 @@
 #include "wick/tests/optim/reference.h"
 #ifdef WICK_SIM
 #include "wick/kernels/sim/simulator.h"
+#include "wick/tests/harness/scoped_blocks.h"
 #include "wick/tests/optim/launches.h"
 #endif
 
@@ -198,13 +199,12 @@ void update_many(const typename O::Options& options, Device device) {
   if (!device.is_cuda()) return;
   const int states = states_of(
       [&](const std::vector<Tensor>& params) { return std::make_unique<O>(params, options); });
-  sim::set_blocks({0});
+  const ScopedBlocks first({0});
   const int64_t before = sim::calls();
   optimizer.step();
   EXPECT_EQ(sim::calls() - before,
             2 * (launches_for_records(kCount) + launches_for_elements(filled, states)));
   synchronize(device);
-  sim::set_blocks({});
 #endif
 }
 

@@ -7,6 +7,7 @@
 #include "wick/tests/optim/reference.h"
 #ifdef WICK_SIM
 #include "wick/kernels/sim/simulator.h"
+#include "wick/tests/harness/scoped_blocks.h"
 #include "wick/tests/optim/launches.h"
 #endif
 
@@ -213,14 +214,13 @@ TEST_P(OptimizerTest, UpdatesManyTensorsOnAGpuInFewKernels) {
   const int states = states_of(GetParam().make);
   std::vector<uint64_t> blocks;  // all of those that make records
   for (uint64_t b = 0; b < 16; ++b) blocks.push_back(b);
-  sim::set_blocks(blocks);
+  const ScopedBlocks only(blocks);
   optimizer->step();
   const int64_t before = sim::calls();
   optimizer->step();
   EXPECT_EQ(sim::calls() - before,
             launches_for_records(1000) + launches_for_elements(1000, states));
   synchronize(cuda_device(0));
-  sim::set_blocks({});
 #endif
 }
 

@@ -7,6 +7,7 @@
 #include "wick/kernels/sim/sanitizers.h"
 #include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
+#include "wick/tests/harness/scoped_blocks.h"
 #include "wick/tests/sim/kernels.h"
 
 namespace wick::testing {
@@ -160,11 +161,10 @@ TEST(SimulatedThreads, LimitsOfABlockAreErrors) {
 
 TEST(SimulatedThreads, OnlyChosenBlocksOfAHugeGridCanBeRun) {
   const Tensor y = zeros({4}, kFloat32, kGpu);
-  sim::set_blocks({0, 0x7ffffffe});
+  const ScopedBlocks ends({0, 0x7ffffffe});
   launch("huge", kGpu, Grid{dim3(0x7fffffff), dim3(1)}, copy_plus_kernel<float>, y.data<float>(),
          y.data<float>(), int64_t{1}, 1.0f);
   synchronize(kGpu);
-  sim::set_blocks({});
   EXPECT_EQ(y.to_vector<float>()[0], 1.0f);
 }
 
