@@ -34,25 +34,25 @@ namespace {
     {.name = "grad_survey/scale_update", .prepare = [](const Setting& s) {
        const Tensor numbers = ones({3}, kFloat32, s.device);
        const Tensor tracker = zeros({1}, kInt32, s.device);
-       const Tensor skips = zeros({1}, kInt64, s.device);
+       const Tensor counts = zeros({2}, kInt64, s.device);
        float* const first = numbers.data<float>();
        const GradScaleUpdate update{.scale = first,
                                     .growth_tracker = tracker.data<int32_t>(),
                                     .any_inf = first + 1,
-                                    .skips = skips.data<int64_t>(),
+                                    .counts = counts.data<int64_t>(),
                                     .growth = 2,
                                     .backoff = 0.5F,
                                     .floor = 0,
                                     .interval = 1 << 30};
        const auto run = [=] { WICK_DISPATCH(s.device, grad_scale_update(s.device, update)); };
-       return Work{.call = [=, keep = Tensors{numbers, tracker, skips}] { run(); },
-                   .check = [=, keep = Tensors{tracker, skips}]() -> std::string {
+       return Work{.call = [=, keep = Tensors{numbers, tracker, counts}] { run(); },
+                   .check = [=, keep = Tensors{tracker, counts}]() -> std::string {
                      numbers.fill_(1);  // the scale, and that there were infinities
                      run();
                      const bool halved = numbers[0].item() == 0.5;
                      return halved && numbers[1].item() == 0 ? "" : "wrong values";
                    },
-                   .bytes = 24};
+                   .bytes = 40};
      }});
 
 }  // namespace
