@@ -275,20 +275,20 @@ TEST(CrossEntropy, SmoothsLargeAndMaskedLogits) {
 
 // Logits whose spacing is a thousandth, and at the start of a row one that is far from the others.
 TEST(CrossEntropy, SmoothsManyLargeLogitsToTheLastDigits) {
-  constexpr int64_t kRows = 6, kClasses = 1025;
+  constexpr int64_t kRows = 6, kColumns = 1025;
   constexpr double kSmoothing = 0.3;
   std::vector<float> x, weight;
-  for (int64_t i = 0; i < kRows * kClasses; ++i) {
+  for (int64_t i = 0; i < kRows * kColumns; ++i) {
     x.push_back(i % 3 == 0 ? 10000.3f : i % 3 == 1 ? 9990.7f : 9980.1f);
   }
-  x[static_cast<size_t>(4 * kClasses)] = -1e9f;
-  x[static_cast<size_t>(5 * kClasses)] = -30000.7f;
-  for (int64_t c = 0; c < kClasses; ++c) weight.push_back(0.1f + static_cast<float>(c % 7));
+  x[static_cast<size_t>(4 * kColumns)] = -1e9f;
+  x[static_cast<size_t>(5 * kColumns)] = -30000.7f;
+  for (int64_t c = 0; c < kColumns; ++c) weight.push_back(0.1f + static_cast<float>(c % 7));
   for (const bool weighted : {false, true}) {
     std::vector<double> want;
     std::vector<int64_t> targets;
     for (int64_t r = 0; r < kRows; ++r) {
-      const std::span<const float> row(x.data() + r * kClasses, kClasses);
+      const std::span<const float> row(x.data() + r * kColumns, kColumns);
       const auto target = static_cast<size_t>(100 + r);
       const auto w = [&](size_t c) { return weighted ? static_cast<double>(weight[c]) : 1; };
       const double largest = static_cast<double>(*std::max_element(row.begin(), row.end()));
@@ -297,12 +297,12 @@ TEST(CrossEntropy, SmoothsManyLargeLogitsToTheLastDigits) {
       for (size_t c = 0; c < row.size(); ++c) sum += std::exp(-below(c));
       for (size_t c = 0; c < row.size(); ++c) all += w(c) * (below(c) + std::log(sum));
       want.push_back((1 - kSmoothing) * w(target) * (below(target) + std::log(sum)) +
-                     kSmoothing / kClasses * all);
+                     kSmoothing / kColumns * all);
       targets.push_back(static_cast<int64_t>(target));
     }
     for (const Device device : devices()) {
       const std::vector<float> got =
-          cross_entropy(tensor(x, Shape{kRows, kClasses}).to(device), tensor(targets).to(device),
+          cross_entropy(tensor(x, Shape{kRows, kColumns}).to(device), tensor(targets).to(device),
                         {.weight = weighted ? tensor(weight).to(device) : Tensor(),
                          .label_smoothing = kSmoothing,
                          .reduction = LossReduction::kNone})
