@@ -175,9 +175,10 @@ constexpr int64_t kCallStride = WICK_SIM_TSAN ? 29 : 1;
 
 /// Whether it is among the calls that destructors make, which can tell nobody of a failure: memory
 /// whose event could not be recorded is never reused, an event that could not be destroyed stays.
+/// Nor does a handle matter whose memory is mapped, and with it can be unmapped.
 bool is_dropped(const std::string& call) {
   static const std::set<std::string> kDropped = {"cudaGetDevice", "cudaEventRecord",
-                                                 "cudaEventDestroy"};
+                                                 "cudaEventDestroy", "cuMemRelease"};
   return kDropped.contains(call);
 }
 
