@@ -157,7 +157,7 @@ if(WICK_INSTALL)
 endif()
 
 # The longest first, so that no core waits for them at the end.
-foreach(test boundary optim program program_ranks)
+foreach(test boundary optim program program_ranks program_schedule program_study)
   if(TEST ${test})
     set_tests_properties(${test} PROPERTIES COST 100)
   endif()
