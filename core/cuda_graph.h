@@ -38,8 +38,8 @@ namespace wick {
 /// it as long as the graph lives; cached memory is given back before.
 class CudaGraph {
  public:
-  /// Captures what `work` queues on the current stream of `device`, from this thread. Error on the
-  /// CPU, whose work runs as it is called, and within another capture.
+  /// Captures what `work` queues from this thread on a stream of its own, `device`'s current one
+  /// meanwhile. Error on the CPU, whose work runs as it is called, and within another capture.
   CudaGraph(Device device, const std::function<void()>& work);
   ~CudaGraph();
   CudaGraph(CudaGraph&&) noexcept;
