@@ -17,14 +17,14 @@
 #include "wick/tests/harness/host_array.h"
 #include "wick/tests/optim/reference.h"
 
-// Training steps captured in a graph: replays do to the bit what the calls would.
+// ScaledTraining steps captured in a graph: replays do to the bit what the calls would.
 
 namespace wick::testing {
 namespace {
 
 using namespace optim;
 
-struct Net : nn::Module {
+struct DropoutNet : nn::Module {
   nn::Handle<nn::Conv2d> conv = add("conv", nn::Conv2d(3, 8, 3));
   nn::Handle<nn::BatchNorm2d> norm = add("norm", nn::BatchNorm2d(8));
   nn::Handle<nn::Dropout> drop = add("drop", nn::Dropout(0.3));
@@ -33,25 +33,11 @@ struct Net : nn::Module {
   Tensor forward(const Tensor& x) override { return fc(drop(norm(conv(x)).relu()).mean({2, 3})); }
 };
 
-std::vector<Tensor> buffers_of(const nn::Module& net) {
-  std::vector<Tensor> buffers;
-  for (const auto& [name, buffer] : net.named_buffers()) buffers.push_back(buffer);
-  return buffers;
-}
-
-void expect_same(const TensorMap& got, const TensorMap& want) {
-  ASSERT_EQ(got.size(), want.size());
-  for (const auto& [name, value] : want) {
-    ASSERT_TRUE(got.contains(name)) << name;
-    EXPECT_TRUE(bit_equal(got.at(name), value)) << name;
-  }
-}
-
 // Everything of a step in float16: scaled, clipped, skipped where it must be, averaged, with rates
 // that follow a schedule on the device.
-class Training {
+class ScaledTraining {
  public:
-  Training() {
+  ScaledTraining() {
     for (const Tensor& param : net_.parameters()) {
       param.detach().copy_(random_tensor(param.shape(), static_cast<uint64_t>(param.numel())));
     }
@@ -94,24 +80,21 @@ class Training {
   TensorMap state() {
     counted_->settle();
     TensorMap all;
-    const auto add = [&](const std::string& prefix, const TensorMap& part) {
-      for (const auto& [name, value] : part) all[prefix + name] = value.cpu().clone();
-    };
-    add("net.", net_.state_dict());
-    add("optimizer.", optimizer_->state_dict());
-    add("schedule.", schedule_->state_dict());
-    add("ema.", ema_->state_dict());
-    add("scaler.", scaler_.state_dict());
-    add("", {{"loss", loss_.detach()}});
+    add_copies(all, "net.", net_.state_dict());
+    add_copies(all, "optimizer.", optimizer_->state_dict());
+    add_copies(all, "schedule.", schedule_->state_dict());
+    add_copies(all, "ema.", ema_->state_dict());
+    add_copies(all, "scaler.", scaler_.state_dict());
+    add_copies(all, "", {{"loss", loss_.detach()}});
     const RandomKey random = default_generator(kGpu).get_state();
-    add("", {{"draws", scalar_tensor(static_cast<int64_t>(random.offset), kInt64)}});
+    add_copies(all, "", {{"draws", scalar_tensor(static_cast<int64_t>(random.offset), kInt64)}});
     return all;
   }
 
   amp::GradScaler& scaler() { return scaler_; }
 
  private:
-  Net net_;
+  DropoutNet net_;
   std::unique_ptr<AdamW> optimizer_;
   std::unique_ptr<OneCycleLR> schedule_;
   std::unique_ptr<DeviceSchedule> counted_;
@@ -140,7 +123,7 @@ TEST_F(CapturedStep, IsTheStepToTheBitAlsoWhereItIsSkipped) {
   const auto spoilt = [](int step) { return step == 1 || step == 5 || step == 6 || step == 11; };
   std::vector<TensorMap> want;
   {
-    Training training;
+    ScaledTraining training;
     for (int step = 0; step < 14; ++step) {
       training.set_input(static_cast<uint64_t>(step), spoilt(step));
       training.step();
@@ -148,7 +131,7 @@ TEST_F(CapturedStep, IsTheStepToTheBitAlsoWhereItIsSkipped) {
     }
     EXPECT_LT(training.scaler().get_scale(), 65536);
   }
-  Training training;
+  ScaledTraining training;
   for (int step = 0; step < kWarmUps; ++step) {
     training.set_input(static_cast<uint64_t>(step), spoilt(step));
     training.step();
@@ -163,7 +146,7 @@ TEST_F(CapturedStep, IsTheStepToTheBitAlsoWhereItIsSkipped) {
 }
 
 TEST_F(CapturedStep, MakesNobodyWaitAndAsksForNoMemory) {
-  Training training;
+  ScaledTraining training;
   for (int step = 0; step < kWarmUps; ++step) training.step();
   CudaGraph graph(kGpu, [&] { training.step(); });
   graph.replay();
@@ -178,7 +161,7 @@ TEST_F(CapturedStep, MakesNobodyWaitAndAsksForNoMemory) {
 
 // The scaler counts on the device, and is asked when it suits.
 TEST_F(CapturedStep, StopsAfterTooManySkips) {
-  Training training;
+  ScaledTraining training;
   for (int step = 0; step < kWarmUps; ++step) training.step();
   CudaGraph graph(kGpu, [&] { training.step(); });
   graph.replay();
@@ -196,14 +179,14 @@ TEST_F(CapturedStep, StopsAfterTooManySkips) {
 TEST_F(CapturedStep, GoesOnBetweenReplays) {
   TensorMap want;
   {
-    Training training;
+    ScaledTraining training;
     for (int step = 0; step < 9; ++step) {
       training.set_input(static_cast<uint64_t>(step), false);
       training.step();
     }
     want = training.state();
   }
-  Training training;
+  ScaledTraining training;
   std::unique_ptr<CudaGraph> graph;
   for (int step = 0; step < 9; ++step) {
     training.set_input(static_cast<uint64_t>(step), false);
@@ -270,11 +253,11 @@ TEST_F(CapturedStep, RefusesRatesOfTheHost) {
 TEST_F(CapturedStep, GoesOnAfterACaptureThatFails) {
   TensorMap want;
   {
-    Training training;
+    ScaledTraining training;
     for (int step = 0; step < 5; ++step) training.step();
     want = training.state();
   }
-  Training training;
+  ScaledTraining training;
   for (int step = 0; step < kWarmUps; ++step) training.step();
   EXPECT_THROW(CudaGraph(kGpu,
                          [&] {
@@ -300,7 +283,7 @@ TEST_F(CapturedStep, FollowsAStateThatIsLoaded) {
   };
   const auto copy_of = [](const TensorMap& state) {
     TensorMap copy;
-    for (const auto& [name, value] : state) copy[name] = value.cpu().clone();
+    add_copies(copy, "", state);
     return copy;
   };
   const auto state = [&] {
@@ -356,7 +339,7 @@ TEST_P(CapturedOptimizer, IsTheStepToTheBit) {
         graph ? graph->replay() : step();
       }
       TensorMap end;
-      for (const auto& [name, value] : optimizer->state_dict()) end[name] = value.cpu().clone();
+      add_copies(end, "", optimizer->state_dict());
       for (size_t i = 0; i < params.size(); ++i) {
         end[concat("param.", i)] = params[i].detach().cpu().clone();
       }

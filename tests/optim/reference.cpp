@@ -1,8 +1,11 @@
 #include "wick/tests/optim/reference.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 
 #include "wick/core/base/philox.h"
+#include "wick/tests/harness/host_array.h"
 
 namespace wick::testing {
 
@@ -241,6 +244,24 @@ std::vector<double> random_numbers(int64_t count, uint64_t seed) {
 
 Tensor random_tensor(const Shape& shape, uint64_t seed, Dtype dtype) {
   return tensor(random_numbers(shape.numel(), seed), shape).to(dtype);
+}
+
+std::vector<Tensor> buffers_of(const nn::Module& module) {
+  std::vector<Tensor> buffers;
+  for (const auto& [name, buffer] : module.named_buffers()) buffers.push_back(buffer);
+  return buffers;
+}
+
+void add_copies(TensorMap& all, const std::string& prefix, const TensorMap& part) {
+  for (const auto& [name, value] : part) all[prefix + name] = value.cpu().clone();
+}
+
+void expect_same(const TensorMap& got, const TensorMap& want) {
+  ASSERT_EQ(got.size(), want.size());
+  for (const auto& [name, value] : want) {
+    ASSERT_TRUE(got.contains(name)) << name;
+    EXPECT_TRUE(bit_equal(got.at(name), value)) << name;
+  }
 }
 
 std::vector<double> doubles(const Tensor& tensor) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "wick/nn/module.h"
 #include "wick/optim/optim.h"
 
 namespace wick::testing {
@@ -33,6 +34,12 @@ optim::SGD make_sgd(double lr = 0.1, double momentum = 0.9);
 std::vector<double> random_numbers(int64_t count, uint64_t seed);
 /// Such numbers as a tensor.
 Tensor random_tensor(const Shape& shape, uint64_t seed, Dtype dtype = kFloat32);
+/// The buffers that the module has.
+std::vector<Tensor> buffers_of(const nn::Module& module);
+/// Adds the tensors of `part` to `all`, as they are now, with `prefix` before their names.
+void add_copies(TensorMap& all, const std::string& prefix, const TensorMap& part);
+/// Expects the same names with the same bits.
+void expect_same(const TensorMap& got, const TensorMap& want);
 /// The elements as doubles, in row-major order.
 std::vector<double> doubles(const Tensor& tensor);
 

@@ -31,12 +31,6 @@ struct Net : nn::Module {
   }
 };
 
-std::vector<Tensor> buffers_of(const nn::Module& net) {
-  std::vector<Tensor> buffers;
-  for (const auto& [name, buffer] : net.named_buffers()) buffers.push_back(buffer);
-  return buffers;
-}
-
 // Everything that training moves on, but for the scaler.
 struct Training {
   Net net;
@@ -84,26 +78,21 @@ struct Training {
   TensorMap state() {
     counted->settle();
     TensorMap all;
-    const auto add = [&](const std::string& prefix, const TensorMap& part) {
-      for (const auto& [name, value] : part) all[prefix + name] = value.cpu().clone();
-    };
-    add("net.", net.state_dict());
-    add("optimizer.", optimizer->state_dict());
-    add("schedule.", schedule->state_dict());
-    add("ema.", ema->state_dict());
+    add_copies(all, "net.", net.state_dict());
+    add_copies(all, "optimizer.", optimizer->state_dict());
+    add_copies(all, "schedule.", schedule->state_dict());
+    add_copies(all, "ema.", ema->state_dict());
     return all;
   }
 };
 
-void expect_same(const TensorMap& got, const TensorMap& want, bool same) {
-  ASSERT_EQ(got.size(), want.size());
+void expect_changed(const TensorMap& got, const TensorMap& before) {
+  ASSERT_EQ(got.size(), before.size());
   bool equal = true;
-  for (const auto& [name, value] : want) {
-    const bool kept = got.contains(name) && bit_equal(got.at(name), value);
-    EXPECT_TRUE(kept || !same) << name;
-    equal = equal && kept;
+  for (const auto& [name, value] : before) {
+    equal = equal && got.contains(name) && bit_equal(got.at(name), value);
   }
-  EXPECT_EQ(equal, same);
+  EXPECT_FALSE(equal);
 }
 
 void train_with_infinities(Device device) {
@@ -114,17 +103,17 @@ void train_with_infinities(Device device) {
     if (bad_activation || bad_gradient) {
       const TensorMap before = spoilt.state();
       spoilt.step(99, bad_activation, bad_gradient);
-      expect_same(spoilt.state(), before, true);
+      expect_same(spoilt.state(), before);
       EXPECT_LT(spoilt.scaler.get_scale(), 65536);
       continue;
     }
     const TensorMap before = step == 0 ? TensorMap() : spoilt.state();
     spoilt.step(++taken, false, false);
     plain.step(taken, false, false);
-    if (step > 0) expect_same(spoilt.state(), before, false);
+    if (step > 0) expect_changed(spoilt.state(), before);
   }
   // Scales are powers of two: a run that never saw infinities has the same bits.
-  expect_same(spoilt.state(), plain.state(), true);
+  expect_same(spoilt.state(), plain.state());
 }
 
 TEST(SkippedStep, ChangesNothingButTheScale) { train_with_infinities(kCpu); }

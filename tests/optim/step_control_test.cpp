@@ -39,21 +39,13 @@ void set_grads(const std::vector<Tensor>& params, int step, double factor = 1) {
 // All that a checkpoint would hold, bit by bit.
 StateDict all_state(const Optimizer& optimizer) {
   StateDict all;
-  for (const auto& [name, value] : optimizer.state_dict()) all[name] = value.cpu().clone();
+  add_copies(all, "", optimizer.state_dict());
   for (int g = 0; g < optimizer.num_groups(); ++g) {
     for (size_t i = 0; i < optimizer.params(g).size(); ++i) {
       all[concat("param.", g, ".", i)] = optimizer.params(g)[i].detach().cpu().clone();
     }
   }
   return all;
-}
-
-void expect_same(const StateDict& got, const StateDict& want) {
-  ASSERT_EQ(got.size(), want.size());
-  for (const auto& [name, value] : want) {
-    ASSERT_TRUE(got.contains(name)) << name;
-    EXPECT_TRUE(bit_equal(got.at(name), value)) << name;
-  }
 }
 
 class StepControlTest : public ::testing::TestWithParam<OptimizerCase> {};
