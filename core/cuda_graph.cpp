@@ -103,7 +103,7 @@ class Capturing {
   int64_t draws() const {
     return static_cast<int64_t>(generator().get_state().offset - capture->start.offset);
   }
-  void* finish(int64_t* nodes) {
+  void* finish([[maybe_unused]] int64_t* nodes) {
     void* graph = nullptr;
     WICK_CALL_CUDA_INTO(graph, end_capture(stream_, nodes));
     finished_ = true;
@@ -143,12 +143,11 @@ CudaGraph& CudaGraph::operator=(CudaGraph&&) noexcept = default;
 
 void CudaGraph::replay() {
   refuse_in_capture(state_->device, "replay a graph");
-  const Stream stream = current_stream(state_->device);
   amp::forget_casts();
   if (state_->base.defined()) {
     state_->place_generator(default_generator(state_->device).next(state_->draws));
   }
-  WICK_CALL_CUDA(launch_graph(state_->graph, stream));
+  WICK_CALL_CUDA(launch_graph(state_->graph, current_stream(state_->device)));
 }
 
 int64_t CudaGraph::num_nodes() const { return state_->nodes; }
