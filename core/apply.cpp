@@ -94,7 +94,10 @@ class OpNode final : public Node {
            type_.can_recompute(op_, saved);
   }
   // Whether `output` is still as forward left it, which is what `recompute` makes.
-  bool is_unchanged(const Tensor& output) const { return output.version() == output_version_; }
+  // A copy has the history of what it is a copy of, but a life of its own.
+  bool is_unchanged(const Tensor& output) const {
+    return output.impl()->storage.get() == output_storage_ && output.version() == output_version_;
+  }
   Tensor recompute() const {
     WICK_CHECK(!released_, "backward: the graph was freed by an earlier backward at ", name(),
                ", whose output is needed again: pass retain_graph = true there");
@@ -114,6 +117,7 @@ class OpNode final : public Node {
   void add_output(const Tensor& output) {
     outputs_.emplace_back(output);
     if (output.defined()) output_version_ = output.version();
+    if (output.defined()) output_storage_ = output.impl()->storage.get();
     if (output.defined() && stream_.device.is_cpu()) stream_ = current_stream(output.device());
   }
   const TensorMeta& input(int i) const { return inputs_.at(static_cast<size_t>(i)); }
@@ -164,6 +168,7 @@ class OpNode final : public Node {
   void* op_;
   std::vector<TensorMeta> inputs_;
   uint64_t output_version_ = 0;                     // of the last output, when it was recorded
+  const Storage* output_storage_ = nullptr;         // its, to be compared only
   std::vector<int> changed_;                        // the outputs that were changed in place
   std::unique_ptr<const std::string> module_path_;  // known during a search for anomalies
   bool released_ = false;
@@ -203,6 +208,13 @@ void Saved::push(const Tensor& tensor) {
     }
   }
   entries_.push_back(std::move(entry));
+}
+
+void Saved::save_changed(int i, const Tensor& input) {
+  if (!recording_) return;
+  input.impl()->storage->bump_version();
+  counted_ |= uint32_t{1} << i;
+  push(input);
 }
 
 namespace {
@@ -261,6 +273,10 @@ struct CurrentOp {
 struct Door {
   static bool mutated(const OpInfo& info, size_t i) {
     return i < 32 && (info.mutates >> i & 1) != 0;
+  }
+
+  static bool is_counted(const OpNode& node, size_t i) {
+    return (node.saved.counted_ >> i & 1) != 0;
   }
 
   static void check_devices(const OpInfo& info, std::span<const Tensor> inputs) {
@@ -397,9 +413,8 @@ std::vector<Tensor> run_op(const OpType& type, const void* op, std::span<const T
   }
   if (type.info.mutates != 0) {
     for (size_t i = 0; i < inputs.size(); ++i) {
-      if (Door::mutated(type.info, i) && inputs[i].defined()) {
-        inputs[i].impl()->storage->bump_version();
-      }
+      if (!Door::mutated(type.info, i) || !inputs[i].defined()) continue;
+      if (!node || !Door::is_counted(*node, i)) inputs[i].impl()->storage->bump_version();
     }
   }
   if (flop_counter != nullptr && type.flops != nullptr) {

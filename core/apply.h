@@ -59,6 +59,8 @@ class Saved {
   void save(const Tensors&... tensors) {
     if (recording_) (push(tensors), ...);
   }
+  /// Keeps input `i` (below 32), which forward has changed in place, as it is now.
+  void save_changed(int i, const Tensor& input);
   /// The i-th kept tensor. Error if it was changed in place since.
   Tensor operator[](int i) const;
   bool empty() const { return entries_.empty(); }
@@ -86,6 +88,7 @@ class Saved {
   std::vector<Entry> entries_;
   const Node* node_ = nullptr;
   uint64_t needs_ = 0;
+  uint32_t counted_ = 0;  // bit i: the change of input i is in its version already
   bool recording_ = false;
 };
 

@@ -157,7 +157,7 @@ struct UnaryInPlace : F {
     }
     const F& f = *this;
     run_functor(f, x.dtype(), x, x);
-    if constexpr (F::keep == fn::Keep::kOutput) saved.save(x);
+    if constexpr (F::keep == fn::Keep::kOutput) saved.save_changed(0, x);
     return x;
   }
   Gradients backward(const Saved& saved, const Tensor& dy) const {

@@ -1,6 +1,8 @@
 // Outputs that are made again in backward instead of being kept.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "wick/core/core.h"
 
 namespace {
@@ -34,6 +36,40 @@ TEST(Recompute, GivesTheSameBits) {
   const std::vector<Tensor> kept = grad({net.loss()}, net.leaves());
   for (size_t i = 0; i < kept.size(); ++i) {
     EXPECT_EQ(again[i].to_vector<float>(), kept[i].to_vector<float>()) << "leaf " << i;
+  }
+}
+
+// What was changed in place, seen by autograd or not, is none of batch norm's any more.
+TEST(Recompute, KeepsWhatChangesInPlaceMadeOfAnOutput) {
+  const std::vector<std::function<void(const Tensor&)>> changes = {
+      [](const Tensor& y) { y.sigmoid_(); },
+      [](const Tensor& y) { y.exp_(); },
+      [](const Tensor& y) { y.relu_(); },
+      [](const Tensor& y) {
+        const NoGrad no_grad;
+        y.add_(1);
+      },
+      [](const Tensor& y) { y.pow_(3); },
+      [](const Tensor& y) {
+        {
+          const NoGrad no_grad;
+          y.add_(1);
+        }
+        y.pow_(3);
+      }};
+  for (size_t i = 0; i < changes.size(); ++i) {
+    const Net net;
+    const auto gradients = [&] {
+      const Tensor y = batch_norm(net.x, net.scale, net.shift, net.mean, net.var);
+      changes[i](y);
+      return grad({(y * y).sum()}, {net.x, net.scale, net.shift});
+    };
+    const std::vector<Tensor> again = gradients();
+    const RecomputeOff off;
+    const std::vector<Tensor> kept = gradients();
+    for (size_t k = 0; k < kept.size(); ++k) {
+      EXPECT_EQ(again[k].to_vector<float>(), kept[k].to_vector<float>()) << i << ": " << k;
+    }
   }
 }
 

@@ -69,6 +69,23 @@ Step step_of(Device device, const Run& run) {
 
 Tensor plain(nn::Sequential& net, const Tensor& x) { return net(x); }
 
+TEST_P(CheckpointOn, GivesTheSameBitsWithOpsInPlace) {
+  const Tensor x = randn({6, 6}).to(device()).set_requires_grad();
+  const Tensor w = randn({6, 6}).to(device()).set_requires_grad();
+  const auto in_place = [&w](const Tensor& in) {
+    const Tensor y = matmul(in, w);
+    y.relu_();
+    const Tensor z = matmul(y, w);
+    z.mul_(2);
+    z.tanh_();
+    return matmul(z, w);
+  };
+  const auto gradients = [&](const Tensor& y) { return grad({y.square().sum()}, {x, w}); };
+  const std::vector<Tensor> want = gradients(in_place(x));
+  const std::vector<Tensor> got = gradients(nn::checkpoint(in_place, x));
+  for (size_t i = 0; i < want.size(); ++i) EXPECT_EQ(bits(got[i]), bits(want[i])) << i;
+}
+
 TEST_P(CheckpointOn, GivesTheSameBitsWithDropoutAndBatchNorm) {
   const Step expected = step_of(device(), plain);
   const Step whole = step_of(device(), [](nn::Sequential& net, const Tensor& x) {
