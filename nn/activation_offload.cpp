@@ -102,6 +102,7 @@ class OffloadedTensor final : public PackedTensor {
 
   void fetch() {
     if (source_.defined() && copied_ && source_.version() != version_) let_go();
+    if (back_.defined() && back_.version() != back_version_) back_ = Tensor();  // somebody's now
     if (back_.defined() || source_.defined()) return;
     const SavedTensorScope no_hooks(nullptr);
     const NoGrad no_grad;
@@ -122,6 +123,7 @@ class OffloadedTensor final : public PackedTensor {
     }
     arrived_ = std::move(arrived);
     back_ = back;
+    back_version_ = back.version();
   }
 
   Tensor unpack() override {
@@ -158,7 +160,7 @@ class OffloadedTensor final : public PackedTensor {
   Stream out_, in_;  // of the copies
   const Storage* const storage_;
   Tensor source_, host_, back_;
-  uint64_t version_;
+  uint64_t version_, back_version_ = 0;
   const bool kept_by_op_;
   std::optional<Event> copied_, arrived_;
   const std::shared_ptr<OffloadLog> log_;

@@ -171,16 +171,37 @@ TEST_F(Offload, WaitsForTheCopyWithinACheckpointToo) {
 }
 
 TEST_F(Offload, KnowsTheResultOfAnOpInPlace) {
-  const auto gradient = [](bool offload) {
+  const auto gradient = [](bool offload, const auto& forward) {
     manual_seed(2);
     const Tensor x = randn({1000}).to(kGpu).set_requires_grad();
     const auto scope = offloading(offload);
-    const Tensor y = x * 1.5;
+    const Tensor y = forward(x);
     y.sigmoid_();  // keeps its result
     (y * y).sum().backward();
     return x.grad().to_vector<float>();
   };
-  EXPECT_EQ(gradient(true), gradient(false));
+  const auto keeps_nothing = [](const Tensor& x) { return x * 1.5; };
+  EXPECT_EQ(gradient(true, keeps_nothing), gradient(false, keeps_nothing));
+  // What the op before keeps is the same tensor as it was before the change: backward sees that.
+  const auto keeps_its_result = [](const Tensor& x) { return (x * 0.1).exp(); };
+  const auto in_two = [&](const Tensor& x) { return keeps_its_result(x).clone(); };
+  EXPECT_EQ(gradient(true, keeps_its_result), gradient(false, in_two));
+}
+
+// What one node's backward makes of the memory that came back is not what another kept.
+TEST_F(Offload, FetchesAgainWhatBackwardHasOverwritten) {
+  manual_seed(2);
+  const Tensor x = randn({50, 10}).to(kGpu).set_requires_grad();
+  const Tensor target = zeros({50}, kInt64, kGpu);
+  const auto gradient = [&](bool offload, bool in_place) {
+    x.set_grad({});
+    const auto scope = offloading(offload);
+    const Tensor logits = x * 1.5;
+    const Tensor squares = logits.square().sum();
+    (squares + cross_entropy(logits, target, {.in_place = in_place})).backward();
+    return x.grad().to_vector<float>();
+  };
+  EXPECT_EQ(gradient(true, true), gradient(false, false));
 }
 
 TEST_F(Offload, ChecksItsOptions) {
