@@ -101,7 +101,11 @@ class Capturing {
   Capturing& operator=(const Capturing&) = delete;
 
   int64_t draws() const {
-    return static_cast<int64_t>(generator().get_state().offset - capture->start.offset);
+    const RandomKey now = generator().get_state(), start = capture->start;
+    const auto draws = static_cast<int64_t>(now.offset - start.offset);
+    WICK_CHECK(now.seed == start.seed && draws >= 0,
+               "cuda_graph: captured work must not set the default generator of ", stream_.device);
+    return draws;
   }
   void* finish([[maybe_unused]] int64_t* nodes) {
     void* graph = nullptr;

@@ -294,6 +294,11 @@ TEST_F(CudaGraphTest, RefusesWhatCannotBeReplayed) {
               rand({3}, kFloat32, kGpu);
             }),
             "cuda_graph: captured work must not set the default generator of cuda:0");
+  EXPECT_EQ(error_in([&] {
+              rand({3}, kFloat32, kGpu);
+              manual_seed(3);  // after the last draw
+            }),
+            "cuda_graph: captured work must not set the default generator of cuda:0");
   EXPECT_EQ(error_in([&] { CudaGraph inner(kGpu, [] {}); }),
             "cuda_graph: within the capture of another");
   EXPECT_EQ(error_of([] { CudaGraph graph(kCpu, [] {}); }),
