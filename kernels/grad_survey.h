@@ -22,9 +22,9 @@ WICK_KERNEL(grad_survey, (const View* grads, int64_t count, const GradSurvey& su
 struct GradScaleUpdate {
   float* scale;
   int32_t* growth_tracker;
-  float* any_inf;   // becomes 0
-  int64_t* counts;  // 2: steps skipped in a row, and updates so far
-  float growth, backoff, floor;
+  float* any_inf;                 // becomes 0
+  int64_t* counts;                // 2: steps skipped in a row, and updates so far
+  double growth, backoff, floor;  // PyTorch's: products are rounded to float32 once
   int32_t interval;
 };
 

@@ -21,15 +21,15 @@ WICK_HOST_DEVICE bool is_finite(T x) {
 
 WICK_HOST_DEVICE void update_scale(const GradScaleUpdate& u) {
   if (*u.any_inf != 0) {
-    const float smaller = *u.scale * u.backoff;
-    *u.scale = smaller < u.floor ? u.floor : smaller;
+    const double smaller = *u.scale * u.backoff;
+    *u.scale = static_cast<float>(smaller < u.floor ? u.floor : smaller);
     *u.growth_tracker = 0;
     u.counts[0] += 1;
   } else {
     u.counts[0] = 0;
     *u.growth_tracker += 1;
     if (*u.growth_tracker == u.interval) {
-      const float larger = *u.scale * u.growth;
+      const float larger = static_cast<float>(*u.scale * u.growth);
       if (is_finite(larger)) *u.scale = larger;
       *u.growth_tracker = 0;
     }

@@ -43,16 +43,19 @@ void GradScaler::require_scale(const char* function) const {
 void GradScaler::start(Device device) {
   const NoGrad no_grad;
   if (!scale_.defined()) {
-    scale_ = empty({}, kFloat32, device);
-    growth_tracker_ = empty({}, kInt32, device);
-    any_inf_ = empty({}, kFloat32, device);
-    counts_ = empty({2}, kInt64, device);
+    // All or none of them, if memory is short.
+    const Tensor scale = empty({}, kFloat32, device), tracker = empty({}, kInt32, device),
+                 any_inf = empty({}, kFloat32, device), counts = empty({2}, kInt64, device);
+    scale_ = scale;
+    growth_tracker_ = tracker;
+    any_inf_ = any_inf;
+    counts_ = counts;
   }
   scale_.fill_(options_.init_scale);
   growth_tracker_.fill_(init_growth_tracker_);
   any_inf_.fill_(0);
   counts_[0].fill_(init_skips_);
-  counts_[1].fill_(0);
+  counts_[1].fill_(init_updates_);
 }
 
 Tensor GradScaler::scale(const Tensor& loss) {
@@ -172,14 +175,11 @@ void GradScaler::update() {
   bool any = false;
   for (const auto& [optimizer, seen] : seen_) any = any || seen.found_inf.defined();
   WICK_CHECK(any, "grad_scaler: update(): no gradients were looked at since the last one");
-  const GradScaleUpdate change{scale_.data<float>(),
-                               growth_tracker_.data<int32_t>(),
-                               any_inf_.data<float>(),
-                               counts_.data<int64_t>(),
-                               static_cast<float>(options_.growth_factor),
-                               static_cast<float>(options_.backoff_factor),
-                               static_cast<float>(options_.min_scale),
-                               static_cast<int32_t>(options_.growth_interval)};
+  const GradScaleUpdate change{
+      scale_.data<float>(),   growth_tracker_.data<int32_t>(),
+      any_inf_.data<float>(), counts_.data<int64_t>(),
+      options_.growth_factor, options_.backoff_factor,
+      options_.min_scale,     static_cast<int32_t>(options_.growth_interval)};
   WICK_DISPATCH(scale_.device(), grad_scale_update(scale_.device(), change));
   finish_iteration();
   if (options_.max_skips == 0 || capture_of(scale_.device()) != nullptr) return;
@@ -189,6 +189,7 @@ void GradScaler::update() {
 void GradScaler::update(double new_scale) {
   if (!enabled()) return;
   require_scale("update()");
+  refuse_in_capture(scale_.device(), "set the scale, which each replay would set");
   check_scale(new_scale);
   const NoGrad no_grad;
   scale_.fill_(new_scale);
@@ -251,13 +252,16 @@ int64_t GradScaler::growth_tracker() const {
 
 StateDict GradScaler::state_dict() const {
   if (!enabled()) return {};
+  const auto count = [&](int64_t which, int64_t at_first) {
+    return counts_.defined() ? counts_[which].item<int64_t>() : at_first;
+  };
   return {{"scale", scalar_tensor(get_scale(), kFloat64)},
           {"growth_factor", scalar_tensor(options_.growth_factor, kFloat64)},
           {"backoff_factor", scalar_tensor(options_.backoff_factor, kFloat64)},
           {"growth_interval", scalar_tensor(options_.growth_interval, kInt64)},
           {"_growth_tracker", scalar_tensor(growth_tracker(), kInt64)},
-          {"skips",
-           scalar_tensor(counts_.defined() ? counts_[0].item<int64_t>() : init_skips_, kInt64)}};
+          {"skips", scalar_tensor(count(0, init_skips_), kInt64)},
+          {"updates", scalar_tensor(count(1, init_updates_), kInt64)}};
 }
 
 void GradScaler::load_state_dict(const StateDict& state) {
@@ -275,17 +279,22 @@ void GradScaler::load_state_dict(const StateDict& state) {
   loaded.backoff_factor = entry("backoff_factor").item();
   loaded.growth_interval = entry("growth_interval").item<int64_t>();
   const int64_t tracker = entry("_growth_tracker").item<int64_t>();
-  const int64_t skips = state.contains("skips") ? entry("skips").item<int64_t>() : 0;
+  const auto count = [&](const char* name) {
+    const int64_t loaded_count = state.contains(name) ? entry(name).item<int64_t>() : 0;
+    WICK_CHECK(loaded_count >= 0, "grad_scaler: load_state_dict: ", name, ": got ", loaded_count,
+               ", expected 0 or more");
+    return loaded_count;
+  };
+  const int64_t skips = count("skips"), updates = count("updates");
   check_options(loaded);
   // From the interval on it would never be met, and the scale never grow.
   WICK_CHECK(tracker >= 0 && tracker < loaded.growth_interval,
              "grad_scaler: load_state_dict: _growth_tracker: got ", tracker,
              ", expected 0 or more, and less than the growth_interval of ", loaded.growth_interval);
-  WICK_CHECK(skips >= 0, "grad_scaler: load_state_dict: skips: got ", skips,
-             ", expected 0 or more");
   options_ = loaded;
   init_growth_tracker_ = tracker;
   init_skips_ = skips;
+  init_updates_ = updates;
   seen_.clear();  // of an iteration that may have ended in the middle
   pending_.reset();
   if (scale_.defined()) start(scale_.device());

@@ -84,11 +84,11 @@ class GradScaler {
   /// Wait for the device. The scale of a disabled scaler is 1.
   double get_scale() const;
   int64_t growth_tracker() const;
-  /// Scale, factors, interval, the steps since the last change and those skipped in a row: empty if
-  /// disabled.
+  /// Scale, factors, interval, the steps since the last change, those skipped in a row and all:
+  /// empty if disabled.
   optim::StateDict state_dict() const;
   /// Error, and nothing changed, if something is missing, as in an empty state, or out of its
-  /// range. PyTorch's states, which do not say what was skipped, will do.
+  /// range. PyTorch's states, which do not count steps, will do.
   void load_state_dict(const optim::StateDict& state);
 
  private:
@@ -114,7 +114,7 @@ class GradScaler {
   std::string first_non_finite() const;
 
   Options options_;
-  int64_t init_growth_tracker_ = 0, init_skips_ = 0;
+  int64_t init_growth_tracker_ = 0, init_skips_ = 0, init_updates_ = 0;
   Tensor scale_, growth_tracker_, any_inf_;  // undefined until the first scale()
   Tensor counts_;                            // int64, 2: skips in a row, and updates
   std::unordered_map<const optim::Optimizer*, Seen> seen_;

@@ -41,7 +41,7 @@ namespace {
                                     .any_inf = first + 1,
                                     .counts = counts.data<int64_t>(),
                                     .growth = 2,
-                                    .backoff = 0.5F,
+                                    .backoff = 0.5,
                                     .floor = 0,
                                     .interval = 1 << 30};
        const auto run = [=] { WICK_DISPATCH(s.device, grad_scale_update(s.device, update)); };
