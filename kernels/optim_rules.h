@@ -45,13 +45,15 @@ struct MomentumSgd {
   static constexpr uint32_t kStates = 1;
   T lr, keep, take, momentum;
   bool nesterov;
-  // The first step copies the gradient into the buffer, whatever the dampening.
-  WICK_HOST_DEVICE MomentumSgd(const SgdArgs& args, double step, double&)
+  // The first step with momentum copies the gradient into the buffer, whatever the dampening.
+  WICK_HOST_DEVICE MomentumSgd(const SgdArgs& args, double, double& steps)
       : lr(T(args.lr)),
-        keep(step == 1 ? T(0) : T(args.momentum)),
-        take(step == 1 ? T(1) : T(1 - args.dampening)),
+        keep(steps == 0 ? T(0) : T(args.momentum)),
+        take(steps == 0 ? T(1) : T(1 - args.dampening)),
         momentum(T(args.momentum)),
-        nesterov(args.nesterov) {}
+        nesterov(args.nesterov) {
+    steps += 1;
+  }
   WICK_HOST_DEVICE T operator()(T w, T d, T& buffer, T&, T&) const {
     buffer = keep * buffer + take * d;
     return w - lr * (nesterov ? d + momentum * buffer : buffer);

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "wick/core/autograd.h"
 #include "wick/core/capture.h"
 #include "wick/core/ops/compare.h"
-#include "wick/core/ops/join.h"
 #include "wick/optim/grad_survey.h"
 
 namespace wick::optim {
@@ -18,9 +17,6 @@ namespace {
 void refuse_new_state(Device device) {
   refuse_in_capture(device, "make an optimizer's state, which its first step makes");
 }
-
-// What state and arithmetic of a parameter are.
-Dtype state_dtype(const Tensor& param) { return param.dtype() == kFloat64 ? kFloat64 : kFloat32; }
 
 }  // namespace
 
@@ -45,10 +41,12 @@ Optimizer::Optimizer(const char* name, std::vector<std::vector<Tensor>> groups,
       groups_(std::move(groups)),
       slot_names_(std::move(slots)),
       own_number_(own_number) {
-  std::unordered_set<const TensorImpl*> seen;
-  for (const auto& group : groups_) {
+  std::unordered_map<const TensorImpl*, std::string> seen;
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const std::vector<Tensor>& group = groups_[g];
     WICK_CHECK(!group.empty(), name_, ": a parameter group is empty");
-    for (const Tensor& param : group) {
+    for (size_t i = 0; i < group.size(); ++i) {
+      const Tensor& param = group[i];
       WICK_CHECK(
           param.defined() && param.is_leaf(), name_, ": parameters must be leaves: got ",
           param.defined() ? "the result of " + param.grad_fn()->name() : "an undefined tensor",
@@ -57,8 +55,10 @@ Optimizer::Optimizer(const char* name, std::vector<std::vector<Tensor>> groups,
       WICK_CHECK(is_dense(param.shape(), param.strides()) || param.numel() == 0, name_,
                  ": parameters must be dense: got strides ", param.strides(), " for shape ",
                  param.shape());
-      WICK_CHECK(seen.insert(param.impl()).second, name_,
-                 ": a parameter appears twice: its shape is ", param.shape());
+      const std::string place = concat("number ", i, " of group ", g);
+      const auto [first, is_new] = seen.emplace(param.impl(), place);
+      WICK_CHECK(is_new, name_, ": a parameter appears twice, as ", first->second, " and as ",
+                 place, ": its shape is ", param.shape());
       WICK_CHECK(param.requires_grad(), name_,
                  ": a parameter requires no gradient: got one of shape ", param.shape(),
                  ", expected set_requires_grad() to have been called: leave out what is frozen");
@@ -68,6 +68,10 @@ Optimizer::Optimizer(const char* name, std::vector<std::vector<Tensor>> groups,
   WICK_CHECK(!groups_.empty(), name_, ": no parameters");
   base_lrs_.resize(groups_.size());
   device_rates_.resize(groups_.size());
+}
+
+Dtype Optimizer::state_dtype(const Tensor& param) {
+  return param.dtype() == kFloat64 ? kFloat64 : kFloat32;
 }
 
 void Optimizer::check_dtype(const Tensor& param) const {
@@ -122,14 +126,25 @@ OptimTensor Optimizer::prepare(int group, size_t i, const Tensor& grad) {
   return entry;
 }
 
-void Optimizer::step_alike(int group, size_t first, std::vector<bool>& done, OptimStep step) {
+// What one call of update() is given.
+struct Optimizer::Update {
+  int group;
+  OptimStep step;
+  std::vector<OptimTensor> batch;
+  std::vector<Tensor> params;
+  std::vector<Tensor> relaid;  // gradients copied into their parameter's layout
+  Tensor scratch;
+};
+
+void Optimizer::prepare_alike(int group, size_t first, std::vector<bool>& done,
+                              const OptimStep& step, std::vector<Update>& updates) {
   const std::vector<Tensor>& params = groups_[index(group)];
   std::vector<State>& states = states_[index(group)];
   const Device device = params[first].device();
   const Dtype dtype = params[first].dtype();
-  std::vector<OptimTensor> batch;
+  Update made{group, step, {}, {}, {}, {}};
+  std::vector<OptimTensor>& batch = made.batch;
   std::vector<size_t> places;
-  std::vector<Tensor> relaid;  // gradients copied into their parameter's layout
   int64_t fresh = 0;
   for (size_t i = first; i < params.size(); ++i) {
     if (done[i] || params[i].dtype() != dtype || !(params[i].device() == device)) continue;
@@ -138,12 +153,12 @@ void Optimizer::step_alike(int group, size_t first, std::vector<bool>& done, Opt
     if (!grad.defined()) continue;
     check_dtype(params[i]);
     if (!(grad.strides() == params[i].strides())) {
-      grad = relaid.emplace_back(empty_like(params[i]).copy_(grad));
+      grad = made.relaid.emplace_back(empty_like(params[i]).copy_(grad));
     }
     batch.push_back(prepare(group, i, grad));
     places.push_back(i);
     fresh += states[i].numbers.defined() ? 0 : 1;
-    params[i].impl()->storage->bump_version();
+    made.params.push_back(params[i]);
   }
   if (batch.empty()) return;
   if (fresh > 0) refuse_new_state(device);
@@ -154,9 +169,9 @@ void Optimizer::step_alike(int group, size_t first, std::vector<bool>& done, Opt
     batch[k].numbers = own.data<double>();
   }
   const auto count = static_cast<int64_t>(batch.size());
-  const Tensor scratch = empty({optim_scratch_bytes(batch.data(), count)}, kUint8, device);
-  step.scratch = scratch.raw_data();
-  update(group, batch, step);
+  made.scratch = empty({optim_scratch_bytes(batch.data(), count)}, kUint8, device);
+  made.step.scratch = made.scratch.raw_data();
+  updates.push_back(std::move(made));
 }
 
 Tensor Optimizer::step(const StepControl& control) {
@@ -167,15 +182,18 @@ Tensor Optimizer::step(const StepControl& control) {
   check_control(control.grad_norm, "grad_norm", kFloat64, device);
   WICK_CHECK(!control.max_norm || *control.max_norm >= 0, name_, ": step: max_norm: got ",
              control.max_norm.value_or(0), ", expected 0 or more");
-  const bool reads_device = control.grad_scale.defined() || control.found_inf.defined();
+  const bool reads_device =
+      control.grad_scale.defined() || control.found_inf.defined() || control.grad_norm.defined();
   const bool wants_norm = control.max_norm.has_value() || control.skip_non_finite;
   bool needs_norm = wants_norm;
   for (int g = 0; g < num_groups(); ++g) {
     needs_norm = needs_norm || own_max_norm(g).has_value();
     for (const Tensor& param : groups_[index(g)]) {
-      WICK_CHECK(!reads_device || param.device() == device, name_,
-                 ": step: with grad_scale or found_inf, parameters must be on one device: got ",
-                 param.device(), " and ", device);
+      WICK_CHECK(
+          !reads_device || param.device() == device, name_,
+          ": step: with grad_scale, found_inf or grad_norm, parameters must be on one device: "
+          "got ",
+          param.device(), " and ", device);
     }
   }
   Tensor norm = control.grad_norm;
@@ -184,6 +202,8 @@ Tensor Optimizer::step(const StepControl& control) {
   if (control.grad_scale.defined()) step.grad_scale = control.grad_scale.data<float>();
   if (control.found_inf.defined()) step.found_inf = control.found_inf.data<float>();
   step.skip_non_finite = control.skip_non_finite;
+  // All memory first: a step that lacks some changes nothing, and can be taken again.
+  std::vector<Update> updates;
   for (int g = 0; g < num_groups(); ++g) {
     const std::optional<double> own = own_max_norm(g);
     if (own || wants_norm) {
@@ -199,8 +219,12 @@ Tensor Optimizer::step(const StepControl& control) {
     step.rates = rates.defined() ? rates.data<double>() : nullptr;
     std::vector<bool> done(groups_[index(g)].size());
     for (size_t first = 0; first < done.size(); ++first) {
-      if (!done[first]) step_alike(g, first, done, step);
+      if (!done[first]) prepare_alike(g, first, done, step, updates);
     }
+  }
+  for (const Update& each : updates) {
+    for (const Tensor& param : each.params) param.impl()->storage->bump_version();
+    update(each.group, each.batch, each.step);
   }
   if (sharding_) sharding_->gather_parameters();
   return needs_norm ? norm : Tensor();
@@ -217,8 +241,13 @@ Tensor Optimizer::grad_norm(const Tensor& grad_scale) const {
 Tensor Optimizer::device_rates(int group) {
   Tensor& rates = device_rates_.at(index(group));
   if (!rates.defined()) {
-    refuse_new_state(groups_[index(group)][0].device());
-    rates = zeros({2}, kFloat64, groups_[index(group)][0].device());
+    const Device device = groups_[index(group)][0].device();
+    for (const Tensor& param : groups_[index(group)]) {
+      WICK_CHECK(param.device() == device, name_, ": device_rates: the parameters of group ", group,
+                 " must be on one device: got ", param.device(), " and ", device);
+    }
+    refuse_new_state(device);
+    rates = zeros({2}, kFloat64, device);
     write_device_rates(group);
   }
   return rates;
@@ -272,9 +301,9 @@ void Optimizer::set_lr(double lr) {
   for (int g = 0; g < num_groups(); ++g) set_lr(g, lr);
 }
 
-double Optimizer::base_lr(int group) {
+double Optimizer::base_lr(int group, std::optional<double> otherwise) {
   std::optional<double>& base = base_lrs_.at(index(group));
-  if (!base) base = lr(group);
+  if (!base) base = otherwise.value_or(lr(group));
   return *base;
 }
 
@@ -293,183 +322,6 @@ void Optimizer::set_hyperparameter(int group, std::string_view name, double valu
   std::vector<Hyperparameters> groups(groups_.size());
   groups.at(index(group)).emplace_back(name, value);
   set_hyperparameters(groups);
-}
-
-std::vector<std::array<double, 2>> Optimizer::read_numbers(int group) const {
-  const NoGrad no_grad;
-  const std::vector<State>& states = states_[index(group)];
-  std::vector<std::array<double, 2>> numbers(states.size());
-  std::vector<bool> done(states.size());
-  // All of one device at once: a device is waited for once.
-  for (size_t first = 0; first < states.size(); ++first) {
-    std::vector<Tensor> rows;
-    std::vector<size_t> places;
-    for (size_t i = first; i < states.size(); ++i) {
-      const Tensor& own = states[i].numbers;
-      if (done[i] || !own.defined()) continue;
-      if (!rows.empty() && !(own.device() == rows[0].device())) continue;
-      done[i] = true;
-      rows.push_back(own);
-      places.push_back(i);
-    }
-    if (rows.empty()) break;
-    const std::vector<double> all = stack(rows).to_vector<double>();
-    for (size_t k = 0; k < places.size(); ++k) numbers[places[k]] = {all[2 * k], all[2 * k + 1]};
-  }
-  return numbers;
-}
-
-StateDict Optimizer::state_dict() const {
-  StateDict state;
-  for (int g = 0; g < num_groups(); ++g) {
-    for (const auto& [name, value] : hyperparameters(g)) {
-      state[concat("group.", g, ".", name)] = scalar_tensor(value, kFloat64);
-    }
-    const std::vector<std::array<double, 2>> numbers = read_numbers(g);
-    for (size_t i = 0; i < numbers.size(); ++i) {
-      // State that no update has changed is that of no update.
-      if (numbers[i][0] == 0) continue;
-      const State& own = states_[index(g)][i];
-      const std::string prefix = key_of(g, i);
-      const auto all_of = [&](const Tensor& part) {
-        return sharding_ ? sharding_->gather(g, i, part) : part;
-      };
-      state[prefix + "step"] = scalar_tensor(static_cast<int64_t>(numbers[i][0]), kInt64);
-      if (own_number_) state[prefix + own_number_] = scalar_tensor(numbers[i][1], kFloat64);
-      if (own.master.defined()) state[prefix + "master"] = all_of(own.master);
-      for (size_t s = 0; s < own.slots.size(); ++s) {
-        Tensor slot = own.slots[s];
-        const int number = static_cast<int>(s);
-        // One that no step has wanted so far, but the next one will.
-        if (!slot.defined() && needs_slot(g, number)) {
-          slot = new_slot(g, number, groups_[index(g)][i]);
-        }
-        if (slot.defined()) state[prefix + slot_names_[s]] = all_of(slot);
-      }
-    }
-  }
-  if (sharding_ && !sharding_->is_first_rank()) return {};
-  return state;
-}
-
-int64_t Optimizer::state_bytes() const {
-  int64_t bytes = 0;
-  const auto count = [&](const Tensor& x) {
-    if (x.defined()) bytes += x.numel() * size_of(x.dtype());
-  };
-  for (const auto& states : states_) {
-    for (const State& state : states) {
-      for (const Tensor& slot : state.slots) count(slot);
-      count(state.master);
-      count(state.numbers);
-    }
-  }
-  return bytes;
-}
-
-void Optimizer::shard(std::vector<std::vector<Tensor>> parts, std::shared_ptr<Sharding> sharding) {
-  WICK_CHECK(!sharding_, name_, ": its state is sharded already");
-  const StateDict state = state_dict();
-  groups_ = std::move(parts);
-  for (auto& states : states_) states = std::vector<State>(states.size());
-  sharding_ = std::move(sharding);
-  load_state_dict(state);
-}
-
-Optimizer::State Optimizer::load_state(const StateDict& state, int group, size_t i,
-                                       size_t& used) const {
-  const Tensor& param = groups_[index(group)][i];
-  const std::string prefix = key_of(group, i);
-  State loaded;
-  const auto find = [&](const std::string& name) {
-    const auto found = state.find(prefix + name);
-    if (found == state.end()) return Tensor();
-    ++used;
-    return found->second;
-  };
-  const auto take = [&](const std::string& name, bool is_needed, const auto& make) {
-    const Tensor value = find(name);
-    WICK_CHECK(value.defined() || !is_needed, name_, ": load_state_dict: missing ", prefix, name);
-    if (!value.defined()) return Tensor();
-    const Shape& expected = whole(group, i).shape();
-    WICK_CHECK(value.shape() == expected, name_, ": load_state_dict: ", prefix, name,
-               ": got shape ", value.shape(), ", expected ", expected);
-    return make().copy_(sharding_ ? sharding_->part_of(group, i, value) : value);
-  };
-  const Tensor step = find("step");
-  if (!step.defined()) return loaded;
-  const Tensor own = own_number_ ? find(own_number_) : Tensor();
-  WICK_CHECK(!own_number_ || own.defined(), name_, ": load_state_dict: missing ", prefix,
-             own_number_ ? own_number_ : "");
-  loaded.numbers =
-      tensor({static_cast<double>(step.item<int64_t>()), own.defined() ? own.item() : 0})
-          .to(param.device());
-  for (int s = 0; s < static_cast<int>(slot_names_.size()); ++s) {
-    loaded.slots.push_back(take(slot_names_[index(s)], needs_slot(group, s),
-                                [&] { return new_slot(group, s, param); }));
-  }
-  if (param.dtype() != state_dtype(param)) {
-    loaded.master = take("master", true, [&] { return empty_like(param, kFloat32); });
-  }
-  return loaded;
-}
-
-std::vector<Optimizer::Hyperparameters> Optimizer::load_hyperparameters(
-    const StateDict& state) const {
-  std::vector<Hyperparameters> loaded;
-  for (int g = 0; g < num_groups(); ++g) {
-    Hyperparameters& values = loaded.emplace_back(hyperparameters(g));
-    for (auto& [name, value] : values) {
-      const auto found = state.find(concat("group.", g, ".", name));
-      WICK_CHECK(found != state.end(), name_, ": load_state_dict: missing group.", g, ".", name);
-      value = found->second.item();
-    }
-  }
-  return loaded;
-}
-
-// What a captured step works on stays where it is.
-void Optimizer::take_over(State& state, State loaded) {
-  const auto take = [](Tensor& to, const Tensor& from) {
-    const bool fits = to.defined() && from.defined() && to.dtype() == from.dtype() &&
-                      to.device() == from.device() && to.strides() == from.strides() &&
-                      to.shape() == from.shape();
-    fits ? (void)to.copy_(from) : (void)(to = from);
-  };
-  state.slots.resize(loaded.slots.size());
-  for (size_t s = 0; s < loaded.slots.size(); ++s) take(state.slots[s], loaded.slots[s]);
-  take(state.master, loaded.master);
-  take(state.numbers, loaded.numbers);
-}
-
-void Optimizer::load_state_dict(const StateDict& state) {
-  const NoGrad no_grad;
-  const std::vector<Hyperparameters> options = load_hyperparameters(state);
-  std::vector<Hyperparameters> before;
-  for (int g = 0; g < num_groups(); ++g) before.push_back(hyperparameters(g));
-  set_hyperparameters(options);  // which say what state is needed
-  try {
-    std::vector<std::vector<State>> loaded;
-    size_t used = 0;
-    for (const Hyperparameters& group : options) used += group.size();
-    for (int g = 0; g < num_groups(); ++g) {
-      auto& states = loaded.emplace_back();
-      for (size_t i = 0; i < groups_[index(g)].size(); ++i) {
-        states.push_back(load_state(state, g, i, used));
-      }
-    }
-    WICK_CHECK(used == state.size(), name_,
-               ": load_state_dict: the state is for other parameters: ", state.size() - used,
-               " of its ", state.size(), " entries fit none of these");
-    for (size_t g = 0; g < loaded.size(); ++g) {
-      for (size_t i = 0; i < loaded[g].size(); ++i) {
-        take_over(states_[g][i], std::move(loaded[g][i]));
-      }
-    }
-  } catch (...) {
-    set_hyperparameters(before);
-    throw;
-  }
 }
 
 }  // namespace wick::optim

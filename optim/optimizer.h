@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -87,9 +88,10 @@ class Optimizer {
   /// Gives a group, or all of them, a rate that schedules made from now on start from.
   void set_lr(int group, double lr);
   void set_lr(double lr);
-  /// The rate that schedules start from: the group's when it was first asked for, so that a second
-  /// schedule does not start from what the first one made of it.
-  double base_lr(int group);
+  /// The rate that schedules start from: the group's when it was first asked for, or `otherwise` if
+  /// that was given then, so that a second schedule does not start from what the first one made of
+  /// it.
+  double base_lr(int group, std::optional<double> otherwise = {});
 
   /// The learning rate and the momentum (or beta1) of a group as a float64 tensor of two elements
   /// on the device of its parameters. From the first call on steps read them there, so that a
@@ -143,22 +145,30 @@ class Optimizer {
     Tensor master;              // float32, with a 16-bit parameter
     Tensor numbers;             // float64, 2: updates so far, and the optimizer's own
   };
+  /// What state and arithmetic of a parameter are.
+  static Dtype state_dtype(const Tensor& param);
   void check_dtype(const Tensor& param) const;
   void check_control(const Tensor& value, const char* what, Dtype dtype, Device device) const;
   /// What the kernel needs to know of a parameter.
   OptimTensor prepare(int group, size_t i, const Tensor& grad);
-  /// Updates those parameters of a group that are like its `first`, and sets their `done`.
-  void step_alike(int group, size_t first, std::vector<bool>& done, OptimStep step);
+  struct Update;
+  /// Adds the update of those parameters of a group that are like its `first`, and sets their
+  /// `done`.
+  void prepare_alike(int group, size_t first, std::vector<bool>& done, const OptimStep& step,
+                     std::vector<Update>& updates);
   /// The norm of all gradients, divided by `grad_scale` if that is defined.
   Tensor grad_norm(const Tensor& grad_scale) const;
   /// The two numbers of each of a group's parameters, 0 for those without state.
   std::vector<std::array<double, 2>> read_numbers(int group) const;
-  State load_state(const StateDict& state, int group, size_t i, size_t& used) const;
-  static void take_over(State& state, State loaded);
+  State load_state(const StateDict& state, int group, size_t i, std::set<std::string>& used) const;
+  void take_over(int group, size_t i, State loaded);
   /// Those of each group. Error for one that is missing.
   std::vector<Hyperparameters> load_hyperparameters(const StateDict& state) const;
   const Tensor& whole(int group, size_t i) const {
     return sharding_ ? sharding_->parameter(group, i) : groups_[index(group)][i];
+  }
+  static std::string option_key(int group, std::string_view name) {
+    return concat("group.", group, ".", name);
   }
   std::string key_of(int group, size_t i) const { return concat("state.", group, ".", i, "."); }
 

@@ -14,8 +14,8 @@ namespace wick::optim {
 
 /// Changes an optimizer's hyperparameters as steps go by. Construction sets the values of step 0;
 /// each call of step() sets the next ones, after Optimizer::step. Rates are those of PyTorch's
-/// schedules of the same names, computed from the step's number, so that they carry no rounding
-/// from step to step. Groups start from Optimizer::base_lr.
+/// schedules of the same names (but see ChainedScheduler), computed from the step's number, so that
+/// they carry no rounding from step to step. Groups start from Optimizer::base_lr.
 class Schedule {
  public:
   explicit Schedule(Optimizer& optimizer);

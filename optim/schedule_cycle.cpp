@@ -11,6 +11,14 @@ void check_positive(std::string_view who, std::string_view name, double value) {
   WICK_CHECK(std::isfinite(value) && value > 0, who, ": ", name, ": got ", value,
              ", expected a finite value, more than 0");
 }
+
+// The rate that a cycle begins at is the one that other schedules of the optimizer start from,
+// unless one did before: so SequentialLR goes on from it.
+Optimizer& begin_at_foot(Optimizer& optimizer, const CyclicOptions& o) {
+  o.base_lr.check("cyclic_lr", "base_lr", optimizer.num_groups(), check_not_negative);
+  for (int g = 0; g < optimizer.num_groups(); ++g) optimizer.base_lr(g, o.base_lr[g]);
+  return optimizer;
+}
 }  // namespace
 
 OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleOptions& options)
@@ -29,6 +37,8 @@ OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleOptions& options)
     const double top = o.max_lr[g], first = top / o.div_factor, last = first / o.final_div_factor;
     const double low = o.cycle_momentum ? o.base_momentum[g] : 0;
     const double high = o.cycle_momentum ? o.max_momentum[g] : 0;
+    optimizer.set_lr(g, first);
+    optimizer.base_lr(g);
     auto& phases = phases_.emplace_back();
     phases.push_back({o.pct_start * total - 1, first, top, high, low});
     if (o.three_phase) {
@@ -87,12 +97,11 @@ std::optional<double> OneCycleLR::momentum_at(int group, int64_t step) const {
 }
 
 CyclicLR::CyclicLR(Optimizer& optimizer, const CyclicOptions& options)
-    : Schedule(optimizer), options_(options) {
+    : Schedule(begin_at_foot(optimizer, options)), options_(options) {
   const CyclicOptions& o = options;
   WICK_CHECK(o.step_size_up >= 1 && o.step_size_down.value_or(1) >= 1,
              "cyclic_lr: step_size_up and step_size_down: got ", o.step_size_up, " and ",
              o.step_size_down.value_or(o.step_size_up), ", expected 1 or more");
-  o.base_lr.check("cyclic_lr", "base_lr", optimizer.num_groups(), check_not_negative);
   o.max_lr.check("cyclic_lr", "max_lr", optimizer.num_groups(), check_positive);
   check_not_negative("cyclic_lr", "gamma", o.gamma);
   if (o.cycle_momentum) check_momenta("cyclic_lr", o.base_momentum, o.max_momentum);

@@ -20,7 +20,7 @@ struct OneCycleOptions {
 };
 
 /// The one-cycle policy (Smith & Topin 2017, arXiv 1708.07120), with PyTorch's phases. step() more
-/// than total_steps times is an error.
+/// than total_steps times is an error. Its first rate becomes the optimizer's base_lr, as there.
 class OneCycleLR final : public Schedule {
  public:
   OneCycleLR(Optimizer& optimizer, const OneCycleOptions& options);
@@ -64,7 +64,8 @@ struct CyclicOptions {
 };
 
 /// Rates that rise from base_lr to max_lr and fall again, over and over (Smith 2015, arXiv
-/// 1506.01186), whatever the groups' own were.
+/// 1506.01186), whatever the groups' own were: base_lr becomes the optimizer's, too, as in PyTorch,
+/// unless a schedule was made for it before.
 class CyclicLR final : public Schedule {
  public:
   CyclicLR(Optimizer& optimizer, const CyclicOptions& options);

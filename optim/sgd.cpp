@@ -12,7 +12,7 @@ SGD::SGD(std::vector<Tensor> params, const SGDOptions& options)
     : SGD(std::vector<ParamGroup<SGDOptions>>{{std::move(params), options}}) {}
 
 SGD::SGD(std::vector<ParamGroup<SGDOptions>> groups)
-    : OptimizerOf("sgd", std::move(groups), {"momentum_buffer"}) {}
+    : OptimizerOf("sgd", std::move(groups), {"momentum_buffer"}, "momentum_steps") {}
 
 void SGD::update(int group, const std::vector<OptimTensor>& tensors, const OptimStep& step) {
   const SGDOptions& o = options(group);

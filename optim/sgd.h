@@ -26,7 +26,8 @@ struct SGDOptions {
 };
 
 /// Stochastic gradient descent with momentum (Sutskever et al. 2013), as PyTorch defines it: with
-/// d = grad + weight_decay * w, buffer = momentum * buffer + (1 - dampening) * d (first step: d),
+/// d = grad + weight_decay * w, buffer = momentum * buffer + (1 - dampening) * d (the first
+/// time: d),
 /// w -= lr * buffer, or with nesterov w -= lr * (d + momentum * buffer).
 class SGD final : public OptimizerOf<SGDOptions> {
  public:

@@ -223,6 +223,47 @@ TEST_F(CapturedStep, RefusesToMakeStateThatReplaysWouldMakeAgain) {
   EXPECT_EQ(error_of([&] { CudaGraph scaled(kGpu, [&] { scaler.scale((w * w).sum()); }); }),
             "cuda_graph: captured work must not be the first to use a scaler: none of it has run "
             "on cuda:0 yet");
+  scaler.scale((w * w).sum());
+  EXPECT_EQ(error_of([&] { CudaGraph scaled(kGpu, [&] { scaler.update(8); }); }),
+            "cuda_graph: captured work must not set the scale, which each replay would set: none "
+            "of it has run on cuda:0 yet");
+}
+
+// Back to before the first step, and on from there: without state, where the graph knows it to be.
+TEST_F(CapturedStep, FollowsASnapshotThatIsPutBack) {
+  for (const int steps_before : {0, 1}) {
+    nn::Linear model(40, 1);
+    model.to(kGpu);
+    AdamW optimizer(model.parameters(), {.lr = 0.1});
+    optimizer.make_capturable();
+    const Tensor x = random_tensor({8, 40}, 1).to(kGpu);
+    const auto step = [&] {
+      optimizer.zero_grad();
+      model(x).square().sum().backward();
+      optimizer.step();
+    };
+    for (int i = 0; i < steps_before; ++i) step();
+    const TrainingSnapshot snapshot(model, optimizer);
+    step();
+    CudaGraph graph(kGpu, step);
+    graph.replay();
+    snapshot.restore();
+    std::vector<Tensor> others;
+    for (int i = 0; i < 20; ++i) others.push_back(full({40}, 100 + i, kFloat32, kGpu));
+    for (int i = 0; i < 3; ++i) graph.replay();
+    TensorMap got;
+    add_copies(got, "", model.state_dict());
+    add_copies(got, "", optimizer.state_dict());
+    for (int i = 0; i < 20; ++i) {
+      EXPECT_EQ(others[static_cast<size_t>(i)].min().item(), 100 + i);
+    }
+    snapshot.restore();
+    for (int i = 0; i < 3; ++i) step();
+    TensorMap want;
+    add_copies(want, "", model.state_dict());
+    add_copies(want, "", optimizer.state_dict());
+    expect_same(got, want);
+  }
 }
 
 // A rate that replays would not follow, or would set again.

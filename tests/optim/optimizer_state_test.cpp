@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "wick/core/ops/elementwise.h"
+#include "wick/optim/optim.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/optim/reference.h"
 
@@ -83,18 +84,90 @@ TEST(Hyperparameters, ThatDoNotFitAreNotSetInAnyGroup) {
   EXPECT_EQ(optimizer.options(1).momentum, 0.9);
 }
 
+template <class Options>
+std::string all_of(const Options& options) {
+  std::string all;
+  for_each_field(options, [&](const char* name, const auto& value) {
+    all += concat(all.empty() ? "" : ", ", name, " ", static_cast<double>(value));
+  });
+  return all;
+}
+
 TEST(Defaults, AreThoseOfPyTorch) {
-  EXPECT_EQ(SGDOptions().lr, 1e-3);
-  EXPECT_EQ(AdamOptions().weight_decay, 0);
-  EXPECT_EQ(AdamWOptions().weight_decay, 1e-2);
-  EXPECT_EQ(AdamWOptions().lr, 1e-3);
-  EXPECT_EQ(AdamWOptions().eps, 1e-8);
-  EXPECT_EQ(AdamaxOptions().lr, 2e-3);
-  EXPECT_EQ(NAdamOptions().momentum_decay, 4e-3);
-  EXPECT_EQ(RMSpropOptions().alpha, 0.99);
-  EXPECT_EQ(AdagradOptions().eps, 1e-10);
-  EXPECT_EQ(AdadeltaOptions().eps, 1e-6);
-  EXPECT_EQ(ASGDOptions().t0, 1e6);
+  EXPECT_EQ(all_of(SGDOptions()),
+            "lr 0.001, momentum 0, dampening 0, weight_decay 0, nesterov 0, "
+            "decoupled_weight_decay 0, maximize 0");
+  EXPECT_EQ(all_of(AdamOptions()),
+            "lr 0.001, beta1 0.9, beta2 0.999, eps 1e-08, weight_decay 0, amsgrad 0, maximize 0");
+  EXPECT_EQ(
+      all_of(AdamWOptions()),
+      "lr 0.001, beta1 0.9, beta2 0.999, eps 1e-08, weight_decay 0.01, amsgrad 0, maximize 0");
+  EXPECT_EQ(all_of(AdamaxOptions()),
+            "lr 0.002, beta1 0.9, beta2 0.999, eps 1e-08, weight_decay 0, "
+            "decoupled_weight_decay 0, maximize 0");
+  EXPECT_EQ(all_of(NAdamOptions()),
+            "lr 0.002, beta1 0.9, beta2 0.999, eps 1e-08, weight_decay 0, momentum_decay 0.004, "
+            "decoupled_weight_decay 0, maximize 0");
+  EXPECT_EQ(all_of(RAdamOptions()),
+            "lr 0.001, beta1 0.9, beta2 0.999, eps 1e-08, weight_decay 0, "
+            "decoupled_weight_decay 0, maximize 0");
+  EXPECT_EQ(all_of(RMSpropOptions()),
+            "lr 0.01, alpha 0.99, eps 1e-08, weight_decay 0, momentum 0, centered 0, "
+            "decoupled_weight_decay 0, maximize 0");
+  EXPECT_EQ(all_of(AdagradOptions()),
+            "lr 0.01, lr_decay 0, weight_decay 0, initial_accumulator_value 0, eps 1e-10, "
+            "decoupled_weight_decay 0, maximize 0");
+  EXPECT_EQ(all_of(AdadeltaOptions()),
+            "lr 1, rho 0.9, eps 1e-06, weight_decay 0, decoupled_weight_decay 0, maximize 0");
+  EXPECT_EQ(all_of(ASGDOptions()),
+            "lr 0.01, lambd 1e-04, alpha 0.75, t0 1e+06, weight_decay 0, "
+            "decoupled_weight_decay 0, maximize 0");
+}
+
+TEST(Defaults, OfLayerwiseOptimizersAreThoseOfTheirPapersAndOfApex) {
+  EXPECT_EQ(all_of(LARSOptions()),
+            "lr 0.1, momentum 0.9, weight_decay 0, trust_coefficient 0.001, eps 1e-08, "
+            "decoupled_weight_decay 0, maximize 0");
+  EXPECT_EQ(all_of(LAMBOptions()),
+            "lr 0.001, beta1 0.9, beta2 0.999, eps 1e-06, weight_decay 0.01, max_grad_norm 1, "
+            "bias_correction 1, grad_averaging 1, use_nvlamb 0, maximize 0");
+  EXPECT_EQ(all_of(NovoGradOptions()),
+            "lr 0.001, beta1 0.95, beta2 0.98, eps 1e-08, weight_decay 0, bias_correction 0, "
+            "grad_averaging 0, init_zero 0, decoupled_weight_decay 0, maximize 0");
+}
+
+TEST(Defaults, OfSchedulesAndScalersAreThoseOfPyTorch) {
+  SGD sgd({parameter({1})}, {.momentum = 0.5});
+  const LinearLR linear(sgd);
+  EXPECT_EQ(
+      linear.options(),
+      (ScheduleOptions{{"start_factor", 1.0 / 3}, {"end_factor", 1.0}, {"total_iters", 5.0}}));
+  const ConstantLR constant(sgd);
+  EXPECT_EQ(constant.options(), (ScheduleOptions{{"factor", 1.0 / 3}, {"total_iters", 5.0}}));
+  const PolynomialLR polynomial(sgd);
+  EXPECT_EQ(polynomial.options(), (ScheduleOptions{{"total_iters", 5.0}, {"power", 1.0}}));
+  const CyclicOptions cyclic;
+  EXPECT_EQ(cyclic.step_size_up, 2000);
+  EXPECT_FALSE(cyclic.step_size_down.has_value());
+  EXPECT_EQ(cyclic.base_momentum[0], 0.8);
+  EXPECT_EQ(cyclic.max_momentum[0], 0.9);
+  const PlateauOptions plateau;
+  EXPECT_EQ(plateau.patience, 10);
+  EXPECT_EQ(plateau.factor, 0.1);
+  EXPECT_EQ(plateau.threshold, 1e-4);
+  EXPECT_EQ(plateau.eps, 1e-8);
+  const LrFinderOptions finder;
+  EXPECT_EQ(finder.start_lr, 1e-7);
+  EXPECT_EQ(finder.end_lr, 10);
+  EXPECT_EQ(finder.num_iter, 100);
+  EXPECT_EQ(finder.smoothing, 0.05);
+  EXPECT_EQ(finder.skip_start, 10);
+  EXPECT_EQ(finder.skip_end, 5);
+  const amp::GradScalerOptions scaler;
+  EXPECT_EQ(scaler.init_scale, 65536);
+  EXPECT_EQ(scaler.growth_factor, 2);
+  EXPECT_EQ(scaler.backoff_factor, 0.5);
+  EXPECT_EQ(scaler.growth_interval, 2000);
 }
 
 TEST(ZeroGrad, ForgetsOrZeroes) {
@@ -126,6 +199,26 @@ TEST(Step, LetsMomentsOfNoGradientVanish) {
   param.set_grad(full(param.shape(), 1e-21));
   optimizer.step();
   EXPECT_GT(optimizer.state_dict().at("state.0.0.exp_avg").abs().max().item(), 0);
+}
+
+TEST(Step, ReadsTensorsOfOneDeviceOnly) {
+  if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
+  const Tensor here = parameter({3}), there = ones({3}, kFloat32, cuda_device(0));
+  there.set_requires_grad();
+  there.set_grad(ones({3}, kFloat32, there.device()));
+  SGD mixed({here, there});
+  mixed.step();  // what the host knows will do for both
+  EXPECT_EQ(error_of([&] { mixed.step({.grad_norm = zeros({}, kFloat64)}); }),
+            "sgd: step: with grad_scale, found_inf or grad_norm, parameters must be on one device: "
+            "got cuda:0 and cpu");
+  EXPECT_EQ(error_of([&] { mixed.make_capturable(); }),
+            "sgd: device_rates: the parameters of group 0 must be on one device: got cuda:0 and "
+            "cpu");
+  SGD apart({{.params = {here}}, {.params = {there}}});
+  apart.make_capturable();
+  const double before = here.max().item();
+  apart.step();
+  EXPECT_NE(here.max().item(), before);
 }
 
 TEST(Step, TakesGradientsOfAnotherLayout) {
@@ -183,6 +276,23 @@ TEST(State, HasWhatTheNextStepNeeds) {
             std::vector<float>(3, 0));
 }
 
+// What the buffer is at first does not hang on how many steps there were before without one.
+TEST(State, MomentumBeginsWithTheWholeGradientWhenItIsTurnedOn) {
+  for (const bool resumed : {false, true}) {
+    const Tensor param = zeros({1}).set_requires_grad();
+    SGD optimizer({param}, {.lr = 1, .dampening = 0.5});
+    param.set_grad(ones({1}));
+    optimizer.step();
+    optimizer.set_hyperparameter(0, "momentum", 0.5);
+    if (resumed) optimizer.load_state_dict(optimizer.state_dict());
+    for (const double value : {-2.0, -3.0, -4.0}) {  // buffer: 1, 0.5 + 0.5, the same
+      optimizer.step();
+      EXPECT_EQ(param.item(), value);
+      if (resumed) optimizer.load_state_dict(optimizer.state_dict());
+    }
+  }
+}
+
 TEST(State, OfOtherParametersIsRefusedAndChangesNothing) {
   const Tensor param = parameter({3});
   Adam source({parameter({3}), parameter({2})}, {.lr = 0.5});
@@ -192,7 +302,7 @@ TEST(State, OfOtherParametersIsRefusedAndChangesNothing) {
   EXPECT_EQ(
       error_of([&] { optimizer.load_state_dict(source.state_dict()); }),
       "adam: load_state_dict: the state is for other parameters: 3 of its 13 entries fit none "
-      "of these");
+      "of these: state.0.1.exp_avg is the first");
   Adam other_shape({parameter({2})}, {.lr = 0.5});
   other_shape.step();
   EXPECT_EQ(error_of([&] { optimizer.load_state_dict(other_shape.state_dict()); }),
@@ -266,10 +376,12 @@ TEST(Errors, SayWhatIsWrong) {
             "sgd: nesterov needs a momentum and no dampening: got momentum 0, dampening 0");
   EXPECT_EQ(error_of([&] { SGD(std::vector<Tensor>{}); }), "sgd: a parameter group is empty");
   EXPECT_EQ(error_of([&] { SGD(std::vector<ParamGroup<SGDOptions>>{}); }), "sgd: no parameters");
-  EXPECT_EQ(error_of([&] {
-              SGD({{.params = {param}}, {.params = {param}}});
-            }),
-            "sgd: a parameter appears twice: its shape is [3]");
+  EXPECT_EQ(
+      error_of([&] {
+        SGD({{.params = {param}}, {.params = {param}}});
+      }),
+      "sgd: a parameter appears twice, as number 0 of group 0 and as number 0 of group 1: its "
+      "shape is [3]");
   EXPECT_EQ(error_of([&] { SGD({ones({2}, kInt64)}); }),
             "sgd: parameters must be floating: got int64");
   EXPECT_EQ(error_of([&] {

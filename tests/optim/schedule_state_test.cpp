@@ -178,6 +178,15 @@ TEST(ReduceLROnPlateau, HasALeastRateForEachGroup) {
             "reduce_lr_on_plateau: min_lr: got 3 values, expected 1, or one for each of 2 groups");
 }
 
+TEST(ReduceLROnPlateau, LeavesOutChangesOfAtMostEps) {
+  SGD sgd = make_sgd(1);
+  ReduceLROnPlateau plateau(sgd, {.factor = 0.5, .patience = 0, .eps = 0.25});
+  for (const double lr : {1.0, 0.5, 0.5, 0.5}) {  // 0.25 less would be no more than eps
+    plateau.step(1);
+    EXPECT_EQ(sgd.lr(), lr);
+  }
+}
+
 TEST(ReduceLROnPlateau, MaximizesByAbsoluteThreshold) {
   SGD sgd = make_sgd(1);
   ReduceLROnPlateau plateau(

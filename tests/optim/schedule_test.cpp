@@ -289,7 +289,7 @@ TEST(Schedule, ChainedSchedulerTakesTheMomentumOfTheOneThatSetsIt) {
       {std::make_shared<CyclicLR>(sgd, CyclicOptions{.base_lr = 1, .max_lr = 3, .step_size_up = 2}),
        std::make_shared<ExponentialLR>(sgd, 0.5)});
   const Values got = follow(sgd, schedule, 4);
-  expect_near(got.lr, {1, 1, 0.75, 0.25});
+  expect_near(got.lr, {1, 1, 0.75, 0.25});  // PyTorch: 1, 1, 1.5, 1, see ChainedScheduler
   expect_near(got.momentum, {0.9, 0.85, 0.8, 0.85});
 }
 
@@ -305,6 +305,24 @@ TEST(Schedule, SequentialLRStartsEachAtItsMilestone) {
   };
   expect_near(follow(sgd, schedule, 9).lr,
               {0.5, 0.75, 1, cosine(0), cosine(1), cosine(2), 1, 0.5, 0.25});
+}
+
+TEST(Schedule, SequentialLRGoesOnFromTheFirstRateOfACycle) {
+  const auto then_fade = [](SGD& sgd, std::shared_ptr<Schedule> cycle) {
+    SequentialLR schedule(sgd, {std::move(cycle), std::make_shared<ExponentialLR>(sgd, 0.5)}, {4});
+    return follow(sgd, schedule, 7).lr;
+  };
+  const CyclicOptions cyclic{.base_lr = 1, .max_lr = 3, .step_size_up = 2};
+  SGD first = make_sgd(0.1), second = make_sgd(0.1), third = make_sgd(0.1);
+  expect_near(then_fade(first, std::make_shared<CyclicLR>(first, cyclic)),
+              {1, 2, 3, 2, 1, 0.5, 0.25});
+  const auto one_cycle =
+      std::make_shared<OneCycleLR>(second, OneCycleOptions{.max_lr = 1, .total_steps = 4});
+  const std::vector<double> rates = then_fade(second, one_cycle);
+  expect_near({rates[0], rates[4], rates[5], rates[6]}, {0.04, 0.04, 0.02, 0.01});
+  const ExponentialLR before(third, 0.9);  // whose rate is the one to start from then
+  expect_near(then_fade(third, std::make_shared<CyclicLR>(third, cyclic)),
+              {1, 2, 3, 2, 0.1, 0.05, 0.025});
 }
 
 TEST(Schedule, SequentialLRLeavesOutAFirstScheduleOfNoSteps) {
