@@ -27,7 +27,8 @@ DeviceSchedule::DeviceSchedule(Schedule& schedule, int64_t steps) : schedule_(sc
   }
   const Device device = optimizer.params(0)[0].device();
   table_ = tensor(table, Shape{steps + 1, groups, 2}).to(device);
-  taken_ = tensor({schedule.steps_taken()}).to(device);
+  taken_ = empty({1}, kInt64, device);
+  count_from_schedule();
   for (int g = 0; g < groups; ++g) rates_.push_back(optimizer.device_rates(g));
 }
 
@@ -38,6 +39,11 @@ void DeviceSchedule::step(const Tensor& found_inf) {
   for (size_t g = 0; g < rates_.size(); ++g) {
     rates_[g].copy_(row[0][static_cast<int64_t>(g)]);
   }
+}
+
+void DeviceSchedule::count_from_schedule() {
+  const NoGrad no_grad;
+  taken_.fill_(schedule_.steps_taken());
 }
 
 int64_t DeviceSchedule::settle() {

@@ -22,6 +22,9 @@ class DeviceSchedule {
   /// far, and returns their number. Waits for the device. Error, and the schedule as it was, if
   /// they are more than the run was to have.
   int64_t settle();
+  /// Counts on from the step that the schedule is at, as after its load_state_dict.
+  void count_from_schedule();
+  Schedule& schedule() const { return schedule_; }
 
  private:
   Schedule& schedule_;

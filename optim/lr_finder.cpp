@@ -66,7 +66,7 @@ LrFinderResult run_test(Optimizer& optimizer, const std::function<double()>& ste
     }
     best = i == 0 ? point.smoothed : std::min(best, point.smoothed);
     result.points.push_back(point);
-    result.diverged = point.smoothed > options.divergence * best;
+    result.diverged = best > 0 && point.smoothed > options.divergence * best;
     if (result.diverged) break;
   }
   result.suggestion = steepest_descent(result.points, options);

@@ -15,7 +15,7 @@ struct LrFinderOptions {
   int64_t num_iter = 100;
   bool exponential = true;  // rates grow by a factor per step, else by a summand
   double smoothing = 0.05;  // weight of a step's loss in the running one; 0: none
-  double divergence = 5;    // stop once the running loss is this many times the best
+  double divergence = 5;    // stop once the running loss is this many times a best above 0
   int64_t skip_start = 10;  // steps at the start and end that the suggestion leaves out
   int64_t skip_end = 5;
 };

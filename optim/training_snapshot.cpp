@@ -11,6 +11,10 @@ TrainingSnapshot::TrainingSnapshot(nn::Module& model, Optimizer& optimizer, Trai
     : model_(model), optimizer_(optimizer), parts_(std::move(parts)), random_(random_states()) {
   WICK_CHECK(optimizer.sharding() == nullptr,
              "training snapshot: the optimizer's state is shared out among ranks");
+  if (parts_.counted != nullptr) {
+    parts_.counted->settle();
+    parts_.schedule = &parts_.counted->schedule();
+  }
   model.apply([&](const std::string&, nn::Module& part) {
     training_.emplace_back(&part, part.is_training());
   });
@@ -44,6 +48,7 @@ void TrainingSnapshot::restore() const {
   model_.zero_grad();
   model_.load_state_dict(view(weights_));
   if (parts_.schedule != nullptr) parts_.schedule->load_state_dict(view(schedule_));
+  if (parts_.counted != nullptr) parts_.counted->count_from_schedule();
   // The options first, which lets go of the state there is before the other is made.
   const StateDict state = view(state_);
   StateDict options;

@@ -7,6 +7,7 @@
 
 #include "wick/kernels/random.h"
 #include "wick/nn/module.h"
+#include "wick/optim/device_schedule.h"
 #include "wick/optim/ema.h"
 #include "wick/optim/grad_scaler.h"
 #include "wick/optim/optimizer.h"
@@ -19,6 +20,7 @@ struct TrainingParts {
   amp::GradScaler* scaler = nullptr;
   Ema* ema = nullptr;
   Schedule* schedule = nullptr;
+  DeviceSchedule* counted = nullptr;  // with its schedule
   /// Puts the rest back, such as a loader's position: called when all else is as it was.
   std::function<void()> rest = {};
 };

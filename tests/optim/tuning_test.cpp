@@ -100,6 +100,26 @@ TEST_P(TuningOn, RangeTestPutsEverythingBack) {
   }
 }
 
+TEST_P(TuningOn, RangeTestPutsBackWhatTheDeviceHasCounted) {
+  Task task(GetParam());
+  optim::DeviceSchedule counted(*task.schedule, 8);
+  const Tensor taken = zeros({}, kFloat32, GetParam());
+  const auto step = [&] {
+    task.optimizer->step({.found_inf = taken});
+    counted.step(taken);
+    return 1.0;
+  };
+  for (const Tensor& weight : task.net.parameters()) weight.set_grad(zeros_like(weight));
+  step();
+  optim::TrainingParts parts{.counted = &counted};
+  optim::find_lr(task.net, *task.optimizer, step, {.num_iter = 7}, parts);
+  EXPECT_EQ(task.optimizer->lr(), 0.01 * 0.9);
+  EXPECT_EQ(task.optimizer->device_rates(0)[0].item(), 0.01 * 0.9);
+  counted.step(taken);
+  EXPECT_EQ(counted.settle(), 2);
+  EXPECT_DOUBLE_EQ(task.optimizer->lr(), 0.01 * 0.9 * 0.9);
+}
+
 TEST_P(TuningOn, RangeTestThatFailsPutsEverythingBack) {
   Task task(GetParam());
   task.step();
@@ -254,6 +274,14 @@ TEST(LrFinder, SmoothsAndStopsAtFiveTimesTheBest) {
   EXPECT_DOUBLE_EQ(found.points[2].smoothed, 1.25);
   EXPECT_DOUBLE_EQ(found.points[4].smoothed, 10.5625);
   EXPECT_TRUE(found.diverged);
+}
+
+// As a likelihood's may be: five times the best would be less.
+TEST(LrFinder, GoesOnWhereTheLossIsBelowZero) {
+  const auto found =
+      with_losses([](int64_t i) { return -1 - static_cast<double>(i); }, {.num_iter = 20});
+  EXPECT_EQ(found.points.size(), 20u);
+  EXPECT_FALSE(found.diverged);
 }
 
 TEST(LrFinder, StopsAtALossThatIsNotFinite) {
