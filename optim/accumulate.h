@@ -49,9 +49,10 @@ struct GradAccumulatorOptions {
 ///   optim::GradAccumulator steps(optimizer, {.every = 4, .max_norm = 1, .scaler = &scaler});
 ///   for (const data::Batch& batch : loader) {
 ///     steps.backward(cross_entropy(model(batch[0]), batch[1]), batch.size());
-///     if (steps.step()) schedule.step();  // and what else goes by steps: averages, evaluations
+///     // What goes by steps: a DeviceSchedule, which stands still where the scaler skips;
+///     averages. if (steps.step()) counted.step(steps.found_inf());
 ///   }
-///   if (steps.flush()) schedule.step();   // what was left
+///   if (steps.flush()) counted.step(steps.found_inf());  // what was left
 ///
 /// The factors of losses are found without knowing what is still to come: a batch as large as the
 /// largest so far gets 1 / every. Only where that was not right for all, as in the last step of an
