@@ -44,8 +44,19 @@ class Schedules(InFolder):
             captured = self.train(f"{name}-captured", *words, "--cuda-graph", size=size)
             self.assertEqual(sha256(captured / "weights.safetensors"),
                              sha256(plain / "weights.safetensors"))
-            self.assertEqual([x.get("loss") for x in lines(captured)],
-                             [x.get("loss") for x in lines(plain)])
+            for value in ["loss", "lr"]:
+                self.assertEqual([x.get(value) for x in lines(captured)],
+                                 [x.get(value) for x in lines(plain)])
+
+    def test_rates_that_a_gpu_counts_are_logged_as_they_were(self):
+        if "simulated" not in run("doctor").stdout:
+            self.skipTest("no simulated GPU in this build")
+        size = [*MLP, "--epochs", "2", "--batch-size", "50", "--amp", "fp16", "--log-every", "1"]
+        here, there = (self.train(device, "--device", device, size=size)
+                       for device in ["cpu", "cuda"])
+        rates = [[x["lr"] for x in lines(folder) if "loss" in x] for folder in [here, there]]
+        self.assertGreater(len(set(rates[0])), 70)
+        self.assertEqual(rates[0], rates[1])
 
     def test_captures_are_checked(self):
         for message, words in [("expected a GPU, got the CPU", ["--device", "cpu"]),

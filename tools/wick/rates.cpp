@@ -232,6 +232,11 @@ void Rates::step(const Tensor& skipped) {
   }
 }
 
+Tensor Rates::lr() const {
+  return counted_ ? optimizer_.device_rates(0)[0].clone()
+                  : scalar_tensor(optimizer_.lr(), kFloat64);
+}
+
 void Rates::settle() {
   if (counted_) counted_->settle();
 }

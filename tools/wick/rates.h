@@ -30,6 +30,9 @@ class Rates {
   /// Sets the rates of the next step. `skipped`, as of TrainStep::update, tells whether the last
   /// one was.
   void step(const Tensor& skipped);
+  /// The rate of the next step of the first group, as a tensor of one float64: on the device if
+  /// steps are counted there. Nobody waits.
+  Tensor lr() const;
   /// Makes what is known on the host what the device has counted. Waits for it.
   void settle();
   /// Takes the test loss after a whole epoch.

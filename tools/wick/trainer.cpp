@@ -211,7 +211,7 @@ void Trainer::add_up(Tensor& loss, Tensor& correct, int64_t& images) {
 }
 
 Trainer::UnreadStep Trainer::take_step(const data::Batch& batch) {
-  const double lr = optimizer_->lr();
+  const Tensor lr = rates_.lr();
   std::optional<DetectAnomaly> search;
   if (config_.detect_anomaly) search.emplace();
   auto [loss, correct, skipped] = train_step_.take_or_replay(mixed(batch), parallel_.get());
@@ -228,9 +228,9 @@ Trainer::UnreadStep Trainer::take_step(const data::Batch& batch) {
   const std::chrono::duration<double> elapsed = Clock::now() - epoch_start_;
   return {step_,
           images,
-          lr,
           static_cast<double>(epoch_images_) / elapsed.count(),
           (loader_.wait_seconds() - epoch_wait_) / elapsed.count(),
+          lr,
           loss,
           correct};
 }
@@ -258,13 +258,13 @@ void Trainer::log(const nlohmann::ordered_json& values) {
   print_json(values);
 }
 
-void Trainer::log_step(const UnreadStep& step, double loss, int64_t correct) {
+void Trainer::log_step(const UnreadStep& step, double lr, double loss, int64_t correct) {
   if (step.step % config_.log_every != 0 && step.step != total_steps_) return;
   nlohmann::ordered_json line;
   line["step"] = step.step;
   line["epoch"] = epoch_of(step.step);
   line["loss"] = loss;
-  line["lr"] = step.lr;
+  line["lr"] = lr;
   line["images_per_second"] = step.images_per_second;
   line["data_wait"] = step.data_wait;
   line["accuracy"] = static_cast<double>(correct) / static_cast<double>(step.images);
@@ -292,11 +292,13 @@ void Trainer::show(const UnreadStep& step, double loss) {
 void Trainer::report() {
   if (unread_.empty()) return;
   train_step_.scaler().check_skips();
-  std::vector<Tensor> each_loss, each_correct;
+  std::vector<Tensor> each_lr, each_loss, each_correct;
   for (const UnreadStep& step : unread_) {
+    each_lr.push_back(step.lr);
     each_loss.push_back(step.loss);
     each_correct.push_back(step.correct);
   }
+  const auto rates = stack(each_lr).to_vector<double>();
   const auto losses = stack(each_loss).to_vector<float>();
   const auto corrects = stack(each_correct).to_vector<int64_t>();
   for (size_t i = 0; i < unread_.size(); ++i) {
@@ -308,7 +310,7 @@ void Trainer::report() {
                " at its peak), or see with --detect-anomaly where it begins");
     read_images_ += step.images;
     read_correct_ += corrects[i];
-    log_step(step, losses[i], corrects[i]);
+    log_step(step, rates[i], losses[i], corrects[i]);
   }
   show(unread_.back(), losses.back());
   unread_.clear();

@@ -62,8 +62,8 @@ class Trainer {
   struct UnreadStep {
     int64_t step;
     int64_t images;  // of all ranks, as what follows
-    double lr, images_per_second, data_wait;
-    Tensor loss, correct;
+    double images_per_second, data_wait;
+    Tensor lr, loss, correct;
   };
 
   /// Does what --checkpoint-activations asks for, and tells.
@@ -86,7 +86,7 @@ class Trainer {
   void save_checkpoint();
   /// Waits for the unread steps, shows and logs them.
   void report();
-  void log_step(const UnreadStep& step, double loss, int64_t correct);
+  void log_step(const UnreadStep& step, double lr, double loss, int64_t correct);
   void show(const UnreadStep& step, double loss);
   int64_t epoch_of(int64_t step) const { return (step - 1) / steps_per_epoch() + 1; }
   void print_json(const nlohmann::ordered_json& values) const;

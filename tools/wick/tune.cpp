@@ -54,7 +54,7 @@ void Tuning::backward() {
 }
 
 TrainStep::Inputs Tuning::mixed(const data::Batch& batch) {
-  return train_step_.mixed(batch, loader_.epoch(), loader_.batch());
+  return train_step_.mixed(batch, loader_.epoch(), loader_.batch() - 1);
 }
 
 void Tuning::step_on_noise(int64_t batch) {
