@@ -30,6 +30,7 @@ thread_local constinit int depth = 0;  // Autocast guards alive
 struct CachedCast {
   Ref<Node> weight;  // what collects its gradient: its identity, which does not keep its memory
   uint64_t version;  // of the weight, when it was cast
+  Stream stream;     // that it was cast on: another's work could run before it
   Tensor cast;
 };
 
@@ -49,12 +50,13 @@ bool is_eligible(const Tensor& x) {
 
 Tensor cast_weight(const Tensor& x, Dtype dtype) {
   Ref<Node> weight = gradient_edge(x).node;
+  const Stream stream = current_stream(x.device());
   CachedCast& entry = cache()[weight.get()];
   const bool usable = entry.cast.defined() && entry.version == x.version() &&
-                      entry.cast.dtype() == dtype &&
+                      entry.cast.dtype() == dtype && entry.stream == stream &&
                       (entry.cast.requires_grad() || !grad_enabled());
   // What was cast without recording would lose the gradient of what is recorded.
-  if (!usable) entry = {std::move(weight), x.version(), x.to(dtype)};
+  if (!usable) entry = {std::move(weight), x.version(), stream, x.to(dtype)};
   return entry.cast;
 }
 

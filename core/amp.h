@@ -35,8 +35,8 @@ AutocastState autocast_state();
 /// outside a guard. Guards nest; with `enabled` false it makes a region without autocast.
 ///
 /// A float32 leaf that requires a gradient is cast to the lower precision once: the copy is kept
-/// until the leaf changes or the outermost guard of the thread ends, unless `cache_weights` is
-/// false.
+/// until the leaf changes, it is cast on another stream or the outermost guard of the thread ends,
+/// unless `cache_weights` is false.
 class Autocast {
  public:
   /// `dtype`: float16 or bfloat16, by default float16 for GPUs and bfloat16 for the CPU. Error for

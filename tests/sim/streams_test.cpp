@@ -3,8 +3,11 @@
 #include <cstdlib>
 #include <vector>
 
+#include "wick/core/amp.h"
+#include "wick/core/autograd.h"
 #include "wick/core/memory/allocator.h"
 #include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/matmul.h"
 #include "wick/core/stream.h"
 #include "wick/core/tensor.h"
 #include "wick/kernels/sim/machine.h"
@@ -145,6 +148,35 @@ TEST(SimulatedStreams, CopiesGoOnBesideWork) {
         const float expected = 2 * static_cast<float>(i) + 1;
         EXPECT_EQ(results[i].to_vector<float>(), std::vector<float>(kCount, expected)) << i;
       }
+    }
+  }
+}
+
+// Nothing orders two streams that use the same weight: what one has cast, the other must not read.
+TEST(SimulatedStreams, EachCastsAWeightForItself) {
+  const Tensor x = ones({4, 64}, kFloat32, kGpu), w = full({64, 8}, 3, kFloat32, kGpu);
+  w.set_requires_grad();
+  for (const StreamOrder order : {StreamOrder::kLazy, StreamOrder::kRandom, StreamOrder::kEager}) {
+    for (uint64_t seed = 0; seed < 5; ++seed) {
+      const sim::ScopedSettings scope({.streams = order, .seed = seed});
+      const Stream first = stream_from_pool(kGpu), second = stream_from_pool(kGpu);
+      synchronize(kGpu);
+      const amp::Autocast guard(kGpu, kBFloat16);
+      const auto cast_of = [](const Tensor& y) { return y.grad_fn()->next()[1].node.get(); };
+      Tensor before, y;
+      {
+        const StreamGuard on_first(first);
+        before = matmul(x, w);
+      }
+      {
+        const StreamGuard on_second(second);
+        y = matmul(x, w);
+        EXPECT_NE(cast_of(y), cast_of(before));
+        EXPECT_EQ(cast_of(y), cast_of(matmul(x, w))) << "cast twice on one stream";
+      }
+      synchronize(second);
+      EXPECT_EQ(y.detach().to(kFloat32).to_vector<float>(), std::vector<float>(32, 192));
+      synchronize(first);
     }
   }
 }
