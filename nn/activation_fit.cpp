@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <chrono>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "wick/core/apply.h"
 #include "wick/core/autograd.h"
@@ -170,6 +172,26 @@ Measured measure(Device device, const std::function<void()>& step) {
   return {max_memory_allocated(device) - start, seconds_since(began)};
 }
 
+// Puts back which children of the model are checkpointed, unless they shall stay as they are.
+class CheckpointsBefore {
+ public:
+  explicit CheckpointsBefore(Module& model) {
+    for (Sequential* sequential : checkpointable(model)) {
+      before_.emplace_back(sequential, sequential->checkpointed());
+    }
+  }
+  ~CheckpointsBefore() {
+    for (auto& [sequential, ranges] : before_) sequential->set_checkpointed(std::move(ranges));
+  }
+  CheckpointsBefore(const CheckpointsBefore&) = delete;
+  CheckpointsBefore& operator=(const CheckpointsBefore&) = delete;
+
+  void forget() { before_.clear(); }
+
+ private:
+  std::vector<std::pair<Sequential*, std::vector<ChildRange>>> before_;
+};
+
 int64_t count_recomputed(const ActivationPlan& plan) {
   int64_t count = 0;
   for (const CheckpointedRange& part : plan.ranges) count += part.range.last - part.range.first;
@@ -180,12 +202,15 @@ int64_t count_recomputed(const ActivationPlan& plan) {
 
 ActivationProfile profile_activations(Module& model, Device device,
                                       const std::function<void()>& step) {
-  checkpointable(model);
+  const CheckpointsBefore before(model);
   apply_activation_plan(model, {});
   step();  // makes gradients, and fills caches
   ActivationProfile profile = observe(device, step);
   const KeepOutputs keep;
   const ActivationProfile all_kept = observe(device, step);
+  WICK_CHECK(all_kept.units.size() == profile.units.size(),
+             "checkpoint: trial steps differ: the first calls ", profile.units.size(),
+             " children of Sequentials, the second ", all_kept.units.size(), ", expected the same");
   for (size_t i = 0; i < profile.units.size(); ++i) {
     ActivationUnit& unit = profile.units[i];
     unit.recomputed = std::max(unit.kept, all_kept.units[i].kept);
@@ -250,7 +275,9 @@ ActivationFit fit_activations(Module& model, Device device, int64_t budget,
                               const std::function<void()>& step) {
   WICK_CHECK(budget > 0, "fit_activations: wrong budget: got ", budget, " bytes, expected some");
   const TrialState state(model);
+  CheckpointsBefore before(model);
   const ActivationProfile profile = profile_activations(model, device, step);
+  apply_activation_plan(model, {});
   ActivationFit fit;
   fit.units = static_cast<int64_t>(profile.units.size());
   const Measured plain = measure(device, step);
@@ -265,15 +292,14 @@ ActivationFit fit_activations(Module& model, Device device, int64_t budget,
     fit.peak = measure(device, step).peak;
     fit.plan = least;
     fit.recomputed = count_recomputed(least);
-    const int64_t smallest = fit.peak;
-    if (smallest > budget) apply_activation_plan(model, {});
-    WICK_CHECK(smallest <= budget,
+    WICK_CHECK(fit.peak <= budget,
                "checkpoint: the budget is too small for this model and batch: got ",
-               format_bytes(budget), ", expected ", format_bytes(smallest), " or more");
+               format_bytes(budget), ", expected ", format_bytes(fit.peak), " or more");
   }
   apply_activation_plan(model, fit.plan);
   empty_cache(device);
   reset_peak_memory_stats(device);
+  before.forget();
   return fit;
 }
 

@@ -47,7 +47,7 @@ struct ActivationPlan {
 /// Runs `step` (forward, loss and backward of `model` on `device`, the parameters' gradients kept)
 /// a few times and measures each child of the model's outermost Sequentials. Nothing is
 /// checkpointed meanwhile. Resets the device's peak memory statistics. Error if there are no such
-/// children, or one is called twice in a step.
+/// children, one is called twice in a step, or another number of them in another step.
 ActivationProfile profile_activations(Module& model, Device device,
                                       const std::function<void()>& step);
 
@@ -76,7 +76,8 @@ struct ActivationFit {
 
 /// Profiles, plans, applies and measures the plan until a step holds at most `budget` bytes beyond
 /// what it begins with. `step` is run some ten times; buffers and random states are put back after
-/// it, gradients cleared. Error that names the smallest budget if this one is too small.
+/// it, gradients cleared. Error that names the smallest budget if this one is too small; after any
+/// error the model is checkpointed as before.
 ActivationFit fit_activations(Module& model, Device device, int64_t budget,
                               const std::function<void()>& step);
 

@@ -161,6 +161,59 @@ TEST_P(ActivationFitOn, NamesTheSmallestBudget) {
   EXPECT_TRUE(net_.checkpointed().empty());
 }
 
+using Range = std::pair<int64_t, int64_t>;
+std::vector<Range> checkpointed_of(const nn::Sequential& layers) {
+  std::vector<Range> all;
+  for (const nn::ChildRange& range : layers.checkpointed()) {
+    all.emplace_back(range.first, range.last);
+  }
+  return all;
+}
+
+TEST_P(ActivationFitOn, ProfilesWithoutCheckpointsAndPutsThemBack) {
+  net_.set_checkpointed({{1, 3}, {4, 5}});
+  const std::vector<Range> own = checkpointed_of(net_);
+  const nn::ActivationProfile profile = nn::profile_activations(net_, GetParam(), step());
+  EXPECT_EQ(profile.units.size(), size_t{kBlocks});
+  EXPECT_EQ(checkpointed_of(net_), own);
+  EXPECT_GT(fit(int64_t{1} << 40).plain_peak, 0);
+  EXPECT_TRUE(net_.checkpointed().empty()) << "the plan stays";
+}
+
+TEST_P(ActivationFitOn, MeasuresThePlainStepWithoutCheckpoints) {
+  const int64_t plain = fit(int64_t{1} << 40).plain_peak;
+  nn::checkpoint_every_child(net_);
+  EXPECT_EQ(fit(int64_t{1} << 40).plain_peak, plain);
+}
+
+TEST_P(ActivationFitOn, PutsCheckpointsBackWhereTheBudgetIsTooSmall) {
+  net_.set_checkpointed({{1, 3}});
+  EXPECT_THROW(fit(1000), Error);
+  EXPECT_EQ(checkpointed_of(net_), std::vector<Range>({{1, 3}}));
+}
+
+TEST_P(ActivationFitOn, PutsCheckpointsBackWhereAStepFails) {
+  const int64_t budget = fit(int64_t{1} << 40).plain_peak / 2;
+  int64_t steps = 0;
+  for (bool failed = true; failed; ++steps) {
+    net_.set_checkpointed({{1, 3}, {4, 5}});
+    const std::vector<Range> own = checkpointed_of(net_);
+    failed = false;
+    int64_t left = steps;
+    try {
+      nn::fit_activations(net_, GetParam(), budget, [&] {
+        if (left-- == 0) wick::detail::fail("no more steps");
+        step()();
+      });
+    } catch (const Error&) {
+      failed = true;
+      EXPECT_EQ(checkpointed_of(net_), own) << "after " << steps << " steps";
+    }
+  }
+  EXPECT_GT(steps, 5);
+  EXPECT_NE(checkpointed_of(net_), std::vector<Range>({{1, 3}, {4, 5}})) << "the plan stays";
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, ActivationFitOn, ::testing::Values(kCpu, cuda_device(0)),
                          [](const auto& device) { return device.param.is_cpu() ? "cpu" : "cuda"; });
 
@@ -176,6 +229,22 @@ TEST(ActivationFit, RefusesModelsItCannotPlan) {
     nn::fit_activations(twice, kCpu, 1 << 20, [&] { twice(twice(x)).sum().backward(); });
   });
   EXPECT_NE(error.find("is called twice in one step"), std::string::npos) << error;
+}
+
+TEST(ActivationFit, RefusesStepsThatDiffer) {
+  nn::ModuleList<nn::Sequential> both;
+  for (int i = 0; i < 2; ++i) both.push_back(nn::Sequential(nn::Linear(4, 4)));
+  const Tensor x = randn({2, 4});
+  int steps = 0;
+  const std::string error = wick::testing::error_of([&] {
+    nn::profile_activations(both, kCpu, [&] {
+      const Tensor y = both[0](x);
+      (++steps == 2 ? both[1](y) : y).sum().backward();
+    });
+  });
+  EXPECT_EQ(error,
+            "checkpoint: trial steps differ: the first calls 2 children of Sequentials, the second "
+            "1, expected the same");
 }
 
 }  // namespace
