@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <typeinfo>
+#include <unordered_set>
 
 #include "wick/core/autograd.h"
 
@@ -54,36 +55,39 @@ void Module::add_child(const std::string& name, std::shared_ptr<Module> module) 
   children_.emplace_back(name, std::move(module));
 }
 
-NamedTensors Module::named_parameters(const std::string& prefix) const {
-  NamedTensors all;
-  for (const auto& [name, tensor] : parameters_) {
+// All names of the tensors in `list` of this module and all below it.
+void Module::append(NamedTensors Module::*list, const std::string& prefix,
+                    NamedTensors& all) const {
+  for (const auto& [name, tensor] : this->*list) {
     if (tensor.defined()) all.emplace_back(prefix + name, tensor);
   }
-  for (const auto& [name, child] : children_) {
-    for (auto& entry : child->named_parameters(prefix + name + ".")) all.push_back(entry);
-  }
+  for (const auto& [name, child] : children_) child->append(list, prefix + name + ".", all);
+}
+
+namespace {
+NamedTensors first_names(NamedTensors all) {
+  std::unordered_set<const TensorImpl*> seen;
+  std::erase_if(all, [&](const auto& entry) { return !seen.insert(entry.second.impl()).second; });
   return all;
+}
+}  // namespace
+
+NamedTensors Module::named_parameters(const std::string& prefix) const {
+  NamedTensors all;
+  append(&Module::parameters_, prefix, all);
+  return first_names(std::move(all));
 }
 
 NamedTensors Module::named_buffers(const std::string& prefix) const {
   NamedTensors all;
-  for (const auto& [name, tensor] : buffers_) {
-    if (tensor.defined()) all.emplace_back(prefix + name, tensor);
-  }
-  for (const auto& [name, child] : children_) {
-    for (auto& entry : child->named_buffers(prefix + name + ".")) all.push_back(entry);
-  }
-  return all;
+  append(&Module::buffers_, prefix, all);
+  return first_names(std::move(all));
 }
 
 std::vector<Tensor> Module::parameters(bool recurse) const {
   std::vector<Tensor> all;
-  for (const auto& [name, tensor] : parameters_) {
-    if (tensor.defined()) all.push_back(tensor);
-  }
-  for (const auto& [name, child] : children_) {
-    if (!recurse) break;
-    for (const Tensor& tensor : child->parameters()) all.push_back(tensor);
+  for (auto& [name, tensor] : recurse ? named_parameters() : first_names(parameters_)) {
+    if (tensor.defined()) all.push_back(std::move(tensor));
   }
   return all;
 }
@@ -159,9 +163,12 @@ Module& Module::requires_grad_(bool on) {
 }
 
 TensorMap Module::state_dict() const {
+  NamedTensors parameters, buffers;
+  append(&Module::parameters_, "", parameters);
+  append(&Module::buffers_, "", buffers);
   TensorMap state;
-  for (const auto& [name, tensor] : named_parameters()) state[name] = tensor.detach();
-  for (const auto& [name, tensor] : named_buffers()) state[name] = tensor;
+  for (const auto& [name, tensor] : parameters) state[name] = tensor.detach();
+  for (const auto& [name, tensor] : buffers) state[name] = tensor;
   return state;
 }
 

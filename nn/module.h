@@ -69,7 +69,9 @@ class Module {
     return traced([&] { return forward(x); });
   }
 
-  /// Trainable tensors of this module and, unless `recurse` is false, of all below it.
+  /// Trainable tensors of this module and, unless `recurse` is false, of all below it. As in
+  /// named_parameters() and named_buffers(), one that has several names (tied weights, a module
+  /// registered twice) is there once, under the first of them.
   std::vector<Tensor> parameters(bool recurse = true) const;
   NamedTensors named_parameters(const std::string& prefix = "") const;
   NamedTensors named_buffers(const std::string& prefix = "") const;
@@ -95,8 +97,8 @@ class Module {
   /// Makes all parameters take part in backward, or none.
   Module& requires_grad_(bool on = true);
 
-  /// Parameters and buffers by name; they share memory with the module. What save_safetensors
-  /// takes: `save_safetensors(path, net.state_dict())`.
+  /// Parameters and buffers by each of their names; they share memory with the module. What
+  /// save_safetensors takes: `save_safetensors(path, net.state_dict())`.
   TensorMap state_dict() const;
   /// Copies `state`, as state_dict or load_safetensors give it, into the parameters and buffers,
   /// converted to their dtypes and devices. Every name must be there with its shape, and
@@ -129,6 +131,7 @@ class Module {
   friend class Handle;
   void add_child(const std::string& name, std::shared_ptr<Module> module);
   void check_name(const std::string& name) const;
+  void append(NamedTensors Module::*list, const std::string& prefix, NamedTensors& all) const;
   void for_each_tensor(const std::function<void(const Tensor&)>& visit) const;
 
   NamedTensors parameters_;

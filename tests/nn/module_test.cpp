@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "wick/core/autograd.h"
@@ -9,6 +10,8 @@
 #include "wick/core/serialize.h"
 #include "wick/core/stream.h"
 #include "wick/nn/nn.h"
+#include "wick/optim/clip.h"
+#include "wick/optim/sgd.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/host_array.h"
 #include "wick/tests/harness/temporary_folder.h"
@@ -223,6 +226,83 @@ TEST(Module, LoadsNothingThatDoesNotFit) {
   net.load_state_dict(state, false);
   EXPECT_TRUE(bit_equal(net.scale.detach(), full({2}, 5)));
   EXPECT_TRUE(bit_equal(net.fc->weight.detach(), good.at("fc.weight")));
+}
+
+// Tied weights: a module and tensors that have two names each.
+struct Tied : Module {
+  Handle<Linear> in = add("in", Linear(2, 2));
+  Handle<Linear> out = add("out", in);
+  Tensor scale = add_parameter("scale", full({2}, 3));
+  Tensor gain = add_parameter("gain", scale);
+  Tensor count = add_buffer("count", zeros({2}));
+  Handle<BatchNorm1d> norm = add("norm", BatchNorm1d(2));
+  Handle<BatchNorm1d> last = add("last", norm);
+  Tensor total = add_buffer("total", count);
+  Tensor forward(const Tensor& x) override { return out(in(x)*scale) * gain; }
+};
+
+TEST(Module, ListsATensorOfTwoNamesOnceUnderTheFirst) {
+  Tied net;
+  EXPECT_EQ(
+      names(net.named_parameters()),
+      (std::vector<std::string>{"scale", "in.weight", "in.bias", "norm.weight", "norm.bias"}));
+  EXPECT_EQ(net.parameters().size(), 5u);
+  EXPECT_EQ(net.parameters(false).size(), 1u);
+  EXPECT_EQ(names(net.named_buffers())[0], "count");
+  EXPECT_EQ(net.named_buffers().size(), 1 + net.norm->named_buffers().size());
+  EXPECT_NE(summary(net, ones({1, 2})).find("\n12 parameters"), std::string::npos);
+}
+
+TEST(Module, TrainsATensorOfTwoNamesOnce) {
+  Tied net;
+  optim::SGD sgd(net.parameters(), {.lr = 0.5});
+  net(ones({1, 2})).sum().backward();
+  net.norm->requires_grad_(false);
+  double squares = 0;
+  for (const Tensor& tensor : {net.scale, net.in->weight, net.in->bias}) {
+    squares += tensor.grad().square().sum().item();
+  }
+  const Tensor norm = optim::clip_grad_norm_(net.parameters(), 1e9);
+  EXPECT_NEAR(norm.item(), std::sqrt(squares), 1e-4 * std::sqrt(squares));
+  const Tensor expected = net.scale.detach() - net.scale.grad() * 0.5;
+  sgd.step();
+  EXPECT_TRUE(bit_equal(net.gain.detach(), expected));
+}
+
+TEST(Module, SavesATensorOfTwoNamesUnderBoth) {
+  const TemporaryFolder folder;
+  Tied net, other;
+  EXPECT_EQ(net.state_dict().size(), 2 * (net.parameters().size() + net.named_buffers().size()));
+  net.count.fill_(7);
+  save_safetensors(folder.path("tied.safetensors"), net.state_dict());
+  other.load_state_dict(load_safetensors(folder.path("tied.safetensors")));
+  for (const auto& [name, tensor] : other.state_dict()) {
+    EXPECT_TRUE(bit_equal(tensor, net.state_dict().at(name))) << name;
+  }
+  TensorMap state = copy_of(net.state_dict());
+  state.erase("out.weight");
+  EXPECT_EQ(error_of([&] { other.load_state_dict(state); }),
+            "load_state_dict: missing tensor: expected \"out.weight\" of shape [2, 2]");
+}
+
+TEST(Module, KeepsTensorsOfTwoNamesTiedWhereItMoves) {
+  Tied net;
+  net.to(kFloat64);
+  if (cuda_is_available()) net.to(cuda_device(0));
+  EXPECT_EQ(net.gain.dtype(), kFloat64);
+  const auto states = [&] { return copy_of(net.state_dict()); };
+  const NoGrad no_grad;
+  net.gain.fill_(5);
+  net.total.fill_(6);
+  net.out->weight.fill_(7);
+  for (const auto& [one, two] : {std::pair("scale", "gain"),
+                                 {"count", "total"},
+                                 {"in.weight", "out.weight"},
+                                 {"norm.bias", "last.bias"}}) {
+    EXPECT_TRUE(bit_equal(states().at(one).cpu(), states().at(two).cpu())) << one;
+  }
+  EXPECT_EQ(net.parameters().size(), 5u);
+  EXPECT_TRUE(net.gain.is_same(net.scale));
 }
 
 TEST(ModuleList, HoldsModulesByNumber) {
