@@ -68,8 +68,7 @@ memory::Heap& CachingAllocator::Impl::heap_for(Stream stream) {
   return *last_heap;
 }
 
-memory::Block* CachingAllocator::Impl::allocate(size_t bytes, Stream stream,
-                                                std::unique_lock<std::mutex>& lock) {
+memory::Block* CachingAllocator::Impl::allocate(size_t bytes, Stream stream) {
   if (pending > 0) process_events(/*wait=*/false);
   if (fail_countdown > 0 && --fail_countdown == 0) out_of_memory(bytes);
   if (bytes > limit) out_of_memory(bytes);  // also keeps the arithmetic below from overflowing
@@ -78,7 +77,7 @@ memory::Block* CachingAllocator::Impl::allocate(size_t bytes, Stream stream,
   Block* block = take_quick(heap, size);
   if (block == nullptr) {
     block = take_best_fit(heap, size);
-    if (block == nullptr) block = grow(heap, size, lock);
+    if (block == nullptr) block = grow(heap, size);
     if (block == nullptr) out_of_memory(bytes);
     used.emplace(block->pointer, block);
   }
@@ -257,8 +256,8 @@ bool CachingAllocator::Impl::flush_quick(Heap& heap) {
 
 void* CachingAllocator::allocate(size_t bytes, Stream stream) {
   if (bytes == 0) return nullptr;
-  std::unique_lock<std::mutex> lock(impl_->mutex);
-  return impl_->allocate(bytes, stream, lock)->pointer;
+  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  return impl_->allocate(bytes, stream)->pointer;
 }
 
 void CachingAllocator::deallocate(void* pointer) {

@@ -125,9 +125,6 @@ class CachingAllocator {
   /// The most bytes to hold from now on, at most the device's capacity.
   void set_memory_limit(size_t bytes);
   size_t memory_limit() const;
-  /// `callback` is run when memory is short, to free what can be had again (it may call this
-  /// allocator), before cached memory is given back.
-  void add_memory_short_callback(void (*callback)());
   /// For tests: lets the `nth` allocation from now (1: the next) find no memory; 0 lets none.
   void fail_allocation(int64_t nth);
 

@@ -36,7 +36,7 @@ struct CachingAllocator::Impl {
   // allocator.cpp: finding, splitting and merging blocks.
   size_t rounded(size_t bytes) const;
   Heap& heap_for(Stream stream);
-  Block* allocate(size_t bytes, Stream stream, std::unique_lock<std::mutex>& lock);
+  Block* allocate(size_t bytes, Stream stream);
   Block* take_quick(Heap& heap, size_t size);
   Block* take_best_fit(Heap& heap, size_t size);
   void split(Block* block, size_t size);
@@ -50,11 +50,10 @@ struct CachingAllocator::Impl {
   bool flush_quick(Heap& heap);
 
   // segments.cpp: getting memory from the source and giving it back.
-  Block* grow(Heap& heap, size_t size, std::unique_lock<std::mutex>& lock);
-  Block* retry(Heap& heap, size_t size, size_t segment, std::unique_lock<std::mutex>& lock);
+  Block* grow(Heap& heap, size_t size);
+  Block* retry(Heap& heap, size_t size, size_t segment);
   Block* add_segment(Heap& heap, size_t segment, size_t size);
   void release_segment(Block* block);
-  void run_callbacks(std::unique_lock<std::mutex>& lock);
   void release_one(size_t size);
   void release_cached();
   void collect_garbage();
@@ -115,7 +114,6 @@ struct CachingAllocator::Impl {
   std::vector<Route> routes;
   std::unordered_set<PoolId> live_pools;
   PoolId next_pool = 1;
-  std::vector<void (*)()> callbacks;
   std::vector<MemoryEvent> events;  // once full, a ring that begins at next_event
   size_t max_events = 0;
   size_t next_event = 0;

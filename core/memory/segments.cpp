@@ -10,7 +10,7 @@ using memory::FreeSet;
 using memory::Heap;
 
 /// A block of `size` for which there was no free one. Null when nothing helps.
-Block* CachingAllocator::Impl::grow(Heap& heap, size_t size, std::unique_lock<std::mutex>& lock) {
+Block* CachingAllocator::Impl::grow(Heap& heap, size_t size) {
   if (flush_quick(heap)) {
     if (Block* block = take_best_fit(heap, size)) return block;
   }
@@ -19,19 +19,16 @@ Block* CachingAllocator::Impl::grow(Heap& heap, size_t size, std::unique_lock<st
                                                          : memory::round_up(size, memory::kMiB * 2);
   collect_garbage();
   Block* block = add_segment(heap, segment, size);
-  return block != nullptr ? block : retry(heap, size, segment, lock);
+  return block != nullptr ? block : retry(heap, size, segment);
 }
 
-Block* CachingAllocator::Impl::retry(Heap& heap, size_t size, size_t segment,
-                                     std::unique_lock<std::mutex>& lock) {
+Block* CachingAllocator::Impl::retry(Heap& heap, size_t size, size_t segment) {
   ++stats.num_alloc_retries;
   const auto attempt = [&](size_t new_segment) {
     flush_quick(heap);
     Block* block = take_best_fit(heap, size);
     return block != nullptr ? block : add_segment(heap, new_segment, size);
   };
-  run_callbacks(lock);
-  if (Block* block = attempt(segment)) return block;
   release_one(segment);
   if (Block* block = attempt(segment)) return block;
   process_events(/*wait=*/true);
@@ -144,13 +141,6 @@ void CachingAllocator::Impl::collect_garbage() {
   }
 }
 
-void CachingAllocator::Impl::run_callbacks(std::unique_lock<std::mutex>& lock) {
-  const std::vector<void (*)()> to_run = callbacks;
-  lock.unlock();
-  for (const auto callback : to_run) callback();
-  lock.lock();
-}
-
 void CachingAllocator::Impl::out_of_memory(size_t bytes) {
   ++stats.num_ooms;
   note(MemoryAction::kOutOfMemory, nullptr, bytes, {device, nullptr});
@@ -212,11 +202,6 @@ size_t CachingAllocator::memory_limit() const {
 void CachingAllocator::fail_allocation(int64_t nth) {
   const std::lock_guard<std::mutex> lock(impl_->mutex);
   impl_->fail_countdown = nth;
-}
-
-void CachingAllocator::add_memory_short_callback(void (*callback)()) {
-  const std::lock_guard<std::mutex> lock(impl_->mutex);
-  impl_->callbacks.push_back(callback);
 }
 
 }  // namespace wick

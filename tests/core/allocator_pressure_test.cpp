@@ -48,23 +48,6 @@ TEST(AllocatorPressure, TakesAnExactSegmentWhenAFullOneDoesNotFit) {
   EXPECT_EQ(f.reserved(), mib(50));
 }
 
-AllocatorFixture* short_of_memory = nullptr;
-char* given_up = nullptr;
-
-TEST(AllocatorPressure, CallbacksMayFreeMemory) {
-  AllocatorFixture f(40 * kMiB);
-  short_of_memory = &f;
-  given_up = f.allocate(40 * kMiB);
-  char* const first = given_up;
-  f.allocator->add_memory_short_callback([] {
-    short_of_memory->free(given_up);
-    given_up = nullptr;
-  });
-  EXPECT_EQ(f.allocate(40 * kMiB), first);
-  EXPECT_EQ(given_up, nullptr);
-  EXPECT_EQ(f.fake.frees, 0);
-}
-
 TEST(AllocatorPressure, OutOfMemoryCarriesTheFiguresAndTheAllocatorGoesOn) {
   AllocatorFixture f(100 * kMiB);
   char* a = f.allocate(30 * kMiB);
