@@ -46,10 +46,7 @@ WICK_HOST_DEVICE void set_momentum(LarsArgs& args, double value) { args.momentum
 
 /// What the gradients of a step are multiplied by.
 WICK_HOST_DEVICE double grad_factor(const OptimStep& step) {
-  const double unscale =
-      step.grad_scale != nullptr
-          ? static_cast<double>(static_cast<float>(1 / static_cast<double>(*step.grad_scale)))
-          : 1;
+  const double unscale = unscale_factor(step.grad_scale);
   return step.grad_norm != nullptr ? unscale * clip_factor(*step.grad_norm, step.max_norm)
                                    : unscale;
 }

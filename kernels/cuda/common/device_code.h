@@ -9,7 +9,7 @@
 /// condition holds: for what the host could only check by waiting, such as indices.
 #define WICK_DEVICE_CHECK(condition, text) \
   if (!(condition)) ::wick::sim::trap(WICK_SIM_SITE, text)
-/// Before a loop over an array that shall stay in registers.
+/// Before a loop over an array that is to be in registers, where the compiler would not unroll it.
 #define WICK_UNROLL
 #else
 #include <cuda_runtime.h>
@@ -28,13 +28,6 @@
 #endif
 
 #include <cstdint>
-
-/// Before a loop over an array that is to be in registers, where the compiler would not unroll it.
-#ifdef __CUDACC__
-#define WICK_UNROLL _Pragma("unroll")
-#else
-#define WICK_UNROLL
-#endif
 
 namespace wick::cuda {
 
