@@ -9,8 +9,9 @@ inline constexpr int64_t kGradNormChunk = 16384;
 
 // Gradients are dense and floating.
 
-/// total (rank 0, float32 or float64) = p-norm of all elements of all gradients, p not 0 or
-/// infinite. `partial` (float64): one element per chunk of each gradient.
+/// total (rank 0, float32 or float64) = p-norm of all elements of all gradients, p neither 0 nor
+/// -infinity; of p = infinity the largest absolute value. `partial` (float64): one element per
+/// chunk of each gradient.
 WICK_KERNEL(grad_norm,
             (const View* grads, int64_t count, double p, const View& partial, const View& total));
 
