@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <memory>
-#include <set>
 #include <string>
 #include <thread>
 
@@ -22,6 +21,7 @@
 #include "wick/optim/sgd.h"
 #include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
+#include "wick/tests/sim/dropped_calls.h"
 
 namespace wick::testing {
 namespace {
@@ -172,15 +172,6 @@ class CopyingTraining {
 
 // ThreadSanitizer, which has room for few threads beside the simulated ones, dies of many.
 constexpr int64_t kCallStride = WICK_SIM_TSAN ? 29 : 1;
-
-/// Whether it is among the calls that destructors make, which can tell nobody of a failure: memory
-/// whose event could not be recorded is never reused, an event that could not be destroyed stays.
-/// Nor does a handle matter whose memory is mapped, and with it can be unmapped.
-bool is_dropped(const std::string& call) {
-  static const std::set<std::string> kDropped = {"cudaGetDevice", "cudaEventRecord",
-                                                 "cudaEventDestroy", "cuMemRelease"};
-  return kDropped.contains(call);
-}
 
 void survive_every_failure(cudaError_t error, bool breaks, int64_t first) {
   CopyingTraining training;

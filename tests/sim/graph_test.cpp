@@ -18,6 +18,7 @@
 #include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/host_array.h"
+#include "wick/tests/sim/dropped_calls.h"
 #include "wick/tests/sim/kernels.h"
 
 // Captures on the simulated GPU: what the CUDA runtime refuses in one, streams that join it, and
@@ -282,23 +283,29 @@ std::vector<float> whole_run() {
 TEST(SimulatedGraph, SurvivesEveryCallThatFails) {
   const std::vector<float> want = whole_run();
   const int64_t before = memory_allocated(kGpu);
-  int64_t thrown = 0, nth = 1;
+  int64_t nth = 1;
   for (bool reached = true; reached; nth += kStride) {
     std::thread([&] {
       sim::fail_call(nth, cudaErrorUnknown);
+      bool told = false;
+      std::vector<float> got;
       try {
-        whole_run();
+        got = whole_run();
       } catch (const Error&) {
-        ++thrown;
+        told = true;
       }
       reached = sim::calls_until_failure() == 0;
       sim::fail_call(0, cudaSuccess);
+      if (told) return;
+      EXPECT_EQ(got, want) << "nobody was told of call " << nth;
+      if (!reached) return;
+      EXPECT_TRUE(is_dropped(sim::failed_call()))
+          << "nobody was told that call " << nth << ", " << sim::failed_call() << ", failed";
     }).join();
     ASSERT_EQ(whole_run(), want) << "after call " << nth;
     ASSERT_EQ(memory_allocated(kGpu), before) << "after call " << nth;
   }
   EXPECT_GT(nth, 100);
-  EXPECT_GT(thrown, 2);
 }
 
 TEST(SimulatedGraph, SurvivesEveryAllocationThatFails) {
