@@ -93,6 +93,9 @@ class Linter {
       if (auto* conv = dynamic_cast<Conv1d*>(&module)) bias = &conv->bias;
       if (auto* linear = dynamic_cast<Linear*>(&module)) bias = &linear->bias;
       if (bias == nullptr || !bias->defined() || !bias->requires_grad()) return;
+      for (const LayerBias& found : biases) {
+        if (found.bias == bias) return;  // a layer of two names
+      }
       biases.push_back({path, bias});
     });
     if (biases.empty()) return biases;

@@ -53,6 +53,21 @@ TEST(Lint, FindsBiasesThatBatchNormTakesAway) {
   }
 }
 
+TEST(Lint, PutsTheBiasOfALayerOfTwoNamesBack) {
+  const nn::Handle<nn::Linear> layer(std::make_shared<nn::Linear>(4, 4));
+  const Tensor bias = layer->bias;
+  nn::Sequential net;
+  for (int i = 0; i < 2; ++i) {
+    net.push_back(layer);
+    net.push_back(nn::BatchNorm1d(4));
+  }
+  const Found found = lint(net, randn({16, 4}));
+  ASSERT_TRUE(found.contains("bias-before-norm"));
+  EXPECT_EQ(found.at("bias-before-norm").message.find("more"), std::string::npos);
+  ASSERT_TRUE(layer->bias.defined());
+  EXPECT_TRUE(layer->bias.is_same(bias));
+}
+
 TEST(Lint, SaysNothingOfGoodHabits) {
   nn::Sequential net(nn::Linear(6, 8), nn::LayerNorm({8}), nn::ReLU(), nn::Linear(8, 2));
   EXPECT_TRUE(lint(net, randn({16, 6})).empty());
