@@ -5,6 +5,7 @@
 #include <regex>
 
 #include "wick/core/stream.h"
+#include "wick/tools/interrupt.h"
 
 namespace wick::bench {
 
@@ -80,10 +81,7 @@ std::vector<const Row*> choose_rows(const Options& options, Device device) {
 bool interrupted() { return was_interrupted; }
 
 void handle_interrupts() {
-  struct sigaction action = {};
-  action.sa_handler = [](int) { was_interrupted = true; };
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  tool::on_interrupt([](int) { was_interrupted = true; }, /*once=*/false);
   std::signal(SIGPIPE, SIG_IGN);
 }
 

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "wick/core/stream.h"
+#include "wick/tools/interrupt.h"
 #include "wick/tools/study/roofline.h"
 #include "wick/tools/study/scaling.h"
 #include "wick/tools/study/study_page.h"
@@ -256,11 +257,7 @@ class Study {
 };
 
 void stop_at_signals() {
-  struct sigaction action {};
-  action.sa_handler = [](int) { interrupted = true; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  tool::on_interrupt([](int) { interrupted = true; }, /*once=*/true);
   std::signal(SIGPIPE, SIG_IGN);  // a worker that is gone is an error to report
 }
 

@@ -76,6 +76,13 @@ int guilt(int status) {
   return code == kOtherRankFailedExit ? 1 : 2;
 }
 
+// Whether a member that was to stop may have ended so for that reason.
+bool was_asked(int status) {
+  if (!WIFSIGNALED(status)) return false;
+  const int number = WTERMSIG(status);
+  return number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGKILL;
+}
+
 std::string end_text(const Member& member, int status) {
   if (WIFSIGNALED(status)) {
     const char* name = sigabbrev_np(WTERMSIG(status));
@@ -251,7 +258,7 @@ bool Attempt::interrupted() const {
       std::all_of(processes_.begin(), processes_.end(), [](const Process& p) {
         return WIFEXITED(*p.status) && WEXITSTATUS(*p.status) == 0;
       });
-  return interrupted_ && !is_complete && !(failed_ && WIFEXITED(*processes_[*failed_].status));
+  return interrupted_ && !is_complete && !(failed_ && !was_asked(*processes_[*failed_].status));
 }
 
 int Attempt::exit_code() const {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <csignal>
 
 #include "wick/core/anomaly.h"
 #include "wick/core/autograd.h"
@@ -20,6 +19,7 @@
 #include "wick/core/random.h"
 #include "wick/dist/zero.h"
 #include "wick/nn/activation_plan.h"
+#include "wick/tools/interrupt.h"
 
 namespace wick::tool {
 
@@ -46,11 +46,7 @@ const T& part(const std::map<std::string, T>& parts, const char* name) {
 }  // namespace
 
 void stop_on_signals() {
-  struct sigaction action {};
-  action.sa_handler = [](int) { stop_requested = true; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second signal ends the process at once
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  on_interrupt([](int) { stop_requested = true; }, /*once=*/true);
 }
 
 Evaluation evaluate(nn::Module& model, const std::shared_ptr<const data::Dataset>& dataset,
