@@ -48,6 +48,11 @@ class Schedules(InFolder):
                 self.assertEqual([x.get(value) for x in lines(captured)],
                                  [x.get(value) for x in lines(plain)])
 
+    def test_a_scaled_run_that_diverges_fails(self):
+        self.fails(1, "the test loss became", "train", "--run-dir", self.folder / "run", *MLP,
+                   "--optimizer", "sgd", "--lr", "1e6", "--schedule", "constant", "--max-steps",
+                   "4", "--amp", "fp16")
+
     def test_rates_that_a_gpu_counts_are_logged_as_they_were(self):
         if "simulated" not in run("doctor").stdout:
             self.skipTest("no simulated GPU in this build")

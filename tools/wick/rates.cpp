@@ -228,7 +228,8 @@ void Rates::step(const Tensor& skipped) {
   if (counted_) {
     counted_->step(skipped);
   } else if (schedule_ && (!plateau_ || warms_up())) {
-    schedule_->step();
+    const bool is_known = skipped.defined() && skipped.device().is_cpu();
+    if (!is_known || skipped.item() == 0) schedule_->step();
   }
 }
 

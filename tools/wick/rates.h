@@ -25,10 +25,11 @@ class Rates {
   Rates(const TrainConfig& config, int64_t total_steps, int64_t steps_per_epoch,
         optim::Optimizer& optimizer);
 
-  /// From now on, steps that are skipped do not count. Not so with plateau.
+  /// Counts steps on a GPU from now on, so that nobody waits to know which were skipped. Not so
+  /// with plateau, in whose warm-up they all count there.
   void count_on_device();
-  /// Sets the rates of the next step. `skipped`, as of TrainStep::update, tells whether the last
-  /// one was.
+  /// Sets the rates of the next step. `skipped`, as of TrainStep::take, tells whether the last
+  /// one was: it does not count then.
   void step(const Tensor& skipped);
   /// The rate of the next step of the first group, as a tensor of one float64: on the device if
   /// steps are counted there. Nobody waits.

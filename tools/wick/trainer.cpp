@@ -100,7 +100,7 @@ void Trainer::begin() {
   if (!ranks_.alone()) join_models();
   if (config_.resume) resume();
   if (!ranks_.alone()) settle_ranks();
-  if (train_step_.scaler().enabled()) rates_.count_on_device();
+  if (train_step_.scaler().enabled() && device_.is_cuda()) rates_.count_on_device();
   if (!ranks_.first()) return;
   TrainConfig lasting = config_;
   if (!ranks_.alone()) lasting.threads.reset();  // these suit that many ranks
@@ -355,6 +355,8 @@ void Trainer::evaluate_and_log() {
   line["test_loss"] = last_->loss;
   line["test_accuracy"] = last_->accuracy;
   log(line);
+  WICK_CHECK(!std::isnan(last_->loss), "train: the test loss became ", last_->loss, " at step ",
+             step_, ": lower --lr (it was ", *config_.lr, " at its peak)");
   const bool whole = step_ % steps_per_epoch() == 0;
   if (whole && epoch % config_.eval_every == 0) rates_.evaluated(last_->loss);
   if (!text_) return;
