@@ -203,12 +203,16 @@ void add_train(CLI::App& app, Command& command) {
       TrainConfig& config = flags->config;
       if (!flags->config_file.empty()) apply_config_file(*sub, flags->config_file, config);
       if (config.resume && !config.run_dir.empty()) {
-        const RunFolder folder = RunFolder::open(config.run_dir);
+        const std::string run_dir = config.run_dir;
+        const RunFolder folder = RunFolder::open(run_dir);
         apply_config_file(*sub, folder.config_file(), config);
-        config.resume = true;
         // So many as suit the ranks there are now.
         const bool several = flags->launch.ranks || dist::launch_env();
         if (several && sub->get_option("--threads")->count() == 0) config.threads.reset();
+        // It outweighs what the run has, as flags do.
+        if (!flags->config_file.empty()) apply_config_file(*sub, flags->config_file, config);
+        config.run_dir = run_dir;
+        config.resume = true;
         check_config(config);
         check_same_run(resolve(config), config_from_json(folder.config_file()));
       }
