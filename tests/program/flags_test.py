@@ -34,6 +34,16 @@ class FlagsCase(InFolder):
         return self.folder / name
 
 
+class Words(FlagsCase):
+    def test_an_empty_word_is_no_decay(self):
+        for words in [["--ema", ""], ["--ema", "", "--json"], ["--ema", "0.5", "--lr", ""]]:
+            self.fails(2, "the value is empty", "train", "--print-config", *words)
+        self.fails(2, "--ema: the value is empty", "tune", "lr", "--ema", "")
+        for words in [["--ema="], ["--ema=", "--json"], ["--json", "--ema"]]:
+            values = json.loads(self.succeeds("train", "--print-config", *words))
+            self.assertEqual(values["ema"], 0.999)
+
+
 class Resuming(FlagsCase):
     def config(self, **values):
         path = self.folder / "config.json"

@@ -332,7 +332,16 @@ void add_config_flags(CLI::App& app, TrainConfig& config) {
     if constexpr (std::is_same_v<T, bool>) {
       option = app.add_flag(flag_name(f.key), member, f.help);
     } else {
-      option = app.add_option(flag_name(f.key), member, f.help);
+      if constexpr (requires { member.has_value(); }) {
+        // Of a flag that may stand alone no check sees an empty word.
+        const auto set = [&member, name = flag_name(f.key)](const T& value) {
+          if (!value) throw CLI::ValidationError(name, "the value is empty");
+          member = value;
+        };
+        option = app.add_option_function<T>(flag_name(f.key), set, f.help);
+      } else {
+        option = app.add_option(flag_name(f.key), member, f.help);
+      }
       option->check([](const std::string& word) { return check_word<T>(word); });
       if constexpr (!requires { member.has_value(); }) option->capture_default_str();
       if constexpr (std::is_same_v<T, WorkerCount>) option->type_name("INT|auto");
