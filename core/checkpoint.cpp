@@ -23,9 +23,7 @@ constexpr const char* kManifest = "manifest.json";
 constexpr const char* kPrefix = "step-";
 constexpr uint64_t kMaxManifestBytes = 1 << 20;
 
-uint32_t crc_of_file(const std::string& path, uint64_t* bytes) {
-  const InputFile file(path);
-  *bytes = file.size();
+uint32_t crc_of(const InputFile& file) {
   std::vector<unsigned char> buffer(1 << 20);
   uLong crc = crc32(0, nullptr, 0);
   for (uint64_t at = 0; at < file.size();) {
@@ -74,11 +72,11 @@ Checkpoint load(const std::string& folder, int64_t step) {
                    entry["crc32"].is_number_unsigned() && part.find('/') == std::string::npos,
                "checkpoint: ", manifest_path, " is damaged");
     const std::string path = folder + "/" + part + ".safetensors";
-    uint64_t bytes = 0;
-    const uint32_t crc = crc_of_file(path, &bytes);
-    WICK_CHECK(bytes == entry["bytes"].get<uint64_t>(), "checkpoint: ", path, ": wrong size: got ",
-               bytes, ", expected ", entry["bytes"].get<uint64_t>());
-    WICK_CHECK(crc == entry["crc32"].get<uint64_t>(), "checkpoint: ", path,
+    const InputFile file(path);
+    // First the size: the content of a file that is far too long takes hours to read.
+    WICK_CHECK(file.size() == entry["bytes"].get<uint64_t>(), "checkpoint: ", path,
+               ": wrong size: got ", file.size(), ", expected ", entry["bytes"].get<uint64_t>());
+    WICK_CHECK(crc_of(file) == entry["crc32"].get<uint64_t>(), "checkpoint: ", path,
                ": the content has changed since it was written");
     checkpoint.parts[part] = load_safetensors(path);
   }
@@ -102,9 +100,8 @@ std::string CheckpointStore::save(const Checkpoint& checkpoint) const {
     for (const auto& [part, tensors] : checkpoint.parts) {
       const std::string path = temporary + "/" + part + ".safetensors";
       save_safetensors(path, tensors);
-      uint64_t bytes = 0;
-      const uint32_t crc = crc_of_file(path, &bytes);
-      manifest["files"][part] = {{"bytes", bytes}, {"crc32", crc}};
+      const InputFile file(path);
+      manifest["files"][part] = {{"bytes", file.size()}, {"crc32", crc_of(file)}};
     }
     write_file(temporary + "/" + kManifest, manifest.dump(2) + "\n");
     // An earlier one of this step stays until the new one is in its place, where the file system

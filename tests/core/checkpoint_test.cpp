@@ -58,6 +58,17 @@ TEST_F(CheckpointStoreTest, ReplacesOneOfTheSameStep) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()), 1);
 }
 
+// Of a terabyte: reading it would take until the test is ended.
+TEST_F(CheckpointStoreTest, DoesNotReadAFileOfTheWrongSize) {
+  const CheckpointStore store(folder_.path(), 2);
+  store.save(checkpoint_of(1, 1));
+  store.save(checkpoint_of(2, 2));
+  fs::resize_file(folder_.path() + "/step-2/weights.safetensors", uint64_t{1} << 40);
+  std::string rejected;
+  EXPECT_EQ(store.load_newest(&rejected)->step, 1);
+  EXPECT_NE(rejected.find("wrong size: got 1099511627776"), std::string::npos) << rejected;
+}
+
 TEST_F(CheckpointStoreTest, SaysThatAFolderCannotBeRead) {
   EXPECT_FALSE(CheckpointStore(folder_.path() + "/none", 2).load_newest());
   const std::string file = folder_.path() + "/file";
