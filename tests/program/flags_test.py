@@ -43,6 +43,29 @@ class Words(FlagsCase):
             values = json.loads(self.succeeds("train", "--print-config", *words))
             self.assertEqual(values["ema"], 0.999)
 
+    def test_those_of_tune_are_checked_before_anything_is_made(self):
+        wrong = {"lr": ["--num-iter 010", "--num-iter 0x10", "--num-iter 1", "--num-iter many",
+                        "--num-iter 9223372036854775808", "--num-iter ", "--start-lr 0",
+                        "--start-lr nan", "--start-lr 1e-13", "--start-lr 10", "--start-lr ",
+                        "--end-lr 1e7", "--end-lr inf", "--end-lr -1", "--smoothing 1",
+                        "--smoothing -0.1", "--smoothing nan", "--smoothing "],
+                 "batch": ["--noise-batches -5", "--noise-batches 1", "--noise-batches 010",
+                           "--noise-batches ", "--most 0", "--most 0x10", "--seconds -1",
+                           "--seconds nan", "--seconds ", "--memory ", "--memory much"],
+                 "loader": ["--most-workers 257", "--most-workers 010", "--most-workers -1",
+                            "--most-workers ", "--seconds nan", "--seconds 0", "--seconds "]}
+        run_dir = self.folder / "run"
+        absent = ["--data", "mnist", "--data-dir", self.folder / "absent"]
+        for what, cases in wrong.items():
+            for flag, word in (case.split(" ") for case in [*cases, "--lr nan"]):
+                with self.subTest(what=what, flag=flag, word=word):
+                    self.fails(2, f"{flag}: ", "tune", what, *absent, "--run-dir", run_dir,
+                               flag, word)
+            self.fails(2, "--resume: not with wick tune", "tune", what, *absent, "--resume",
+                       "--run-dir", run_dir)
+            self.fails(1, "absent", "tune", what, *absent, "--run-dir", run_dir)
+        self.assertFalse(run_dir.exists())
+
 
 class Resuming(FlagsCase):
     def config(self, **values):

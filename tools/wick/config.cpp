@@ -17,6 +17,7 @@
 #include "wick/data/catalog.h"
 #include "wick/data/fetch.h"
 #include "wick/nn/models/registry.h"
+#include "wick/tools/wick/number_flag.h"
 #include "wick/tools/wick/rates.h"
 #include "wick/tools/wick/setup.h"
 #include "wick/tools/wick/suggest.h"
@@ -28,7 +29,6 @@ namespace {
 using nlohmann::json;
 constexpr uint64_t kMaxConfigBytes = 1 << 20;
 constexpr int kMaxConfigDepth = 16;
-constexpr size_t kMaxShown = 80;  // characters of a wrong value
 constexpr const char* kEmaDecay = "0.999";
 
 template <class T>
@@ -269,14 +269,7 @@ std::string check_word(const std::string& word) {
   if (word.empty()) return "the value is empty";
   constexpr bool kCount = std::is_same_v<T, WorkerCount>;
   if constexpr (kCount || std::is_same_v<T, int64_t> || std::is_same_v<T, std::optional<int64_t>>) {
-    if (kCount && word == "auto") return "";
-    const std::string digits = word.substr(word[0] == '-' ? 1 : 0);
-    const bool plain = !digits.empty() && (digits.size() == 1 || digits[0] != '0') &&
-                       digits.find_first_not_of("0123456789") == std::string::npos;
-    if (!plain) {
-      return concat("expected a whole number", kCount ? " or auto" : "", ", got ",
-                    word.substr(0, kMaxShown));
-    }
+    return check_whole_number(word, kCount);
   }
   return "";
 }
@@ -442,7 +435,7 @@ void check_config(const TrainConfig& config) {
   check_range("log_every", config.log_every, 1, kMost);
   check_range("eval_every", config.eval_every, 0, kMost);
   check_range("batch_size", config.batch_size, 1, 1e6);
-  check_range("lr", config.lr, 1e-12, 1e6);
+  check_range("lr", config.lr, kLeastLr, kMostLr);
   check_range("weight_decay", config.weight_decay, 0, 1e6);
   check_range("random_erasing", config.random_erasing, 0, 1);
   if (config.mixup != 0) check_range("mixup", config.mixup, 1e-4, 1e3);

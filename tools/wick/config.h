@@ -21,6 +21,9 @@ class UsageError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// What --lr, and every other rate, must be within.
+constexpr double kLeastLr = 1e-12, kMostLr = 1e6;
+
 /// What --workers takes: a number, or "auto".
 struct WorkerCount {
   std::optional<int64_t> number;  // none: auto

@@ -29,6 +29,12 @@ Tuning::Tuning(const TrainConfig& config)
       loader_(data::load_ahead(data_.train, train_loader_options(config, data_, device_), device_)),
       train_step_(config, data_, device_, model_, *optimizer_) {}
 
+void prepare_tuning(TrainConfig& config) {
+  if (config.resume) throw UsageError("--resume: not with wick tune, whose trials begin anew");
+  check_config(config);
+  config = resolve(config);
+}
+
 data::Batch next_batch(data::Prefetcher& loader) {
   std::optional<data::Batch> batch = loader.next();
   if (!batch) batch = loader.next();  // of the next epoch

@@ -12,6 +12,9 @@
 
 namespace wick::tool {
 
+/// Checks the configuration of a trial and makes it whole. Throws UsageError.
+void prepare_tuning(TrainConfig& config);
+
 /// The next batch, after the last that of the next epoch. Error if that has none.
 data::Batch next_batch(data::Prefetcher& loader);
 

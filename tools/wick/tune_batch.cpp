@@ -7,6 +7,7 @@
 
 #include "wick/core/file.h"
 #include "wick/core/memory/allocator.h"
+#include "wick/tools/wick/number_flag.h"
 #include "wick/tools/wick/progress.h"
 #include "wick/tools/wick/tune.h"
 
@@ -117,7 +118,7 @@ int tune_batch(const BatchFlags& flags) {
   std::optional<optim::NoiseScale> noise;
   if (flags.noise_batches > 0) {
     noise = measure_noise(tuning, std::min(*flags.config.batch_size, tuning.train_size()),
-                          std::max<int64_t>(2, flags.noise_batches));
+                          flags.noise_batches);
   }
   const optim::BatchFinderResult found = optim::find_batch_size(
       tuning.model(), tuning.optimizer(), tuning.device(),
@@ -143,19 +144,22 @@ void add_tune_batch(CLI::App& tune, Command& command) {
   add_config_flags(*sub, flags->config);
   optim::BatchFinderOptions& finder = flags->finder;
   sub->add_option("--memory", flags->memory,
-                  "what tensors may take, as 512MB or 4GiB (default: what the device has left)");
-  sub->add_option("--most", finder.most, "largest batch tried, at most the data's size")
-      ->capture_default_str();
-  sub->add_option("--seconds", finder.seconds, "begin no trial after so many (0: no limit)")
-      ->capture_default_str();
-  sub->add_option("--noise-batches", flags->noise_batches,
-                  "batches that the gradient noise scale is measured from (0: do not)")
-      ->capture_default_str();
+                  "what tensors may take, as 512MB or 4GiB (default: what the device has left)")
+      ->check([](const std::string& word) { return word.empty() ? "the value is empty" : ""; });
+  add_number_flag(*sub, "--most", finder.most, 1, 1e15,
+                  "largest batch tried, at most the data's size");
+  add_number_flag(*sub, "--seconds", finder.seconds, 0, 1e9,
+                  "begin no trial after so many (0: no limit)");
+  add_number_flag(*sub, "--noise-batches", flags->noise_batches, 0, 1e15,
+                  "batches that the gradient noise scale is measured from (0: do not)");
   sub->add_flag("--json", flags->json, "print one JSON object");
   sub->callback([flags, &command] {
     command = [flags] {
-      check_config(flags->config);
-      flags->config = resolve(flags->config);
+      if (flags->noise_batches == 1) {
+        throw UsageError("--noise-batches: got 1, expected 0, or 2 or more");
+      }
+      if (!flags->memory.empty()) parse_bytes("--memory", flags->memory);
+      prepare_tuning(flags->config);
       return tune_batch(*flags);
     };
   });

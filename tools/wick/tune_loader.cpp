@@ -10,6 +10,7 @@
 #include "wick/core/file.h"
 #include "wick/core/stream.h"
 #include "wick/optim/training_snapshot.h"
+#include "wick/tools/wick/number_flag.h"
 #include "wick/tools/wick/tune.h"
 
 namespace wick::tool {
@@ -250,18 +251,14 @@ void add_tune_loader(CLI::App& tune, Command& command) {
       "loader", "Speed of loading, alone and under training, by workers, prefetching and pinning");
   auto flags = std::make_shared<LoaderFlags>();
   add_config_flags(*sub, flags->config);
-  sub->add_option("--most-workers", flags->most_workers,
-                  "largest number tried (0: twice the cores)")
-      ->check(CLI::Range(0, 256))
-      ->capture_default_str();
-  sub->add_option("--seconds", flags->seconds, "of each measurement, of which a setting takes four")
-      ->check(CLI::Range(0.001, 3600.0))
-      ->capture_default_str();
+  add_number_flag(*sub, "--most-workers", flags->most_workers, 0, 256,
+                  "largest number tried (0: twice the cores)");
+  add_number_flag(*sub, "--seconds", flags->seconds, 0.001, 3600,
+                  "of each measurement, of which a setting takes four");
   sub->add_flag("--json", flags->json, "print one JSON object");
   sub->callback([flags, &command] {
     command = [flags] {
-      check_config(flags->config);
-      flags->config = resolve(flags->config);
+      prepare_tuning(flags->config);
       return tune_loader(*flags);
     };
   });

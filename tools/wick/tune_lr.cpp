@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "wick/core/file.h"
+#include "wick/tools/wick/number_flag.h"
 #include "wick/tools/wick/tune.h"
 
 namespace wick::tool {
@@ -79,16 +80,20 @@ void add_tune_lr(CLI::App& tune, Command& command) {
   auto flags = std::make_shared<LrFlags>();
   add_config_flags(*sub, flags->config);
   optim::LrFinderOptions& finder = flags->finder;
-  sub->add_option("--start-lr", finder.start_lr, "first rate")->capture_default_str();
-  sub->add_option("--end-lr", finder.end_lr, "last rate")->capture_default_str();
-  sub->add_option("--num-iter", finder.num_iter, "steps")->capture_default_str();
-  sub->add_option("--smoothing", finder.smoothing, "weight of a step's loss in the running one")
-      ->capture_default_str();
+  add_number_flag(*sub, "--start-lr", finder.start_lr, kLeastLr, kMostLr, "first rate");
+  add_number_flag(*sub, "--end-lr", finder.end_lr, kLeastLr, kMostLr, "last rate");
+  add_number_flag(*sub, "--num-iter", finder.num_iter, 2, 1e15, "steps");
+  add_number_flag(*sub, "--smoothing", finder.smoothing, 0, 0.9999999,
+                  "weight of a step's loss in the running one");
   sub->add_flag("--json", flags->json, "print one JSON object");
   sub->callback([flags, &command] {
     command = [flags] {
-      check_config(flags->config);
-      flags->config = resolve(flags->config);
+      const optim::LrFinderOptions& o = flags->finder;
+      if (o.start_lr >= o.end_lr) {
+        throw UsageError(fmt::format("--start-lr: got {}, expected less than the {} of --end-lr",
+                                     o.start_lr, o.end_lr));
+      }
+      prepare_tuning(flags->config);
       return tune_lr(*flags);
     };
   });

@@ -1,0 +1,52 @@
+#include "wick/tools/wick/number_flag.h"
+
+#include <CLI/CLI.hpp>
+
+#include "wick/core/base/check.h"
+
+namespace wick::tool {
+
+namespace {
+
+template <class T>
+void add_number(CLI::App& app, const std::string& name, T& value, double low, double high,
+                const std::string& help) {
+  const auto check = [low, high](const std::string& word) -> std::string {
+    if (word.empty()) return "the value is empty";
+    if constexpr (std::is_same_v<T, int64_t>) {
+      if (std::string wrong = check_whole_number(word); !wrong.empty()) return wrong;
+    }
+    T number{};
+    if (!CLI::detail::lexical_cast(word, number)) {
+      return concat("expected a number, got ", word.substr(0, kMaxShown));
+    }
+    const auto v = static_cast<double>(number);
+    if (v >= low && v <= high) return "";  // which NaN is not
+    return concat("out of range: got ", word.substr(0, kMaxShown), ", expected ", low, " to ",
+                  high);
+  };
+  app.add_option(name, value, help)->check(check)->capture_default_str();
+}
+
+}  // namespace
+
+std::string check_whole_number(const std::string& word, bool or_auto) {
+  if (or_auto && word == "auto") return "";
+  const std::string digits = word.substr(word.starts_with('-') ? 1 : 0);
+  const bool plain = !digits.empty() && (digits.size() == 1 || digits[0] != '0') &&
+                     digits.find_first_not_of("0123456789") == std::string::npos;
+  if (plain) return "";
+  return concat("expected a whole number", or_auto ? " or auto" : "", ", got ",
+                word.substr(0, kMaxShown));
+}
+
+void add_number_flag(CLI::App& app, const std::string& name, int64_t& value, double low,
+                     double high, const std::string& help) {
+  add_number(app, name, value, low, high, help);
+}
+void add_number_flag(CLI::App& app, const std::string& name, double& value, double low, double high,
+                     const std::string& help) {
+  add_number(app, name, value, low, high, help);
+}
+
+}  // namespace wick::tool
