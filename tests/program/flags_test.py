@@ -92,6 +92,21 @@ class Resuming(FlagsCase):
         self.assertEqual(lines(folder)[-1]["step"], 3)
         self.assertFalse((self.folder / "run").exists())
 
+    def test_a_folder_with_remains_of_a_run_is_not_free(self):
+        whole = self.train("run")
+        words = [*SMALL, "--seed", "1", "--run-dir", whole]
+        (whole / "config.json").unlink()
+        metrics = (whole / "metrics.jsonl").read_bytes()
+        self.fails(1, "already holds a run", "train", *words)
+        (whole / "metrics.jsonl").unlink()
+        self.fails(1, "already holds a run", "train", *words)
+        self.fails(1, "already holds a run", "tune", "lr", *words)
+        (whole / "checkpoints" / "step-2").rename(self.folder / "step-2")
+        (whole / "metrics.jsonl").write_bytes(metrics)
+        self.fails(1, "already holds a run", "train", *words)
+        (whole / "metrics.jsonl").unlink()
+        self.succeeds("train", *words)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -37,8 +37,18 @@ bool exists(const std::string& path) {
   return fs::exists(path, error);
 }
 
+// Whether a run, be it without its config.json, has left metrics or a checkpoint there.
+bool holds_remains(const RunFolder& folder) {
+  std::error_code error;
+  for (fs::directory_iterator entry(folder.checkpoints(), error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().filename().string().starts_with("step-")) return true;
+  }
+  return exists(folder.metrics_file());
+}
+
 void check_free(const RunFolder& folder) {
-  WICK_CHECK(!folder.holds_run(), "run folder: ", folder.path(),
+  WICK_CHECK(!folder.holds_run() && !holds_remains(folder), "run folder: ", folder.path(),
              " already holds a run: go on with it by --resume, or name another folder");
 }
 
