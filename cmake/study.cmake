@@ -31,7 +31,8 @@ file(CONFIGURE OUTPUT ${page_files} @ONLY CONTENT
 
 file(GLOB study_sources CONFIGURE_DEPENDS ${study_folder}/*.cpp)
 # Shared with the program wick.
-set(study_shared attempt config hardware number_flag rates remote run_folder setup suggest)
+set(study_shared attempt config hardware number_flag rates remote run_folder setup shell_word
+    suggest)
 list(TRANSFORM study_shared REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/tools/wick/\\1.cpp")
 wick_program(wick_study ${study_sources} ${study_shared} ${page_files}
              ${PROJECT_SOURCE_DIR}/tools/child.cpp ${PROJECT_SOURCE_DIR}/tools/statistics.cpp)

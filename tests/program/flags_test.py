@@ -4,8 +4,13 @@ flags_test.py PATH-OF-WICK."""
 import functools
 import json
 import pathlib
+import re
+import shlex
+import signal
+import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 from jobs import lines
@@ -106,6 +111,43 @@ class Resuming(FlagsCase):
         self.fails(1, "already holds a run", "train", *words)
         (whole / "metrics.jsonl").unlink()
         self.succeeds("train", *words)
+
+
+class PrintedCommands(FlagsCase):
+    """What the program says to go on with is what a shell takes."""
+
+    def command(self, out, before):
+        found = re.search(f"{before}: wick (.*)", out)
+        self.assertTrue(found, out)
+        return found[1]
+
+    def shell(self, command):
+        done = subprocess.run(["sh", "-c", f"{shlex.quote(WICK)} {command}"], capture_output=True,
+                              text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
+    def test_folders_of_any_name(self):
+        for name in ["plain-1.x", "it's $HOME", '"a\\b *~é"']:
+            with self.subTest(name=name):
+                folder = self.folder / name
+                process = subprocess.Popen([WICK, "train", *MLP, "--epochs", "1", "--batch-size",
+                                            "2", "--eval-every", "0", "--run-dir", folder],
+                                           stdout=subprocess.PIPE, text=True)
+                while not (folder / "metrics.jsonl").exists():
+                    self.assertIsNone(process.poll(), "ended before it could be stopped")
+                    time.sleep(0.002)
+                process.send_signal(signal.SIGINT)
+                out, _ = process.communicate(timeout=60)
+                self.assertEqual(process.returncode, 130, out)
+                out = self.shell(self.command(out, "go on with"))
+                self.assertIn("going on after step", out)
+                self.assertIn("accuracy", self.shell(self.command(out, "evaluate it again with")))
+                out = self.succeeds("data", "pack", "--data", "mnist", "--data-dir",
+                                    data_folder.name, "--out", self.folder / f"{name}.pack")
+                command = self.command(out, "train on it with")
+                self.shell(f"{command} --print-config")
+                self.assertEqual(shlex.split(command)[-1], str(self.folder / f"{name}.pack"))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cctype>
 #include <chrono>
 #include <csignal>
 #include <ctime>
@@ -17,6 +16,7 @@
 #include "wick/tools/wick/config.h"
 #include "wick/tools/wick/hardware.h"
 #include "wick/tools/wick/setup.h"
+#include "wick/tools/wick/shell_word.h"
 #include "wick/tools/wick/suggest.h"
 
 namespace wick::study {
@@ -141,14 +141,7 @@ void print_line(const json& line) {
 std::string command_to_go_on(const StudyOptions& options, const std::string& folder) {
   std::string command = "wick study";
   const auto add = [&](const char* flag, const std::string& value) {
-    if (value.empty()) return;
-    command += fmt::format(" {} ", flag);
-    for (const char c : value) {  // as the shell reads it
-      const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-                         std::string_view("-_./:=,").find(c) != std::string_view::npos;
-      if (!plain) command += '\\';
-      command += c;
-    }
+    if (!value.empty()) command += fmt::format(" {} {}", flag, tool::shell_word(value));
   };
   add("--run-dir", folder);
   if (options.quick) command += " --quick";

@@ -6,6 +6,7 @@
 #include "wick/data/fetch.h"
 #include "wick/tools/wick/config.h"
 #include "wick/tools/wick/data.h"
+#include "wick/tools/wick/shell_word.h"
 #include "wick/tools/wick/suggest.h"
 
 namespace wick::tool {
@@ -34,7 +35,7 @@ int fetch(const FetchFlags& flags) {
     folder = data::fetch(flags.name, options);
   }
   const std::string where =
-      options.cache_dir.empty() ? std::string() : fmt::format(" --data-dir {}", folder);
+      options.cache_dir.empty() ? std::string() : fmt::format(" --data-dir {}", shell_word(folder));
   fmt::print("{} is in {}\ntrain on it with: wick train --data {}{}\n", flags.name, folder,
              flags.name, where);
   return 0;

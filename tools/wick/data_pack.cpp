@@ -7,6 +7,7 @@
 #include "wick/data/packed.h"
 #include "wick/tools/wick/config.h"
 #include "wick/tools/wick/data.h"
+#include "wick/tools/wick/shell_word.h"
 
 namespace wick::tool {
 
@@ -54,7 +55,7 @@ int pack(const PackFlags& flags) {
   fmt::print("{}: {} bytes, {} images to train on and {} to test with, {} classes\n", flags.out,
              bytes, images.train->size(), images.test->size(), images.train->class_names().size());
   fmt::print("content SHA-256 {}\n", hash);
-  fmt::print("train on it with: wick train --data packed --data-dir {}\n", flags.out);
+  fmt::print("train on it with: wick train --data packed --data-dir {}\n", shell_word(flags.out));
   return 0;
 }
 

@@ -13,6 +13,7 @@
 #include "wick/tools/wick/launch.h"
 #include "wick/tools/wick/lint.h"
 #include "wick/tools/wick/memory_hint.h"
+#include "wick/tools/wick/shell_word.h"
 #include "wick/tools/wick/trainer.h"
 
 namespace wick::tool {
@@ -134,13 +135,13 @@ int train(const TrainConfig& config, bool json, const Ranks& ranks) {
   } catch (const DeviceError& error) {
     if (!ranks.alone()) throw;
     throw DeviceError(concat(error.what(), "; go on from the newest checkpoint with: wick train ",
-                             "--run-dir ", path, " --resume"));
+                             "--run-dir ", shell_word(path), " --resume"));
   }
   if (config.benchmark && ranks.first()) plans_save(plans);
   if (outcome == Outcome::kInterrupted) {
     if (text) {
       fmt::print("stopped after step {}; go on with: wick train --run-dir {} --resume\n",
-                 trainer.step(), path);
+                 trainer.step(), shell_word(path));
     }
     return kInterruptedExit;
   }
@@ -148,7 +149,7 @@ int train(const TrainConfig& config, bool json, const Ranks& ranks) {
     fmt::print("\nmetrics      {}\nweights      {}\ncheckpoints  {}\n",
                trainer.folder().metrics_file(), trainer.folder().weights_file(),
                trainer.folder().checkpoints());
-    fmt::print("evaluate it again with: wick eval --run-dir {}\n", path);
+    fmt::print("evaluate it again with: wick eval --run-dir {}\n", shell_word(path));
   }
   return 0;
 }
