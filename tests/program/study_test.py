@@ -270,6 +270,14 @@ class Report(StudyCase):
         accuracy = json.loads((one / "metrics.jsonl").read_text().splitlines()[-1])
         self.assertEqual(shown[2], f"{100 * accuracy['test_accuracy']:.2f}")
 
+    def test_output_that_cannot_be_written(self):
+        for words in [["report", self.train("run")], ["study", "--list"], ["study", "--help"]]:
+            with self.subTest(words=words), open("/dev/full", "w") as full:
+                done = subprocess.run([STUDY, *map(str, words)], stdout=full, text=True,
+                                      stderr=subprocess.PIPE, timeout=600)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("cannot write", done.stderr)
+
     def test_folders_that_hold_no_whole_run(self):
         self.fails(1, "holds no run", "report", self.folder)
         run_folder = self.train("run")

@@ -104,5 +104,9 @@ int main(int argc, char** argv) {
   if (first == "worker") return wick::study::serve(argv[2]);
   if (first == "rank") return wick::study::serve_rank(argv[2]);
   if (first == "lab") return wick::study::serve_lab(argv[2]);
-  return run(argc, argv);
+  const int code = run(argc, argv);
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  if (code != 0) return code;
+  fmt::print(stderr, "wick: cannot write to standard output\n");
+  return kFailed;
 }
