@@ -242,6 +242,33 @@ class Study(StudyCase):
                    folder, "--bench", bench)
 
 
+class Streams(StudyCase):
+    def closed(self, which, *words):
+        """What came of `words` where the streams that `which` names are closed."""
+        return subprocess.run(["sh", "-c", f'"$@" {which}', "sh", *map(str, words)], text=True,
+                              capture_output=True, timeout=600, cwd=self.folder)
+
+    def test_files_hold_nothing_that_is_printed(self):
+        write_images(self.folder)
+        for which, code in [("<&- >&-", 1), ("<&- >&- 2>&-", 1), ("2>&-", 0)]:
+            with self.subTest(which=which):
+                shutil.rmtree(self.folder / "run", ignore_errors=True)
+                done = self.closed(which, WICK, "train", "--model", "mlp", "--data", "mnist",
+                                   "--data-dir", ".", "--max-steps", "6", "--threads", "1",
+                                   "--run-dir", "run")
+                metrics = (self.folder / "run" / "metrics.jsonl").read_text().splitlines()
+                self.assertEqual([json.loads(line)["step"] for line in metrics][:6],
+                                 list(range(1, 7)))
+                self.assertEqual(done.returncode, code)
+                if which == "<&- >&-":
+                    self.assertIn("cannot write to standard output", done.stderr)
+
+    def test_a_study_holds_nothing_that_is_printed(self):
+        done = self.closed("<&- >&-", STUDY, "study", LIGHT, *SHORT, "--run-dir", "study")
+        self.assertIn("cannot write to standard output", done.stderr)
+        self.assertEqual(ids(self.folder / "study"), [LIGHT])
+
+
 class Report(StudyCase):
     def train(self, name, *words):
         folder = self.folder / name
