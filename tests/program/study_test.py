@@ -269,6 +269,34 @@ class Streams(StudyCase):
         self.assertEqual(ids(self.folder / "study"), [LIGHT])
 
 
+class NewFolders(StudyCase):
+    def test_every_program_gets_one_of_its_own(self):
+        write_images(self.folder)
+        train = [WICK, "train", "--model", "mlp", "--data", "mnist", "--data-dir", ".",
+                 "--max-steps", "2", "--threads", "1"]
+        for words, count in [(train, 6), ([STUDY, "study", LIGHT, *SHORT], 3)]:
+            started = [subprocess.Popen(words, cwd=self.folder, text=True, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT) for _ in range(count)]
+            for process in started:
+                out, _ = process.communicate(timeout=600)
+                self.assertEqual(process.returncode, 0, out)
+        whole = [name.parent for name in (self.folder / "runs").glob("*/weights.safetensors")]
+        pages = [name.parent for name in (self.folder / "runs").glob("*/study.html")]
+        self.assertEqual((len(whole), len(pages)), (6, 3))
+        self.assertEqual(set((self.folder / "runs").iterdir()), {*whole, *pages})
+
+    def test_nothing_is_left_of_a_command_that_fails(self):
+        for words in [[WICK, "train", "--model", "mlp", "--data", "mnist", "--data-dir", "."],
+                      [WICK, "train", "--ranks", "2", "--model", "mlp", "--data", "mnist",
+                       "--data-dir", ".", "--threads", "1"],
+                      [STUDY, "study", LIGHT, "--device", "tpu"]]:
+            with self.subTest(words=words):
+                done = subprocess.run(words, cwd=self.folder, capture_output=True, text=True,
+                                      timeout=600)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertEqual(list(self.folder.iterdir()), [], done.stderr)
+
+
 class Report(StudyCase):
     def train(self, name, *words):
         folder = self.folder / name

@@ -15,6 +15,7 @@
 #include "wick/tools/study/study_page.h"
 #include "wick/tools/wick/config.h"
 #include "wick/tools/wick/hardware.h"
+#include "wick/tools/wick/run_folder.h"
 #include "wick/tools/wick/setup.h"
 #include "wick/tools/wick/shell_word.h"
 #include "wick/tools/wick/suggest.h"
@@ -46,10 +47,9 @@ std::string local_time(const char* format) {
 }
 
 std::string new_folder() {
-  const std::string base = "runs/study-" + local_time("%Y%m%d-%H%M%S");
-  std::string folder = base;
-  for (int i = 2; fs::exists(folder); ++i) folder = base + "-" + std::to_string(i);
-  return folder;
+  // To the end of the program, when it is removed if no study came to be in it.
+  static const auto made = tool::make_new_folder("runs/study-" + local_time("%Y%m%d-%H%M%S"));
+  return *made;
 }
 
 json describe_machine() {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
@@ -62,14 +63,30 @@ bool tells_of(const std::string& line, int64_t step) {
 
 }  // namespace
 
-RunFolder RunFolder::plan(const std::string& path) {
-  std::string target = path;
-  if (target.empty()) {
-    const std::string base = "runs/" + now_text();
-    target = base;
-    for (int i = 2; exists(target); ++i) target = base + "-" + std::to_string(i);
+std::shared_ptr<const std::string> make_new_folder(const std::string& base) {
+  const fs::path above = fs::path(base).parent_path();
+  bool is_above_made = false;
+  std::string path = base;
+  for (int i = 2;;) {
+    std::error_code error;
+    is_above_made |= fs::create_directories(above, error);
+    WICK_CHECK(!error, "run folder: cannot make ", above.string(), ": ", error.message());
+    if (::mkdir(path.c_str(), 0777) == 0) break;
+    if (errno == ENOENT) continue;  // another process has removed the one above
+    WICK_CHECK(errno == EEXIST, "run folder: cannot make ", path, ": ", std::strerror(errno));
+    path = concat(base, "-", i++);
   }
-  RunFolder folder(target);
+  return {new std::string(path), [=](const std::string* name) {
+            const bool is_removed = ::rmdir(name->c_str()) == 0;
+            if (is_removed && is_above_made) ::rmdir(above.c_str());
+            delete name;
+          }};
+}
+
+RunFolder RunFolder::plan(const std::string& path) {
+  const auto made = path.empty() ? make_new_folder("runs/" + now_text()) : nullptr;
+  RunFolder folder(made ? *made : path);
+  folder.made_ = made;
   check_free(folder);
   return folder;
 }

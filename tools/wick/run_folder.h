@@ -10,11 +10,16 @@
 
 namespace wick::tool {
 
+/// Makes the first of BASE, BASE-2, BASE-3... that is not there, which then is no other process's,
+/// and the folder that it is in. With the last copy of the name it is removed, if nothing is in it.
+std::shared_ptr<const std::string> make_new_folder(const std::string& base);
+
 /// The folder in which a run keeps everything: config.json, metrics.jsonl (one JSON object a line),
 /// weights.safetensors, checkpoints/.
 class RunFolder {
  public:
-  /// The folder of a run to come; empty means runs/DATE-TIME. Error if it already holds a run.
+  /// The folder of a run to come; empty means a new one, runs/DATE-TIME, which is removed if it
+  /// stays empty. Error if it already holds a run.
   static RunFolder plan(const std::string& path);
   /// The folder of a run that is there already.
   static RunFolder open(const std::string& path);
@@ -52,6 +57,7 @@ class RunFolder {
   explicit RunFolder(std::string path) : path_(std::move(path)) {}
 
   std::string path_;
+  std::shared_ptr<const std::string> made_;  // if it is a new one
   std::shared_ptr<void> lock_;
   std::ofstream metrics_;
 };
