@@ -419,6 +419,12 @@ class Hostile(DataCase):
             left = list(self.folder.iterdir())
             self.assertFalse([p for p in left if not p.name.startswith("p.tmp-")], left)
 
+    def test_unknown_words_name_the_command_they_are_none_of(self):
+        for words, flags in [(["data", "pack"], ["--data", "shapes10", "--out", "p"]),
+                             (["tune", "lr"], []), (["train"], []), ([], [])]:
+            error = self.wick(*words, *flags, "--foo", code=2)
+            self.assertTrue(error.endswith(f" See {' '.join(['wick', *words])} --help\n"), error)
+
     def test_a_full_disk(self):
         for most in (2000, 1 << 20):
             done = subprocess.run([WICK, "data", "pack", "--data", "shapes10", "--out", "p"],

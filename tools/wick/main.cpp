@@ -28,15 +28,18 @@ constexpr int kBrokenDevice = 75;  // EX_TEMPFAIL: started again, it may work
 std::string unknown_words(const CLI::App& app, const std::string& first) {
   std::vector<std::string> known;
   const CLI::App* called = &app;
-  while (!called->get_subcommands().empty()) called = called->get_subcommands().front();
+  std::string command = "wick ";
+  while (!called->get_subcommands().empty()) {
+    called = called->get_subcommands().front();
+    command += called->get_name() + " ";
+  }
   for (const CLI::Option* option : called->get_options()) {
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
   }
   for (const CLI::App* sub : called->get_subcommands({})) known.push_back(sub->get_name());
   const std::string word = first.substr(0, first.find('='));
   return "unknown " + std::string(word.starts_with("-") ? "flag " : "word ") + word + "." +
-         wick::tool::suggestion(word, known) + " See wick " +
-         (called == &app ? "" : called->get_name() + " ") + "--help";
+         wick::tool::suggestion(word, known) + " See " + command + "--help";
 }
 
 // `text` in one line that moves no cursor: control characters as \xNN.
