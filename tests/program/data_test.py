@@ -419,6 +419,14 @@ class Hostile(DataCase):
             left = list(self.folder.iterdir())
             self.assertFalse([p for p in left if not p.name.startswith("p.tmp-")], left)
 
+    def test_limits_are_numbers(self):
+        for flag in ["--max-image-pixels", "--max-image-seconds"]:
+            for value in ["nan", "-nan", "-1", "inf", "many"]:
+                with self.subTest(flag=flag, value=value):
+                    error = self.wick("data", "check", "--data", "shapes10", f"{flag}={value}",
+                                      code=2)
+                    self.assertTrue(error.startswith(f"wick: {flag}: "), error)
+
     def test_unknown_words_name_the_command_they_are_none_of(self):
         for words, flags in [(["data", "pack"], ["--data", "shapes10", "--out", "p"]),
                              (["tune", "lr"], []), (["train"], []), ([], [])]:

@@ -89,6 +89,9 @@ class Study(StudyCase):
         self.fails(2, "Did you mean fused-norm?", "study", "fused-nrm")
         self.fails(2, "tpu", "study", "shuffle", "--device", "tpu")
         self.fails(2, "needs --data-dir", "study", "shuffle", "--data", "mnist")
+        for flag in ["--link-gbit", "--link-us", "--seconds"]:
+            for value in ["nan", "-nan", "-1", "1e9", "much"]:
+                self.fails(2, f"wick: {flag}: ", "study", "--list", f"{flag}={value}")
         self.assertGreaterEqual(len(run("study", "--list").stdout.splitlines()), 40)
         self.assertIn("--quick", run("study", "--help").stdout)
         # wick itself passes these words on.

@@ -13,6 +13,7 @@
 #include "wick/tools/study/scaling_lab.h"
 #include "wick/tools/study/worker.h"
 #include "wick/tools/wick/config.h"
+#include "wick/tools/wick/range.h"
 
 namespace {
 
@@ -54,7 +55,7 @@ int run(int argc, char** argv) {
   study
       ->add_option("--seconds", options.seconds,
                    "time for each comparison (default: 12; with --quick 1.6)")
-      ->check(CLI::Range(0.01, 1e6));
+      ->check(wick::tool::number_between(0.01, 1e6));
   study->add_option("--run-dir", options.run_dir,
                     "folder for what is measured; one that holds a study goes on with it");
   study->add_option("--bench", options.bench,
@@ -62,10 +63,10 @@ int run(int argc, char** argv) {
   study
       ->add_option("--link-gbit", options.link_gigabits,
                    "scaling: rate of the links to predict for, in Gbit/s")
-      ->check(CLI::Range(1e-3, 1e5))
+      ->check(wick::tool::number_between(1e-3, 1e5))
       ->capture_default_str();
   study->add_option("--link-us", options.link_microseconds, "scaling: their latency")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check(wick::tool::number_between(0, 1e6))
       ->capture_default_str();
   study->footer("Example: wick study --quick; wick study fused-norm bfloat16");
 

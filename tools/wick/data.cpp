@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "wick/tools/wick/config.h"
+#include "wick/tools/wick/range.h"
 
 namespace wick::tool {
 
@@ -27,11 +28,11 @@ void CountLine::show(const std::string& what, int64_t done, int64_t all) {
 
 void add_image_limits(CLI::App& app, data::ImageLimits& limits) {
   app.add_option("--max-image-pixels", limits.pixels, "images of more pixels cannot be read")
-      ->check(CLI::Range(1.0, 1e12))
+      ->check(number_between(1, 1e12))
       ->capture_default_str();
   app.add_option("--max-image-seconds", limits.seconds,
                  "nor those that take more processor time to decode (0: any)")
-      ->check(CLI::Range(0.0, 1e9))
+      ->check(number_between(0, 1e9))
       ->capture_default_str();
 }
 
