@@ -226,6 +226,37 @@ class Study(StudyCase):
         self.fails(1, "line 1 is not one of a study", "study", "shuffle", "--run-dir", self.folder)
         self.fails(1, "cannot make", "study", "shuffle", "--run-dir", "/dev/null/study")
 
+    def test_lines_that_will_not_do(self):
+        run("study", LIGHT, *SHORT, "--run-dir", self.folder)
+        store = self.folder / "study.jsonl"
+        good = store.read_text()
+        interval = {"middle": 1, "low": 1, "high": 1, "confidence": 1}
+        for missing, line in [
+                ("cases", {"kind": "technique", "id": "fused-norm"}),
+                ("workload", {"kind": "technique", "id": "fused-norm", "cases": [{}]}),
+                ("learning", {"kind": "learning", "id": "fused-norm"}),
+                ("off", {"kind": "learning", "id": "fused-norm", "learning": [
+                    {"workload": "", "steps": 1, "seeds": 1}]}),
+                ("total", {"kind": "ladder"}),
+                ("rungs", {"kind": "ladder", "total": {}}),
+                ("rows", {"kind": "sweep"}),
+                ("workers", {"kind": "sweep", "rows": [{"rate": interval}]}),
+                ("traces", {"kind": "memory"}),
+                ("index 1", {"kind": "memory", "traces": [{"name": "a", "points": [[1]]}]}),
+                ("rows", {"kind": "scaling"}),
+                ("string", {"kind": "failure", "error": 1})]:
+            with self.subTest(line=line):
+                store.write_text(good + json.dumps(line) + "\n")
+                done = run("study", LIGHT, *SHORT, "--run-dir", self.folder)
+                self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+                self.assertIn(f"{store}: line 3, of kind {line['kind']}: ", done.stderr)
+                self.assertIn(missing, done.stderr)
+                self.assertNotIn("json.exception", done.stderr)
+        store.write_text(good.replace('"processor":"', '"processor":1,"was":"'))
+        self.fails(2, "another one", "study", LIGHT, *SHORT, "--run-dir", self.folder)
+        store.write_text(good + '{"kind": "technique", "id": 1}\n')
+        self.fails(1, "line 3 is not one of a study", "study", LIGHT, "--run-dir", self.folder)
+
     def test_kernels_are_shown_against_the_limits(self):
         bench = self.folder / "bench.json"
         row = {"run_name": NASTY, "aggregate_name": "median", "bytes_per_second": 1e9,

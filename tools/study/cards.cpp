@@ -202,18 +202,22 @@ std::vector<Measured> read_measured(const Store& store) {
     Measured measured;
     measured.technique = &technique;
     if (const json* line = store.find("technique", technique.id)) {
-      for (const json& entry : line->at("cases")) {
-        measured.cases.push_back(
-            {entry.at("workload").get<std::string>(), entry.at("comparison").get<Comparison>()});
-      }
+      store.reading(line, [&] {
+        for (const json& entry : line->at("cases")) {
+          measured.cases.push_back(
+              {entry.at("workload").get<std::string>(), entry.at("comparison").get<Comparison>()});
+        }
+      });
     }
     if (const json* line = store.find("learning", technique.id)) {
-      for (const json& entry : line->at("learning")) {
-        measured.learning.push_back({entry.at("workload").get<std::string>(),
-                                     entry.at("steps").get<int64_t>(),
-                                     entry.at("seeds").get<int64_t>(), read_side(entry.at("off")),
-                                     read_side(entry.at("on")), entry.at("gain").get<Interval>()});
-      }
+      store.reading(line, [&] {
+        for (const json& entry : line->at("learning")) {
+          measured.learning.push_back(
+              {entry.at("workload").get<std::string>(), entry.at("steps").get<int64_t>(),
+               entry.at("seeds").get<int64_t>(), read_side(entry.at("off")),
+               read_side(entry.at("on")), entry.at("gain").get<Interval>()});
+        }
+      });
     }
     all.push_back(std::move(measured));
   }

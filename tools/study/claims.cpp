@@ -49,6 +49,7 @@ constexpr Claim kClaims[] = {
 Interval sweep_gain(const json& sweep) {
   std::vector<Interval> rates;
   for (const json& row : sweep.at("rows")) rates.push_back(row.at("rate").get<Interval>());
+  if (rates.empty()) return {};
   const auto [worst, best] =
       std::minmax_element(rates.begin(), rates.end(),
                           [](const Interval& a, const Interval& b) { return a.middle < b.middle; });
@@ -94,7 +95,8 @@ void show_claims(Html& html, const Store& store, const std::vector<Measured>& al
     rows.push_back(std::move(row));
   }
   if (const json* sweep = store.find("sweep")) {
-    const Interval gain = sweep_gain(*sweep);
+    Interval gain;
+    store.reading(sweep, [&] { gain = sweep_gain(*sweep); });
     const std::string verdict = judge(gain, 2);
     rows.push_back({"the right number of workers is worth 2 times, from the worst setting", "003",
                     ratio_text(2), measured_text(gain), verdict,

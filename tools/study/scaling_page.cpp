@@ -113,8 +113,8 @@ void show_prediction(Html& html, const json& line) {
                   "which are broadcast in each step; the others do without. Ranks of "
                   "one host are taken to share {:.0f} GB/s with {:.0f} µs of latency; a message "
                   "costs its sender {:.0f} µs{}; a rank's step deviates by {} ms.",
-                  line["/link/gigabits"_json_pointer].get<double>(),
-                  line["/link/microseconds"_json_pointer].get<double>(),
+                  line.at("/link/gigabits"_json_pointer).get<double>(),
+                  line.at("/link/microseconds"_json_pointer).get<double>(),
                   line.at("batch").get<int64_t>(), milliseconds(one), 1e-9 * kHostLink.bandwidth,
                   1e6 * kHostLink.latency, 1e6 * cluster.network.overhead,
                   line.contains("pair") ? "" : " (it could not be measured here)",

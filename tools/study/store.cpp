@@ -41,7 +41,8 @@ Store::Store(const std::string& folder) : folder_(folder) {
     auto line = nlohmann::json::parse(text.begin() + static_cast<std::ptrdiff_t>(start),
                                       text.begin() + static_cast<std::ptrdiff_t>(end), nullptr,
                                       /*allow_exceptions=*/false);
-    const bool good = line.is_object() && line.contains("kind") && line["kind"].is_string();
+    const bool good = line.is_object() && line.contains("kind") && line["kind"].is_string() &&
+                      (!line.contains("id") || line["id"].is_string());
     WICK_CHECK(good, "study: ", file(), ": line ", lines_.size() + 1, " is not one of a study");
     lines_.push_back(std::move(line));
   }
@@ -53,6 +54,14 @@ const nlohmann::json* Store::find(const std::string& kind, const std::string& id
     if ((*line)["kind"] == kind && (id.empty() || line->value("id", "") == id)) return &*line;
   }
   return nullptr;
+}
+
+void Store::fail(const nlohmann::json& line, const std::string& error) const {
+  // Without the library's "[json.exception.NAME.NUMBER] ".
+  const size_t end = error.starts_with("[json") ? error.find("] ") : std::string::npos;
+  const std::string words = end == std::string::npos ? error : error.substr(end + 2);
+  throw Error(concat("study: ", file(), ": line ", &line - lines_.data() + 1, ", of kind ",
+                     line["kind"].get<std::string>(), ": ", words));
 }
 
 void Store::append(const nlohmann::json& line) {

@@ -21,10 +21,22 @@ class Store {
   const std::vector<nlohmann::json>& lines() const { return lines_; }
   /// The last line of that kind, and of that name if one is given; null if there is none.
   const nlohmann::json* find(const std::string& kind, const std::string& id = "") const;
+  /// Calls `read`, which takes values out of `line`, one of these or null. If something is missing
+  /// there or of another kind, the error names the file and the line.
+  template <class Read>
+  void reading(const nlohmann::json* line, const Read& read) const {
+    try {
+      read();
+    } catch (const nlohmann::json::exception& error) {
+      if (line == nullptr) throw;
+      fail(*line, error.what());
+    }
+  }
   /// Writes a line. Error if that cannot be done.
   void append(const nlohmann::json& line);
 
  private:
+  [[noreturn]] void fail(const nlohmann::json& line, const std::string& error) const;
   std::string file() const { return folder_ + "/study.jsonl"; }
 
   std::string folder_;

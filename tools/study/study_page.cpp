@@ -191,8 +191,8 @@ void show_memory(Html& html, const Store& store) {
     json points = json::array();
     double most = 0, last = 0;
     for (const json& point : trace.at("points")) {
-      last = point[0].get<double>() / 1e3;
-      const double megabytes = point[1].get<double>() / 1e6;
+      last = point.at(0).get<double>() / 1e3;
+      const double megabytes = point.at(1).get<double>() / 1e6;
       most = std::max(most, megabytes);
       points.push_back({last, megabytes});
     }
@@ -224,9 +224,11 @@ void show_failures(Html& html, const Store& store) {
   Rows rows;
   for (const json& line : store.lines()) {
     if (line["kind"] != "failure") continue;
-    const std::string part = line.value("part", ""), id = line.value("id", "");
-    if (store.find(part, id) != nullptr) continue;  // it was measured later
-    rows.push_back({id.empty() ? part : id, line.value("error", "")});
+    store.reading(&line, [&] {
+      const std::string part = line.value("part", ""), id = line.value("id", "");
+      if (store.find(part, id) != nullptr) return;  // it was measured later
+      rows.push_back({id.empty() ? part : id, line.value("error", "")});
+    });
   }
   if (rows.empty()) return;
   html.element("h2", "What failed", {{"id", "failures"}});
@@ -238,16 +240,19 @@ void show_failures(Html& html, const Store& store) {
 void write_study_page(const Store& store, const std::string& bench) {
   const std::vector<Measured> all = read_measured(store);
   Html html;
-  show_machine(html, store);
+  const auto show = [&](const char* kind, void (*part)(Html&, const Store&)) {
+    store.reading(store.find(kind), [&] { part(html, store); });
+  };
+  show("start", show_machine);
   show_overview(html, all);
-  show_ladder(html, store);
+  show(kLadder, show_ladder);
   show_claims(html, store, all);
   html.element("h2", "Each technique", {{"id", "techniques"}});
   show_cards(html, all);
-  show_sweep(html, store);
-  show_memory(html, store);
+  show("sweep", show_sweep);
+  show("memory", show_memory);
   show_learning(html, all);
-  show_scaling(html, store);
+  show(kScaling, show_scaling);
   if (!bench.empty()) show_roofline(html, bench);
   show_failures(html, store);
   const std::vector<std::pair<std::string, std::string>> names = {
@@ -262,7 +267,8 @@ void write_study_page(const Store& store, const std::string& bench) {
     }
   }
   const json* start = store.find("start");
-  const std::string when = start == nullptr ? "" : start->value("time", "");
+  std::string when;
+  store.reading(start, [&] { when = start == nullptr ? "" : start->value("time", ""); });
   write_file(store.page(),
              page("What each optimization is worth here",
                   fmt::format("A study by wick, {}, in {}", when, store.folder()), sections, html));
