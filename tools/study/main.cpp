@@ -13,7 +13,7 @@
 #include "wick/tools/study/scaling_lab.h"
 #include "wick/tools/study/worker.h"
 #include "wick/tools/wick/config.h"
-#include "wick/tools/wick/range.h"
+#include "wick/tools/wick/number_flag.h"
 
 namespace {
 
@@ -52,22 +52,16 @@ int run(int argc, char** argv) {
   study->add_option("--data-dir", options.data_dir, "folder that holds the data's files");
   study->add_option("--threads", options.threads, "threads that compute (default: the cores)")
       ->check(CLI::Range(1, 1024));
-  study
-      ->add_option("--seconds", options.seconds,
-                   "time for each comparison (default: 12; with --quick 1.6)")
-      ->check(wick::tool::number_between(0.01, 1e6));
+  wick::tool::add_number_flag(*study, "--seconds", options.seconds, 0, 1e6,
+                              "time for each comparison (0: 12, with --quick 1.6)");
   study->add_option("--run-dir", options.run_dir,
                     "folder for what is measured; one that holds a study goes on with it");
   study->add_option("--bench", options.bench,
                     "JSON file of wick bench, to show kernels against the machine's limits");
-  study
-      ->add_option("--link-gbit", options.link_gigabits,
-                   "scaling: rate of the links to predict for, in Gbit/s")
-      ->check(wick::tool::number_between(1e-3, 1e5))
-      ->capture_default_str();
-  study->add_option("--link-us", options.link_microseconds, "scaling: their latency")
-      ->check(wick::tool::number_between(0, 1e6))
-      ->capture_default_str();
+  wick::tool::add_number_flag(*study, "--link-gbit", options.link_gigabits, 1e-3, 1e5,
+                              "scaling: rate of the links to predict for, in Gbit/s");
+  wick::tool::add_number_flag(*study, "--link-us", options.link_microseconds, 0, 1e6,
+                              "scaling: their latency");
   study->footer("Example: wick study --quick; wick study fused-norm bfloat16");
 
   wick::study::ReportOptions report_options;

@@ -7,7 +7,7 @@
 #include <cstdio>
 
 #include "wick/tools/wick/config.h"
-#include "wick/tools/wick/range.h"
+#include "wick/tools/wick/number_flag.h"
 
 namespace wick::tool {
 
@@ -27,13 +27,10 @@ void CountLine::show(const std::string& what, int64_t done, int64_t all) {
 }
 
 void add_image_limits(CLI::App& app, data::ImageLimits& limits) {
-  app.add_option("--max-image-pixels", limits.pixels, "images of more pixels cannot be read")
-      ->check(number_between(1, 1e12))
-      ->capture_default_str();
-  app.add_option("--max-image-seconds", limits.seconds,
-                 "nor those that take more processor time to decode (0: any)")
-      ->check(number_between(0, 1e9))
-      ->capture_default_str();
+  add_number_flag(app, "--max-image-pixels", limits.pixels, 1, 1e12,
+                  "images of more pixels cannot be read");
+  add_number_flag(app, "--max-image-seconds", limits.seconds, 0, 1e9,
+                  "nor those that take more processor time to decode (0: any)");
 }
 
 void add_data(CLI::App& app, Command& command) {
