@@ -15,10 +15,10 @@
 #include "wick/bench/runner/result.h"
 #include "wick/bench/runner/serve.h"
 #include "wick/core/base/parallel.h"
-#include "wick/core/base/standard_files.h"
 #include "wick/core/file.h"
 #include "wick/core/random.h"
 #include "wick/core/stream.h"
+#include "wick/tools/standard_files.h"
 
 namespace wick::bench {
 namespace {
@@ -214,7 +214,7 @@ void spin_briefly(char** argv) {
 }  // namespace wick::bench
 
 int main(int argc, char** argv) {
-  wick::open_standard_files();
+  wick::tool::open_standard_files();
   wick::bench::spin_briefly(argv);
   wick::bench::handle_interrupts();
   std::signal(SIGXFSZ, SIG_IGN);

@@ -6,7 +6,7 @@
 #include <csignal>
 #include <cstdio>
 
-#include "wick/core/base/standard_files.h"
+#include "wick/tools/standard_files.h"
 #include "wick/tools/study/report.h"
 #include "wick/tools/study/run.h"
 #include "wick/tools/study/scaling.h"
@@ -95,7 +95,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  wick::open_standard_files();
+  wick::tool::open_standard_files();
   std::signal(SIGXFSZ, SIG_IGN);
   const std::string first = argc == 3 ? argv[1] : "";
   if (first == "worker") return wick::study::serve(argv[2]);

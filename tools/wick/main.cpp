@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "wick/core/base/check.h"
-#include "wick/core/base/standard_files.h"
+#include "wick/tools/standard_files.h"
 #include "wick/tools/wick/commands.h"
 #include "wick/tools/wick/config.h"
 #include "wick/tools/wick/ranks.h"
@@ -138,7 +138,7 @@ int run_program(const std::vector<std::string>& words) {
 }  // namespace wick::tool
 
 int main(int argc, char** argv) {
-  wick::open_standard_files();
+  wick::tool::open_standard_files();
   spin_briefly(argv);
   // A file at its size limit is an error to report, not the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);

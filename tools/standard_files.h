@@ -2,7 +2,7 @@
 
 #include <fcntl.h>
 
-namespace wick {
+namespace wick::tool {
 
 /// Opens /dev/null for those of standard input, output and error that the process was started
 /// without: a file opened later would be one of them, and get what is printed. Writing to standard
@@ -15,4 +15,4 @@ inline void open_standard_files() {
   }
 }
 
-}  // namespace wick
+}  // namespace wick::tool
