@@ -45,7 +45,8 @@ bool holds_remains(const RunFolder& folder) {
        entry.increment(error)) {
     if (entry->path().filename().string().starts_with("step-")) return true;
   }
-  return exists(folder.metrics_file());
+  const std::string metrics = folder.metrics_file();
+  return fs::is_regular_file(metrics, error) && fs::file_size(metrics, error) > 0;
 }
 
 void check_free(const RunFolder& folder) {

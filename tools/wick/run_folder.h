@@ -19,7 +19,7 @@ std::shared_ptr<const std::string> make_new_folder(const std::string& base);
 class RunFolder {
  public:
   /// The folder of a run to come; empty means a new one, runs/DATE-TIME, which is removed if it
-  /// stays empty. Error if it already holds a run.
+  /// is empty when the last RunFolder of it goes. Error if it already holds a run.
   static RunFolder plan(const std::string& path);
   /// The folder of a run that is there already.
   static RunFolder open(const std::string& path);
