@@ -49,8 +49,9 @@ struct GradAccumulatorOptions {
 ///   optim::GradAccumulator steps(optimizer, {.every = 4, .max_norm = 1, .scaler = &scaler});
 ///   for (const data::Batch& batch : loader) {
 ///     steps.backward(cross_entropy(model(batch[0]), batch[1]), batch.size());
-///     // What goes by steps: a DeviceSchedule, which stands still where the scaler skips;
-///     averages. if (steps.step()) counted.step(steps.found_inf());
+///     if (steps.step()) {
+///       counted.step(steps.found_inf());  // a DeviceSchedule, which then counts no skipped step
+///     }
 ///   }
 ///   if (steps.flush()) counted.step(steps.found_inf());  // what was left
 ///
