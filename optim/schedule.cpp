@@ -30,11 +30,11 @@ void Schedule::set_values(int64_t step) {
   optimizer_.set_hyperparameters(groups);
 }
 
-void Schedule::check_momenta(const char* schedule, const PerGroup& base_momentum,
-                             const PerGroup& max_momentum) const {
-  WICK_CHECK(optimizer_.hyperparameter(0, optimizer_.momentum_name()).has_value(), schedule,
+void Schedule::check_momenta(const char* schedule, const Optimizer& optimizer,
+                             const PerGroup& base_momentum, const PerGroup& max_momentum) {
+  WICK_CHECK(optimizer.hyperparameter(0, optimizer.momentum_name()).has_value(), schedule,
              ": cycle_momentum needs an optimizer with momentum or beta1");
-  const int groups = optimizer_.num_groups();
+  const int groups = optimizer.num_groups();
   base_momentum.check(schedule, "base_momentum", groups, check_below_one);
   max_momentum.check(schedule, "max_momentum", groups, check_below_one);
 }

@@ -52,8 +52,8 @@ class Schedule {
   /// Sets the values of step `step`. Constructors of schedules end with set_values(0).
   void set_values(int64_t step);
   /// Error unless the optimizer has a momentum or a beta1, and both of these are in [0, 1).
-  void check_momenta(const char* schedule, const PerGroup& base_momentum,
-                     const PerGroup& max_momentum) const;
+  static void check_momenta(const char* schedule, const Optimizer& optimizer,
+                            const PerGroup& base_momentum, const PerGroup& max_momentum);
 
   Optimizer& optimizer_;
 

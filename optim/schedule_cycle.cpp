@@ -11,14 +11,6 @@ void check_positive(std::string_view who, std::string_view name, double value) {
   WICK_CHECK(std::isfinite(value) && value > 0, who, ": ", name, ": got ", value,
              ", expected a finite value, more than 0");
 }
-
-// The rate that a cycle begins at is the one that other schedules of the optimizer start from,
-// unless one did before: so SequentialLR goes on from it.
-Optimizer& begin_at_foot(Optimizer& optimizer, const CyclicOptions& o) {
-  o.base_lr.check("cyclic_lr", "base_lr", optimizer.num_groups(), check_not_negative);
-  for (int g = 0; g < optimizer.num_groups(); ++g) optimizer.base_lr(g, o.base_lr[g]);
-  return optimizer;
-}
 }  // namespace
 
 OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleOptions& options)
@@ -31,14 +23,12 @@ OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleOptions& options)
              ", expected a value in [0, 1]");
   check_positive("one_cycle_lr", "div_factor", o.div_factor);
   check_positive("one_cycle_lr", "final_div_factor", o.final_div_factor);
-  if (o.cycle_momentum) check_momenta("one_cycle_lr", o.base_momentum, o.max_momentum);
+  if (o.cycle_momentum) check_momenta("one_cycle_lr", optimizer, o.base_momentum, o.max_momentum);
   const double total = static_cast<double>(o.total_steps);
   for (int g = 0; g < optimizer.num_groups(); ++g) {
     const double top = o.max_lr[g], first = top / o.div_factor, last = first / o.final_div_factor;
     const double low = o.cycle_momentum ? o.base_momentum[g] : 0;
     const double high = o.cycle_momentum ? o.max_momentum[g] : 0;
-    optimizer.set_lr(g, first);
-    optimizer.base_lr(g);
     auto& phases = phases_.emplace_back();
     phases.push_back({o.pct_start * total - 1, first, top, high, low});
     if (o.three_phase) {
@@ -49,6 +39,10 @@ OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleOptions& options)
     }
   }
   set_values(0);
+  for (int g = 0; g < optimizer.num_groups(); ++g) {
+    optimizer.set_lr(g, optimizer.lr(g));  // which schedules made from now on start from
+    optimizer.base_lr(g);
+  }
 }
 
 ScheduleOptions OneCycleLR::options() const {
@@ -98,14 +92,22 @@ std::optional<double> OneCycleLR::momentum_at(int group, int64_t step) const {
 
 CyclicLR::CyclicLR(Optimizer& optimizer, const CyclicOptions& options)
     : Schedule(begin_at_foot(optimizer, options)), options_(options) {
-  const CyclicOptions& o = options;
+  set_values(0);
+}
+
+// The rate that a cycle begins at is the one that other schedules of the optimizer start from,
+// unless one did before: so SequentialLR goes on from it.
+Optimizer& CyclicLR::begin_at_foot(Optimizer& optimizer, const CyclicOptions& o) {
   WICK_CHECK(o.step_size_up >= 1 && o.step_size_down.value_or(1) >= 1,
              "cyclic_lr: step_size_up and step_size_down: got ", o.step_size_up, " and ",
              o.step_size_down.value_or(o.step_size_up), ", expected 1 or more");
-  o.max_lr.check("cyclic_lr", "max_lr", optimizer.num_groups(), check_positive);
+  const int groups = optimizer.num_groups();
+  o.base_lr.check("cyclic_lr", "base_lr", groups, check_not_negative);
+  o.max_lr.check("cyclic_lr", "max_lr", groups, check_positive);
   check_not_negative("cyclic_lr", "gamma", o.gamma);
-  if (o.cycle_momentum) check_momenta("cyclic_lr", o.base_momentum, o.max_momentum);
-  set_values(0);
+  if (o.cycle_momentum) check_momenta("cyclic_lr", optimizer, o.base_momentum, o.max_momentum);
+  for (int g = 0; g < groups; ++g) optimizer.base_lr(g, o.base_lr[g]);
+  return optimizer;
 }
 
 ScheduleOptions CyclicLR::options() const {

@@ -75,6 +75,7 @@ class CyclicLR final : public Schedule {
   ScheduleOptions options() const override;
 
  private:
+  static Optimizer& begin_at_foot(Optimizer& optimizer, const CyclicOptions& options);
   /// 0 at the foot of a cycle, 1 at the top, scaled.
   double height(int64_t step) const;
 

@@ -325,6 +325,14 @@ TEST(Schedule, SequentialLRGoesOnFromTheFirstRateOfACycle) {
               {1, 2, 3, 2, 0.1, 0.05, 0.025});
 }
 
+TEST(Schedule, ACycleThatIsRefusedLeavesTheRate) {
+  SGD sgd = make_sgd(0.1);
+  EXPECT_NE(error_of([&] { CyclicLR(sgd, {.base_lr = 1, .max_lr = 0}); }), "no error");
+  const ExponentialLR schedule(sgd, 0.5);
+  EXPECT_EQ(schedule.base_lr(0), 0.1);
+  EXPECT_EQ(sgd.lr(), 0.1);
+}
+
 TEST(Schedule, SequentialLRLeavesOutAFirstScheduleOfNoSteps) {
   SGD sgd = make_sgd(1);
   SequentialLR schedule(
