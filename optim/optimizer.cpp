@@ -89,6 +89,8 @@ void Optimizer::check_control(const Tensor& value, const char* what, Dtype dtype
 
 bool Optimizer::needs_slot(int, int) const { return true; }
 
+std::optional<double> Optimizer::own_number_of(int64_t, bool) const { return {}; }
+
 Tensor Optimizer::new_slot(int, int, const Tensor& param) const {
   return empty_like(param, state_dtype(param)).zero_();
 }

@@ -124,6 +124,9 @@ class Optimizer {
 
   /// Whether a group needs its `slot`-th state tensors now (with momentum 0, SGD keeps none).
   virtual bool needs_slot(int group, int slot) const;
+  /// The own number in a state of `steps` updates that was saved before there was one, with state
+  /// tensors or without; none: such a state will not do.
+  virtual std::optional<double> own_number_of(int64_t steps, bool has_slots) const;
   /// What a state tensor is at first: zeros like the parameter unless overridden.
   virtual Tensor new_slot(int group, int slot, const Tensor& param) const;
   /// The norm that gradients are clipped to in any step; none if it is none of the optimizer's own.
@@ -161,7 +164,9 @@ class Optimizer {
   /// The two numbers of each of a group's parameters, 0 for those without state.
   std::vector<std::array<double, 2>> read_numbers(int group) const;
   State load_state(const StateDict& state, int group, size_t i, std::set<std::string>& used) const;
-  void take_over(int group, size_t i, State loaded);
+  /// Makes what a captured step works on, but what was loaded does not have, as it is at first.
+  void complete(State& loaded, int group, size_t i) const;
+  static void take_over(State& state, State loaded);
   /// Those of each group. Error for one that is missing.
   std::vector<Hyperparameters> load_hyperparameters(const StateDict& state) const;
   const Tensor& whole(int group, size_t i) const {

@@ -1,5 +1,7 @@
 #include "wick/optim/optimizer.h"
 
+#include <algorithm>
+
 #include "wick/core/autograd.h"
 #include "wick/core/ops/join.h"
 
@@ -110,12 +112,7 @@ Optimizer::State Optimizer::load_state(const StateDict& state, int group, size_t
   };
   const Tensor step = find("step");
   if (!step.defined()) return loaded;
-  const Tensor own = own_number_ ? find(own_number_) : Tensor();
-  WICK_CHECK(!own_number_ || own.defined(), name_, ": load_state_dict: missing ", prefix,
-             own_number_ ? own_number_ : "");
-  loaded.numbers =
-      tensor({static_cast<double>(step.item<int64_t>()), own.defined() ? own.item() : 0})
-          .to(param.device());
+  const auto steps = step.item<int64_t>();
   for (int s = 0; s < static_cast<int>(slot_names_.size()); ++s) {
     loaded.slots.push_back(take(slot_names_[index(s)], needs_slot(group, s),
                                 [&] { return new_slot(group, s, param); }));
@@ -123,6 +120,15 @@ Optimizer::State Optimizer::load_state(const StateDict& state, int group, size_t
   if (param.dtype() != state_dtype(param)) {
     loaded.master = take("master", true, [&] { return empty_like(param, kFloat32); });
   }
+  std::optional<double> own = 0;
+  if (own_number_) {
+    const Tensor found = find(own_number_);
+    const bool has_slots = std::any_of(loaded.slots.begin(), loaded.slots.end(),
+                                       [](const Tensor& slot) { return slot.defined(); });
+    own = found.defined() ? found.item() : own_number_of(steps, has_slots);
+    WICK_CHECK(own.has_value(), name_, ": load_state_dict: missing ", prefix, own_number_);
+  }
+  loaded.numbers = tensor({static_cast<double>(steps), *own}).to(param.device());
   return loaded;
 }
 
@@ -140,23 +146,23 @@ std::vector<Optimizer::Hyperparameters> Optimizer::load_hyperparameters(
   return loaded;
 }
 
-// What a captured step works on stays where it is.
-void Optimizer::take_over(int group, size_t i, State loaded) {
-  State& state = states_[index(group)][i];
-  const Tensor& param = groups_[index(group)][i];
-  if (device_rates_[index(group)].defined()) {  // it may be captured: no state is that of the start
-    loaded.slots.resize(std::max(loaded.slots.size(), state.slots.size()));
-    for (size_t s = 0; s < state.slots.size(); ++s) {
-      if (!state.slots[s].defined() || loaded.slots[s].defined()) continue;
-      loaded.slots[s] = new_slot(group, static_cast<int>(s), param);
-    }
-    if (state.master.defined() && !loaded.master.defined()) {
-      loaded.master = zeros_like(state.master);
-    }
-    if (state.numbers.defined() && !loaded.numbers.defined()) {
-      loaded.numbers = zeros_like(state.numbers);
-    }
+void Optimizer::complete(State& loaded, int group, size_t i) const {
+  if (!device_rates_[index(group)].defined()) return;  // no step of it can be captured
+  const State& state = states_[index(group)][i];
+  loaded.slots.resize(std::max(loaded.slots.size(), state.slots.size()));
+  for (size_t s = 0; s < state.slots.size(); ++s) {
+    if (!state.slots[s].defined() || loaded.slots[s].defined()) continue;
+    loaded.slots[s] = new_slot(group, static_cast<int>(s), groups_[index(group)][i]);
   }
+  const auto make = [](Tensor& one, const Tensor& like) {
+    if (like.defined() && !one.defined()) one = zeros_like(like);
+  };
+  make(loaded.master, state.master);
+  make(loaded.numbers, state.numbers);
+}
+
+// What a captured step works on stays where it is.
+void Optimizer::take_over(State& state, State loaded) {
   const auto take = [](Tensor& to, const Tensor& from) {
     const bool fits = to.defined() && from.defined() && to.dtype() == from.dtype() &&
                       to.device() == from.device() && to.strides() == from.strides() &&
@@ -183,6 +189,7 @@ void Optimizer::load_state_dict(const StateDict& state) {
       auto& states = loaded.emplace_back();
       for (size_t i = 0; i < groups_[index(g)].size(); ++i) {
         states.push_back(load_state(state, g, i, used));
+        complete(states.back(), g, i);
       }
     }
     for (const auto& [name, value] : state) {
@@ -193,7 +200,9 @@ void Optimizer::load_state_dict(const StateDict& state) {
     }
     for (int g = 0; g < num_groups(); ++g) {
       std::vector<State>& states = loaded[index(g)];
-      for (size_t i = 0; i < states.size(); ++i) take_over(g, i, std::move(states[i]));
+      for (size_t i = 0; i < states.size(); ++i) {
+        take_over(states_[index(g)][i], std::move(states[i]));
+      }
     }
   } catch (...) {
     set_hyperparameters(before);

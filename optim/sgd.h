@@ -35,6 +35,9 @@ class SGD final : public OptimizerOf<SGDOptions> {
   explicit SGD(std::vector<ParamGroup<SGDOptions>> groups);
 
  protected:
+  std::optional<double> own_number_of(int64_t steps, bool has_slots) const override {
+    return has_slots ? static_cast<double>(steps) : 0;
+  }
   bool needs_slot(int group, int) const override { return options(group).momentum != 0; }
   void update(int group, const std::vector<OptimTensor>& tensors, const OptimStep& step) override;
 };

@@ -49,7 +49,8 @@ void TrainingSnapshot::restore() const {
   model_.load_state_dict(view(weights_));
   if (parts_.schedule != nullptr) parts_.schedule->load_state_dict(view(schedule_));
   if (parts_.counted != nullptr) parts_.counted->count_from_schedule();
-  // The options first, which lets go of the state there is before the other is made.
+  // The options first, which lets go of the state there is before the other is made (but not of
+  // what a captured step works on).
   const StateDict state = view(state_);
   StateDict options;
   for (const auto& [name, tensor] : state) {

@@ -205,8 +205,9 @@ TEST_P(ActivationFitOn, PutsCheckpointsBackWhereAStepFails) {
         if (left-- == 0) wick::detail::fail("no more steps");
         step()();
       });
-    } catch (const Error&) {
+    } catch (const Error& error) {
       failed = true;
+      ASSERT_NE(std::string(error.what()).find("no more steps"), std::string::npos);
       EXPECT_EQ(checkpointed_of(net_), own) << "after " << steps << " steps";
     }
   }

@@ -293,6 +293,20 @@ TEST(State, MomentumBeginsWithTheWholeGradientWhenItIsTurnedOn) {
   }
 }
 
+TEST(State, OfSgdMayCountNoStepsWithMomentum) {
+  for (const double momentum : {0.0, 0.9}) {
+    const Tensor param = parameter({3});
+    SGD optimizer({param}, {.momentum = momentum, .dampening = 0.5});
+    optimizer.step();
+    optimizer.step();
+    StateDict state = optimizer.state_dict();
+    EXPECT_EQ(state.at("state.0.0.momentum_steps").item(), momentum == 0 ? 0 : 2);
+    state.erase("state.0.0.momentum_steps");
+    optimizer.load_state_dict(state);
+    EXPECT_EQ(optimizer.state_dict().at("state.0.0.momentum_steps").item(), momentum == 0 ? 0 : 2);
+  }
+}
+
 TEST(State, OfOtherParametersIsRefusedAndChangesNothing) {
   const Tensor param = parameter({3});
   Adam source({parameter({3}), parameter({2})}, {.lr = 0.5});
