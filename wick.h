@@ -6,3 +6,4 @@
 #include "wick/dist/dist.h"
 #include "wick/nn/nn.h"
 #include "wick/optim/optim.h"
+#include "wick/train/train.h"

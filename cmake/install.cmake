@@ -6,7 +6,7 @@ install(TARGETS wick wick_archive EXPORT wick_targets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT wick)
 install(EXPORT wick_targets NAMESPACE wick:: FILE wickTargets.cmake
         DESTINATION ${package_dir} COMPONENT wick)
-foreach(folder core kernels nn optim data dist)
+foreach(folder core kernels nn optim data dist train)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} COMPONENT wick
           DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wick
           FILES_MATCHING PATTERN "*.h"

@@ -9,7 +9,7 @@ get_target_property(WICK_JSON_INCLUDE nlohmann_json::nlohmann_json INTERFACE_INC
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/core/*.cpp ${PROJECT_SOURCE_DIR}/nn/*.cpp
      ${PROJECT_SOURCE_DIR}/optim/*.cpp ${PROJECT_SOURCE_DIR}/data/*.cpp
-     ${PROJECT_SOURCE_DIR}/dist/*.cpp)
+     ${PROJECT_SOURCE_DIR}/dist/*.cpp ${PROJECT_SOURCE_DIR}/train/*.cpp)
 list(FILTER sources EXCLUDE REGEX "/core/cuda/|/dist/nccl")
 file(GLOB kernel_sources CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/kernels/*.cpp ${PROJECT_SOURCE_DIR}/kernels/cpu/dnnl/*.cpp)

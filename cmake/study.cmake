@@ -30,17 +30,13 @@ file(CONFIGURE OUTPUT ${page_files} @ONLY CONTENT
      "#include \"wick/tools/study/page_files.h\"\nnamespace wick::study {\n@definitions@}\n")
 
 file(GLOB study_sources CONFIGURE_DEPENDS ${study_folder}/*.cpp)
-# Shared with the program wick.
-set(study_shared attempt config hardware number_flag rates remote run_folder setup shell_word
-    suggest)
-list(TRANSFORM study_shared REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/tools/wick/\\1.cpp")
-wick_program(wick_study ${study_sources} ${study_shared} ${page_files}
+wick_program(wick_study ${study_sources} ${page_files}
              ${PROJECT_SOURCE_DIR}/tools/child.cpp ${PROJECT_SOURCE_DIR}/tools/statistics.cpp)
 set_target_properties(wick_study PROPERTIES OUTPUT_NAME wick-study)
 # What it times is in the library.
 target_compile_options(wick_study PRIVATE $<$<CONFIG:Release>:-O1>)
 target_link_libraries(wick_study PRIVATE
-  fmt::fmt nlohmann_json::nlohmann_json CLI11::CLI11 OpenSSL::Crypto PNG::PNG)
+  wick_command OpenSSL::Crypto PNG::PNG)
 if(WICK_INSTALL)
   install(TARGETS wick_study RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT wick OPTIONAL)
 endif()

@@ -155,6 +155,7 @@ if(WICK_INSTALL)
            COMMAND ${CMAKE_COMMAND} -DBINARY_DIR=${PROJECT_BINARY_DIR}
                    -DSOURCE_DIR=${PROJECT_SOURCE_DIR} -DCXX=${CMAKE_CXX_COMPILER}
                    -DFLAGS=${CMAKE_CXX_FLAGS} -DGENERATOR=${CMAKE_GENERATOR}
+                   -DPYTHON=${Python3_EXECUTABLE}
                    -P ${WICK_TEST_ROOT}/embed/embed_test.cmake)
 endif()
 
@@ -167,7 +168,7 @@ endforeach()
 
 # Every public header compiles by itself: cmake --build --preset release --target wick_headers
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
-     core/*.h kernels/*.h nn/*.h optim/*.h data/*.h dist/*.h)
+     core/*.h kernels/*.h nn/*.h optim/*.h data/*.h dist/*.h train/*.h)
 list(FILTER headers EXCLUDE REGEX "^((kernels/(cpu|cuda|sim)|core/cuda)/|dist/nccl_api)")
 if(EXISTS ${PROJECT_SOURCE_DIR}/wick.h)
   list(APPEND headers wick.h)

@@ -14,7 +14,8 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-FOLDERS = ("core", "kernels", "nn", "optim", "data", "dist", "tools", "bench", "tests", "cmake")
+FOLDERS = ("core", "kernels", "nn", "optim", "data", "dist", "train", "tools", "bench", "tests",
+           "cmake")
 CPP = (".h", ".cpp", ".cu", ".cuh")
 CODE = CPP + (".py", ".sh", ".cmake")
 MAX_FILE_LINES = 500
@@ -22,15 +23,15 @@ MAX_FUNCTION_LINES = 80
 MAX_WIDTH = 100
 
 LAYERS = (("core/base/", 0), ("kernels/", 1), ("core/", 2), ("nn/", 3),
-          ("optim/", 4), ("data/", 4), ("dist/", 4), ("wick.h", 4),
-          ("tools/", 5), ("bench/", 5), ("tests/", 5))
+          ("optim/", 4), ("data/", 4), ("dist/", 4), ("train/", 5), ("wick.h", 5),
+          ("tools/", 6), ("bench/", 6), ("tests/", 6))
 CUDA_HEADER = re.compile(r"^(cuda|cublas|cudnn|nccl|nvrtc|nvtx|cooperative_groups|cub/|mma\.h)")
 CUDA_FOLDERS = ("kernels/cuda/", "kernels/sim/", "core/cuda/", "dist/nccl", "tools/cudnn_graphs/")
 THIRD_PARTY = re.compile(r"^(Eigen|unsupported|dnnl|oneapi|fmt|nlohmann|CLI|png|jpeglib|jerror"
                          r"|openssl|zlib|gloo|gtest|benchmark|omp\.h)")
 PRIVATE_FOLDERS = ("kernels/cpu/", "kernels/cuda/", "kernels/sim/",
                    "tools/", "bench/", "tests/")
-UMBRELLA_FOLDERS = ("core", "nn", "optim", "data", "dist")
+UMBRELLA_FOLDERS = ("core", "nn", "optim", "data", "dist", "train")
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')

@@ -1,6 +1,6 @@
 # Installs the built library, moves the installation, and builds and runs tests/embed against it
 # as a project of its own:
-#   cmake -DBINARY_DIR= -DSOURCE_DIR= -DCXX= -DFLAGS= -DGENERATOR= -P embed_test.cmake
+#   cmake -DBINARY_DIR= -DSOURCE_DIR= -DCXX= -DFLAGS= -DGENERATOR= -DPYTHON= -P embed_test.cmake
 set(work ${BINARY_DIR}/embed)
 file(REMOVE_RECURSE ${work})
 file(MAKE_DIRECTORY ${work})
@@ -17,6 +17,14 @@ file(READ ${SOURCE_DIR}/README.md readme)
 string(FIND "${readme}" "```cpp\n${program}```" at)
 if(at EQUAL -1)
   message(FATAL_ERROR "embed: README.md's C++ example is not tests/embed/main.cpp")
+endif()
+
+file(READ ${SOURCE_DIR}/tests/embed/text.cpp program)
+string(FIND "${program}" "int main(" begin)
+string(SUBSTRING "${program}" ${begin} -1 program)
+string(FIND "${readme}" "```cpp\n${program}```" at)
+if(at EQUAL -1)
+  message(FATAL_ERROR "embed: README.md's example of a run is not main of tests/embed/text.cpp")
 endif()
 
 run(${CMAKE_COMMAND} --install ${BINARY_DIR} --prefix ${work}/installed)
@@ -38,3 +46,4 @@ run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/tests/embed -B ${work}/build -G ${GENERATO
     -DCMAKE_BUILD_TYPE=Release)
 run(${CMAKE_COMMAND} --build ${work}/build)
 run(${work}/build/embed)
+run(${PYTHON} ${SOURCE_DIR}/tests/embed/text_test.py ${work}/build/text)

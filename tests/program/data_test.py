@@ -382,9 +382,9 @@ class Hostile(DataCase):
             path.write_bytes(jpeg_like(b""))
         where = ["--data", "imagefolder", "--data-dir", self.folder, "--model", "mlp",
                  "--image-size", "16", "--on-bad-sample", "skip", "--run-dir"]
-        self.says("train", *where, "a", part="no image of an epoch could be read, the last")
+        self.says("train", *where, "a", part="no sample of an epoch could be read, the last")
         self.says("tune", "loader", *where, "b", "--seconds", "0.01",
-                  part="no image of an epoch could be read, the last")
+                  part="no sample of an epoch could be read, the last")
 
     def test_limits_for_images_are_flags(self):
         self.png_folder(self.folder)

@@ -74,13 +74,13 @@ class Schedules(InFolder):
                 ("Did you mean linear?", ["liner"]),
                 ("--schedule-epochs: got \"3,2\"", ["multistep", "--schedule-epochs", "3,2"]),
                 ("--schedule-epochs: got \"2,\"", ["multistep", "--schedule-epochs", "2,"]),
-                ("expected one number", ["step", "--schedule-epochs", "1,2"]),
+                ("got 2 numbers for schedule step", ["step", "--schedule-epochs", "1,2"]),
                 ("a cut before the warm-up is over", ["multistep", "--schedule-epochs", "1,4",
                                                       "--warmup", "2"]),
-                ("--schedule-gamma: not with --schedule linear", ["linear", "--schedule-gamma",
+                ("--schedule-gamma: not with schedule linear", ["linear", "--schedule-gamma",
                                                                   "0.5"]),
                 ("--warmup: not with", ["cyclic", "--warmup", "1"]),
-                ("--eval-every 1 or more", ["plateau", "--eval-every", "0"])]:
+                ("--eval-every: got 0, expected 1 or more", ["plateau", "--eval-every", "0"])]:
             with self.subTest(words=words):
                 self.fails(2, message, "train", "--print-config", "--schedule", *words)
         for words in [["--print-config"], ["--run-dir", self.folder / "run"]]:

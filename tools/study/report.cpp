@@ -9,7 +9,7 @@
 #include "wick/tools/study/html.h"
 #include "wick/tools/study/pictures.h"
 #include "wick/tools/study/trained_run.h"
-#include "wick/tools/wick/hardware.h"
+#include "wick/train/hardware.h"
 
 namespace wick::study {
 
@@ -146,7 +146,7 @@ void show_environment(Html& html, const std::vector<TrainedRun>& runs) {
   }
   if (rows.empty()) html.element("p", "The runs say nothing of where they ran.");
   if (!rows.empty()) html.table("Where the runs ran", {"Run", "", ""}, rows);
-  html.element("p", "This page was made on: " + tool::one_line(tool::find_hardware()) + ".");
+  html.element("p", "This page was made on: " + train::one_line(train::find_hardware()) + ".");
 }
 
 void show_confusion(Html& html, const Examination& result) {

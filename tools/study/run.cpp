@@ -14,11 +14,11 @@
 #include "wick/tools/study/scaling.h"
 #include "wick/tools/study/study_page.h"
 #include "wick/tools/wick/config.h"
-#include "wick/tools/wick/hardware.h"
-#include "wick/tools/wick/run_folder.h"
 #include "wick/tools/wick/setup.h"
 #include "wick/tools/wick/shell_word.h"
 #include "wick/tools/wick/suggest.h"
+#include "wick/train/hardware.h"
+#include "wick/train/run_folder.h"
 
 namespace wick::study {
 
@@ -48,12 +48,12 @@ std::string local_time(const char* format) {
 
 std::string new_folder() {
   // To the end of the program, when it is removed if no study came to be in it.
-  static const auto made = tool::make_new_folder("runs/study-" + local_time("%Y%m%d-%H%M%S"));
+  static const auto made = train::make_new_folder("runs/study-" + local_time("%Y%m%d-%H%M%S"));
   return *made;
 }
 
 json describe_machine() {
-  const tool::Hardware hardware = tool::find_hardware();
+  const train::Hardware hardware = train::find_hardware();
   return {{"processor", hardware.cpu_name},
           {"cores", hardware.cores},
           {"memory_bytes", hardware.memory_bytes},
@@ -286,7 +286,7 @@ Settings base_settings(const StudyOptions& options, const std::string& scratch) 
                            ": a simulated GPU has no speed: use --device cpu");
   }
   settings.device = to_string(device);
-  settings.threads = options.threads > 0 ? options.threads : tool::find_hardware().cores;
+  settings.threads = options.threads > 0 ? options.threads : train::find_hardware().cores;
   settings.data = options.data;
   settings.data_dir = options.data_dir;
   settings.scratch = scratch;

@@ -9,7 +9,7 @@
 #include "wick/tools/study/compare.h"
 #include "wick/tools/study/scaling_lab.h"
 #include "wick/tools/wick/attempt.h"
-#include "wick/tools/wick/hardware.h"
+#include "wick/train/hardware.h"
 
 namespace wick::study {
 
@@ -136,7 +136,7 @@ json measure_scaling(const StudyOptions& options, const Settings& base, const Th
   for (const LabRun& run : lab.runs) results.push_back(read_result(run.task.result));
   line["alone"] = results[0];
   line["pair"] = {{"latency", results[1].latency}, {"overhead", results[1].overhead}};
-  line["rows"] = rows_of(lab, results, tool::find_hardware().cores);
+  line["rows"] = rows_of(lab, results, train::find_hardware().cores);
   return line;
 }
 

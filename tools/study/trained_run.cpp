@@ -9,8 +9,8 @@
 #include "wick/core/serialize.h"
 #include "wick/data/data.h"
 #include "wick/tools/wick/config.h"
-#include "wick/tools/wick/run_folder.h"
 #include "wick/tools/wick/setup.h"
+#include "wick/train/run_folder.h"
 
 namespace wick::study {
 
@@ -171,7 +171,7 @@ TrainedRun read_run(const std::string& folder) {
   const std::filesystem::path path = std::filesystem::path(folder + "/").parent_path();
   run.name = path.filename().string();
   if (run.name.empty() || run.name == ".") run.name = folder;
-  const tool::RunFolder files = tool::RunFolder::open(folder);
+  const train::RunFolder files = train::RunFolder::open(folder);
   run.config = to_json(tool::config_from_json(files.config_file()));
   WICK_CHECK(std::filesystem::exists(files.metrics_file()), "report: ", folder,
              " has no metrics.jsonl: nothing was trained in it yet");
@@ -181,7 +181,7 @@ TrainedRun read_run(const std::string& folder) {
 }
 
 Examination examine(const std::string& folder, const std::string& data_dir) {
-  const tool::RunFolder files = tool::RunFolder::open(folder);
+  const train::RunFolder files = train::RunFolder::open(folder);
   tool::TrainConfig config = tool::resolve(tool::config_from_json(files.config_file()));
   if (!data_dir.empty()) config.data_dir = data_dir;
   config.on_bad_sample = "fail";  // guesses and images go by number

@@ -17,8 +17,8 @@
 #include "wick/data/catalog.h"
 #include "wick/data/fetch.h"
 #include "wick/nn/models/registry.h"
+#include "wick/tools/wick/classification.h"
 #include "wick/tools/wick/number_flag.h"
-#include "wick/tools/wick/rates.h"
 #include "wick/tools/wick/setup.h"
 #include "wick/tools/wick/suggest.h"
 
@@ -69,6 +69,8 @@ constexpr auto kFields = std::tuple{
     config_field("log_every", &TrainConfig::log_every, "steps between lines of metrics.jsonl"),
     config_field("eval_every", &TrainConfig::eval_every,
                  "epochs between evaluations, of which one is at the end (0: none at all)"),
+    config_field("checkpoint_every", &TrainConfig::checkpoint_every,
+                 "steps between checkpoints within an epoch (each epoch's end has one anyway)"),
     config_field("batch_size", &TrainConfig::batch_size, "images per step, of all ranks together"),
     config_field("optimizer", &TrainConfig::optimizer,
                  "adamw, adam, sgd, adamax, nadam, radam, rmsprop, adagrad, adadelta, asgd, lars, "
@@ -404,11 +406,18 @@ void check_config(const TrainConfig& config) {
   check_one_of("model", config.model, names);
   check_one_of("augment", config.augment, data::augmentation_names());
   check_one_of("optimizer", config.optimizer, optimizer_names());
-  check_one_of("schedule", config.schedule, schedule_names());
+  check_one_of("schedule", config.schedule, train::schedule_names());
   check_range("warmup", config.warmup, 0, 1e9);
   check_range("schedule_gamma", config.schedule_gamma, 1e-6, 1 - 1e-6);
   check_range("schedule_power", config.schedule_power, 0.01, 100);
-  check_schedule(config);
+  try {
+    train::check(schedule_options(config));
+  } catch (const train::InvalidOption& error) {
+    throw UsageError(concat(flag_name(error.option()), ": ", error.problem()));
+  }
+  if (config.schedule == "plateau" && config.eval_every == 0) {
+    throw UsageError("--eval-every: got 0, expected 1 or more with --schedule plateau");
+  }
   if (config.zero && !is_elementwise(config.optimizer)) {
     throw UsageError(concat("--zero: not with --optimizer ", config.optimizer,
                             ", which needs norms of whole parameters"));
@@ -434,6 +443,7 @@ void check_config(const TrainConfig& config) {
   check_range("max_steps", config.max_steps, 1, kMost);
   check_range("log_every", config.log_every, 1, kMost);
   check_range("eval_every", config.eval_every, 0, kMost);
+  check_range("checkpoint_every", config.checkpoint_every, 1, kMost);
   check_range("batch_size", config.batch_size, 1, 1e6);
   check_range("lr", config.lr, kLeastLr, kMostLr);
   check_range("weight_decay", config.weight_decay, 0, 1e6);

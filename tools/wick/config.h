@@ -47,6 +47,7 @@ struct TrainConfig {
   std::optional<int64_t> max_steps;
   int64_t log_every = 1;
   int64_t eval_every = 1;
+  std::optional<int64_t> checkpoint_every;
   std::optional<int64_t> batch_size;
   std::string optimizer = "adamw";
   std::optional<double> lr;

@@ -14,8 +14,8 @@
 #include "wick/kernels/library_version.h"
 #include "wick/tools/wick/commands.h"
 #include "wick/tools/wick/flight.h"
-#include "wick/tools/wick/hardware.h"
 #include "wick/tools/wick/setup.h"
+#include "wick/train/hardware.h"
 
 namespace wick::tool {
 
@@ -27,7 +27,7 @@ void line(bool good, const std::string& what, const std::string& found,
   if (!good && !cost.empty()) fmt::print("      {}\n", cost);
 }
 
-void show_cpu(const Hardware& hardware) {
+void show_cpu(const train::Hardware& hardware) {
   fmt::print("CPU: {}\n", hardware.cpu_name);
   line(hardware.has("avx2") && hardware.has("fma") && hardware.has("f16c"), "AVX2",
        "AVX2, FMA and F16C", "this program needs an x86-64-v3 processor");
@@ -64,7 +64,7 @@ void show_nccl() {
        "GPUs of several ranks exchange tensors through the host's memory without it");
 }
 
-void show_gpu(const Hardware& hardware) {
+void show_gpu(const train::Hardware& hardware) {
   fmt::print("GPU:\n");
 #ifdef WICK_HAS_CUDA
   constexpr bool kBuilt = true;
@@ -130,7 +130,7 @@ void add_doctor(CLI::App& app, Command& command) {
   sub->callback([&command, flight, option] {
     command = [flight, option] {
       if (option->count() > 0) return report_flight(*flight);
-      const Hardware hardware = find_hardware();
+      const train::Hardware hardware = train::find_hardware();
       show_cpu(hardware);
       show_gpu(hardware);
       show_limits();

@@ -4,8 +4,9 @@
 
 #include "wick/core/base/parallel.h"
 #include "wick/core/serialize.h"
+#include "wick/tools/wick/classification.h"
 #include "wick/tools/wick/commands.h"
-#include "wick/tools/wick/trainer.h"
+#include "wick/tools/wick/progress.h"
 
 namespace wick::tool {
 
@@ -20,7 +21,7 @@ struct EvalFlags {
 };
 
 int eval(const EvalFlags& flags) {
-  const RunFolder folder = RunFolder::open(flags.run_dir);
+  const auto folder = train::RunFolder::open(flags.run_dir);
   TrainConfig config = resolve(config_from_json(folder.config_file()));
   if (!flags.data_dir.empty()) config.data_dir = flags.data_dir;
   check_config(config);
@@ -35,18 +36,22 @@ int eval(const EvalFlags& flags) {
   model->load_state_dict(weights);
   model->to(device);
   Progress progress(flags.json);
-  const amp::Autocast autocast = make_autocast(config, device);
-  const Evaluation result =
-      evaluate(*model, data.test, loader_options(config, device), device, progress);
+  data::Prefetcher loader = data::load_ahead(data.test, loader_options(config, device), device);
+  train::EvaluationOptions options;
+  options.autocast = autocast_dtype(config);
+  options.on_batch = [&](int64_t done) { progress.show_evaluation(done, data.test->size()); };
+  const train::Evaluation result =
+      train::evaluate(*model, loader, classification_loss(model, /*label_smoothing=*/0), options);
+  const double accuracy = train::find(result.means, "accuracy").value_or(0);
   progress.finish_line();
   if (flags.json) {
     nlohmann::ordered_json line;
     line["test_loss"] = result.loss;
-    line["test_accuracy"] = result.accuracy;
+    line["test_accuracy"] = accuracy;
     fmt::print("{}\n", line.dump());
   } else {
     fmt::print("{} on {}: test loss {:.4f}, test accuracy {:.2f} % of {} images\n", config.model,
-               config.data, result.loss, 100 * result.accuracy, data.test->size());
+               config.data, result.loss, 100 * accuracy, data.test->size());
   }
   return 0;
 }

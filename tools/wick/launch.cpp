@@ -10,8 +10,8 @@
 #include "wick/tools/wick/launch.h"
 #include "wick/tools/wick/ranks.h"
 #include "wick/tools/wick/remote.h"
-#include "wick/tools/wick/run_folder.h"
 #include "wick/tools/wick/setup.h"
+#include "wick/train/run_folder.h"
 
 namespace wick::tool {
 
@@ -143,8 +143,8 @@ int launch_train(const LaunchFlags& flags, const TrainConfig& config) {
   const SuperviseOptions options = options_of(flags);
   check_shares(config, options.ranks);
   if (options.hosts.empty()) check_backend(config);
-  RunFolder folder =
-      config.resume ? RunFolder::open(config.run_dir) : RunFolder::plan(config.run_dir);
+  train::RunFolder folder = config.resume ? train::RunFolder::open(config.run_dir)
+                                          : train::RunFolder::plan(config.run_dir);
   folder.claim_for_ranks();  // what they restart into is to be their own
   return supervise(options, [&](int64_t restarts) {
     std::vector<std::string> words = program_words();

@@ -4,8 +4,8 @@
 
 #include "wick/core/core.h"
 #include "wick/nn/memory_advice.h"
+#include "wick/tools/wick/classification.h"
 #include "wick/tools/wick/progress.h"
-#include "wick/tools/wick/train_step.h"
 
 namespace wick::tool {
 

@@ -1,5 +1,8 @@
 #include "wick/tools/wick/setup.h"
 
+#include <algorithm>
+#include <charconv>
+
 #include "wick/core/base/deterministic.h"
 #include "wick/core/base/parallel.h"
 #include "wick/core/base/tf32.h"
@@ -7,6 +10,7 @@
 #include "wick/core/random.h"
 #include "wick/core/stream.h"
 #include "wick/nn/models/registry.h"
+#include "wick/tools/wick/number_flag.h"
 
 namespace wick::tool {
 
@@ -69,27 +73,33 @@ data::DataLoaderOptions train_loader_options(const TrainConfig& config, const da
   return options;
 }
 
-std::string no_images(const data::Prefetcher& loader) {
-  const std::string& last = loader.loader().last_skipped();
-  return concat("data loader: no image of an epoch could be read",
-                last.empty() ? "" : concat(", the last: ", last));
-}
-
 void set_arithmetic(const TrainConfig& config) {
   set_benchmark(config.benchmark);
   set_deterministic(config.deterministic);
   set_allow_tf32(config.tf32);
 }
 
-amp::Autocast make_autocast(const TrainConfig& config, Device device) {
-  const bool enabled = config.amp != "off";
-  return amp::Autocast(device, config.amp == "fp16" ? kFloat16 : kBFloat16, enabled);
+std::optional<Dtype> autocast_dtype(const TrainConfig& config) {
+  if (config.amp == "off") return {};
+  return config.amp == "fp16" ? kFloat16 : kBFloat16;
 }
 
-std::unique_ptr<nn::OffloadActivations> make_offload(const TrainConfig& config, Device device) {
-  if (!config.offload_activations) return nullptr;
-  if (device.is_cpu()) throw UsageError("--offload-activations: expected a GPU, got the CPU");
-  return std::make_unique<nn::OffloadActivations>();
+std::vector<double> schedule_epochs(const TrainConfig& config) {
+  const std::string& text = config.schedule_epochs;
+  std::vector<double> epochs;
+  for (size_t begin = 0; begin < text.size() + !text.empty();) {
+    const size_t end = std::min(text.size(), text.find(',', begin));
+    double number = 0;
+    const auto parsed = std::from_chars(text.data() + begin, text.data() + end, number);
+    const bool rises = number > (epochs.empty() ? 0 : epochs.back()) && number <= 1e9;
+    if (parsed.ec != std::errc() || parsed.ptr != text.data() + end || !rises) {
+      throw UsageError(concat("--schedule-epochs: got \"", text.substr(0, kMaxShown),
+                              "\", expected numbers above 0 that rise, such as 30,60"));
+    }
+    epochs.push_back(number);
+    begin = end + 1;
+  }
+  return epochs;
 }
 
 namespace {
@@ -100,7 +110,6 @@ using Params = std::vector<Tensor>;
 struct OptimizerEntry {
   const char* name;
   double lr, weight_decay;  // 0: the model's
-  bool cycles;              // see cycles_momentum
   std::unique_ptr<optim::Optimizer> (*make)(const Params& params, double lr, double decay);
 };
 
@@ -135,19 +144,19 @@ std::unique_ptr<optim::Optimizer> adapting(const Params& params, double lr, doub
 }
 
 constexpr OptimizerEntry kOptimizers[] = {
-    {"adamw", 0, 0, true, plain<optim::AdamW>},
-    {"adam", 0, 0, true, plain<optim::Adam>},
-    {"sgd", 0.1, 5e-4, true, plain<optim::SGD>},
-    {"adamax", 0, 0, true, plain<optim::Adamax>},
-    {"nadam", 0, 0, true, plain<optim::NAdam>},
-    {"radam", 0, 0, true, plain<optim::RAdam>},
-    {"rmsprop", 0, 0, false, plain<optim::RMSprop>},
-    {"adagrad", 0.01, 0, false, plain<optim::Adagrad>},
-    {"adadelta", 1, 0, false, plain<optim::Adadelta>},
-    {"asgd", 0.1, 5e-4, false, plain<optim::ASGD>},
-    {"lars", 1, 5e-4, true, adapting<optim::LARS>},
-    {"lamb", 0.01, 0, true, adapting<optim::LAMB>},
-    {"novograd", 0.01, 1e-3, true, plain<optim::NovoGrad>},
+    {"adamw", 0, 0, plain<optim::AdamW>},
+    {"adam", 0, 0, plain<optim::Adam>},
+    {"sgd", 0.1, 5e-4, plain<optim::SGD>},
+    {"adamax", 0, 0, plain<optim::Adamax>},
+    {"nadam", 0, 0, plain<optim::NAdam>},
+    {"radam", 0, 0, plain<optim::RAdam>},
+    {"rmsprop", 0, 0, plain<optim::RMSprop>},
+    {"adagrad", 0.01, 0, plain<optim::Adagrad>},
+    {"adadelta", 1, 0, plain<optim::Adadelta>},
+    {"asgd", 0.1, 5e-4, plain<optim::ASGD>},
+    {"lars", 1, 5e-4, adapting<optim::LARS>},
+    {"lamb", 0.01, 0, adapting<optim::LAMB>},
+    {"novograd", 0.01, 1e-3, plain<optim::NovoGrad>},
 };
 
 const OptimizerEntry& find_optimizer(const std::string& name) {
@@ -186,21 +195,10 @@ bool is_elementwise(const std::string& optimizer) {
   return find_optimizer(optimizer).make({zeros({1}).set_requires_grad()}, 1, 0)->is_elementwise();
 }
 
-bool cycles_momentum(const std::string& optimizer) { return find_optimizer(optimizer).cycles; }
-
 std::unique_ptr<optim::Optimizer> make_optimizer(const TrainConfig& config,
                                                  const nn::Module& model) {
   return find_optimizer(config.optimizer)
       .make(model.parameters(), *config.lr, *config.weight_decay);
-}
-
-std::unique_ptr<optim::Ema> make_ema(const TrainConfig& config, const nn::Module& model) {
-  if (!config.ema) return nullptr;
-  std::vector<Tensor> tensors = model.parameters();
-  for (const auto& [name, buffer] : model.named_buffers()) {
-    if (buffer.defined() && is_floating(buffer.dtype())) tensors.push_back(buffer);
-  }
-  return std::make_unique<optim::Ema>(std::move(tensors), *config.ema);
 }
 
 }  // namespace wick::tool

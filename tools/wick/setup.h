@@ -1,12 +1,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
-#include "wick/core/amp.h"
 #include "wick/data/catalog.h"
-#include "wick/data/prefetcher.h"
-#include "wick/nn/activation_offload.h"
+#include "wick/data/loader.h"
 #include "wick/nn/module.h"
 #include "wick/optim/optim.h"
 #include "wick/tools/wick/config.h"
@@ -43,17 +43,14 @@ data::DataLoaderOptions loader_options(const TrainConfig& config, Device device)
 data::DataLoaderOptions train_loader_options(const TrainConfig& config, const data::TrainTest& data,
                                              Device device);
 
-/// What is wrong where an epoch had no batch.
-std::string no_images(const data::Prefetcher& loader);
-
 /// Does what --benchmark, --deterministic and --tf32 ask for, for the whole program.
 void set_arithmetic(const TrainConfig& config);
 
-/// The autocast that --amp asks for.
-amp::Autocast make_autocast(const TrainConfig& config, Device device);
+/// The dtype that --amp asks for; none for off.
+std::optional<Dtype> autocast_dtype(const TrainConfig& config);
 
-/// What --offload-activations asks for; null without it. UsageError on the CPU.
-std::unique_ptr<nn::OffloadActivations> make_offload(const TrainConfig& config, Device device);
+/// The numbers of --schedule-epochs: 30, or 30,60,80. A UsageError for anything else.
+std::vector<double> schedule_epochs(const TrainConfig& config);
 
 /// Names that --optimizer takes.
 std::vector<std::string> optimizer_names();
@@ -61,14 +58,8 @@ std::vector<std::string> optimizer_names();
 /// Whether that one's updates of elements depend on no others.
 bool is_elementwise(const std::string& optimizer);
 
-/// Whether schedules cycle its momentum or beta1.
-bool cycles_momentum(const std::string& optimizer);
-
 /// LARS and LAMB take biases and what else has one axis in a group that they do not adapt.
 std::unique_ptr<optim::Optimizer> make_optimizer(const TrainConfig& config,
                                                  const nn::Module& model);
-
-/// The averages that --ema asks for, of weights and of what batch norm keeps; null without it.
-std::unique_ptr<optim::Ema> make_ema(const TrainConfig& config, const nn::Module& model);
 
 }  // namespace wick::tool

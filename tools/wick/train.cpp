@@ -7,14 +7,16 @@
 #include "wick/core/plans.h"
 #include "wick/core/stream.h"
 #include "wick/dist/launch_env.h"
+#include "wick/tools/interrupt.h"
+#include "wick/tools/wick/classification.h"
 #include "wick/tools/wick/commands.h"
 #include "wick/tools/wick/config.h"
-#include "wick/tools/wick/hardware.h"
+#include "wick/tools/wick/console.h"
 #include "wick/tools/wick/launch.h"
 #include "wick/tools/wick/lint.h"
 #include "wick/tools/wick/memory_hint.h"
+#include "wick/tools/wick/ranks.h"
 #include "wick/tools/wick/shell_word.h"
-#include "wick/tools/wick/trainer.h"
 
 namespace wick::tool {
 
@@ -65,24 +67,72 @@ void check_same_run(const TrainConfig& now, const TrainConfig& before) {
   }
 }
 
-void print_header(const TrainConfig& config, Trainer& trainer, const Ranks& ranks) {
+// What a run trains, and on what.
+struct Parts {
+  Device device;
+  data::TrainTest data;
+  std::shared_ptr<nn::Module> model;
+  std::shared_ptr<optim::Optimizer> optimizer;
+};
+
+Parts make_parts(const TrainConfig& config, const train::Ranks& ranks) {
+  Parts parts{choose_device(config.device, ranks.local_rank()), open_train_data(config), {}, {}};
+  parts.model = make_seeded_model(config, parts.data, parts.device);
+  parts.optimizer = make_optimizer(config, *parts.model);
+  return parts;
+}
+
+void spare_activations(const TrainConfig& config, const Parts& parts, const train::Ranks& ranks,
+                       bool tell) {
+  const std::optional<nn::ActivationFit> fit = checkpoint_activations(
+      config, *parts.model, parts.data.image_shape(), parts.device, ranks.size());
+  if (!fit || !tell) return;
+  fmt::print("activations  {} of {} blocks are recomputed: a step holds {}, without {}\n",
+             fit->recomputed, fit->units, bytes_text(fit->peak), bytes_text(fit->plain_peak));
+}
+
+train::TrainerOptions trainer_options(const TrainConfig& config, const Parts& parts,
+                                      const train::Ranks& ranks, const std::string& folder) {
+  TrainConfig lasting = config;
+  lasting.resume = false;
+  if (!ranks.alone()) lasting.threads.reset();  // these suit that many ranks
+  train::TrainerOptions options;
+  options.epochs = *config.epochs;
+  options.max_steps = config.max_steps;
+  options.step = step_options(config, parts.device);
+  options.schedule = schedule_options(config);
+  options.eval_every = config.eval_every;
+  options.evaluation = classification_loss(parts.model, /*label_smoothing=*/0);
+  options.folder = folder;
+  options.config = to_json(lasting).dump(2);
+  options.log_every = config.log_every;
+  options.checkpoint_every = config.checkpoint_every;
+  options.unit = "images";
+  options.ranks = ranks;
+  options.sync_batch_norm = config.sync_batch_norm;
+  options.zero = config.zero;
+  options.detect_anomaly = config.detect_anomaly;
+  return options;
+}
+
+void print_header(const TrainConfig& config, const Parts& parts, const train::Trainer& trainer,
+                  const train::Ranks& ranks) {
   std::string why_cpu;
   choose_device(config.device, &why_cpu);
-  const Device device = trainer.device();
-  const Hardware hardware = find_hardware();
-  fmt::print("hardware  {}\n", one_line(hardware));
-  fmt::print("device    {}{}\n", to_string(device),
+  fmt::print("hardware  {}\n", train::one_line(train::find_hardware()));
+  fmt::print("device    {}{}\n", to_string(parts.device),
              why_cpu.empty() ? "" : fmt::format(" ({})", why_cpu));
   if (!ranks.alone()) {
     fmt::print("ranks     {}, {} images of each step on each, tensors by {}\n", ranks.size(),
                *config.batch_size / ranks.size(), ranks.group()->transport());
   }
-  const Shape& image = trainer.data().image_shape();
+  const data::TrainTest& data = parts.data;
+  const Shape& image = data.image_shape();
   fmt::print("data      {}: {} images of {}x{}x{} to train on, {} to test with, {} classes\n",
-             config.data, trainer.data().train->size(), image[1], image[2], image[0],
-             trainer.data().test->size(), trainer.data().num_classes());
-  const Tensor sample = zeros({1, image[0], image[1], image[2]}, kFloat32, device);
-  fmt::print("model     {}\n\n{}\n", config.model, nn::summary(trainer.model(), sample));
+             config.data, data.train->size(), image[1], image[2], image[0], data.test->size(),
+             data.num_classes());
+  const Tensor sample = zeros({1, image[0], image[1], image[2]}, kFloat32, parts.device);
+  fmt::print("model     {}\n\n{}\n", config.model, nn::summary(*parts.model, sample));
   fmt::print(
       "{} epochs of {} steps of {} images, {}, {} schedule, peak rate {}, {}, {} threads\n\n",
       *config.epochs, trainer.steps_per_epoch(), *config.batch_size, config.optimizer,
@@ -90,67 +140,103 @@ void print_header(const TrainConfig& config, Trainer& trainer, const Ranks& rank
 }
 
 // Runs to the end, or until memory does: the error then says what would help.
-Outcome run_and_explain(const TrainConfig& config, Trainer& trainer, const Ranks& ranks) {
-  const Device device = trainer.device();
+train::Outcome run_and_explain(const TrainConfig& config, const Parts& parts,
+                               train::Trainer& trainer, const train::Ranks& ranks,
+                               const train::RunFolder& folder) {
   const auto save_history = [&] {
     if (config.memory_history && ranks.first())
-      save_memory_snapshot(device, trainer.folder().memory_file());
+      save_memory_snapshot(parts.device, folder.memory_file());
   };
-  if (config.memory_history) record_memory_history(device);
+  if (config.memory_history) record_memory_history(parts.device);
   try {
-    const Outcome outcome = trainer.run();
+    const train::Outcome outcome = trainer.run();
     save_history();
     return outcome;
   } catch (const OutOfMemory& error) {
     save_history();
     if (!ranks.alone()) throw;
-    const Shape& image = trainer.data().image_shape();
-    throw OutOfMemory(error.what() + memory_hint(config, trainer.model(), image, device),
-                      error.requested_bytes(), error.figures());
+    throw OutOfMemory(
+        error.what() + memory_hint(config, *parts.model, parts.data.image_shape(), parts.device),
+        error.requested_bytes(), error.figures());
+  } catch (const train::Diverged& error) {
+    throw train::Diverged(concat(error.what(), ": lower --lr (it was ", *config.lr,
+                                 " at its peak), or see with --detect-anomaly where it begins"));
+  } catch (const DeviceError& error) {
+    if (!ranks.alone()) throw;
+    throw DeviceError(concat(error.what(), "; go on from the newest checkpoint with: wick train ",
+                             "--run-dir ", shell_word(folder.path()), " --resume"));
   }
 }
 
-int train(const TrainConfig& config, bool json, const Ranks& ranks) {
-  RunFolder folder = !ranks.first()  ? RunFolder::of_other(config.run_dir)
-                     : config.resume ? RunFolder::open(config.run_dir)
-                                     : RunFolder::plan(config.run_dir);
+// Whether the run goes on from a checkpoint, or begins.
+void begin(const TrainConfig& config, train::Trainer& trainer, const train::Ranks& ranks) {
+  if (!config.resume) return trainer.begin();
+  std::string rejected;
+  const auto tell = [&] {
+    if (ranks.first()) fmt::print(stderr, "{}", rejected);
+  };
+  try {
+    trainer.resume(&rejected);
+  } catch (const train::InvalidOption& error) {
+    tell();
+    throw UsageError(concat("--resume: ", error.problem(), " by --epochs and --max-steps"));
+  } catch (const Error&) {
+    tell();
+    throw;
+  }
+  tell();
+}
+
+void print_files(const train::RunFolder& folder) {
+  fmt::print("\nmetrics      {}\nweights      {}\ncheckpoints  {}\n", folder.metrics_file(),
+             folder.weights_file(), folder.checkpoints());
+  fmt::print("evaluate it again with: wick eval --run-dir {}\n", shell_word(folder.path()));
+}
+
+// A signal handler has nothing but globals.
+const train::StopToken& stop_token() {
+  static const train::StopToken token;
+  return token;
+}
+
+int train_here(const TrainConfig& config, bool json, const train::Ranks& ranks) {
+  const train::RunFolder folder = !ranks.first()  ? train::RunFolder::of_other(config.run_dir)
+                                  : config.resume ? train::RunFolder::open(config.run_dir)
+                                                  : train::RunFolder::plan(config.run_dir);
   set_num_threads(static_cast<int>(*config.threads));
   folder.load_plans();
   set_arithmetic(config);
 
-  const std::string path = folder.path(), plans = folder.plan_file();
-  const bool text = !json && ranks.first();
-  Trainer trainer(config, std::move(folder), json, ranks);
-  trainer.begin();
-  if (text) {
-    print_header(config, trainer, ranks);
+  const Parts parts = make_parts(config, ranks);
+  Console console(config, json, ranks, parts.device);
+  spare_activations(config, parts, ranks, console.is_text());
+  train::TrainerOptions options = trainer_options(config, parts, ranks, folder.path());
+  console.follow(options, parts.data.test->size());
+  options.stop = stop_token();
+  train::Trainer trainer(parts.model, parts.optimizer,
+                         classification_loss(parts.model, config.label_smoothing),
+                         train_data(config, parts.data, parts.device), std::move(options));
+  console.set_length(trainer.steps_per_epoch(), trainer.total_steps());
+  begin(config, trainer, ranks);
+  if (console.is_text()) {
+    print_header(config, parts, trainer, ranks);
     if (config.resume) {
       fmt::print("going on after step {} of {}\n", trainer.step(), trainer.total_steps());
     }
   }
-  stop_on_signals();
-  Outcome outcome;
-  try {
-    outcome = run_and_explain(config, trainer, ranks);
-  } catch (const DeviceError& error) {
-    if (!ranks.alone()) throw;
-    throw DeviceError(concat(error.what(), "; go on from the newest checkpoint with: wick train ",
-                             "--run-dir ", shell_word(path), " --resume"));
-  }
-  if (config.benchmark && ranks.first()) plans_save(plans);
-  if (outcome == Outcome::kInterrupted) {
-    if (text) {
+  on_interrupt([](int) { stop_token().request(); }, /*once=*/true);
+  const train::Outcome outcome = run_and_explain(config, parts, trainer, ranks, folder);
+  console.finish_line();
+  if (config.benchmark && ranks.first()) plans_save(folder.plan_file());
+  if (outcome == train::Outcome::kInterrupted) {
+    if (console.is_text()) {
       fmt::print("stopped after step {}; go on with: wick train --run-dir {} --resume\n",
-                 trainer.step(), shell_word(path));
+                 trainer.step(), shell_word(folder.path()));
     }
     return kInterruptedExit;
   }
-  if (text) {
-    fmt::print("\nmetrics      {}\nweights      {}\ncheckpoints  {}\n",
-               trainer.folder().metrics_file(), trainer.folder().weights_file(),
-               trainer.folder().checkpoints());
-    fmt::print("evaluate it again with: wick eval --run-dir {}\n", shell_word(path));
-  }
+  console.finish(trainer, *parts.optimizer, folder.path());
+  if (console.is_text()) print_files(folder);
   return 0;
 }
 
@@ -167,9 +253,9 @@ bool is_broken(Device device) {
 
 // As one of the ranks, if there are several. What ends one of them ends all.
 int train_on_ranks(const TrainConfig& config, const TrainFlags& flags) {
-  const Ranks ranks = join_ranks(config, flags.launch.ranks);
+  const train::Ranks ranks = join_ranks(config, flags.launch.ranks);
   try {
-    return train(config, flags.json, ranks);
+    return train_here(config, flags.json, ranks);
   } catch (const std::exception& error) {
     if (ranks.alone()) throw;
     ranks.group()->abort(error.what());
@@ -205,7 +291,7 @@ void add_train(CLI::App& app, Command& command) {
       if (!flags->config_file.empty()) apply_config_file(*sub, flags->config_file, config);
       if (config.resume && !config.run_dir.empty()) {
         const std::string run_dir = config.run_dir;
-        const RunFolder folder = RunFolder::open(run_dir);
+        const auto folder = train::RunFolder::open(run_dir);
         apply_config_file(*sub, folder.config_file(), config);
         // So many as suit the ranks there are now.
         const bool several = flags->launch.ranks || dist::launch_env();

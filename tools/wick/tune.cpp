@@ -1,6 +1,7 @@
 #include "wick/tools/wick/tune.h"
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "wick/core/base/parallel.h"
 #include "wick/core/ops/random.h"
@@ -27,7 +28,9 @@ Tuning::Tuning(const TrainConfig& config)
       model_(make_tuned_model(config, data_, device_)),
       optimizer_(make_optimizer(config, *model_)),
       loader_(data::load_ahead(data_.train, train_loader_options(config, data_, device_), device_)),
-      train_step_(config, data_, device_, model_, *optimizer_) {}
+      training_(train_data(config, data_, device_)),
+      step_(model_, *optimizer_, classification_loss(model_, config.label_smoothing),
+            step_options(config, device_)) {}
 
 void prepare_tuning(TrainConfig& config) {
   if (config.resume) throw UsageError("--resume: not with wick tune, whose trials begin anew");
@@ -38,20 +41,20 @@ void prepare_tuning(TrainConfig& config) {
 data::Batch next_batch(data::Prefetcher& loader) {
   std::optional<data::Batch> batch = loader.next();
   if (!batch) batch = loader.next();  // of the next epoch
-  if (!batch) throw Error(no_images(loader));
+  if (!batch) throw Error(train::no_samples(loader));
   return std::move(*batch);
 }
 
 double Tuning::step() { return step_on(next_batch()).item(); }
 
-Tensor Tuning::step_on(const data::Batch& batch) { return train_step_.take(mixed(batch)).loss; }
+Tensor Tuning::step_on(const data::Batch& batch) { return step_.take(mixed(batch)).loss; }
 
 void Tuning::backward() {
-  const TrainStep::Inputs inputs = mixed(next_batch());
-  amp::GradScaler& scaler = train_step_.scaler();
+  const data::Batch inputs = mixed(next_batch());
+  amp::GradScaler& scaler = step_.scaler();
   for (bool is_finite = false; !is_finite;) {  // the scale backs off until it is
     optimizer_->zero_grad();
-    train_step_.backpropagate(inputs);
+    step_.backpropagate(inputs);
     if (!scaler.enabled()) return;
     scaler.unscale_(*optimizer_);
     is_finite = scaler.found_inf(*optimizer_).item() == 0;
@@ -59,8 +62,9 @@ void Tuning::backward() {
   }
 }
 
-TrainStep::Inputs Tuning::mixed(const data::Batch& batch) {
-  return train_step_.mixed(batch, loader_.epoch(), loader_.batch() - 1);
+data::Batch Tuning::mixed(const data::Batch& batch) {
+  if (!training_.prepare) return batch;
+  return training_.prepare(batch, loader_.epoch(), loader_.batch() - 1);
 }
 
 void Tuning::step_on_noise(int64_t batch) {
@@ -76,18 +80,20 @@ void Tuning::step_on_noise(int64_t batch) {
 
 optim::TrainingParts Tuning::parts() {
   optim::TrainingParts parts;
-  parts.scaler = &train_step_.scaler();
-  parts.ema = train_step_.ema();
+  parts.scaler = &step_.scaler();
+  parts.ema = step_.ema();
   parts.rest = [this, epoch = loader_.epoch(), batch = loader_.batch()] {
     loader_.seek(epoch, batch);
   };
   return parts;
 }
 
-RunFolder tuning_folder(const TrainConfig& config) {
-  RunFolder folder = RunFolder::plan(config.run_dir);
+train::RunFolder tuning_folder(const TrainConfig& config) {
+  auto folder = train::RunFolder::plan(config.run_dir);
   folder.claim(/*is_new=*/true);
-  folder.write_config(config);
+  TrainConfig lasting = config;
+  lasting.resume = false;
+  folder.write_config(to_json(lasting).dump(2));
   return folder;
 }
 

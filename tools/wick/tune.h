@@ -4,11 +4,10 @@
 #include <memory>
 #include <string>
 
+#include "wick/tools/wick/classification.h"
 #include "wick/tools/wick/commands.h"
 #include "wick/tools/wick/config.h"
-#include "wick/tools/wick/run_folder.h"
 #include "wick/tools/wick/setup.h"
-#include "wick/tools/wick/train_step.h"
 
 namespace wick::tool {
 
@@ -45,7 +44,7 @@ class Tuning {
   optim::TrainingParts parts();
 
  private:
-  TrainStep::Inputs mixed(const data::Batch& batch);
+  data::Batch mixed(const data::Batch& batch);
 
   TrainConfig config_;
   Device device_;
@@ -53,7 +52,8 @@ class Tuning {
   std::shared_ptr<nn::Module> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   data::Prefetcher loader_;
-  TrainStep train_step_;
+  train::TrainData training_;
+  train::Step step_;
   Tensor noise_, noise_target_;
 };
 
@@ -70,7 +70,7 @@ std::string text_plot(const Curve& curve, int width = 64, int height = 12);
 std::string svg_plot(const Curve& curve);
 
 /// The folder for what a trial writes, claimed.
-RunFolder tuning_folder(const TrainConfig& config);
+train::RunFolder tuning_folder(const TrainConfig& config);
 
 void add_tune_lr(CLI::App& tune, Command& command);
 void add_tune_batch(CLI::App& tune, Command& command);

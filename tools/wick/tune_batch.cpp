@@ -109,7 +109,7 @@ int tune_batch(const BatchFlags& flags) {
     throw UsageError("--checkpoint-activations: a budget is for one batch: use off or on here");
   }
   Tuning tuning(flags.config);
-  const RunFolder folder = tuning_folder(flags.config);
+  const train::RunFolder folder = tuning_folder(flags.config);
   optim::BatchFinderOptions options = flags.finder;
   options.memory = flags.memory.empty() ? available_memory(tuning.device())
                                         : parse_bytes("--memory", flags.memory);

@@ -216,7 +216,7 @@ int tune_loader(const LoaderFlags& flags) {
   constexpr int kRounds =
       2;  // so that what disturbs one measurement is not taken for the setting's
   Tuning tuning(flags.config);
-  const RunFolder folder = tuning_folder(flags.config);
+  const train::RunFolder folder = tuning_folder(flags.config);
   Sweep sweep;
   sweep.trials = settings(flags, tuning.device());
   {

@@ -49,7 +49,7 @@ void show(const optim::LrFinderResult& found, const Curve& curve) {
 
 int tune_lr(const LrFlags& flags) {
   Tuning tuning(flags.config);
-  const RunFolder folder = tuning_folder(flags.config);
+  const train::RunFolder folder = tuning_folder(flags.config);
   const optim::LrFinderResult found = optim::find_lr(
       tuning.model(), tuning.optimizer(), [&] { return tuning.step(); }, flags.finder,
       tuning.parts());

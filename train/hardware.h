@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace wick::tool {
+namespace wick::train {
 
 /// What this machine has that training speed depends on.
 struct Hardware {
@@ -23,4 +23,4 @@ Hardware find_hardware();
 /// "AMD EPYC, 2 cores, avx2 avx512 avx512_bf16, 24.6 GB; no GPU"
 std::string one_line(const Hardware& hardware);
 
-}  // namespace wick::tool
+}  // namespace wick::train

@@ -1,14 +1,16 @@
-#include "wick/tools/wick/hardware.h"
+#include "wick/train/hardware.h"
 
-#include <fmt/core.h>
 #include <sched.h>
 #include <sys/sysinfo.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 
-namespace wick::tool {
+#include "wick/core/base/check.h"
+
+namespace wick::train {
 
 namespace {
 
@@ -55,7 +57,7 @@ Hardware find_hardware() {
   found.memory_bytes = usable_memory();
   const std::string flags = " " + proc_value("/proc/cpuinfo", "flags") + " ";
   for (const char* name : {"avx2", "fma", "f16c", "avx512f", "avx512_bf16", "amx_bf16"}) {
-    if (flags.find(fmt::format(" {} ", name)) == std::string::npos) continue;
+    if (flags.find(concat(" ", name, " ")) == std::string::npos) continue;
     found.isa.emplace_back(std::string(name) == "avx512f" ? "avx512" : name);
   }
   // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  ..."
@@ -78,14 +80,16 @@ Hardware find_hardware() {
 std::string one_line(const Hardware& hardware) {
   std::string features;
   for (const char* name : {"avx2", "avx512", "avx512_bf16", "amx_bf16"}) {
-    if (hardware.has(name)) features += fmt::format(" {}", name);
+    if (hardware.has(name)) features += concat(" ", name);
   }
   std::string gpus;
   for (const std::string& gpu : hardware.gpus) gpus += (gpus.empty() ? "" : ", ") + gpu;
-  return fmt::format("{}, {} core{},{}, {:.1f} GB; {}", hardware.cpu_name, hardware.cores,
-                     hardware.cores == 1 ? "" : "s", features,
-                     static_cast<double>(hardware.memory_bytes) / 1e9,
-                     gpus.empty() ? "no GPU" : gpus);
+  char gigabytes[32];
+  std::snprintf(gigabytes, sizeof gigabytes, "%.1f GB",
+                static_cast<double>(hardware.memory_bytes) / 1e9);
+  return concat(hardware.cpu_name, ", ", hardware.cores, " core", hardware.cores == 1 ? "" : "s",
+                features.empty() ? "" : ",", features, ", ", gigabytes, "; ",
+                gpus.empty() ? "no GPU" : gpus);
 }
 
-}  // namespace wick::tool
+}  // namespace wick::train

@@ -1,4 +1,4 @@
-#include "wick/tools/wick/run_folder.h"
+#include "wick/train/run_folder.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -14,9 +14,9 @@
 #include "wick/core/base/check.h"
 #include "wick/core/file.h"
 #include "wick/core/plans.h"
-#include "wick/tools/wick/hardware.h"
+#include "wick/train/hardware.h"
 
-namespace wick::tool {
+namespace wick::train {
 
 namespace fs = std::filesystem;
 
@@ -135,19 +135,17 @@ void RunFolder::load_plans() const {
   }
 }
 
-void RunFolder::write_config(const TrainConfig& config) const {
-  TrainConfig lasting = config;
-  lasting.resume = false;
-  write_file(config_file(), to_json(lasting).dump(2) + "\n");
+void RunFolder::write_config(const std::string& json) const {
+  write_file(config_file(), json + "\n");
   const nlohmann::ordered_json environment = {
       {"time", now_text()}, {"machine", one_line(find_hardware())}, {"compiler", __VERSION__}};
   write_file(environment_file(),
              environment.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
-void RunFolder::log(const nlohmann::ordered_json& values) {
+void RunFolder::log(const std::string& json) {
   if (!metrics_.is_open()) metrics_.open(metrics_file(), std::ios::app);
-  metrics_ << values.dump() << "\n" << std::flush;
+  metrics_ << json << "\n" << std::flush;
   WICK_CHECK(metrics_.good(), "run folder: cannot write ", metrics_file(), ": ",
              std::strerror(errno));
 }
@@ -166,4 +164,4 @@ void RunFolder::drop_metrics_after(int64_t step) {
   write_file(metrics_file(), kept);
 }
 
-}  // namespace wick::tool
+}  // namespace wick::train

@@ -3,12 +3,9 @@
 #include <cstdint>
 #include <fstream>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "wick/tools/wick/config.h"
-
-namespace wick::tool {
+namespace wick::train {
 
 /// Makes the first of BASE, BASE-2, BASE-3... that is not there, which then is no other process's,
 /// and the folder that it is in. With the last copy of the name it is removed, if nothing is in it.
@@ -46,11 +43,11 @@ class RunFolder {
 
   /// Adds the plans that the run has measured, if it has.
   void load_plans() const;
-  /// Writes config.json, and to environment.json what the run goes on.
-  void write_config(const TrainConfig& config) const;
-  /// Appends a line to metrics.jsonl.
-  void log(const nlohmann::ordered_json& values);
-  /// Drops the lines of metrics.jsonl that tell of steps after `step`, and a torn last line.
+  /// Writes `json` to config.json, and what machine the run is on to environment.json.
+  void write_config(const std::string& json) const;
+  /// Appends a line to metrics.jsonl: `json`, an object without line breaks.
+  void log(const std::string& json);
+  /// Drops the lines of metrics.jsonl about steps after `step`, and a torn last line.
   void drop_metrics_after(int64_t step);
 
  private:
@@ -62,4 +59,4 @@ class RunFolder {
   std::ofstream metrics_;
 };
 
-}  // namespace wick::tool
+}  // namespace wick::train

@@ -1,0 +1,124 @@
+#include "wick/train/step.h"
+
+#include <gtest/gtest.h>
+
+#include "wick/tests/harness/devices.h"
+#include "wick/tests/harness/expect_error.h"
+#include "wick/tests/train/small_run.h"
+
+namespace wick::testing {
+namespace {
+
+data::Batch batch_of(int64_t count, Device device = kCpu) {
+  Generator generator(7);
+  const Tensor x = randn({count, 4}, kFloat32, kCpu, &generator);
+  return {{x.to(device), x.argmax(1).to(device)}};
+}
+
+std::shared_ptr<nn::Sequential> plain_model(Device device) {
+  manual_seed(3);
+  auto model = std::make_shared<nn::Sequential>(nn::Linear(4, 8), nn::ReLU(), nn::Linear(8, 4));
+  model->to(device);
+  return model;
+}
+
+std::vector<double> numbers(const Tensor& x) { return x.to(kFloat64).to(kCpu).to_vector<double>(); }
+
+TEST(TrainStep, PiecesGiveTheGradientsAndFiguresOfTheWholeBatch) {
+  for (const Device device : devices()) {
+    const data::Batch batch = batch_of(10, device);
+    std::vector<std::vector<double>> grads, figures;
+    for (const int64_t pieces : {1, 3, 20}) {
+      const auto model = plain_model(device);
+      optim::SGD sgd(model->parameters(), {.lr = 0.1});
+      train::Step step(model, sgd, small_loss(model), {.accumulate = pieces});
+      const train::Step::Result result = step.backpropagate(batch);
+      grads.push_back(numbers(model->parameters()[0].grad()));
+      figures.push_back({result.loss.item(), result.sums[0].second.item()});
+      EXPECT_FALSE(result.loss.requires_grad());
+    }
+    for (size_t i = 1; i < grads.size(); ++i) {
+      for (size_t k = 0; k < grads[0].size(); ++k) EXPECT_NEAR(grads[i][k], grads[0][k], 1e-6);
+      EXPECT_NEAR(figures[i][0], figures[0][0], 1e-6);
+      EXPECT_EQ(figures[i][1], figures[0][1]);
+    }
+  }
+}
+
+TEST(TrainStep, ASkippedStepChangesNothing) {
+  for (const Device device : devices()) {
+    const auto model = small_model(device);
+    optim::AdamW adamw(model->parameters(), {.lr = 0.1});
+    bool is_broken = false;
+    const auto loss = [&](const data::Batch& batch) {
+      train::BatchLoss result = small_loss(model)(batch);
+      if (is_broken) result.loss = result.loss * 1e30;
+      return result;
+    };
+    train::Step step(model, adamw, loss, {.autocast = kFloat16, .ema = 0.5});
+    while (step.take(batch_of(8, device)).skipped.item() != 0) {
+    }  // the first scale may be too large
+    std::map<std::string, std::vector<double>> before;
+    for (const auto& [name, tensor] : model->state_dict()) before[name] = numbers(tensor);
+    const auto averages = step.ema()->state_dict();
+    is_broken = true;
+    EXPECT_NE(step.take(batch_of(8, device)).skipped.item(), 0);
+    for (const auto& [name, tensor] : model->state_dict()) {
+      EXPECT_EQ(numbers(tensor), before[name]) << name;
+    }
+    for (const auto& [name, tensor] : step.ema()->state_dict()) {
+      EXPECT_EQ(numbers(tensor), numbers(averages.at(name))) << name;
+    }
+  }
+}
+
+TEST(TrainStep, AReplayedStepDoesWhatAnEagerOneDoes) {
+  if (!cuda_is_available()) GTEST_SKIP() << "a step is captured on a GPU, of which there is none";
+  std::vector<std::vector<double>> weights, figures(2);
+  for (const bool is_captured : {false, true}) {
+    const auto model = plain_model(kGpu);
+    optim::AdamW adamw(model->parameters(), {.lr = 0.01});
+    train::Step step(model, adamw, small_loss(model), {.cuda_graph = is_captured});
+    for (int i = 0; i < 6; ++i) {
+      const train::Step::Result result = step.take_or_replay(batch_of(8 - i % 2, kGpu));
+      figures[is_captured].push_back(result.loss.item());
+      figures[is_captured].push_back(result.sums[0].second.item());
+    }
+    weights.push_back(numbers(model->parameters()[0]));
+  }
+  EXPECT_EQ(weights[0], weights[1]);
+  EXPECT_EQ(figures[0], figures[1]);
+}
+
+TEST(TrainStep, SaysWhatIsWrongWithALossFunction) {
+  const auto model = plain_model(kCpu);
+  optim::SGD sgd(model->parameters(), {.lr = 0.1});
+  const auto error = [&](const train::LossFunction& loss) {
+    train::Step step(model, sgd, loss, {.accumulate = 2});
+    return error_of([&] { step.take(batch_of(4)); });
+  };
+  EXPECT_EQ(error([](const data::Batch&) { return train::BatchLoss{}; }),
+            "train: the loss function's result: got no tensor, expected a tensor of one element, "
+            "the mean over the batch");
+  EXPECT_EQ(error([&](const data::Batch& batch) { return train::BatchLoss{(*model)(batch[0])}; }),
+            "train: the loss function's result: got shape [2, 4], expected a tensor of one "
+            "element, the mean over the batch");
+  int calls = 0;
+  EXPECT_EQ(error([&](const data::Batch& batch) {
+              train::BatchLoss result = small_loss(plain_model(kCpu))(batch);
+              if (++calls == 2) result.sums.clear();
+              return result;
+            }),
+            "train: sums of a piece of a batch: got 0, expected 1, as of the piece before");
+}
+
+TEST(TrainStep, RefusesAModelOnTwoDevices) {
+  if (!cuda_is_available()) GTEST_SKIP() << "needs a GPU beside the CPU, of which there is none";
+  nn::Sequential model(nn::Linear(4, 4), nn::Linear(4, 4));
+  model.children()[1].second->to(kGpu);
+  EXPECT_EQ(error_of([&] { train::device_of(model); }),
+            "train: 1.weight is on cuda:0, expected cpu, as what comes before it");
+}
+
+}  // namespace
+}  // namespace wick::testing

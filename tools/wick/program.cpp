@@ -1,0 +1,149 @@
+#include "wick/tools/wick/program.h"
+
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "wick/core/base/check.h"
+#include "wick/tools/standard_files.h"
+#include "wick/tools/wick/commands.h"
+#include "wick/tools/wick/config.h"
+#include "wick/tools/wick/ranks.h"
+#include "wick/tools/wick/suggest.h"
+
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kUsage = 2;
+constexpr int kBrokenDevice = 75;  // EX_TEMPFAIL: started again, it may work
+
+// What to say of words that no flag or subcommand takes.
+std::string unknown_words(const CLI::App& app, const std::string& first) {
+  std::vector<std::string> known;
+  const CLI::App* called = &app;
+  std::string command = "wick ";
+  while (!called->get_subcommands().empty()) {
+    called = called->get_subcommands().front();
+    command += called->get_name() + " ";
+  }
+  for (const CLI::Option* option : called->get_options()) {
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  }
+  for (const CLI::App* sub : called->get_subcommands({})) known.push_back(sub->get_name());
+  const std::string word = first.substr(0, first.find('='));
+  return "unknown " + std::string(word.starts_with("-") ? "flag " : "word ") + word + "." +
+         wick::tool::suggestion(word, known) + " See " + command + "--help";
+}
+
+// `text` in one line that moves no cursor: control characters as \xNN.
+std::string printable(const std::string& text) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string shown;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f) {
+      shown += c;
+    } else {
+      shown += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+  }
+  return shown;
+}
+
+int fail(int code, const std::string& message) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "wick: %s\n", printable(message).c_str());
+  return code;
+}
+
+// OpenMP's threads wait for each other by spinning, for so long that a machine with other work to
+// do loses most of its speed (with GCC's runtime some 10 ms at a time). The runtime reads how long
+// from the environment when the process starts, so this starts it again.
+void spin_briefly(char** argv) {
+  if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
+  char path[4096];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+  if (length <= 0) return;
+  path[length] = 0;
+  setenv("GOMP_SPINCOUNT", wick::tool::kSpinCount, 1);
+  execv(path, argv);  // returns only if it fails: then it goes on as it is
+}
+
+std::vector<std::string> called_with;
+
+}  // namespace
+
+namespace wick::tool {
+
+const std::vector<std::string>& program_words() { return called_with; }
+
+int run_program(const std::vector<std::string>& words) {
+  called_with = words;
+  // What launch starts is none of its flags.
+  const auto end = !words.empty() && words[0] == "launch"
+                       ? std::find(words.begin(), words.end(), "--")
+                       : words.end();
+  const std::vector<std::string> behind(end == words.end() ? end : end + 1, words.end());
+  CLI::App app("Trains neural networks, and tells what each optimization is worth.", "wick");
+  app.require_subcommand(0, 1);
+  Command command;
+  add_train(app, command);
+  add_eval(app, command);
+  add_doctor(app, command);
+  add_ops(app, command);
+  add_tune(app, command);
+  add_data(app, command);
+  add_launch(app, command, behind);
+  app.add_subcommand("study", "Measures what each optimization is worth here, on a page of charts");
+  app.add_subcommand("report", "Writes a page about training runs, one or several side by side");
+  app.add_subcommand("bench", "Measures every kernel against what the hardware can do at best");
+  try {
+    const std::string word = words.empty() ? "" : words[0];
+    if (word == "study" || word == "report") run_sibling("study", words);
+    if (word == "bench") run_sibling("bench", {words.begin() + 1, words.end()});
+    app.allow_extras();
+    for (CLI::App* sub : app.get_subcommands({})) sub->allow_extras();
+    app.parse(std::vector<std::string>(std::make_reverse_iterator(end), words.rend()));
+    std::vector<std::string> extras = app.remaining(true);
+    if (!extras.empty()) return fail(kUsage, unknown_words(app, extras.front()));
+    if (!command) {
+      std::printf("%s", app.help().c_str());
+      return words.empty() ? 0 : kUsage;
+    }
+    return command();
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    return fail(kUsage, error.what());
+  } catch (const UsageError& error) {
+    return fail(kUsage, error.what());
+  } catch (const OtherRankFailed& error) {
+    return fail(kOtherRankFailedExit, error.what());
+  } catch (const DeviceError& error) {
+    return fail(kBrokenDevice, error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(kFailed, "out of memory");
+  } catch (const std::exception& error) {
+    return fail(kFailed, error.what());
+  }
+}
+
+}  // namespace wick::tool
+
+int wick::program(int argc, char** argv) {
+  tool::open_standard_files();
+  spin_briefly(argv);
+  // A file at its size limit is an error to report, not the end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
+  const int code = tool::run_program({argv + 1, argv + std::max(argc, 1)});
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  return code == 0 ? fail(kFailed, "cannot write to standard output") : code;
+}

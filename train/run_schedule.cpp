@@ -1,0 +1,274 @@
+#include "wick/train/run_schedule.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "wick/train/invalid_option.h"
+
+namespace wick::train {
+
+namespace {
+
+constexpr double kLastOfExponential = 0.01;  // share of the rate that is left at the end
+constexpr double kFootOfCycle = 0.1;         // share of the peak
+constexpr double kPlateauEpochs = 2;
+constexpr double kPower = 2;
+constexpr double kCut = 0.1;
+constexpr const char* kOfPlateau = "plateau.";  // begins the names of its state
+
+// The lengths of a run, in steps.
+struct Steps {
+  int64_t total, per_epoch, warmup;
+
+  int64_t of(double epochs) const {
+    return static_cast<int64_t>(std::llround(epochs * static_cast<double>(per_epoch)));
+  }
+};
+
+using SchedulePtr = std::unique_ptr<optim::Schedule>;
+
+// A run that a number of steps ends may end in its warm-up.
+int64_t steps_after_warmup(const Steps& steps) {
+  return std::max<int64_t>(1, steps.total - steps.warmup);
+}
+
+// From cut to cut, or of a cycle.
+int64_t steps_of_part(const ScheduleOptions& options, const Steps& steps) {
+  if (options.epochs.empty()) return (steps_after_warmup(steps) + 2) / 3;
+  return steps.of(options.epochs[0]);
+}
+
+std::vector<double> rates_of(const optim::Optimizer& optimizer, double factor = 1) {
+  std::vector<double> rates;
+  for (int g = 0; g < optimizer.num_groups(); ++g) rates.push_back(factor * optimizer.lr(g));
+  return rates;
+}
+
+// One that is 0 stays 0.
+bool has_momentum(const optim::Optimizer& optimizer) {
+  return optimizer.hyperparameter(0, optimizer.momentum_name()).value_or(0) != 0;
+}
+
+SchedulePtr make_onecycle(const ScheduleOptions&, const Steps& steps, optim::Optimizer& optimizer) {
+  optim::OneCycleOptions cycle;
+  cycle.max_lr = rates_of(optimizer);
+  cycle.total_steps = steps.total;
+  cycle.cycle_momentum = has_momentum(optimizer);
+  if (steps.warmup > 0) {  // its rise, whose last step is before its share of all
+    cycle.total_steps = std::max(steps.total, steps.warmup + 2);
+    cycle.pct_start =
+        static_cast<double>(steps.warmup + 1) / static_cast<double>(cycle.total_steps);
+  }
+  return std::make_unique<optim::OneCycleLR>(optimizer, cycle);
+}
+
+SchedulePtr make_cosine(const ScheduleOptions&, const Steps& steps, optim::Optimizer& optimizer) {
+  return std::make_unique<optim::CosineAnnealingLR>(optimizer, steps_after_warmup(steps));
+}
+
+SchedulePtr make_linear(const ScheduleOptions&, const Steps& steps, optim::Optimizer& optimizer) {
+  return std::make_unique<optim::LinearLR>(optimizer, 1, 0, steps_after_warmup(steps));
+}
+
+SchedulePtr make_polynomial(const ScheduleOptions& options, const Steps& steps,
+                            optim::Optimizer& optimizer) {
+  return std::make_unique<optim::PolynomialLR>(optimizer, steps_after_warmup(steps),
+                                               options.power.value_or(kPower));
+}
+
+SchedulePtr make_exponential(const ScheduleOptions& options, const Steps& steps,
+                             optim::Optimizer& optimizer) {
+  const int64_t length = options.gamma ? steps.per_epoch : steps_after_warmup(steps);
+  const double each =
+      std::pow(options.gamma.value_or(kLastOfExponential), 1.0 / static_cast<double>(length));
+  return std::make_unique<optim::ExponentialLR>(optimizer, each);
+}
+
+SchedulePtr make_step(const ScheduleOptions& options, const Steps& steps,
+                      optim::Optimizer& optimizer) {
+  return std::make_unique<optim::StepLR>(
+      optimizer, std::max<int64_t>(1, steps_of_part(options, steps)), options.gamma.value_or(kCut));
+}
+
+SchedulePtr make_multistep(const ScheduleOptions& options, const Steps& steps,
+                           optim::Optimizer& optimizer) {
+  const int64_t length = steps_after_warmup(steps);
+  std::vector<int64_t> milestones = {(length + 1) / 2, (3 * length + 3) / 4};  // not at step 0
+  if (!options.epochs.empty()) milestones.clear();
+  for (const double epoch : options.epochs) milestones.push_back(steps.of(epoch) - steps.warmup);
+  return std::make_unique<optim::MultiStepLR>(optimizer, milestones, options.gamma.value_or(kCut));
+}
+
+SchedulePtr make_cyclic(const ScheduleOptions& options, const Steps& steps,
+                        optim::Optimizer& optimizer) {
+  const int64_t length = steps_of_part(options, steps);
+  optim::CyclicOptions cycle;
+  cycle.base_lr = rates_of(optimizer, kFootOfCycle);
+  cycle.max_lr = rates_of(optimizer);
+  cycle.step_size_up = std::max<int64_t>(1, length / 2);
+  cycle.step_size_down = std::max<int64_t>(1, length - length / 2);
+  cycle.cycle_momentum = has_momentum(optimizer);
+  return std::make_unique<optim::CyclicLR>(optimizer, cycle);
+}
+
+// What options a schedule takes beside the warm-up.
+struct ScheduleParts {
+  bool epochs = false, gamma = false, power = false;
+};
+
+// A schedule by name.
+struct ScheduleEntry {
+  const char* name;
+  ScheduleParts parts = {};
+  bool warms_up = false;  // by itself: its steps are then not counted from the warm-up's end
+  // Null: a constant rate.
+  SchedulePtr (*make)(const ScheduleOptions&, const Steps&, optim::Optimizer&) = nullptr;
+};
+constexpr ScheduleEntry kSchedules[] = {
+    {.name = "onecycle", .warms_up = true, .make = make_onecycle},
+    {.name = "cosine", .make = make_cosine},
+    {.name = "constant"},
+    {.name = "step", .parts = {.epochs = true, .gamma = true}, .make = make_step},
+    {.name = "multistep", .parts = {.epochs = true, .gamma = true}, .make = make_multistep},
+    {.name = "exponential", .parts = {.gamma = true}, .make = make_exponential},
+    {.name = "polynomial", .parts = {.power = true}, .make = make_polynomial},
+    {.name = "linear", .make = make_linear},
+    {.name = "cyclic", .parts = {.epochs = true}, .make = make_cyclic},
+    {.name = "plateau", .parts = {.epochs = true, .gamma = true}},
+};
+
+const ScheduleEntry& find_schedule(const std::string& name) {
+  for (const ScheduleEntry& entry : kSchedules) {
+    if (name == entry.name) return entry;
+  }
+  std::string names;
+  for (const ScheduleEntry& entry : kSchedules)
+    names += concat(names.empty() ? "" : ", ", entry.name);
+  throw InvalidOption("schedule",
+                      concat("unknown name: got \"", name, "\", expected one of ", names));
+}
+
+// Null for a constant rate, also after the warm-up.
+SchedulePtr make_schedule(const ScheduleOptions& options, const Steps& steps,
+                          optim::Optimizer& optimizer) {
+  check(options);
+  const ScheduleEntry& entry = find_schedule(options.name);
+  SchedulePtr main = entry.make == nullptr ? nullptr : entry.make(options, steps, optimizer);
+  if (steps.warmup == 0 || entry.warms_up) return main;
+  auto warmup = std::make_unique<optim::LinearLR>(
+      optimizer, 1.0 / static_cast<double>(steps.warmup + 1), 1, steps.warmup);
+  if (!main) return warmup;
+  return std::make_unique<optim::SequentialLR>(
+      optimizer, std::vector<std::shared_ptr<optim::Schedule>>{std::move(warmup), std::move(main)},
+      std::vector<int64_t>{steps.warmup});
+}
+
+std::unique_ptr<optim::ReduceLROnPlateau> make_plateau(const ScheduleOptions& options,
+                                                       const RunLength& length,
+                                                       optim::Optimizer& optimizer) {
+  if (options.name != "plateau") return nullptr;
+  require(length.eval_every >= 1, "eval_every",
+          "got 0, expected 1 or more with schedule plateau, which goes by evaluations");
+  const double patience = options.epochs.empty() ? kPlateauEpochs : options.epochs[0];
+  optim::PlateauOptions plateau;
+  plateau.factor = options.gamma.value_or(kCut);
+  plateau.patience = static_cast<int64_t>(patience) / length.eval_every;
+  return std::make_unique<optim::ReduceLROnPlateau>(optimizer, plateau);
+}
+
+}  // namespace
+
+std::vector<std::string> schedule_names() {
+  std::vector<std::string> names;
+  for (const ScheduleEntry& entry : kSchedules) names.emplace_back(entry.name);
+  return names;
+}
+
+void check(const ScheduleOptions& options) {
+  const ScheduleParts parts = find_schedule(options.name).parts;
+  const auto& epochs = options.epochs;
+  const char* const name = options.name.c_str();
+  require(epochs.empty() || parts.epochs, "schedule_epochs", "not with schedule ", name);
+  require(!options.gamma || parts.gamma, "schedule_gamma", "not with schedule ", name);
+  require(!options.power || parts.power, "schedule_power", "not with schedule ", name);
+  require(options.warmup >= 0, "warmup", "got ", options.warmup, " epochs, expected 0 or more");
+  require(options.warmup == 0 || options.name != "cyclic", "warmup",
+          "not with schedule cyclic, which begins low and rises itself");
+  require(epochs.size() <= 1 || options.name == "multistep", "schedule_epochs", "got ",
+          epochs.size(), " numbers for schedule ", name, ", expected one");
+  for (size_t i = 0; i < epochs.size(); ++i) {
+    require(epochs[i] > (i == 0 ? 0 : epochs[i - 1]), "schedule_epochs", "got ", epochs[i],
+            ", expected numbers above 0 that rise");
+  }
+  require(options.name != "multistep" || epochs.empty() || epochs[0] >= options.warmup,
+          "schedule_epochs", "a cut before the warm-up is over: got epoch ",
+          epochs.empty() ? 0 : epochs[0], ", expected ", options.warmup, " or later");
+}
+
+RunSchedule::RunSchedule(const ScheduleOptions& options, const RunLength& length,
+                         optim::Optimizer& optimizer)
+    : optimizer_(optimizer),
+      total_steps_(length.total_steps),
+      warmup_(Steps{length.total_steps, length.steps_per_epoch, 0}.of(options.warmup)),
+      schedule_(
+          make_schedule(options, {length.total_steps, length.steps_per_epoch, warmup_}, optimizer)),
+      plateau_(make_plateau(options, length, optimizer)) {}
+
+void RunSchedule::count_on_device() {
+  if (!schedule_ || plateau_) return;  // plateau's rates depend on losses
+  counted_ = std::make_unique<optim::DeviceSchedule>(*schedule_, total_steps_);
+}
+
+void RunSchedule::step(const Tensor& skipped) {
+  if (counted_) {
+    counted_->step(skipped);
+  } else if (schedule_ && (!plateau_ || warms_up())) {
+    const bool is_known = skipped.defined() && skipped.device().is_cpu();
+    if (!is_known || skipped.item() == 0) schedule_->step();
+  }
+}
+
+Tensor RunSchedule::lr() const {
+  return counted_ ? optimizer_.device_rates(0)[0].clone()
+                  : scalar_tensor(optimizer_.lr(), kFloat64);
+}
+
+void RunSchedule::settle() {
+  if (counted_) counted_->settle();
+}
+
+void RunSchedule::evaluated(double loss) {
+  if (plateau_ && !warms_up()) plateau_->step(loss);
+}
+
+optim::StateDict RunSchedule::state_dict() const {
+  optim::StateDict state;
+  if (schedule_) state = schedule_->state_dict();
+  if (!plateau_) return state;
+  for (const auto& [name, value] : plateau_->state_dict()) state[kOfPlateau + name] = value;
+  return state;
+}
+
+void RunSchedule::load_state_dict(const optim::StateDict& state) {
+  optim::StateDict of_schedule, of_plateau;
+  for (const auto& [name, value] : state) {
+    if (name.starts_with(kOfPlateau)) {
+      of_plateau[name.substr(std::string_view(kOfPlateau).size())] = value;
+    } else {
+      of_schedule[name] = value;
+    }
+  }
+  for (optim::StateDict* part : {&of_schedule, &of_plateau}) {
+    part->erase("options");  // the run may have another length now
+  }
+  std::vector<double> cut;  // by plateau
+  for (int g = 0; g < optimizer_.num_groups(); ++g) cut.push_back(optimizer_.lr(g));
+  if (schedule_) schedule_->load_state_dict(of_schedule);
+  if (!plateau_) return;
+  plateau_->load_state_dict(of_plateau);
+  for (int g = 0; g < optimizer_.num_groups(); ++g) {
+    optimizer_.set_hyperparameter(g, "lr", cut[static_cast<size_t>(g)]);
+  }
+}
+
+}  // namespace wick::train

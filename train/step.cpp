@@ -1,0 +1,164 @@
+#include "wick/train/step.h"
+
+#include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/view.h"
+#include "wick/dist/reducer.h"
+#include "wick/nn/activation_offload.h"
+#include "wick/train/invalid_option.h"
+
+namespace wick::train {
+
+namespace {
+
+// Skipped steps in a row after which no scale will help: the scale backs off from 2^16.
+constexpr int64_t kMaxSkips = 40;
+
+data::Batch slice(const data::Batch& batch, int64_t begin, int64_t end) {
+  data::Batch piece;
+  for (const Tensor& field : batch.fields) piece.fields.push_back(field.slice(0, begin, end));
+  return piece;
+}
+
+void add(Sums& sums, const Sums& more) {
+  if (sums.empty()) {
+    for (const auto& [name, value] : more) sums.emplace_back(name, value.detach());
+    return;
+  }
+  WICK_CHECK(sums.size() == more.size(), "train: sums of a piece of a batch: got ", more.size(),
+             ", expected ", sums.size(), ", as of the piece before");
+  for (size_t i = 0; i < sums.size(); ++i)
+    sums[i].second = sums[i].second + more[i].second.detach();
+}
+
+std::unique_ptr<optim::Ema> make_ema(const StepOptions& options, const nn::Module& model) {
+  if (!options.ema) return nullptr;
+  std::vector<Tensor> tensors = model.parameters();
+  for (const Tensor& buffer : buffers_of(model)) {
+    if (is_floating(buffer.dtype())) tensors.push_back(buffer);
+  }
+  return std::make_unique<optim::Ema>(std::move(tensors), *options.ema);
+}
+
+}  // namespace
+
+void check(const StepOptions& options) {
+  require(!options.autocast || options.autocast == kFloat16 || options.autocast == kBFloat16, "amp",
+          "got ", options.autocast.value_or(kFloat32), ", expected float16 or bfloat16");
+  require(options.accumulate >= 1, "accumulate", "got ", options.accumulate,
+          ", expected 1 or more");
+  require(!options.clip_norm || *options.clip_norm >= 0, "clip_norm", "got ",
+          options.clip_norm.value_or(0), ", expected 0 or more");
+}
+
+Device device_of(const nn::Module& model) {
+  std::optional<Device> device;
+  const auto see = [&](const std::string& name, const Tensor& tensor) {
+    if (!tensor.defined()) return;
+    WICK_CHECK(!device || *device == tensor.device(), "train: ", name, " is on ", tensor.device(),
+               ", expected ", *device, ", as what comes before it");
+    device = tensor.device();
+  };
+  for (const auto& [name, tensor] : model.named_parameters()) see(name, tensor);
+  for (const auto& [name, tensor] : model.named_buffers()) see(name, tensor);
+  return device.value_or(kCpu);
+}
+
+std::vector<Tensor> buffers_of(const nn::Module& model) {
+  std::vector<Tensor> buffers;
+  for (const auto& [name, buffer] : model.named_buffers()) {
+    if (buffer.defined()) buffers.push_back(buffer);
+  }
+  return buffers;
+}
+
+amp::Autocast make_autocast(std::optional<Dtype> dtype, Device device) {
+  return amp::Autocast(device, dtype.value_or(kBFloat16), dtype.has_value());
+}
+
+Step::Step(std::shared_ptr<nn::Module> model, optim::Optimizer& optimizer, LossFunction loss,
+           const StepOptions& options)
+    : options_((check(options), options)),
+      model_(std::move(model)),
+      optimizer_(optimizer),
+      loss_(std::move(loss)),
+      device_(device_of(*model_)),
+      scaler_({.enabled = options.autocast == kFloat16, .max_skips = kMaxSkips}),
+      rollback_(scaler_.enabled() ? buffers_of(*model_) : std::vector<Tensor>()),
+      ema_(make_ema(options, *model_)) {
+  require(device_.is_cuda() || !options_.offload_activations, "offload_activations",
+          "expected a GPU, got the CPU");
+  require(device_.is_cuda() || !options_.cuda_graph, "cuda_graph", "expected a GPU, got the CPU");
+  scaler_.name_parameters(model_->named_parameters());
+  if (!options_.cuda_graph) return;
+  optimizer_.make_capturable();
+  captured_.emplace(device_, [this](const std::vector<Tensor>& fields) {
+    const Result result = take({fields});
+    std::vector<Tensor> values{result.skipped, result.loss};
+    sum_names_.clear();
+    for (const auto& [name, value] : result.sums) {
+      sum_names_.push_back(name);
+      values.push_back(value);
+    }
+    return values;
+  });
+}
+
+BatchLoss Step::forward(const data::Batch& batch, dist::DistributedDataParallel* parallel) {
+  if (parallel != nullptr) parallel->reducer()->before_forward(model_->is_training());
+  const amp::Autocast autocast = make_autocast(options_.autocast, device_);
+  std::optional<nn::OffloadActivations> offload;
+  if (options_.offload_activations) offload.emplace();
+  BatchLoss result = loss_(batch);
+  WICK_CHECK(result.loss.defined() && result.loss.numel() == 1,
+             "train: the loss function's result: got ",
+             result.loss.defined() ? concat("shape ", result.loss.shape()) : "no tensor",
+             ", expected a tensor of one element, the mean over the batch");
+  if (parallel != nullptr) parallel->reducer()->after_forward(result.loss);
+  return result;
+}
+
+Step::Result Step::backpropagate(const data::Batch& batch,
+                                 dist::DistributedDataParallel* parallel) {
+  Result result;
+  const auto pass = [&](int64_t begin, int64_t end, double share) {
+    const bool is_whole = share == 1;
+    std::optional<dist::DistributedDataParallel::NoSync> gathering;
+    if (parallel != nullptr && end < batch.size()) gathering.emplace(*parallel);
+    BatchLoss piece = forward(is_whole ? batch : slice(batch, begin, end), parallel);
+    if (!is_whole) piece.loss = piece.loss * share;
+    scaler_.scale(piece.loss).backward();
+    const Tensor loss = piece.loss.detach();
+    result.loss = result.loss.defined() ? result.loss + loss : loss;
+    add(result.sums, piece.sums);
+  };
+  optim::accumulate(batch.size(), options_.accumulate, pass);
+  return result;
+}
+
+Step::Result Step::take(const data::Batch& batch, dist::DistributedDataParallel* parallel) {
+  optimizer_.zero_grad();
+  if (scaler_.enabled()) rollback_.remember();
+  Result result = backpropagate(batch, parallel);
+  scaler_.step(optimizer_, options_.clip_norm);
+  if (scaler_.enabled()) {
+    result.skipped = scaler_.found_inf(optimizer_);
+    rollback_.restore(result.skipped);
+  }
+  if (ema_) ema_->update(result.skipped);
+  scaler_.update();
+  return result;
+}
+
+Step::Result Step::take_or_replay(const data::Batch& batch,
+                                  dist::DistributedDataParallel* parallel) {
+  if (!captured_) return take(batch, parallel);
+  const std::vector<Tensor> values = (*captured_)(batch.fields);
+  // Figures are read some steps later, when other replays have overwritten them.
+  Result result{values[1].clone(), {}, values[0]};
+  for (size_t i = 0; i < sum_names_.size(); ++i) {
+    result.sums.emplace_back(sum_names_[i], values[i + 2].clone());
+  }
+  return result;
+}
+
+}  // namespace wick::train

@@ -1,0 +1,391 @@
+#include "wick/train/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "wick/core/anomaly.h"
+#include "wick/core/memory/stats.h"
+#include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/join.h"
+#include "wick/core/random.h"
+#include "wick/core/serialize.h"
+#include "wick/dist/zero.h"
+#include "wick/train/invalid_option.h"
+
+namespace wick::train {
+
+namespace {
+
+// How long the host goes on without waiting for a GPU's figures.
+constexpr std::chrono::milliseconds kReadEvery{200};
+
+int64_t steps_of_run(const TrainerOptions& options, int64_t steps_per_epoch) {
+  require(options.epochs >= 1, "epochs", "got ", options.epochs, ", expected 1 or more");
+  require(!options.max_steps || *options.max_steps >= 1, "max_steps", "got ",
+          options.max_steps.value_or(0), ", expected 1 or more");
+  require(options.log_every >= 1, "log_every", "got ", options.log_every, ", expected 1 or more");
+  require(options.checkpoint_every.value_or(1) >= 1, "checkpoint_every", "got ",
+          options.checkpoint_every.value_or(0), ", expected 1 or more");
+  require(options.eval_every >= 0, "eval_every", "got ", options.eval_every,
+          ", expected 0 or more");
+  WICK_CHECK(steps_per_epoch >= 1, "train: the data set has no batch: got ", steps_per_epoch,
+             " steps per epoch, expected 1 or more");
+  const int64_t all = options.epochs * steps_per_epoch;
+  return options.max_steps ? std::min(all, *options.max_steps) : all;
+}
+
+TrainData checked(TrainData data) {
+  WICK_CHECK(data.train != nullptr, "train: expected a data set to train on, got none");
+  return data;
+}
+
+// What a checkpoint holds under `name`.
+template <class T>
+const T& part(const std::map<std::string, T>& parts, const char* name) {
+  const auto found = parts.find(name);
+  WICK_CHECK(found != parts.end(), "checkpoint: it has no \"", name, "\"");
+  return found->second;
+}
+
+// One figure of each step, by one copy from the device.
+template <class Steps, class Figure>
+std::vector<double> read_column(const Steps& steps, const Figure& figure) {
+  std::vector<Tensor> each;
+  for (const auto& step : steps) each.push_back(figure(step));
+  return stack(each).to(kFloat64).template to_vector<double>();
+}
+
+double mean(double sum, int64_t samples) { return sum / static_cast<double>(samples); }
+
+}  // namespace
+
+Trainer::Trainer(std::shared_ptr<nn::Module> model, std::shared_ptr<optim::Optimizer> optimizer,
+                 LossFunction loss, TrainData data, TrainerOptions options)
+    : options_(std::move(options)),
+      data_(checked(std::move(data))),
+      model_(std::move(model)),
+      optimizer_(std::move(optimizer)),
+      evaluation_(options_.evaluation ? options_.evaluation : loss),
+      step_(model_, *optimizer_, std::move(loss), options_.step),
+      loader_(data::load_ahead(
+          data_.train, options_.ranks.share(data_.loading, data_.train->size()), step_.device())),
+      total_steps_(steps_of_run(options_, loader_.size())),
+      schedule_(options_.schedule, {total_steps_, loader_.size(), options_.eval_every},
+                *optimizer_) {
+  require(options_.ranks.alone() || !options_.step.cuda_graph, "cuda_graph",
+          "not with several ranks");
+  if (!options_.folder.empty() && options_.ranks.first()) {
+    folder_ = RunFolder::of_other(options_.folder);
+  }
+}
+
+void Trainer::begin() {
+  WICK_CHECK(!begun_, "train: the run has begun already: got a second begin() or resume()");
+  if (folder_) folder_->claim(/*is_new=*/true);
+  if (!options_.ranks.alone()) join_models();
+  start();
+}
+
+bool Trainer::resume(std::string* rejected) {
+  WICK_CHECK(!begun_, "train: the run has begun already: got a second begin() or resume()");
+  WICK_CHECK(!options_.folder.empty(), "train: resume: expected a folder, got none");
+  if (folder_) folder_->claim(/*is_new=*/false);
+  if (!options_.ranks.alone()) join_models();
+  std::string damaged;
+  const CheckpointStore store(RunFolder::of_other(options_.folder).checkpoints());
+  const std::optional<Checkpoint> checkpoint = store.load_newest(&damaged);
+  if (rejected != nullptr) *rejected = damaged;
+  WICK_CHECK(checkpoint || damaged.empty(), "train: resume: none of the checkpoints in ",
+             options_.folder, " can be used: to begin anew, remove them");
+  if (checkpoint) load(*checkpoint);
+  if (folder_) folder_->drop_metrics_after(steps_);
+  start();
+  return checkpoint.has_value();
+}
+
+void Trainer::start() {
+  if (!options_.ranks.alone()) settle_ranks();
+  if (step_.scaler().enabled() && device().is_cuda()) schedule_.count_on_device();
+  if (folder_) folder_->write_config(options_.config);
+  begun_ = true;
+}
+
+void Trainer::join_models() {
+  const auto& group = options_.ranks.group();
+  if (options_.sync_batch_norm) dist::synchronize_batch_norms(*model_, group);
+  // Synchronised, running statistics are the same on all ranks.
+  parallel_ = std::make_unique<dist::DistributedDataParallel>(
+      model_, group, dist::DataParallelOptions{.broadcast_buffers = !options_.sync_batch_norm});
+  // Before a checkpoint's state is there, so that no rank ever has all of it.
+  if (options_.zero) dist::shard_optimizer(*optimizer_, *parallel_);
+}
+
+void Trainer::settle_ranks() {
+  const Ranks& ranks = options_.ranks;
+  ranks.check_same("steps that checkpoints go on from", std::to_string(steps_));
+  for (const auto& all : {model_->parameters(), buffers_of(*model_)}) ranks.broadcast(all);
+  // Dropout is to differ from rank to rank. A checkpoint keeps rank 0's seed, which is any run's.
+  constexpr uint64_t kSeedOfRanks = 0x9e3779b97f4a7c15;
+  RandomKey random = default_generator(device()).get_state();
+  random.seed ^= static_cast<uint64_t>(ranks.rank()) * kSeedOfRanks;
+  default_generator(device()).set_state(random);
+}
+
+void Trainer::load(const Checkpoint& checkpoint) {
+  require(checkpoint.step <= total_steps_, options_.max_steps ? "max_steps" : "epochs",
+          "the run has done ", checkpoint.step, " steps, more than the ", total_steps_,
+          " that are asked for");
+  model_->load_state_dict(part(checkpoint.parts, "weights"));
+  optimizer_->load_state_dict(part(checkpoint.parts, "optimizer"));
+  if (schedule_.has_state()) schedule_.load_state_dict(part(checkpoint.parts, "schedule"));
+  amp::GradScaler& scaler = step_.scaler();
+  if (scaler.enabled()) scaler.load_state_dict(part(checkpoint.parts, "scaler"));
+  if (optim::Ema* ema = step_.ema()) ema->load_state_dict(part(checkpoint.parts, "ema"));
+  const TensorMap& position = part(checkpoint.parts, "position");
+  const auto number = [&](const char* name) { return part(position, name).item<int64_t>(); };
+  const int64_t epoch = number("epoch"), batch = number("batch");
+  WICK_CHECK(epoch >= 0 && epoch <= checkpoint.step && batch >= 0 &&
+                 epoch * steps_per_epoch() + batch == checkpoint.step,
+             "checkpoint: step ", checkpoint.step, " is not at batch ", batch, " of epoch ", epoch,
+             ", with ", steps_per_epoch(), " steps per epoch");
+  loader_.seek(epoch, batch);
+  default_generator(device()).set_state({static_cast<uint64_t>(number("random_seed")),
+                                         static_cast<uint64_t>(number("random_offset"))});
+  steps_ = checkpoint.step;
+}
+
+void Trainer::save_checkpoint() {
+  schedule_.settle();
+  if (options_.folder.empty()) return;
+  Checkpoint checkpoint;
+  checkpoint.step = steps_;
+  // All ranks have a part of a shared one.
+  if (folder_ || options_.zero) checkpoint.parts["optimizer"] = optimizer_->state_dict();
+  if (!folder_) return;
+  checkpoint.parts["weights"] = model_->state_dict();
+  if (schedule_.has_state()) checkpoint.parts["schedule"] = schedule_.state_dict();
+  const amp::GradScaler& scaler = step_.scaler();
+  if (scaler.enabled()) checkpoint.parts["scaler"] = scaler.state_dict();
+  if (const optim::Ema* ema = step_.ema()) checkpoint.parts["ema"] = ema->state_dict();
+  const RandomKey random = default_generator(device()).get_state();
+  checkpoint.parts["position"] = {
+      {"epoch", scalar_tensor(loader_.epoch(), kInt64)},
+      {"batch", scalar_tensor(loader_.batch(), kInt64)},
+      {"random_seed", scalar_tensor(static_cast<int64_t>(random.seed), kInt64)},
+      {"random_offset", scalar_tensor(static_cast<int64_t>(random.offset), kInt64)}};
+  const CheckpointStore store(folder_->checkpoints(), options_.keep_checkpoints);
+  const std::string path = store.save(checkpoint);
+  if (options_.on_checkpoint) options_.on_checkpoint(steps_, path);
+}
+
+void Trainer::save_weights() {
+  if (!folder_) return;
+  std::optional<optim::Ema::Swap> averages;
+  if (step_.ema() != nullptr) averages.emplace(*step_.ema());
+  save_safetensors(folder_->weights_file(), model_->state_dict());
+}
+
+data::Batch Trainer::prepared(const data::Batch& batch) {
+  if (!data_.prepare) return batch;
+  return data_.prepare(batch, loader_.epoch(), loader_.batch() - 1);
+}
+
+void Trainer::sum_over_ranks(UnreadStep& step) {
+  const auto own = static_cast<double>(step.event.samples);
+  std::vector<double> sums{own, options_.stop.requested() ? 1.0 : 0.0,
+                           step.figures[0].item() * own};
+  for (size_t i = 1; i < step.figures.size(); ++i) sums.push_back(step.figures[i].item());
+  sums = options_.ranks.sum(sums);
+  step.event.samples = static_cast<int64_t>(sums[0]);
+  stopping_ = sums[1] > 0;
+  step.figures[0] = scalar_tensor(sums[2] / sums[0]);
+  for (size_t i = 1; i < step.figures.size(); ++i) {
+    step.figures[i] = scalar_tensor(sums[i + 2], kFloat64);
+  }
+}
+
+void Trainer::take_step(const data::Batch& batch) {
+  UnreadStep unread;
+  unread.lr = schedule_.lr();
+  std::optional<DetectAnomaly> search;
+  if (options_.detect_anomaly) search.emplace();
+  const Step::Result result = step_.take_or_replay(prepared(batch), parallel_.get());
+  search.reset();
+  schedule_.step(result.skipped);
+  ++steps_;
+  unread.figures.push_back(result.loss);
+  std::vector<std::string> names;
+  for (const auto& [name, value] : result.sums) {
+    names.push_back(name);
+    unread.figures.push_back(value);
+  }
+  WICK_CHECK(unread_.empty() || names == sum_names_, "train: sums of step ", steps_, ": got ",
+             names.size(), " of other names, expected those of the step before");
+  sum_names_ = std::move(names);
+  StepEvent& event = unread.event;
+  event.step = steps_;
+  event.epoch = epoch_of(steps_);
+  event.samples = batch.size();
+  if (parallel_) {
+    sum_over_ranks(unread);
+  } else {
+    stopping_ = options_.stop.requested();
+  }
+  epoch_samples_ += event.samples;
+  const std::chrono::duration<double> elapsed = Clock::now() - epoch_start_;
+  event.samples_per_second = static_cast<double>(epoch_samples_) / elapsed.count();
+  event.data_wait = (loader_.wait_seconds() - epoch_wait_) / elapsed.count();
+  unread_.push_back(std::move(unread));
+}
+
+std::string Trainer::first_anomaly(const data::Batch& batch) {
+  if (!options_.ranks.alone()) return "";  // ranks that find nothing would wait for the others
+  const DetectAnomaly search({.infinities = true});
+  try {
+    step_.backpropagate(prepared(batch));
+  } catch (const AnomalyError& error) {
+    return concat("; of the last step, ", error.what());
+  }
+  return "";
+}
+
+void Trainer::log(const std::string& json) {
+  if (!options_.ranks.first()) return;
+  if (folder_) folder_->log(json);
+  if (options_.on_log) options_.on_log(json);
+}
+
+void Trainer::log_step(const StepEvent& event) {
+  if (event.step % options_.log_every != 0 && event.step != total_steps_) return;
+  nlohmann::ordered_json line;
+  line["step"] = event.step;
+  line["epoch"] = event.epoch;
+  line["loss"] = event.loss;
+  line["lr"] = event.lr;
+  line[options_.unit + "_per_second"] = event.samples_per_second;
+  line["data_wait"] = event.data_wait;
+  for (const auto& [name, value] : event.means) line[name] = value;
+  line["memory_bytes"] = static_cast<int64_t>(max_memory_allocated(device()));
+  log(line.dump());
+}
+
+void Trainer::report() {
+  if (unread_.empty()) return;
+  step_.scaler().check_skips();
+  const std::vector<double> rates = read_column(unread_, [](const auto& s) { return s.lr; });
+  std::vector<std::vector<double>> figures;
+  for (size_t i = 0; i < sum_names_.size() + 1; ++i) {
+    figures.push_back(read_column(unread_, [i](const auto& s) { return s.figures[i]; }));
+  }
+  for (size_t i = 0; i < unread_.size(); ++i) {
+    StepEvent& event = unread_[i].event;
+    event.loss = figures[0][i];
+    event.lr = rates[i];
+    for (size_t m = 0; m < sum_names_.size(); ++m) {
+      event.means.emplace_back(sum_names_[m], mean(figures[m + 1][i], event.samples));
+    }
+    // With float16, infinities are the scaler's to judge.
+    if (!step_.scaler().enabled() && !std::isfinite(event.loss)) {
+      throw Diverged(concat("train: the loss became ", event.loss, " at step ", event.step));
+    }
+    log_step(event);
+    if (options_.on_step) options_.on_step(event);
+  }
+  unread_.clear();
+  last_read_ = Clock::now();
+}
+
+// Those of epochs' ends are saved after the evaluation.
+bool Trainer::checkpoint_is_due() const {
+  return options_.checkpoint_every && steps_ % *options_.checkpoint_every == 0 && !stopping_ &&
+         steps_ % steps_per_epoch() != 0 && steps_ < total_steps_;
+}
+
+void Trainer::train_epoch() {
+  model_->train();
+  epoch_start_ = last_read_ = Clock::now();
+  epoch_wait_ = loader_.wait_seconds();
+  epoch_samples_ = 0;
+  while (steps_ < total_steps_ && !stopping_) {
+    const std::optional<data::Batch> batch = loader_.next();
+    if (!batch) break;
+    try {
+      take_step(*batch);
+      if (device().is_cpu() || Clock::now() - last_read_ >= kReadEvery) report();
+    } catch (const amp::NonFiniteGradients& error) {
+      throw amp::NonFiniteGradients(error.what() + first_anomaly(*batch));
+    }
+    if (unread_.empty()) schedule_.settle();  // the device was waited for just now
+    if (checkpoint_is_due()) {
+      report();
+      save_checkpoint();
+    }
+  }
+  report();
+}
+
+void Trainer::evaluate_model() {
+  const Ranks& ranks = options_.ranks;
+  std::optional<optim::Ema::Swap> averages;
+  if (step_.ema() != nullptr) averages.emplace(*step_.ema());
+  ranks.broadcast(buffers_of(*model_));
+  data::Prefetcher loader = data::load_ahead(
+      data_.test, ranks.evaluation_share(data_.test_loading, data_.test->size()), device());
+  EvaluationOptions options;
+  options.autocast = options_.step.autocast;
+  options.ranks = ranks;
+  options.on_batch = options_.on_evaluation_batch;
+  last_ = evaluate(*model_, loader, evaluation_, options);
+}
+
+void Trainer::end_epoch() {
+  const int64_t epoch = epoch_of(steps_);
+  EpochEvent event{steps_, epoch, steps_ % steps_per_epoch() == 0};
+  const bool is_due = data_.test && options_.eval_every > 0 &&
+                      (epoch % options_.eval_every == 0 || steps_ == total_steps_);
+  if (is_due) {
+    evaluate_model();
+    event.evaluation = last_;
+    nlohmann::ordered_json line;
+    line["step"] = steps_;
+    line["epoch"] = epoch;
+    line["test_loss"] = last_->loss;
+    for (const auto& [name, value] : last_->means) line["test_" + name] = value;
+    log(line.dump());
+    if (event.is_whole && epoch % options_.eval_every == 0) schedule_.evaluated(last_->loss);
+  }
+  if (options_.on_epoch) options_.on_epoch(event);
+}
+
+Outcome Trainer::run() {
+  if (!begun_) begin();
+  stopping_ = false;
+  while (steps_ < total_steps_) {
+    const int64_t before = steps_;
+    const bool is_whole = loader_.batch() == 0;
+    train_epoch();
+    if (is_whole && steps_ == before && !stopping_) throw Error(no_samples(loader_));
+    if (stopping_ && steps_ < total_steps_) {
+      save_checkpoint();
+      options_.ranks.barrier();  // the first that leaves may end the others
+      return Outcome::kInterrupted;
+    }
+    end_epoch();
+    // The end of the last epoch is behind it, should the run be made longer.
+    if (steps_ == total_steps_ && steps_ % steps_per_epoch() == 0) {
+      loader_.seek(steps_ / steps_per_epoch(), 0);
+    }
+    save_checkpoint();
+  }
+  save_weights();
+  if (!last_ && data_.test && options_.eval_every > 0) evaluate_model();
+  options_.ranks.barrier();  // all is written, or all fail
+  // A scaler that may skip any number of steps has not spoken.
+  if (step_.scaler().enabled() && last_ && std::isnan(last_->loss)) {
+    throw Diverged(concat("train: the test loss became ", last_->loss, " by the last step"));
+  }
+  return Outcome::kComplete;
+}
+
+}  // namespace wick::train
