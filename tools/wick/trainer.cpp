@@ -95,6 +95,7 @@ Trainer::Trainer(const TrainConfig& config, RunFolder folder, bool json, Ranks r
       progress_(!text_) {}
 
 void Trainer::begin() {
+  if (!config_.resume) check_uses(config_, data_, *model_);  // else as the run began
   spare_activations();
   if (ranks_.first()) folder_.claim(/*is_new=*/!config_.resume);
   if (!ranks_.alone()) join_models();

@@ -27,7 +27,9 @@ Tuning::Tuning(const TrainConfig& config)
       model_(make_tuned_model(config, data_, device_)),
       optimizer_(make_optimizer(config, *model_)),
       loader_(data::load_ahead(data_.train, train_loader_options(config, data_, device_), device_)),
-      train_step_(config, data_, device_, model_, *optimizer_) {}
+      train_step_(config, data_, device_, model_, *optimizer_) {
+  check_uses(config, data_, *model_);
+}
 
 void prepare_tuning(TrainConfig& config) {
   if (config.resume) throw UsageError("--resume: not with wick tune, whose trials begin anew");
