@@ -116,6 +116,8 @@ if(TARGET wick_cli)
                                      $<TARGET_FILE:wick_cli>)
   add_test(NAME program_flags COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/program/flags_test.py
                                       $<TARGET_FILE:wick_cli>)
+  add_test(NAME program_uses COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/program/uses_test.py
+                                     $<TARGET_FILE:wick_cli>)
   add_test(NAME program_memory
            COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/program/memory_test.py
                    $<TARGET_FILE:wick_cli>)

@@ -13,6 +13,8 @@ namespace wick::data {
 
 namespace {
 
+constexpr int64_t kPhotographSize = 224;
+
 std::string listed(const std::vector<std::string>& names) {
   std::string list;
   for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
@@ -108,19 +110,20 @@ LabelledImages open_images(const std::string& name, const std::string& where) {
   detail::fail("data: unknown data set: got ", name, ", expected one of ", listed(data_names()));
 }
 
-TrainTest open_data(const std::string& name, const std::string& data_dir, int64_t image_size,
-                    const Augmentation& augmentation) {
+TrainTest open_data(const std::string& name, const std::string& data_dir,
+                    std::optional<int64_t> image_size, const Augmentation& augmentation) {
   const std::vector<std::string>& known = augmentation_names();
   WICK_CHECK(std::find(known.begin(), known.end(), augmentation.policy) != known.end(),
              "augmentation: unknown policy: got ", augmentation.policy, ", expected one of ",
              listed(known));
   const LabelledImages images = open_images(name, data_dir);
-  const ImageSize size{image_size, image_size};
+  const int64_t side = image_size.value_or(kPhotographSize);
+  const ImageSize size{side, side};
   const Normalize normalize(images.preparation.mean, images.preparation.std);
   return {std::make_shared<ImageDataset>(
               images.train, train_transforms(images, size, augmentation, normalize), normalize),
           std::make_shared<ImageDataset>(images.test, test_transforms(images, size), normalize),
-          images.train->class_names()};
+          images.train->class_names(), images.preparation.photographs};
 }
 
 }  // namespace wick::data

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ namespace wick::data {
 struct TrainTest {
   std::shared_ptr<const Dataset> train, test;
   std::vector<std::string> class_names;
+  /// Whether images are photographs of unlike sizes, cut to the size that `open_data` was told.
+  bool photographs = false;
   /// The shape of one image: channels, height, width.
   const Shape& image_shape() const { return train->fields()[0].shape; }
   int64_t num_classes() const { return static_cast<int64_t>(class_names.size()); }
@@ -58,8 +61,8 @@ const std::vector<std::string>& data_names();
 LabelledImages open_images(const std::string& name, const std::string& data_dir);
 
 /// Opens the data set `name`, as open_images does. Photographs are cut to `image_size` pixels
-/// square.
-TrainTest open_data(const std::string& name, const std::string& data_dir, int64_t image_size = 224,
-                    const Augmentation& augmentation = {});
+/// square, 224 unless told; images that are all of one size stay as they are.
+TrainTest open_data(const std::string& name, const std::string& data_dir,
+                    std::optional<int64_t> image_size = {}, const Augmentation& augmentation = {});
 
 }  // namespace wick::data

@@ -107,7 +107,9 @@ constexpr auto kFields = std::tuple{
                  "pieces that a step's images are taken in, to need as much less memory"),
     config_field("ema", &TrainConfig::ema,
                  "decay of averaged weights, which are evaluated and saved"),
-    config_field("image_size", &TrainConfig::image_size, "pixels of a crop of imagefolder"),
+    config_field("image_size", &TrainConfig::image_size,
+                 "pixels of a crop of photographs (imagefolder, and what was packed from "
+                 "one): 224 unless told"),
     config_field("workers", &TrainConfig::workers,
                  "threads that load data (0: none beside the main one), or auto: as many as are "
                  "measured to be needed"),

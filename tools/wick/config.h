@@ -64,7 +64,7 @@ struct TrainConfig {
   std::optional<double> clip_norm;
   int64_t accumulate = 1;
   std::optional<double> ema;
-  int64_t image_size = 224;
+  std::optional<int64_t> image_size;
   WorkerCount workers;
   double data_timeout = 120;
   std::string on_bad_sample = "fail";

@@ -10,6 +10,7 @@
 #include "wick/core/random.h"
 #include "wick/core/stream.h"
 #include "wick/nn/models/registry.h"
+#include "wick/nn/norm.h"
 #include "wick/tools/wick/number_flag.h"
 
 namespace wick::tool {
@@ -39,6 +40,31 @@ data::TrainTest open_train_data(const TrainConfig& config) {
   data::set_image_limits({config.max_image_pixels, config.max_image_seconds});
   return data::open_data(config.data, config.data_dir, config.image_size,
                          {.policy = config.augment, .erasing = config.random_erasing});
+}
+
+void check_uses(const TrainConfig& config, const data::TrainTest& data, nn::Module& model) {
+  static const TrainConfig kUntold;
+  const auto refuse = [&](const char* flag, bool is_told, bool is_used, const std::string& why) {
+    if (is_told && !is_used) throw UsageError(concat(flag, ": not with --", why));
+  };
+  const std::string of_data = concat("data ", config.data);
+  refuse("--data-dir", !config.data_dir.empty(), config.data != "shapes10",
+         concat(of_data, ", whose images are drawn on the spot"));
+  refuse("--image-size", config.image_size.has_value(), data.photographs,
+         concat(of_data, ", whose images are all of one size: ", data.image_shape()[1], " x ",
+                data.image_shape()[2]));
+  const bool in_files = config.data == "imagefolder" || config.data == "packed";
+  const std::string in_memory = concat(of_data, ", whose images need no decoding");
+  refuse("--max-image-pixels", config.max_image_pixels != kUntold.max_image_pixels, in_files,
+         in_memory);
+  refuse("--max-image-seconds", config.max_image_seconds != kUntold.max_image_seconds, in_files,
+         in_memory);
+  bool normalizes = false;
+  model.apply([&](const std::string&, nn::Module& part) {
+    normalizes |= dynamic_cast<const nn::BatchNorm*>(&part) != nullptr;
+  });
+  refuse("--sync-batch-norm", config.sync_batch_norm, normalizes,
+         concat("model ", config.model, ", which has no batch normalisation"));
 }
 
 std::shared_ptr<nn::Module> make_model(const TrainConfig& config, const data::TrainTest& data) {

@@ -28,6 +28,9 @@ Device choose_device(const std::string& name, int local_rank, std::string* why =
 /// The data that `config` names, augmented as it says, with its limits for images from now on.
 data::TrainTest open_train_data(const TrainConfig& config);
 
+/// UsageError where `config` asks for what `data` or `model` has no use of.
+void check_uses(const TrainConfig& config, const data::TrainTest& data, nn::Module& model);
+
 /// The model that `config` names, for the images and classes of `data`.
 std::shared_ptr<nn::Module> make_model(const TrainConfig& config, const data::TrainTest& data);
 

@@ -78,6 +78,7 @@ struct Parts {
 Parts make_parts(const TrainConfig& config, const train::Ranks& ranks) {
   Parts parts{choose_device(config.device, ranks.local_rank()), open_train_data(config), {}, {}};
   parts.model = make_seeded_model(config, parts.data, parts.device);
+  if (!config.resume) check_uses(config, parts.data, *parts.model);  // else as the run began
   parts.optimizer = make_optimizer(config, *parts.model);
   return parts;
 }

@@ -30,7 +30,9 @@ Tuning::Tuning(const TrainConfig& config)
       loader_(data::load_ahead(data_.train, train_loader_options(config, data_, device_), device_)),
       training_(train_data(config, data_, device_)),
       step_(model_, *optimizer_, classification_loss(model_, config.label_smoothing),
-            step_options(config, device_)) {}
+            step_options(config, device_)) {
+  check_uses(config, data_, *model_);
+}
 
 void prepare_tuning(TrainConfig& config) {
   if (config.resume) throw UsageError("--resume: not with wick tune, whose trials begin anew");
