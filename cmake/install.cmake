@@ -13,8 +13,15 @@ foreach(folder core kernels nn optim data dist train)
           PATTERN kernels/cpu EXCLUDE PATTERN kernels/cuda EXCLUDE PATTERN kernels/sim EXCLUDE
           PATTERN nccl_api.h EXCLUDE)
 endforeach()
-if(EXISTS ${PROJECT_SOURCE_DIR}/wick.h)
-  install(FILES wick.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wick COMPONENT wick)
+install(FILES wick.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wick COMPONENT wick)
+
+# find_package(wick COMPONENTS program) gives wick::program too: the command line as a library.
+if(TARGET wick_command)
+  install(FILES program.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wick COMPONENT wick)
+  install(TARGETS wick_command EXPORT wick_program_targets
+          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT wick)
+  install(EXPORT wick_program_targets NAMESPACE wick:: FILE wickProgramTargets.cmake
+          DESTINATION ${package_dir} COMPONENT wick)
 endif()
 
 configure_package_config_file(cmake/wickConfig.cmake.in ${PROJECT_BINARY_DIR}/wickConfig.cmake

@@ -36,7 +36,7 @@ set_target_properties(wick_study PROPERTIES OUTPUT_NAME wick-study)
 # What it times is in the library.
 target_compile_options(wick_study PRIVATE $<$<CONFIG:Release>:-O1>)
 target_link_libraries(wick_study PRIVATE
-  wick_command OpenSSL::Crypto PNG::PNG)
+  wick_command fmt::fmt nlohmann_json::nlohmann_json CLI11::CLI11 OpenSSL::Crypto PNG::PNG)
 if(WICK_INSTALL)
   install(TARGETS wick_study RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT wick OPTIONAL)
 endif()

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "wick/core/base/registry.h"
 #include "wick/data/augment.h"
 #include "wick/data/cifar.h"
 #include "wick/data/fetch.h"
@@ -80,42 +81,65 @@ Transforms train_transforms(const LabelledImages& images, ImageSize size,
   return transforms;
 }
 
-ImageSet read_shapes10(const std::string&, Split split) { return shapes10(split); }
+LabelledImages packed(const std::string& file) {
+  WICK_CHECK(!file.empty(), "packed: needs a file (--data-dir), made by wick data pack");
+  return PackedFile::open(file)->images();
+}
+
+// A set that is read whole, of images all of one size.
+DataEntry memory_entry(const char* name, ImageSet (*read)(const std::string& data_dir, Split split),
+                       int64_t padding, bool flip) {
+  return {.name = name, .open_images = [=](const std::string& data_dir) {
+            return in_memory(read, data_dir, padding, flip);
+          }};
+}
+
+DataEntry shapes10_entry() {
+  DataEntry entry = memory_entry(
+      "shapes10", [](const std::string&, Split split) { return shapes10(split); }, 4, true);
+  entry.needs_files = false;
+  return entry;
+}
+
+Registry<DataEntry>& registry() {
+  static Registry<DataEntry> all("data",
+                                 {shapes10_entry(),
+                                  memory_entry("mnist", read_mnist, 2, false),
+                                  memory_entry("fashion-mnist", read_fashion_mnist, 2, true),
+                                  memory_entry("cifar10", read_cifar10, 4, true),
+                                  memory_entry("cifar100", read_cifar100, 4, true),
+                                  {.name = "imagefolder", .open_images = image_folder},
+                                  {.name = "packed", .open_images = packed}});
+  return all;
+}
 
 }  // namespace
 
-const std::vector<std::string>& data_names() {
-  static const std::vector<std::string> names = {
-      "shapes10", "mnist", "fashion-mnist", "cifar10", "cifar100", "imagefolder", "packed"};
-  return names;
+void register_data(DataEntry entry) {
+  WICK_CHECK((entry.open_images != nullptr) != (entry.open != nullptr),
+             "data: register: ", entry.name, ": expected open_images or open, got ",
+             entry.open ? "both" : "neither");
+  registry().add(std::move(entry));
 }
+std::vector<std::string> data_names() { return registry().names(); }
+const DataEntry& find_data(const std::string& name) { return registry().find(name); }
 
-const std::vector<std::string>& augmentation_names() {
-  static const std::vector<std::string> names = {"none", "basic", "color", "randaugment"};
-  return names;
-}
+std::vector<std::string> augmentation_names() { return {"none", "basic", "color", "randaugment"}; }
 
-LabelledImages open_images(const std::string& name, const std::string& where) {
-  const std::string data_dir = where.empty() ? fetched_folder(name) : where;
-  if (name == "shapes10") return in_memory(read_shapes10, data_dir, 4, true);
-  if (name == "mnist") return in_memory(read_mnist, data_dir, 2, false);
-  if (name == "fashion-mnist") return in_memory(read_fashion_mnist, data_dir, 2, true);
-  if (name == "cifar10") return in_memory(read_cifar10, data_dir, 4, true);
-  if (name == "cifar100") return in_memory(read_cifar100, data_dir, 4, true);
-  if (name == "imagefolder") return image_folder(data_dir);
-  if (name == "packed") {
-    WICK_CHECK(!data_dir.empty(), "packed: needs a file (--data-dir), made by wick data pack");
-    return PackedFile::open(data_dir)->images();
-  }
-  detail::fail("data: unknown data set: got ", name, ", expected one of ", listed(data_names()));
+LabelledImages open_images(const std::string& name, const std::string& data_dir) {
+  const DataEntry& entry = find_data(name);
+  WICK_CHECK(entry.open_images, "data: ", name, ": expected a data set of images");
+  return entry.open_images(data_dir.empty() ? fetched_folder(name) : data_dir);
 }
 
 TrainTest open_data(const std::string& name, const std::string& data_dir,
                     std::optional<int64_t> image_size, const Augmentation& augmentation) {
-  const std::vector<std::string>& known = augmentation_names();
+  const std::vector<std::string> known = augmentation_names();
   WICK_CHECK(std::find(known.begin(), known.end(), augmentation.policy) != known.end(),
              "augmentation: unknown policy: got ", augmentation.policy, ", expected one of ",
              listed(known));
+  const DataEntry& entry = find_data(name);
+  if (entry.open) return entry.open(data_dir);
   const LabelledImages images = open_images(name, data_dir);
   const int64_t side = image_size.value_or(kPhotographSize);
   const ImageSize size{side, side};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,8 +18,9 @@ struct TrainTest {
   std::vector<std::string> class_names;
   /// Whether images are photographs of unlike sizes, cut to the size that `open_data` was told.
   bool photographs = false;
-  /// The shape of one image: channels, height, width.
-  const Shape& image_shape() const { return train->fields()[0].shape; }
+  bool images = true;  // whether field 0 is an image: channels, height, width
+  /// Field 0, without the axis of the batch.
+  const Field& sample() const { return train->fields()[0]; }
   int64_t num_classes() const { return static_cast<int64_t>(class_names.size()); }
 };
 
@@ -31,7 +33,7 @@ struct Augmentation {
 };
 
 /// The policies of Augmentation.
-const std::vector<std::string>& augmentation_names();
+std::vector<std::string> augmentation_names();
 
 /// How the images of a set are usually prepared for training.
 struct Preparation {
@@ -51,13 +53,28 @@ struct LabelledImages {
   Preparation preparation;
 };
 
-/// The names that `open_data` knows: shapes10, mnist, fashion-mnist, cifar10, cifar100,
-/// imagefolder, packed.
-const std::vector<std::string>& data_names();
+/// A data set that `open_data` opens by name: of images, which are then augmented and normalised,
+/// or of anything else, as it is to be trained on. One of the two functions is null.
+struct DataEntry {
+  std::string name;
+  bool needs_files = true;  // false: `data_dir` may be empty
+  std::function<LabelledImages(const std::string& data_dir)> open_images = {};
+  std::function<TrainTest(const std::string& data_dir)> open = {};
+};
 
-/// Opens the images of the data set `name`. `data_dir` is the folder that holds its files, or that
-/// folder's parent (for packed, the file); shapes10 needs none, and what `fetch` has downloaded is
-/// found without.
+/// Offers a data set of a program's own by name, as in `wick train --data NAME`. Error if the name
+/// is taken, or not one of the functions is given.
+void register_data(DataEntry entry);
+
+/// shapes10 mnist fashion-mnist cifar10 cifar100 imagefolder packed, and those of the program's
+/// own.
+std::vector<std::string> data_names();
+/// Error for an unknown name, which lists the names.
+const DataEntry& find_data(const std::string& name);
+
+/// Opens the images of the data set `name`; error if it has none. `data_dir` is the folder that
+/// holds its files, or that folder's parent (for packed, the file); shapes10 needs none, and what
+/// `fetch` has downloaded is found without.
 LabelledImages open_images(const std::string& name, const std::string& data_dir);
 
 /// Opens the data set `name`, as open_images does. Photographs are cut to `image_size` pixels

@@ -23,7 +23,7 @@ MAX_FUNCTION_LINES = 80
 MAX_WIDTH = 100
 
 LAYERS = (("core/base/", 0), ("kernels/", 1), ("core/", 2), ("nn/", 3),
-          ("optim/", 4), ("data/", 4), ("dist/", 4), ("train/", 5), ("wick.h", 5),
+          ("optim/", 4), ("data/", 4), ("dist/", 4), ("train/", 5), ("wick.h", 5), ("program.h", 5),
           ("tools/", 6), ("bench/", 6), ("tests/", 6))
 CUDA_HEADER = re.compile(r"^(cuda|cublas|cudnn|nccl|nvrtc|nvtx|cooperative_groups|cub/|mma\.h)")
 CUDA_FOLDERS = ("kernels/cuda/", "kernels/sim/", "core/cuda/", "dist/nccl", "tools/cudnn_graphs/")
@@ -123,7 +123,7 @@ def check(path, text):
 
 
 def source_files():
-    for name in ("CMakeLists.txt", "wick", "wick.h", ".ci/run"):
+    for name in ("CMakeLists.txt", "wick", "wick.h", "program.h", ".ci/run"):
         if os.path.exists(os.path.join(ROOT, name)):
             yield name
     for top in FOLDERS:

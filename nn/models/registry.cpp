@@ -1,8 +1,16 @@
 #include "wick/nn/models/registry.h"
 
+#include "wick/core/base/registry.h"
+
 namespace wick::nn {
 
 namespace {
+
+ImageShape image_of(const Shape& sample) {
+  WICK_CHECK(sample.size() == 3, "model: samples: got the shape ", sample,
+             ", expected images: channels, height, width");
+  return {sample[0], sample[1], sample[2]};
+}
 
 bool is_small(const ImageShape& image) { return image.height <= 64 && image.width <= 64; }
 
@@ -14,55 +22,56 @@ ResNetOptions resnet_options(const ImageShape& image, int64_t classes) {
   return options;
 }
 
-std::shared_ptr<Module> make_mlp(const ImageShape& image, int64_t classes) {
-  const int64_t features = image.channels * image.height * image.width;
+std::shared_ptr<Module> make_mlp(const Shape& sample, int64_t classes) {
+  int64_t features = 1;
+  for (const int64_t size : sample) features *= size;
   return std::make_shared<Mlp>(features, std::vector<int64_t>{512, 512}, classes);
 }
-std::shared_ptr<Module> make_lenet(const ImageShape& image, int64_t classes) {
+std::shared_ptr<Module> make_lenet(const Shape& sample, int64_t classes) {
+  const ImageShape image = image_of(sample);
   return std::make_shared<LeNet>(image, classes);
 }
-std::shared_ptr<Module> make_resnet20(const ImageShape& image, int64_t classes) {
+std::shared_ptr<Module> make_resnet20(const Shape& sample, int64_t classes) {
+  const ImageShape image = image_of(sample);
   return std::make_shared<ResNet20>(classes, image.channels);
 }
-std::shared_ptr<Module> make_resnet18(const ImageShape& image, int64_t classes) {
+std::shared_ptr<Module> make_resnet18(const Shape& sample, int64_t classes) {
+  const ImageShape image = image_of(sample);
   return std::make_shared<ResNet>(resnet18(resnet_options(image, classes)));
 }
-std::shared_ptr<Module> make_resnet34(const ImageShape& image, int64_t classes) {
+std::shared_ptr<Module> make_resnet34(const Shape& sample, int64_t classes) {
+  const ImageShape image = image_of(sample);
   return std::make_shared<ResNet>(resnet34(resnet_options(image, classes)));
 }
-std::shared_ptr<Module> make_resnet50(const ImageShape& image, int64_t classes) {
+std::shared_ptr<Module> make_resnet50(const Shape& sample, int64_t classes) {
+  const ImageShape image = image_of(sample);
   return std::make_shared<ResNet>(resnet50(resnet_options(image, classes)));
 }
-std::shared_ptr<Module> make_vit(const ImageShape& image, int64_t classes) {
+std::shared_ptr<Module> make_vit(const Shape& sample, int64_t classes) {
+  const ImageShape image = image_of(sample);
   VitOptions options;
   options.patch = is_small(image) ? 4 : 16;
   return std::make_shared<Vit>(image, classes, options);
 }
 
-}  // namespace
-
-const std::vector<ModelEntry>& models() {
-  static const std::vector<ModelEntry> all = {
-      {"mlp", "two hidden layers of 512 units", 2e-3, 1e-2, 64, &make_mlp},
-      {"lenet", "LeNet-5 with ReLU and max pooling", 4e-3, 1e-2, 64, &make_lenet},
-      {"resnet20", "He's residual network of 20 layers for small images", 1e-2, 1e-2, 64,
-       &make_resnet20},
-      {"resnet18", "residual network of 18 layers", 3e-3, 1e-2, 128, &make_resnet18},
-      {"resnet34", "residual network of 34 layers", 3e-3, 1e-2, 128, &make_resnet34},
-      {"resnet50", "residual network of 50 layers with bottlenecks", 2e-3, 1e-2, 64,
-       &make_resnet50},
-      {"vit", "small vision transformer", 1e-3, 5e-2, 64, &make_vit},
-  };
+Registry<ModelEntry>& registry() {
+  static Registry<ModelEntry> all(
+      "model", {{"mlp", "two hidden layers of 512 units", 2e-3, 1e-2, 64, make_mlp},
+                {"lenet", "LeNet-5 with ReLU and max pooling", 4e-3, 1e-2, 64, make_lenet},
+                {"resnet20", "He's residual network of 20 layers for small images", 1e-2, 1e-2, 64,
+                 make_resnet20},
+                {"resnet18", "residual network of 18 layers", 3e-3, 1e-2, 128, make_resnet18},
+                {"resnet34", "residual network of 34 layers", 3e-3, 1e-2, 128, make_resnet34},
+                {"resnet50", "residual network of 50 layers with bottlenecks", 2e-3, 1e-2, 64,
+                 make_resnet50},
+                {"vit", "small vision transformer", 1e-3, 5e-2, 64, make_vit}});
   return all;
 }
 
-const ModelEntry& find_model(const std::string& name) {
-  std::string names;
-  for (const ModelEntry& entry : models()) {
-    if (entry.name == name) return entry;
-    names += (names.empty() ? "" : ", ") + entry.name;
-  }
-  detail::fail("model: unknown name: got \"", name, "\", expected one of ", names);
-}
+}  // namespace
+
+void register_model(ModelEntry entry) { registry().add(std::move(entry)); }
+std::vector<std::string> model_names() { return registry().names(); }
+const ModelEntry& find_model(const std::string& name) { return registry().find(name); }
 
 }  // namespace wick::nn

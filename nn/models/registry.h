@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,11 +18,17 @@ struct ModelEntry {
   double lr;
   double weight_decay;
   int64_t batch_size;
-  std::shared_ptr<Module> (*make)(const ImageShape& image, int64_t classes);
+  /// Makes the model for samples of a shape (of images: channels, height, width) and a number of
+  /// classes.
+  std::function<std::shared_ptr<Module>(const Shape& sample, int64_t classes)> make;
 };
 
-/// All of them: mlp lenet resnet20 resnet18 resnet34 resnet50 vit.
-const std::vector<ModelEntry>& models();
+/// Offers a model of a program's own by name, as in `wick train --model NAME`. Error if the name is
+/// taken.
+void register_model(ModelEntry entry);
+
+/// mlp lenet resnet20 resnet18 resnet34 resnet50 vit, and those of the program's own.
+std::vector<std::string> model_names();
 
 /// The model of that name; an unknown one is an error that lists the names.
 const ModelEntry& find_model(const std::string& name);

@@ -74,7 +74,7 @@ TEST(ImageDataset, DecodesAFolderAndNamesTheFileInErrors) {
   const std::string bad = folder.write("train/b/2.png", {'n', 'o'});
   folder.write("test/b/1.png", png(5, 5, {0, 255, 0}));
   const TrainTest data = open_data("imagefolder", folder.path(), 8);
-  EXPECT_EQ(data.image_shape(), (Shape{3, 8, 8}));
+  EXPECT_EQ(data.sample().shape, (Shape{3, 8, 8}));
   EXPECT_EQ(data.class_names, (std::vector<std::string>{"a", "b"}));
   DataLoader train(data.train, {.batch_size = 1, .num_workers = 2});
   const Tensor red = (*train.next())[0];
@@ -113,7 +113,7 @@ TEST(Catalog, Shapes10NeedsNoFilesAndIsNormalised) {
   EXPECT_EQ(data.train->size(), 10000);
   EXPECT_EQ(data.test->size(), 2000);
   EXPECT_EQ(data.num_classes(), 10);
-  EXPECT_EQ(data.image_shape(), (Shape{3, 32, 32}));
+  EXPECT_EQ(data.sample().shape, (Shape{3, 32, 32}));
   DataLoader loader(data.test, {.batch_size = 500});
   double sum = 0, squares = 0;
   const Batch batch = *loader.next();

@@ -135,7 +135,7 @@ TEST_F(PackedFolder, FilesAreKeptAsTheyAre) {
     EXPECT_EQ(got.train->image_size(), ImageSize{});
     EXPECT_TRUE(got.preparation.photographs);
   }
-  EXPECT_EQ(open_data("packed", folder_.path("p"), 16).image_shape(), (Shape{3, 16, 16}));
+  EXPECT_EQ(open_data("packed", folder_.path("p"), 16).sample().shape, (Shape{3, 16, 16}));
 }
 
 TEST_F(PackedFolder, CanBeDecoded) {

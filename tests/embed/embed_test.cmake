@@ -47,3 +47,4 @@ run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/tests/embed -B ${work}/build -G ${GENERATO
 run(${CMAKE_COMMAND} --build ${work}/build)
 run(${work}/build/embed)
 run(${PYTHON} ${SOURCE_DIR}/tests/embed/text_test.py ${work}/build/text)
+run(${PYTHON} ${SOURCE_DIR}/tests/embed/own_program_test.py ${work}/build/own_program)

@@ -53,10 +53,11 @@ TEST(Models, ResNetHasTorchvisionsNames) {
 
 TEST(Models, EachTakesImagesAndLearnsInAllItsParameters) {
   manual_seed(1);
-  for (const ModelEntry& entry : models()) {
-    for (const ImageShape& image : {ImageShape{1, 28, 28}, ImageShape{3, 32, 32}}) {
+  for (const std::string& name : model_names()) {
+    const ModelEntry& entry = find_model(name);
+    for (const Shape& image : {Shape{1, 28, 28}, Shape{3, 32, 32}}) {
       const std::shared_ptr<Module> model = entry.make(image, 7);
-      const Tensor x = randn({2, image.channels, image.height, image.width});
+      const Tensor x = randn({2, image[0], image[1], image[2]});
       const Tensor y = model->call(x);
       ASSERT_EQ(y.shape(), (Shape{2, 7})) << entry.name;
       if (image.channels == 1) continue;

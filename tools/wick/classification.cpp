@@ -65,10 +65,17 @@ int64_t largest_piece(const TrainConfig& config, int64_t ranks) {
   return (*config.batch_size / ranks + config.accumulate - 1) / config.accumulate;
 }
 
-void pass_noise(const TrainConfig& config, nn::Module& model, const Shape& image, Device device,
-                int64_t count) {
+Tensor noise_samples(const data::Field& sample, int64_t count, Device device) {
+  Shape shape{count};
+  for (const int64_t size : sample.shape) shape.push_back(size);
   Generator generator;
-  const Tensor noise = randn({count, image[0], image[1], image[2]}, kFloat32, device, &generator);
+  if (is_floating(sample.dtype)) return randn(shape, kFloat32, device, &generator);
+  return zeros(shape, sample.dtype, device);
+}
+
+void pass_noise(const TrainConfig& config, nn::Module& model, const data::Field& sample,
+                Device device, int64_t count) {
+  const Tensor noise = noise_samples(sample, count, device);
   const Tensor target = zeros({count}, kInt64, device);
   Tensor loss;
   {
@@ -81,14 +88,15 @@ void pass_noise(const TrainConfig& config, nn::Module& model, const Shape& image
 }
 
 std::optional<nn::ActivationFit> checkpoint_activations(const TrainConfig& config,
-                                                        nn::Module& model, const Shape& image,
-                                                        Device device, int64_t ranks) {
+                                                        nn::Module& model,
+                                                        const data::Field& sample, Device device,
+                                                        int64_t ranks) {
   if (config.checkpoint_activations == "on") nn::checkpoint_every_child(model);
   const std::optional<int64_t> budget = activation_budget(config);
   if (!budget) return {};
   const int64_t count = largest_piece(config, ranks);
   return nn::fit_activations(model, device, *budget,
-                             [&] { pass_noise(config, model, image, device, count); });
+                             [&] { pass_noise(config, model, sample, device, count); });
 }
 
 }  // namespace wick::tool

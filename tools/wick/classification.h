@@ -24,15 +24,19 @@ train::TrainData train_data(const TrainConfig& config, const data::TrainTest& da
 /// The most images of a step that a rank takes at a time, where `ranks` share the batch.
 int64_t largest_piece(const TrainConfig& config, int64_t ranks = 1);
 
-/// Forward and backward of `count` images of noise, each of the shape `image`, as a run goes
-/// through a piece of a batch: to see what that needs.
-void pass_noise(const TrainConfig& config, nn::Module& model, const Shape& image, Device device,
-                int64_t count);
+/// `count` samples like `sample`: of normal noise, or of zeros where numbers are whole.
+Tensor noise_samples(const data::Field& sample, int64_t count, Device device);
+
+/// Forward and backward of `count` samples of noise, as a run goes through a piece of a batch: to
+/// see what that needs.
+void pass_noise(const TrainConfig& config, nn::Module& model, const data::Field& sample,
+                Device device, int64_t count);
 
 /// Does what --checkpoint-activations asks for, where the batch is shared by `ranks`; returns what
 /// was found if that is a budget. Error if no choice keeps to it.
 std::optional<nn::ActivationFit> checkpoint_activations(const TrainConfig& config,
-                                                        nn::Module& model, const Shape& image,
-                                                        Device device, int64_t ranks = 1);
+                                                        nn::Module& model,
+                                                        const data::Field& sample, Device device,
+                                                        int64_t ranks = 1);
 
 }  // namespace wick::tool

@@ -12,15 +12,13 @@
 #include <vector>
 
 #include "wick/core/base/check.h"
-#include "wick/core/base/device.h"
 #include "wick/core/file.h"
 #include "wick/data/catalog.h"
-#include "wick/data/fetch.h"
 #include "wick/nn/models/registry.h"
-#include "wick/tools/wick/classification.h"
 #include "wick/tools/wick/number_flag.h"
-#include "wick/tools/wick/setup.h"
 #include "wick/tools/wick/suggest.h"
+#include "wick/train/optimizers.h"
+#include "wick/train/run_schedule.h"
 
 namespace wick::tool {
 
@@ -36,24 +34,40 @@ struct ConfigField {
   const char* key;
   T TrainConfig::*member;
   const char* help;
+  std::vector<std::string> (*names)();  // that the value may be; null: it is no name
 };
 template <class T>
-constexpr ConfigField<T> config_field(const char* key, T TrainConfig::*member, const char* help) {
-  return {key, member, help};
+constexpr ConfigField<T> config_field(const char* key, T TrainConfig::*member, const char* help,
+                                      std::vector<std::string> (*names)() = nullptr) {
+  return {key, member, help, names};
+}
+
+// "a, b or c"
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i) {
+    text += concat(i == 0 ? "" : i + 1 == names.size() ? " or " : ", ", names[i]);
+  }
+  return text;
+}
+
+template <class T>
+std::string help_of(const ConfigField<T>& field) {
+  if (field.names == nullptr) return field.help;
+  return concat(field.help, *field.help == 0 ? "" : ": ", listed(field.names()));
 }
 
 constexpr auto kFields = std::tuple{
-    config_field("model", &TrainConfig::model,
-                 "mlp, lenet, resnet20, resnet18, resnet34, resnet50 or vit"),
-    config_field("data", &TrainConfig::data,
-                 "shapes10, mnist, fashion-mnist, cifar10, cifar100, imagefolder or packed"),
+    config_field("model", &TrainConfig::model, "", nn::model_names),
+    config_field("data", &TrainConfig::data, "", data::data_names),
     config_field(
         "data_dir", &TrainConfig::data_dir,
         "folder that holds the data's files, or its parent (of packed: the file); not needed after "
         "wick data fetch"),
     config_field("augment", &TrainConfig::augment,
-                 "random changes of training images: none, basic (crop, flip), color or "
-                 "randaugment (both: beside basic)"),
+                 "random changes of training images (basic: crop and flip; color and randaugment "
+                 "come beside basic)",
+                 data::augmentation_names),
     config_field("random_erasing", &TrainConfig::random_erasing,
                  "chance that a rectangle of a training image is erased"),
     config_field("mixup", &TrainConfig::mixup,
@@ -72,13 +86,10 @@ constexpr auto kFields = std::tuple{
     config_field("checkpoint_every", &TrainConfig::checkpoint_every,
                  "steps between checkpoints within an epoch (each epoch's end has one anyway)"),
     config_field("batch_size", &TrainConfig::batch_size, "images per step, of all ranks together"),
-    config_field("optimizer", &TrainConfig::optimizer,
-                 "adamw, adam, sgd, adamax, nadam, radam, rmsprop, adagrad, adadelta, asgd, lars, "
-                 "lamb or novograd"),
+    config_field("optimizer", &TrainConfig::optimizer, "", train::optimizer_names),
     config_field("lr", &TrainConfig::lr, "peak learning rate"),
-    config_field("schedule", &TrainConfig::schedule,
-                 "onecycle, cosine, linear, polynomial, exponential, step, multistep, cyclic, "
-                 "plateau or constant"),
+    config_field("schedule", &TrainConfig::schedule, "course of the learning rate",
+                 train::schedule_names),
     config_field("warmup", &TrainConfig::warmup,
                  "epochs (0.5 is fine) in which the rate first rises to its peak: in a straight "
                  "line, of onecycle its own rise"),
@@ -156,10 +167,14 @@ void for_each_config_field(const Visit& visit) {
   std::apply([&](const auto&... f) { (visit(f), ...); }, kFields);
 }
 
+}  // namespace
+
 std::string flag_name(std::string key) {
   for (char& c : key) c = c == '_' ? '-' : c;
   return "--" + key;
 }
+
+namespace {
 
 std::string variable_name(const std::string& key) {
   std::string name = "WICK_";
@@ -284,6 +299,8 @@ bool is_utf8(const std::string& text) {
          value.dump(-1, ' ', false, json::error_handler_t::replace).size();
 }
 
+}  // namespace
+
 void check_one_of(const char* key, const std::string& value,
                   const std::vector<std::string>& allowed) {
   if (std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return;
@@ -292,20 +309,6 @@ void check_one_of(const char* key, const std::string& value,
   throw UsageError(concat(flag_name(key), ": unknown value: got \"", value, "\", expected one of ",
                           list, ".", suggestion(value, allowed)));
 }
-
-template <class T>
-void check_range(const char* key, const T& value, double low, double high) {
-  const double v = static_cast<double>(value);
-  if (v >= low && v <= high) return;
-  throw UsageError(
-      concat(flag_name(key), ": out of range: got ", value, ", expected ", low, " to ", high));
-}
-template <class T>
-void check_range(const char* key, const std::optional<T>& value, double low, double high) {
-  if (value) check_range(key, *value, low, high);
-}
-
-}  // namespace
 
 std::istream& operator>>(std::istream& in, WorkerCount& count) {
   std::string word;
@@ -327,7 +330,7 @@ void add_config_flags(CLI::App& app, TrainConfig& config) {
     using T = std::decay_t<decltype(member)>;
     CLI::Option* option = nullptr;
     if constexpr (std::is_same_v<T, bool>) {
-      option = app.add_flag(flag_name(f.key), member, f.help);
+      option = app.add_flag(flag_name(f.key), member, help_of(f));
     } else {
       if constexpr (requires { member.has_value(); }) {
         // Of a flag that may stand alone no check sees an empty word.
@@ -335,9 +338,9 @@ void add_config_flags(CLI::App& app, TrainConfig& config) {
           if (!value) throw CLI::ValidationError(name, "the value is empty");
           member = value;
         };
-        option = app.add_option_function<T>(flag_name(f.key), set, f.help);
+        option = app.add_option_function<T>(flag_name(f.key), set, help_of(f));
       } else {
-        option = app.add_option(flag_name(f.key), member, f.help);
+        option = app.add_option(flag_name(f.key), member, help_of(f));
       }
       option->check([](const std::string& word) { return check_word<T>(word); });
       if constexpr (!requires { member.has_value(); }) option->capture_default_str();
@@ -385,102 +388,18 @@ int64_t parse_bytes(const std::string& flag, const std::string& text) {
   return static_cast<int64_t>(bytes);
 }
 
-std::optional<int64_t> activation_budget(const TrainConfig& config) {
-  constexpr const char* kFlag = "--checkpoint-activations";
-  constexpr std::string_view kPrefix = "budget=";
-  const std::string& word = config.checkpoint_activations;
-  if (word.starts_with(kPrefix)) return parse_bytes(kFlag, word.substr(kPrefix.size()));
-  if (word == "off" || word == "on") return {};
-  throw UsageError(concat(kFlag, ": unknown value: got \"", word.substr(0, kMaxShown),
-                          "\", expected off, on or budget=SIZE"));
-}
-
-void check_config(const TrainConfig& config) {
+// Names are known, and all texts are UTF-8, as the run folder's JSON must be.
+void check_texts(const TrainConfig& config) {
   for_each_config_field([&](const auto& f) {
     if constexpr (std::is_same_v<decltype(f.member), std::string TrainConfig::*>) {
-      if (is_utf8(config.*f.member)) return;  // as the run folder's JSON must be
-      throw UsageError(
-          concat(flag_name(f.key), ": the value is not UTF-8: rename it, or link to it"));
+      const std::string& value = config.*f.member;
+      if (!is_utf8(value)) {
+        throw UsageError(
+            concat(flag_name(f.key), ": the value is not UTF-8: rename it, or link to it"));
+      }
+      if (f.names != nullptr) check_one_of(f.key, value, f.names());
     }
   });
-  std::vector<std::string> names;
-  for (const nn::ModelEntry& entry : nn::models()) names.push_back(entry.name);
-  check_one_of("model", config.model, names);
-  check_one_of("augment", config.augment, data::augmentation_names());
-  check_one_of("optimizer", config.optimizer, optimizer_names());
-  check_one_of("schedule", config.schedule, train::schedule_names());
-  check_range("warmup", config.warmup, 0, 1e9);
-  check_range("schedule_gamma", config.schedule_gamma, 1e-6, 1 - 1e-6);
-  check_range("schedule_power", config.schedule_power, 0.01, 100);
-  try {
-    train::check(schedule_options(config));
-  } catch (const train::InvalidOption& error) {
-    throw UsageError(concat(flag_name(error.option()), ": ", error.problem()));
-  }
-  if (config.schedule == "plateau" && config.eval_every == 0) {
-    throw UsageError("--eval-every: got 0, expected 1 or more with --schedule plateau");
-  }
-  if (config.zero && !is_elementwise(config.optimizer)) {
-    throw UsageError(concat("--zero: not with --optimizer ", config.optimizer,
-                            ", which needs norms of whole parameters"));
-  }
-  activation_budget(config);
-  const char* const uncaptured = config.detect_anomaly        ? "--detect-anomaly"
-                                 : config.offload_activations ? "--offload-activations"
-                                                              : nullptr;
-  if (config.cuda_graph && uncaptured != nullptr) {
-    throw UsageError(concat("--cuda-graph: not with ", uncaptured));
-  }
-  check_one_of("amp", config.amp, {"off", "bf16", "fp16"});
-  if (config.device != "auto") {
-    try {
-      parse_device(config.device);
-    } catch (const Error&) {
-      throw UsageError(
-          concat("--device: got \"", config.device, "\", expected auto, cpu, cuda or cuda:N"));
-    }
-  }
-  constexpr double kMost = 1e15;
-  check_range("epochs", config.epochs, 1, 1e9);
-  check_range("max_steps", config.max_steps, 1, kMost);
-  check_range("log_every", config.log_every, 1, kMost);
-  check_range("eval_every", config.eval_every, 0, kMost);
-  check_range("checkpoint_every", config.checkpoint_every, 1, kMost);
-  check_range("batch_size", config.batch_size, 1, 1e6);
-  check_range("lr", config.lr, kLeastLr, kMostLr);
-  check_range("weight_decay", config.weight_decay, 0, 1e6);
-  check_range("random_erasing", config.random_erasing, 0, 1);
-  if (config.mixup != 0) check_range("mixup", config.mixup, 1e-4, 1e3);
-  if (config.cutmix != 0) check_range("cutmix", config.cutmix, 1e-4, 1e3);
-  check_range("label_smoothing", config.label_smoothing, 0, 1);
-  check_range("clip_norm", config.clip_norm, 0, 1e15);
-  check_range("accumulate", config.accumulate, 1, 1e6);
-  check_range("ema", config.ema, 0, 0.9999999);
-  check_range("image_size", config.image_size, 8, 4096);
-  check_range("workers", config.workers.number, 0, 256);
-  check_range("data_timeout", config.data_timeout, 0, 1e9);
-  check_one_of("on_bad_sample", config.on_bad_sample, {"fail", "skip"});
-  check_range("max_image_pixels", config.max_image_pixels, 1, 1e12);
-  check_range("max_image_seconds", config.max_image_seconds, 0, 1e9);
-  check_range("threads", config.threads, 1, 1024);
-  check_range("seed", config.seed, 0, 9e18);
-  check_range("rank_timeout", config.rank_timeout, 0.1, 1e6);
-  check_one_of("backend", config.backend, {"auto", "nccl", "gloo"});
-  if (config.resume && config.run_dir.empty()) {
-    throw UsageError("--resume: needs --run-dir, the folder of the run to go on with");
-  }
-  check_data(config.data, config.data_dir);
-}
-
-void check_data(const std::string& data, const std::string& data_dir) {
-  check_one_of("data", data, data::data_names());
-  if (data == "shapes10" || !data_dir.empty() || !data::fetched_folder(data).empty()) return;
-  const std::vector<std::string>& known = data::fetch_names();
-  const bool known_place = std::find(known.begin(), known.end(), data) != known.end();
-  throw UsageError(concat(
-      "--data ", data, ": needs --data-dir, ",
-      data == "packed" ? "the file that wick data pack made" : "the folder that holds its files",
-      known_place ? concat(", or first: wick data fetch ", data) : ""));
 }
 
 }  // namespace wick::tool

@@ -6,6 +6,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "wick/data/image_io.h"
 
@@ -98,6 +99,13 @@ int64_t parse_bytes(const std::string& flag, const std::string& text);
 /// The budget of --checkpoint-activations budget=SIZE in bytes; none for off and on.
 std::optional<int64_t> activation_budget(const TrainConfig& config);
 
+/// "--batch-size" for "batch_size".
+std::string flag_name(std::string key);
+/// UsageError, with a suggestion, unless `value` is one of those allowed.
+void check_one_of(const char* key, const std::string& value,
+                  const std::vector<std::string>& allowed);
+/// UsageError unless all names are known and all texts are UTF-8.
+void check_texts(const TrainConfig& config);
 /// Checks values that need no data to be judged: names, ranges. Throws UsageError.
 void check_config(const TrainConfig& config);
 

@@ -1,3 +1,3 @@
-#include "wick/tools/wick/program.h"
+#include "wick/program.h"
 
 int main(int argc, char** argv) { return wick::program(argc, argv); }

@@ -9,10 +9,10 @@
 
 namespace wick::tool {
 
-std::string memory_hint(const TrainConfig& config, nn::Module& model, const Shape& image,
+std::string memory_hint(const TrainConfig& config, nn::Module& model, const data::Field& sample,
                         Device device) {
   const int64_t images = largest_piece(config);
-  const auto pass = [&](int64_t count) { pass_noise(config, model, image, device, count); };
+  const auto pass = [&](int64_t count) { pass_noise(config, model, sample, device, count); };
   std::optional<nn::MemoryAdvice> advice;
   try {
     advice = nn::advise_on_memory(model, device, images, pass);

@@ -8,10 +8,9 @@
 namespace wick::tool {
 
 /// What would help a run whose step ran out of memory: pieces of a batch that would fit, and what
-/// making activations again would save, in words for the command line (nn/memory_advice.h).
-/// Measured by passes of `model` over images of shape `image`, [C, H, W]; empty if not even a few
-/// fit.
-std::string memory_hint(const TrainConfig& config, nn::Module& model, const Shape& image,
+/// recomputed activations would save, in words for the command line (nn/memory_advice.h). Measured
+/// by passes of `model` over samples like `sample`; empty if not even a few fit.
+std::string memory_hint(const TrainConfig& config, nn::Module& model, const data::Field& sample,
                         Device device);
 
 }  // namespace wick::tool

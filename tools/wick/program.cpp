@@ -1,4 +1,4 @@
-#include "wick/tools/wick/program.h"
+#include "wick/program.h"
 
 #include <unistd.h>
 #include <CLI/CLI.hpp>

@@ -12,6 +12,7 @@
 #include "wick/nn/models/registry.h"
 #include "wick/nn/norm.h"
 #include "wick/tools/wick/number_flag.h"
+#include "wick/train/optimizers.h"
 
 namespace wick::tool {
 
@@ -48,11 +49,18 @@ void check_uses(const TrainConfig& config, const data::TrainTest& data, nn::Modu
     if (is_told && !is_used) throw UsageError(concat(flag, ": not with --", why));
   };
   const std::string of_data = concat("data ", config.data);
-  refuse("--data-dir", !config.data_dir.empty(), config.data != "shapes10",
-         concat(of_data, ", whose images are drawn on the spot"));
+  refuse("--data-dir", !config.data_dir.empty(), data::find_data(config.data).needs_files,
+         concat(of_data, ", which reads no files"));
+  const Shape& sample = data.sample().shape;
+  const std::string no_images = concat(of_data, ", whose samples are no images");
+  refuse("--augment", config.augment != kUntold.augment, data.images, no_images);
+  refuse("--random-erasing", config.random_erasing > 0, data.images, no_images);
+  refuse("--mixup", config.mixup > 0, data.images, no_images);
+  refuse("--cutmix", config.cutmix > 0, data.images, no_images);
   refuse("--image-size", config.image_size.has_value(), data.photographs,
-         concat(of_data, ", whose images are all of one size: ", data.image_shape()[1], " x ",
-                data.image_shape()[2]));
+         data.images
+             ? concat(of_data, ", whose images are all of one size: ", sample[1], " x ", sample[2])
+             : no_images);
   const bool in_files = config.data == "imagefolder" || config.data == "packed";
   const std::string in_memory = concat(of_data, ", whose images need no decoding");
   refuse("--max-image-pixels", config.max_image_pixels != kUntold.max_image_pixels, in_files,
@@ -68,8 +76,7 @@ void check_uses(const TrainConfig& config, const data::TrainTest& data, nn::Modu
 }
 
 std::shared_ptr<nn::Module> make_model(const TrainConfig& config, const data::TrainTest& data) {
-  const Shape& image = data.image_shape();
-  return nn::find_model(config.model).make({image[0], image[1], image[2]}, data.num_classes());
+  return nn::find_model(config.model).make(data.sample().shape, data.num_classes());
 }
 
 std::shared_ptr<nn::Module> make_seeded_model(const TrainConfig& config,
@@ -128,72 +135,6 @@ std::vector<double> schedule_epochs(const TrainConfig& config) {
   return epochs;
 }
 
-namespace {
-
-using Params = std::vector<Tensor>;
-
-// What --optimizer may name, and what it is unless told otherwise.
-struct OptimizerEntry {
-  const char* name;
-  double lr, weight_decay;  // 0: the model's
-  std::unique_ptr<optim::Optimizer> (*make)(const Params& params, double lr, double decay);
-};
-
-template <class O>
-std::unique_ptr<optim::Optimizer> plain(const Params& params, double lr, double decay) {
-  typename O::Options options;
-  options.lr = lr;
-  options.weight_decay = decay;
-  if constexpr (requires { options.decoupled_weight_decay; }) {
-    // As AdamW's, where the textbook adds it to the gradient that the step then divides by.
-    options.decoupled_weight_decay =
-        !std::is_same_v<O, optim::SGD> && !std::is_same_v<O, optim::NovoGrad>;
-  }
-  if constexpr (std::is_same_v<O, optim::SGD>) options.momentum = 0.9;
-  return std::make_unique<O>(params, options);
-}
-
-template <class O>
-std::unique_ptr<optim::Optimizer> adapting(const Params& params, double lr, double decay) {
-  using Group = optim::ParamGroup<typename O::Options>;
-  Group all, rest;
-  all.options.lr = rest.options.lr = lr;
-  all.options.weight_decay = decay;
-  rest.options.weight_decay = 0;
-  if constexpr (std::is_same_v<O, optim::LARS>) rest.options.trust_coefficient = 0;
-  for (const Tensor& param : params) (param.rank() > 1 ? all : rest).params.push_back(param);
-  std::vector<Group> groups;
-  for (Group* group : {&all, &rest}) {
-    if (!group->params.empty()) groups.push_back(std::move(*group));
-  }
-  return std::make_unique<O>(std::move(groups));
-}
-
-constexpr OptimizerEntry kOptimizers[] = {
-    {"adamw", 0, 0, plain<optim::AdamW>},
-    {"adam", 0, 0, plain<optim::Adam>},
-    {"sgd", 0.1, 5e-4, plain<optim::SGD>},
-    {"adamax", 0, 0, plain<optim::Adamax>},
-    {"nadam", 0, 0, plain<optim::NAdam>},
-    {"radam", 0, 0, plain<optim::RAdam>},
-    {"rmsprop", 0, 0, plain<optim::RMSprop>},
-    {"adagrad", 0.01, 0, plain<optim::Adagrad>},
-    {"adadelta", 1, 0, plain<optim::Adadelta>},
-    {"asgd", 0.1, 5e-4, plain<optim::ASGD>},
-    {"lars", 1, 5e-4, adapting<optim::LARS>},
-    {"lamb", 0.01, 0, adapting<optim::LAMB>},
-    {"novograd", 0.01, 1e-3, plain<optim::NovoGrad>},
-};
-
-const OptimizerEntry& find_optimizer(const std::string& name) {
-  for (const OptimizerEntry& entry : kOptimizers) {
-    if (name == entry.name) return entry;
-  }
-  throw Error("optimizer: unknown name: got " + name);
-}
-
-}  // namespace
-
 TrainConfig resolve(TrainConfig config) {
   const nn::ModelEntry& entry = nn::find_model(config.model);
   if (!config.batch_size) config.batch_size = entry.batch_size;
@@ -202,7 +143,7 @@ TrainConfig resolve(TrainConfig config) {
     throw UsageError(concat("--warmup: longer than the run: got ", config.warmup,
                             " epochs, expected less than --epochs ", *config.epochs));
   }
-  const OptimizerEntry& optimizer = find_optimizer(config.optimizer);
+  const train::OptimizerEntry& optimizer = train::find_optimizer(config.optimizer);
   if (!config.lr) config.lr = optimizer.lr > 0 ? optimizer.lr : entry.lr;
   if (!config.weight_decay) {
     config.weight_decay = optimizer.weight_decay > 0 ? optimizer.weight_decay : entry.weight_decay;
@@ -211,19 +152,15 @@ TrainConfig resolve(TrainConfig config) {
   return config;
 }
 
-std::vector<std::string> optimizer_names() {
-  std::vector<std::string> names;
-  for (const OptimizerEntry& entry : kOptimizers) names.emplace_back(entry.name);
-  return names;
-}
-
 bool is_elementwise(const std::string& optimizer) {
-  return find_optimizer(optimizer).make({zeros({1}).set_requires_grad()}, 1, 0)->is_elementwise();
+  return train::find_optimizer(optimizer)
+      .make({zeros({1}).set_requires_grad()}, 1, 0)
+      ->is_elementwise();
 }
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const TrainConfig& config,
                                                  const nn::Module& model) {
-  return find_optimizer(config.optimizer)
+  return train::find_optimizer(config.optimizer)
       .make(model.parameters(), *config.lr, *config.weight_decay);
 }
 

@@ -55,13 +55,10 @@ std::optional<Dtype> autocast_dtype(const TrainConfig& config);
 /// The numbers of --schedule-epochs: 30, or 30,60,80. A UsageError for anything else.
 std::vector<double> schedule_epochs(const TrainConfig& config);
 
-/// Names that --optimizer takes.
-std::vector<std::string> optimizer_names();
-
-/// Whether that one's updates of elements depend on no others.
+/// Whether an element's update by the optimizer depends on no other element.
 bool is_elementwise(const std::string& optimizer);
 
-/// LARS and LAMB take biases and what else has one axis in a group that they do not adapt.
+/// The optimizer that `config` names, for all parameters of `model`.
 std::unique_ptr<optim::Optimizer> make_optimizer(const TrainConfig& config,
                                                  const nn::Module& model);
 

@@ -85,8 +85,8 @@ Parts make_parts(const TrainConfig& config, const train::Ranks& ranks) {
 
 void spare_activations(const TrainConfig& config, const Parts& parts, const train::Ranks& ranks,
                        bool tell) {
-  const std::optional<nn::ActivationFit> fit = checkpoint_activations(
-      config, *parts.model, parts.data.image_shape(), parts.device, ranks.size());
+  const std::optional<nn::ActivationFit> fit =
+      checkpoint_activations(config, *parts.model, parts.data.sample(), parts.device, ranks.size());
   if (!fit || !tell) return;
   fmt::print("activations  {} of {} blocks are recomputed: a step holds {}, without {}\n",
              fit->recomputed, fit->units, bytes_text(fit->peak), bytes_text(fit->plain_peak));
@@ -116,6 +116,13 @@ train::TrainerOptions trainer_options(const TrainConfig& config, const Parts& pa
   return options;
 }
 
+// Of images height, width and channels, else the shape.
+std::string size_text(const data::TrainTest& data) {
+  const Shape& shape = data.sample().shape;
+  if (!data.images) return concat("the shape ", shape);
+  return fmt::format("{}x{}x{}", shape[1], shape[2], shape[0]);
+}
+
 void print_header(const TrainConfig& config, const Parts& parts, const train::Trainer& trainer,
                   const train::Ranks& ranks) {
   std::string why_cpu;
@@ -128,11 +135,10 @@ void print_header(const TrainConfig& config, const Parts& parts, const train::Tr
                *config.batch_size / ranks.size(), ranks.group()->transport());
   }
   const data::TrainTest& data = parts.data;
-  const Shape& image = data.image_shape();
-  fmt::print("data      {}: {} images of {}x{}x{} to train on, {} to test with, {} classes\n",
-             config.data, data.train->size(), image[1], image[2], image[0], data.test->size(),
-             data.num_classes());
-  const Tensor sample = zeros({1, image[0], image[1], image[2]}, kFloat32, parts.device);
+  fmt::print("data      {}: {} {} of {} to train on, {} to test with, {} classes\n", config.data,
+             data.train->size(), data.images ? "images" : "samples", size_text(data),
+             data.test->size(), data.num_classes());
+  const Tensor sample = noise_samples(data.sample(), 1, parts.device);
   fmt::print("model     {}\n\n{}\n", config.model, nn::summary(*parts.model, sample));
   fmt::print(
       "{} epochs of {} steps of {} images, {}, {} schedule, peak rate {}, {}, {} threads\n\n",
@@ -157,7 +163,7 @@ train::Outcome run_and_explain(const TrainConfig& config, const Parts& parts,
     save_history();
     if (!ranks.alone()) throw;
     throw OutOfMemory(
-        error.what() + memory_hint(config, *parts.model, parts.data.image_shape(), parts.device),
+        error.what() + memory_hint(config, *parts.model, parts.data.sample(), parts.device),
         error.requested_bytes(), error.figures());
   } catch (const train::Diverged& error) {
     throw train::Diverged(concat(error.what(), ": lower --lr (it was ", *config.lr,

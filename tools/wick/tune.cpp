@@ -15,7 +15,7 @@ std::shared_ptr<nn::Module> make_tuned_model(const TrainConfig& config, const da
   set_num_threads(static_cast<int>(*config.threads));
   set_arithmetic(config);
   auto model = make_seeded_model(config, data, device);
-  checkpoint_activations(config, *model, data.image_shape(), device);
+  checkpoint_activations(config, *model, data.sample(), device);
   return model;
 }
 
@@ -72,9 +72,7 @@ data::Batch Tuning::mixed(const data::Batch& batch) {
 void Tuning::step_on_noise(int64_t batch) {
   if (!noise_.defined() || noise_.size(0) != batch) {
     noise_ = noise_target_ = Tensor();
-    const Shape& image = data_.image_shape();
-    noise_ = empty({batch, image[0], image[1], image[2]}, kFloat32, device_);
-    noise_.normal_();
+    noise_ = noise_samples(data_.sample(), batch, device_);
     noise_target_ = zeros({batch}, kInt64, device_);
   }
   step_on({{noise_, noise_target_}});
