@@ -1,5 +1,6 @@
 # Installs the built library, moves the installation, and builds and runs tests/embed against it
-# as a project of its own:
+# as a project of its own, by the library's compiler and by the other one: the preset release builds
+# the library by g++, asan by clang++.
 #   cmake -DBINARY_DIR= -DSOURCE_DIR= -DCXX= -DFLAGS= -DGENERATOR= -P embed_test.cmake
 set(work ${BINARY_DIR}/embed)
 file(REMOVE_RECURSE ${work})
@@ -33,8 +34,32 @@ foreach(file ${package_files})
   endforeach()
 endforeach()
 
-run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/tests/embed -B ${work}/build -G ${GENERATOR}
-    -DCMAKE_PREFIX_PATH=${work}/moved -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${FLAGS}
-    -DCMAKE_BUILD_TYPE=Release)
-run(${CMAKE_COMMAND} --build ${work}/build)
-run(${work}/build/embed)
+# Builds and runs the programs by `compiler`; what else it is given goes to CMake.
+function(build_and_run name compiler)
+  set(build ${work}/${name})
+  run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/tests/embed -B ${build} -G ${GENERATOR}
+      -DCMAKE_PREFIX_PATH=${work}/moved -DCMAKE_CXX_COMPILER=${compiler} -DCMAKE_CXX_FLAGS=${FLAGS}
+      -DCMAKE_BUILD_TYPE=Release ${ARGN})
+  run(${CMAKE_COMMAND} --build ${build})
+  run(${build}/embed)
+  run(${build}/seams)
+  run(${build}/plugin_host ${build}/libplugin.so)
+endfunction()
+
+build_and_run(own ${CXX})
+
+execute_process(COMMAND ${CXX} --version OUTPUT_VARIABLE version)
+if(version MATCHES clang)
+  find_program(other g++)
+else()
+  find_program(other clang++)
+endif()
+if(NOT other OR FLAGS MATCHES "-fsanitize=thread")  # it must see all that synchronises
+  message(STATUS "embed: no programs by another compiler than ${CXX}")
+elseif(FLAGS MATCHES "-fsanitize=")  # each compiler has runtimes of its own: the object is foreign
+  run(${other} -std=c++20 -O2 -fPIC -I ${work}/moved/include -c ${SOURCE_DIR}/tests/embed/seams.cpp
+      -o ${work}/seams.o)
+  build_and_run(other ${CXX} -DSEAMS_OBJECT=${work}/seams.o)
+else()
+  build_and_run(other ${other})
+endif()
