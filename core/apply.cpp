@@ -82,10 +82,13 @@ class OpNode final : public Node {
     WICK_CHECK(!released_, "backward: the graph was freed by an earlier backward at ", name(),
                ": pass retain_graph = true there to go through it twice");
     Gradients result;
-    {
+    try {
       const anomaly::Pause pause;
       result = type_.backward(op_, saved, grads);
       check(result);
+    } catch (const Error& error) {
+      if (anomaly::search() == nullptr || !module_path_) throw;
+      anomaly::rethrow(error, name(), *module_path_);
     }
     if (anomaly::search() != nullptr) {
       anomaly::check_gradients(name(), module_path_ ? *module_path_ : std::string(), grads, result);
