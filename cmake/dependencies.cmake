@@ -1,7 +1,6 @@
 # What the library links. The installed package includes this file too, so that a program that
 # links wick::wick finds the same libraries.
 find_package(Threads REQUIRED)
-find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(ZLIB REQUIRED)
 find_package(PNG REQUIRED)
 find_package(JPEG REQUIRED)  # libjpeg-turbo: decoding in parts is its addition
@@ -23,6 +22,25 @@ function(wick_find_library target header library package)
   set_target_properties(${target} PROPERTIES
     IMPORTED_LOCATION ${WICK_${library}_LIBRARY}
     INTERFACE_INCLUDE_DIRECTORIES ${WICK_${library}_INCLUDE})
+endfunction()
+
+# The OpenMP runtime that the library's compiler makes code for: `gomp` (g++) or `omp` (clang). One
+# parallel region in the library calls it, so that programs need no OpenMP of their own, and may be
+# built by another compiler.
+function(wick_find_openmp runtime)
+  if(TARGET wick_deps::openmp)
+    return()
+  endif()
+  file(GLOB hints /usr/lib/llvm-*/lib /usr/lib/gcc/*/*)
+  find_library(WICK_${runtime}_LIBRARY ${runtime}
+               HINTS ${CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES} ${hints})
+  mark_as_advanced(WICK_${runtime}_LIBRARY)
+  if(NOT WICK_${runtime}_LIBRARY)
+    message(FATAL_ERROR "wick needs the OpenMP runtime lib${runtime}, with which it was built: "
+                        "install Debian's libgomp1 and g++, or libomp-dev.")
+  endif()
+  add_library(wick_deps::openmp UNKNOWN IMPORTED)
+  set_target_properties(wick_deps::openmp PROPERTIES IMPORTED_LOCATION ${WICK_${runtime}_LIBRARY})
 endfunction()
 
 wick_find_library(wick_deps::dnnl dnnl.hpp dnnl libdnnl-dev)

@@ -2,6 +2,13 @@
 # register themselves when their object file is loaded, and a linker drops the files of an archive
 # that nothing names: so wick links the archive whole.
 wick_find_package(Eigen3 libeigen3-dev)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+list(GET OpenMP_CXX_LIB_NAMES 0 WICK_OPENMP)
+if(NOT WICK_OPENMP MATCHES "^(gomp|omp)$")
+  message(FATAL_ERROR "wick needs GNU's or LLVM's OpenMP: ${CMAKE_CXX_COMPILER} uses "
+                      "${OpenMP_CXX_LIB_NAMES}.")
+endif()
+wick_find_openmp(${WICK_OPENMP})
 get_target_property(WICK_EIGEN_INCLUDE Eigen3::Eigen INTERFACE_INCLUDE_DIRECTORIES)
 find_package(nlohmann_json REQUIRED)
 get_target_property(WICK_JSON_INCLUDE nlohmann_json::nlohmann_json INTERFACE_INCLUDE_DIRECTORIES)
@@ -16,6 +23,9 @@ file(GLOB kernel_sources CONFIGURE_DEPENDS
 # The same bytes from every compiler, and vectors: no multiply-add is fused, no exception flag read.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/data/image_ops_color.cpp PROPERTIES
   COMPILE_OPTIONS "-ffp-contract=off;-fno-trapping-math")
+separate_arguments(openmp_options UNIX_COMMAND "${OpenMP_CXX_FLAGS}")
+set_source_files_properties(${PROJECT_SOURCE_DIR}/core/base/parallel.cpp PROPERTIES
+                            COMPILE_OPTIONS "${openmp_options}")
 add_library(wick_archive STATIC ${sources} ${kernel_sources})
 set_target_properties(wick_archive PROPERTIES OUTPUT_NAME wick EXPORT_NAME archive
                       POSITION_INDEPENDENT_CODE ON)
@@ -26,7 +36,8 @@ target_include_directories(wick_archive PUBLIC
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_include_directories(wick_archive SYSTEM PRIVATE ${WICK_EIGEN_INCLUDE} ${WICK_JSON_INCLUDE})
 target_link_libraries(wick_archive PRIVATE
-  Threads::Threads JPEG::JPEG OpenSSL::Crypto PNG::PNG ZLIB::ZLIB wick_deps::dnnl wick_deps::gloo)
+  Threads::Threads JPEG::JPEG OpenSSL::Crypto PNG::PNG ZLIB::ZLIB wick_deps::dnnl wick_deps::gloo
+  wick_deps::openmp)
 
 # Hand-written kernels: the same files once per instruction set, each in its own namespace, Eigen
 # included.

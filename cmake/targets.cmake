@@ -17,7 +17,6 @@ function(wick_options target)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF UNITY_BUILD_BATCH_SIZE 8)
   target_compile_options(${target} PRIVATE ${WICK_WARNINGS} -march=x86-64-v3)
   target_include_directories(${target} PRIVATE ${PROJECT_BINARY_DIR}/include)
-  target_link_libraries(${target} PRIVATE OpenMP::OpenMP_CXX)
 endfunction()
 
 # Makes the program `target` from sources, linked to the library.

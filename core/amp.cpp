@@ -4,6 +4,7 @@
 
 #include "wick/core/autocast.h"
 #include "wick/core/autograd.h"
+#include "wick/core/base/per_thread.h"
 
 namespace wick {
 
@@ -35,8 +36,7 @@ struct CachedCast {
 };
 
 std::unordered_map<const Node*, CachedCast>& cache() {
-  thread_local std::unordered_map<const Node*, CachedCast> casts;
-  return casts;
+  return per_thread<std::unordered_map<const Node*, CachedCast>>();
 }
 
 void check_dtype(Dtype dtype) {

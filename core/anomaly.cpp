@@ -1,6 +1,8 @@
 #include "wick/core/anomaly.h"
 
+#include <atomic>
 #include <cstdint>
+#include <typeinfo>
 #include <utility>
 
 #include "wick/core/autograd.h"
@@ -12,6 +14,12 @@ namespace wick {
 namespace {
 
 thread_local const DetectAnomaly* search_in_force = nullptr;
+thread_local bool paused = false;
+
+// What may be set for all threads: constants, which a thread may read while another sets.
+constexpr AnomalyOptions kProcessOptions[] = {
+    {false, false}, {false, true}, {true, false}, {true, true}};
+std::atomic<const AnomalyOptions*> search_of_process = nullptr;
 
 int64_t count_of(const Tensor& flags) { return sum(flags).item<int64_t>(); }
 
@@ -74,12 +82,21 @@ DetectAnomaly::DetectAnomaly(const AnomalyOptions& options)
     : options_(options), before_(std::exchange(search_in_force, this)) {}
 DetectAnomaly::~DetectAnomaly() { search_in_force = before_; }
 
+void set_detect_anomaly(bool on, const AnomalyOptions& options) {
+  const AnomalyOptions* all = &kProcessOptions[2 * options.check_nan + options.infinities];
+  search_of_process.store(on ? all : nullptr, std::memory_order_relaxed);
+}
+
 namespace anomaly {
 
-const DetectAnomaly* search() { return search_in_force; }
+const AnomalyOptions* search() {
+  if (paused) return nullptr;
+  if (search_in_force != nullptr) return &search_in_force->options();
+  return search_of_process.load(std::memory_order_relaxed);
+}
 
-Pause::Pause() : before_(std::exchange(search_in_force, nullptr)) {}
-Pause::~Pause() { search_in_force = before_; }
+Pause::Pause() : before_(std::exchange(paused, true)) {}
+Pause::~Pause() { paused = before_; }
 
 std::string& module_path() {
   thread_local std::string path;
@@ -91,22 +108,27 @@ void check_results(const std::string& op, std::span<const Tensor> inputs, uint32
   for (const char* value : {"=nan", "=-nan", "=inf", "=-inf"}) {
     if (op.find(value) != op.npos) return;
   }
-  const bool infinities = search_in_force->options().infinities;
+  const AnomalyOptions wanted = *search();
   const Pause pause;
   const NoGrad no_grad;
   const Look look{op, module_path(), "", "result", "input"};
-  look_for(kNan, look, inputs, mutated, results);
-  if (infinities) look_for(kInfinity, look, inputs, mutated, results);
+  if (wanted.check_nan) look_for(kNan, look, inputs, mutated, results);
+  if (wanted.infinities) look_for(kInfinity, look, inputs, mutated, results);
 }
 
 void check_gradients(const std::string& op, const std::string& path,
                      std::span<const Tensor> incoming, std::span<const Tensor> gradients) {
-  const bool infinities = search_in_force->options().infinities;
+  const AnomalyOptions wanted = *search();
   const Pause pause;
   const NoGrad no_grad;
   const Look look{op, path, "backward of ", "the gradient of input", "incoming gradient"};
-  look_for(kNan, look, incoming, 0, gradients);
-  if (infinities) look_for(kInfinity, look, incoming, 0, gradients);
+  if (wanted.check_nan) look_for(kNan, look, incoming, 0, gradients);
+  if (wanted.infinities) look_for(kInfinity, look, incoming, 0, gradients);
+}
+
+void rethrow(const Error& error, const std::string& op, const std::string& path) {
+  if (typeid(error) != typeid(Error)) throw;  // others carry more than a text
+  throw Error(concat(error.what(), ": in backward of ", op, place(path)));
 }
 
 }  // namespace anomaly

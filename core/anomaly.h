@@ -17,6 +17,9 @@ class AnomalyError : public Error {
 };
 
 struct AnomalyOptions {
+  /// NaN is an error. Without it only errors of a backward tell more: the operation and the module
+  /// that it belongs to.
+  bool check_nan = true;
   /// Infinities made of finite inputs are errors too.
   bool infinities = false;
 };
@@ -40,13 +43,17 @@ class DetectAnomaly {
   const DetectAnomaly* before_;
 };
 
+/// The same for all threads, until it is switched off again: a DetectAnomaly of a thread is heeded
+/// before it. Off unless set. PyTorch's torch.autograd.set_detect_anomaly.
+void set_detect_anomaly(bool on, const AnomalyOptions& options = {});
+
 // For the engine and for modules.
 namespace anomaly {
 
-/// The search in force on this thread; null if there is none.
-const DetectAnomaly* search();
+/// What is searched for on this thread; null if nothing is.
+const AnomalyOptions* search();
 
-/// Suspends it: what an operation does within is looked at by its results alone.
+/// Suspends the search: what an operation does within is looked at by its results alone.
 class Pause {
  public:
   Pause();
@@ -55,7 +62,7 @@ class Pause {
   Pause& operator=(const Pause&) = delete;
 
  private:
-  const DetectAnomaly* before_;
+  bool before_;
 };
 
 /// Dotted path of the module whose forward runs on this thread, kept by modules during a search.
@@ -68,6 +75,8 @@ void check_results(const std::string& op, std::span<const Tensor> inputs, uint32
 /// The same for its backward; `path` is where it was recorded.
 void check_gradients(const std::string& op, const std::string& path,
                      std::span<const Tensor> incoming, std::span<const Tensor> gradients);
+/// Throws `error` of a backward again, with the operation and `path` in its text.
+[[noreturn]] void rethrow(const Error& error, const std::string& op, const std::string& path);
 
 }  // namespace anomaly
 

@@ -6,13 +6,15 @@
 #include "wick/core/anomaly.h"
 #include "wick/core/autocast.h"
 #include "wick/core/graph_checks.h"
+#include "wick/core/ops/view.h"
 
 namespace wick {
 
 namespace {
 
+// Never destroyed, as ops may run until the program's end.
 std::vector<const OpType*>& op_list() {
-  static std::vector<const OpType*> list;
+  static auto& list = *new std::vector<const OpType*>;
   return list;
 }
 
@@ -27,7 +29,14 @@ uint64_t next_sequence() {
 
 }  // namespace
 
-void detail::register_op(const OpType* type) { op_list().push_back(type); }
+bool detail::register_op(const OpType* type) {
+  op_list().push_back(type);
+  return true;
+}
+
+void detail::wrong_number_of_inputs(const OpInfo& info, size_t got, size_t expected) {
+  fail(info.name, ": wrong number of inputs: got ", got, ", expected ", expected);
+}
 
 void detail::no_second_derivative(const OpInfo& info) {
   fail(info.name,
@@ -73,10 +82,13 @@ class OpNode final : public Node {
     WICK_CHECK(!released_, "backward: the graph was freed by an earlier backward at ", name(),
                ": pass retain_graph = true there to go through it twice");
     Gradients result;
-    {
+    try {
       const anomaly::Pause pause;
       result = type_.backward(op_, saved, grads);
       check(result);
+    } catch (const Error& error) {
+      if (anomaly::search() == nullptr || !module_path_) throw;
+      anomaly::rethrow(error, name(), *module_path_);
     }
     if (anomaly::search() != nullptr) {
       anomaly::check_gradients(name(), module_path_ ? *module_path_ : std::string(), grads, result);
@@ -124,16 +136,17 @@ class OpNode final : public Node {
 
   // An op changed output `i` in place and was recorded: it is the one to ask for the gradient now.
   void mark_changed(int i) { changed_.push_back(i); }
-  // Whether this made a view of something so changed since: the view shows the change, but its
+  // Output `i` is another handle to input `of`, or to the earlier output `of`.
+  void mark_input_as_output(int i, int of) { repeated_.push_back({i, of, true}); }
+  void mark_same_outputs(int i, int of) { repeated_.push_back({i, of, false}); }
+  // Whether output `i` is a view of something so changed since: the view shows the change, but its
   // gradient would miss it.
-  bool is_outdated() const {
-    const OpNode* view = this;
-    while (view != nullptr && view->type_.info.view) {
-      const Edge& base = view->next_[0];
-      view = dynamic_cast<const OpNode*>(base.node.get());
-      if (view != nullptr &&
-          std::count(view->changed_.begin(), view->changed_.end(), base.index) > 0)
-        return true;
+  bool is_outdated(int i) const {
+    Place base = viewed(i);
+    while (base.node != nullptr) {
+      const std::vector<int>& changed = base.node->changed_;
+      if (std::count(changed.begin(), changed.end(), base.output) > 0) return true;
+      base = base.node->viewed(base.output);
     }
     return false;
   }
@@ -141,6 +154,25 @@ class OpNode final : public Node {
   Saved saved;
 
  private:
+  struct Place {
+    const OpNode* node = nullptr;
+    int output = 0;
+  };
+  struct Repeated {
+    int output;
+    int of;  // an input, or an earlier output
+    bool is_input;
+  };
+  // What output `i` is a view of, if an op made that.
+  Place viewed(int i) const {
+    const auto found = std::find_if(repeated_.begin(), repeated_.end(),
+                                    [i](const Repeated& entry) { return entry.output == i; });
+    if (found != repeated_.end() && !found->is_input) return {this, found->of};
+    if (found == repeated_.end() && !type_.info.view) return {};
+    const Edge& base = next_[found == repeated_.end() ? 0 : static_cast<size_t>(found->of)];
+    return {dynamic_cast<const OpNode*>(base.node.get()), base.index};
+  }
+
   void check(Gradients& grads) const {
     WICK_CHECK(grads.size() == next_.size(), type_.info.name, ": backward returned ", grads.size(),
                " gradients, expected ", next_.size(), ", one per input");
@@ -170,6 +202,7 @@ class OpNode final : public Node {
   uint64_t output_version_ = 0;                     // of the last output, when it was recorded
   const Storage* output_storage_ = nullptr;         // its, to be compared only
   std::vector<int> changed_;                        // the outputs that were changed in place
+  std::vector<Repeated> repeated_;                  // the outputs with handles of the door's making
   std::unique_ptr<const std::string> module_path_;  // known during a search for anomalies
   bool released_ = false;
 };
@@ -179,9 +212,10 @@ void check_history(std::string_view op, const Tensor& tensor) {
   if (!impl.is_view) return;
   const auto* maker = impl.autograd ? dynamic_cast<OpNode*>(impl.autograd->node.get()) : nullptr;
   // One made before its base entered the graph has no maker.
-  const bool outdated = impl.autograd ? maker != nullptr && maker->is_outdated()
-                                      : !impl.is_detached && is_floating(impl.dtype) &&
-                                            impl.view_version < impl.storage->recorded_change();
+  const bool outdated = impl.autograd
+                            ? maker != nullptr && maker->is_outdated(impl.autograd->output_index)
+                            : !impl.is_detached && is_floating(impl.dtype) &&
+                                  impl.view_version < impl.storage->recorded_change();
   WICK_CHECK(
       !outdated, op,
       ": a view was made before its base was changed in place, which its gradient would miss: "
@@ -356,12 +390,35 @@ struct Door {
     }
   }
 
-  // An input that was changed in place and given back has a history from now on.
-  static void mark_storage(const OpInfo& info, std::span<const Tensor> inputs,
-                           const Tensor& output) {
+  static bool gives_back(const OpInfo& info, std::span<const Tensor> inputs, const Tensor& output) {
     for (size_t i = 0; info.mutates != 0 && i < inputs.size(); ++i) {
-      if (!mutated(info, i) || !inputs[i].is_same(output)) continue;
-      output.impl()->storage->mark_recorded_change();
+      if (mutated(info, i) && inputs[i].is_same(output)) return true;
+    }
+    return false;
+  }
+
+  // Recording would rewire a handle that the caller has. So what is not the op's own becomes a view
+  // of it: an input that comes back unchanged, a tensor with a history, an earlier output.
+  static void make_own(const OpInfo& info, OpNode* node, std::span<const Tensor> inputs,
+                       std::vector<Tensor>& outputs) {
+    for (auto output = outputs.begin(); output != outputs.end(); ++output) {
+      if (!output->defined() || output->impl()->use_count() == 1) continue;
+      const auto is_it = [&](const Tensor& other) { return other.is_same(*output); };
+      const auto earlier = std::find_if(outputs.begin(), output, is_it);
+      const auto input = std::find_if(inputs.begin(), inputs.end(), is_it);
+      if (earlier == output) {
+        if (gives_back(info, inputs, *output)) continue;
+        if (input == inputs.end() && !output->impl()->autograd) continue;
+      }
+      if (node != nullptr) {
+        const auto number = static_cast<int>(output - outputs.begin());
+        if (earlier != output) {
+          node->mark_same_outputs(number, static_cast<int>(earlier - outputs.begin()));
+        } else if (input != inputs.end()) {
+          node->mark_input_as_output(number, static_cast<int>(input - inputs.begin()));
+        }
+      }
+      *output = detail::make_view(*output, 0, output->shape(), output->strides());
     }
   }
 
@@ -373,7 +430,8 @@ struct Door {
       if (!output.defined()) continue;
       if (!is_floating(output.dtype())) continue;
       TensorImpl& impl = *output.impl();
-      mark_storage(info, inputs, output);
+      // An input that was changed in place and given back has a history from now on.
+      if (gives_back(info, inputs, output)) output.impl()->storage->mark_recorded_change();
       for (Saved::Entry& entry : node->saved.entries_) {
         if (!entry.tensor.is_same(output)) continue;
         entry.tensor = output.detach();
@@ -411,6 +469,7 @@ std::vector<Tensor> run_op(const OpType& type, const void* op, std::span<const T
     Saved nothing;
     outputs = type.forward(op, node ? node->saved : nothing, inputs);
   }
+  Door::make_own(type.info, node.get(), inputs, outputs);
   if (type.info.mutates != 0) {
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!Door::mutated(type.info, i) || !inputs[i].defined()) continue;

@@ -151,6 +151,18 @@ inline std::string field_text(const Scalar& value) {
   return value.is_integral() ? concat(value.to_int64()) : concat(value.to_double());
 }
 
+// Adds "(axis=1" and ", keepdim=true" to a text.
+struct FieldWriter {
+  std::string& text;
+  const char*& separator;
+
+  template <class T>
+  void operator()(const char* name, const T& value) const {
+    text += concat(separator, name, "=", field_text(value));
+    separator = ", ";
+  }
+};
+
 // How Op::forward and Op::backward take their tensors: a fixed number, or as a list.
 template <class Function>
 struct Signature;
@@ -197,17 +209,14 @@ std::string describe(const void* op) {
   std::string text = Op::info.name;
   if constexpr (requires { Op::fields; }) {
     const char* separator = "(";
-    for_each_field(*static_cast<const Op*>(op), [&](const char* name, const auto& value) {
-      text += concat(separator, name, "=", field_text(value));
-      separator = ", ";
-    });
+    for_each_field(*static_cast<const Op*>(op), FieldWriter{text, separator});
     if (*separator == ',') text += ")";
   }
   return text;
 }
 
 template <class Op>
-OpType make_op_type() {
+constexpr OpType make_op_type() {
   OpType type;
   type.info = Op::info;
   type.forward = [](const void* op, Saved& saved, std::span<const Tensor> inputs) {
@@ -245,16 +254,29 @@ OpType make_op_type() {
   return type;
 }
 
-void register_op(const OpType* type);
+/// Adds `type` to registered_ops(). Returns true.
+bool register_op(const OpType* type);
 
+// `type` is a constant, there before any initialiser runs: a static tensor may be made by ops that
+// are listed later.
 template <class Op>
 struct Registration {
-  Registration() : type(make_op_type<Op>()) { register_op(&type); }
-  OpType type;
-  static Registration instance;
+  static constexpr OpType type = make_op_type<Op>();
+  static const bool listed;
 };
 template <class Op>
-Registration<Op> Registration<Op>::instance;
+const bool Registration<Op>::listed = register_op(&Registration<Op>::type);
+
+template <class Op>
+const OpType& op_type() {
+  static_cast<void>(&Registration<Op>::listed);  // named here, so that it is initialised
+  return Registration<Op>::type;
+}
+
+[[noreturn]] void wrong_number_of_inputs(const OpInfo& info, size_t got, size_t expected);
+
+template <class List>
+concept TensorList = std::is_convertible_v<const List&, std::span<const Tensor>>;
 
 template <class Op>
 using ForwardResult = decltype(call<Op>(nullptr, &Op::forward, std::declval<Saved&>(),
@@ -285,13 +307,31 @@ Result from_list(std::vector<Tensor>&& list) {
 ///     output is cheap to make again, to the bit, from what backward keeps: ops that would keep
 ///     that output for their backward then do not
 ///   double flops(std::span<const Tensor> inputs, const Tensor& output) const, where it computes
-template <class Op>
-auto apply(const Op& op, std::span<const Tensor> inputs) {
-  return detail::from_list<detail::ForwardResult<Op>>(
-      run_op(detail::Registration<Op>::instance.type, &op, inputs));
+/// A tensor that forward gives back as it came in is returned as another handle to its elements (a
+/// view of it), unless the op changes it in place: the handle that the caller has stays what it
+/// was.
+///
+/// The inputs are tensors, or one list of them: a vector, an array or a span. (Of the same form as
+/// std::apply and constrained, so that it is the one found for a list without naming `wick`.)
+template <class OpRef, class List>
+requires detail::TensorList<std::remove_cvref_t<List>>
+auto apply(OpRef&& op, List&& list) {
+  using Op = std::remove_cvref_t<OpRef>;
+  using Forward = detail::Signature<decltype(&Op::forward)>;
+  const std::span<const Tensor> inputs(list);
+  if constexpr (!Forward::is_list) {
+    if (inputs.size() != Forward::arity) {
+      detail::wrong_number_of_inputs(Op::info, inputs.size(), Forward::arity);
+    }
+  }
+  const Op& self = op;
+  return detail::from_list<detail::ForwardResult<Op>>(run_op(detail::op_type<Op>(), &self, inputs));
 }
 template <class Op, class... Inputs>
 auto apply(const Op& op, const Tensor& first, const Inputs&... rest) {
+  using Forward = detail::Signature<decltype(&Op::forward)>;
+  static_assert(Forward::is_list || Forward::arity == 1 + sizeof...(Inputs),
+                "apply: as many tensors as the op's forward takes");
   const std::array<Tensor, 1 + sizeof...(Inputs)> inputs{first, rest...};
   return apply(op, std::span<const Tensor>(inputs));
 }

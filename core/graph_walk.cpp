@@ -6,6 +6,7 @@
 
 #include "wick/core/autocast.h"
 #include "wick/core/autograd.h"
+#include "wick/core/base/per_thread.h"
 #include "wick/core/graph_checks.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/stream.h"
@@ -217,14 +218,16 @@ class Graph {
 
 namespace {
 thread_local int backwards_under_way = 0;
-thread_local std::vector<std::function<void()>> end_calls;
+struct EndCalls {
+  std::vector<std::function<void()>> list;
+};
 
 // One of the backwards under way on this thread.
 struct BackwardScope {
   BackwardScope() { ++backwards_under_way; }
   ~BackwardScope() {
     if (--backwards_under_way > 0) return;
-    for (const auto& call : std::exchange(end_calls, {})) call();
+    for (const auto& call : std::exchange(per_thread<EndCalls>().list, {})) call();
   }
   BackwardScope(const BackwardScope&) = delete;
   BackwardScope& operator=(const BackwardScope&) = delete;
@@ -245,7 +248,7 @@ void at_end_of_backward(std::function<void()> function) {
   if (backwards_under_way == 0) {
     function();
   } else {
-    end_calls.push_back(std::move(function));
+    per_thread<EndCalls>().list.push_back(std::move(function));
   }
 }
 

@@ -34,7 +34,7 @@ struct Plans {
   std::atomic<bool> benchmark{false};
 };
 Plans& plans() {
-  static Plans instance;
+  static auto& instance = *new Plans;  // until the program's end
   return instance;
 }
 

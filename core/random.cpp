@@ -9,7 +9,7 @@ namespace wick {
 namespace {
 
 std::array<Generator, 1 + kMaxGpus>& generators() {
-  static std::array<Generator, 1 + kMaxGpus> all;
+  static auto& all = *new std::array<Generator, 1 + kMaxGpus>;  // until the program's end
   return all;
 }
 }  // namespace

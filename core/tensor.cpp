@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <string_view>
 
 #include "wick/core/apply.h"
 #include "wick/core/autograd.h"
@@ -21,6 +22,14 @@ TensorImpl::TensorImpl(Ref<Storage> storage_in, int64_t offset_in, const Shape& 
       is_inference(inference_mode()) {}
 
 TensorImpl::~TensorImpl() = default;
+
+void detail::undefined_tensor(const char* user) {
+  const char* op = current_op();
+  std::string_view name = user;
+  if (name == "operator()") name = "tensor";  // a lambda has no name to tell
+  fail(*op != 0 ? op : name.substr(0, name.find('<')),
+       ": a tensor is undefined: got a default-constructed one, expected ", "one with elements");
+}
 
 namespace {
 

@@ -34,6 +34,11 @@ enum class MemoryFormat : uint8_t {
   kPreserve,      // as the source has it
 };
 
+namespace detail {
+/// Throws an error that names the operation that this thread carries out, or else `user`.
+[[noreturn, gnu::cold]] void undefined_tensor(const char* user);
+}  // namespace detail
+
 /// What a Tensor points to. Users hold Tensors.
 struct TensorImpl final : RefCounted {
   TensorImpl(Ref<Storage> storage_in, int64_t offset_in, const Shape& shape_in,
@@ -77,14 +82,21 @@ class Tensor {
   bool is_same(const Tensor& other) const { return impl_ == other.impl_; }
 
   // --- Layout -----------------------------------------------------------------------------------
-  const Shape& shape() const { return get().shape; }
-  const Strides& strides() const { return get().strides; }
-  int rank() const { return get().shape.rank(); }
-  int64_t numel() const { return get().shape.numel(); }
+  // `user` is the function that asks, which the error for an undefined tensor names.
+  const Shape& shape(const char* user = __builtin_FUNCTION()) const { return get(user).shape; }
+  const Strides& strides(const char* user = __builtin_FUNCTION()) const {
+    return get(user).strides;
+  }
+  int rank(const char* user = __builtin_FUNCTION()) const { return get(user).shape.rank(); }
+  int64_t numel(const char* user = __builtin_FUNCTION()) const { return get(user).shape.numel(); }
   /// Elements along `axis`, which may be negative.
-  int64_t size(int64_t axis) const { return shape()[wrap_axis("size", axis, rank())]; }
-  Dtype dtype() const { return get().dtype; }
-  Device device() const { return get().storage->device(); }
+  int64_t size(int64_t axis, const char* user = __builtin_FUNCTION()) const {
+    return shape(user)[wrap_axis("size", axis, rank())];
+  }
+  Dtype dtype(const char* user = __builtin_FUNCTION()) const { return get(user).dtype; }
+  Device device(const char* user = __builtin_FUNCTION()) const {
+    return get(user).storage->device();
+  }
   bool is_contiguous(MemoryFormat format = MemoryFormat::kContiguous) const;
 
   // --- Elements ---------------------------------------------------------------------------------
@@ -333,8 +345,8 @@ class Tensor {
   const Tensor& normal_(double mean = 0, double stddev = 1) const;
 
  private:
-  TensorImpl& get() const {
-    WICK_CHECK(impl_, "tensor: used while undefined");
+  TensorImpl& get(const char* user = __builtin_FUNCTION()) const {
+    if (!impl_) detail::undefined_tensor(user);
     return *impl_;
   }
   Scalar item_scalar() const;

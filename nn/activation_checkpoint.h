@@ -3,6 +3,7 @@
 #include <span>
 #include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "wick/core/autograd.h"
@@ -49,6 +50,23 @@ void put_tensors(T& argument, std::span<const Tensor>& from) {
   }
 }
 
+/// Calls a function again, with the tensors given in place of those that it was first called with.
+template <class Function, class Arguments>
+struct Again {
+  Function function;
+  Arguments rest;  // without the tensors
+
+  void operator()(std::span<const Tensor> given) const {
+    run(given, std::make_index_sequence<std::tuple_size_v<Arguments>>());
+  }
+  template <size_t... I>
+  void run(std::span<const Tensor> given, std::index_sequence<I...>) const {
+    Arguments arguments = rest;
+    (put_tensors(std::get<I>(arguments), given), ...);
+    function(std::as_const(std::get<I>(arguments))...);
+  }
+};
+
 }  // namespace checkpointed
 
 /// Activation checkpointing (Chen et al. 2016, arXiv 1604.06174): returns `function(inputs...)`,
@@ -70,17 +88,11 @@ auto checkpoint(const RecomputeOptions& options, const Function& function, const
   if (!grad_enabled()) return function(inputs...);
   std::vector<Tensor> tensors;
   (checkpointed::collect_tensors(inputs, tensors), ...);
-  auto again = [function, rest = std::tuple(checkpointed::without_tensors(inputs)...)](
-                   std::span<const Tensor> given) {
-    auto arguments = rest;
-    std::apply(
-        [&](auto&... argument) {
-          (checkpointed::put_tensors(argument, given), ...);
-          function(std::as_const(argument)...);
-        },
-        arguments);
-  };
-  const RecomputeScope scope(std::move(again), tensors, options);
+  using Arguments = std::tuple<decltype(checkpointed::without_tensors(inputs))...>;
+  const RecomputeScope scope(
+      checkpointed::Again<Function, Arguments>{function,
+                                               {checkpointed::without_tensors(inputs)...}},
+      tensors, options);
   tensors.clear();
   return function(inputs...);
 }

@@ -18,11 +18,13 @@ Linear::Linear(int64_t in_features, int64_t out_features, const LinearOptions& o
 Tensor Linear::forward(const Tensor& x) { return linear(x, weight, bias); }
 
 Tensor Linear::forward_relu(const Tensor& x) {
-  return traced([&] { return linear(x, weight, bias, Activation::kRelu); });
+  ForwardScope scope(*this);
+  return scope.made(linear(x, weight, bias, Activation::kRelu));
 }
 
 Tensor Linear::forward_gelu_tanh(const Tensor& x) {
-  return traced([&] { return linear(x, weight, bias, Activation::kGeluTanh); });
+  ForwardScope scope(*this);
+  return scope.made(linear(x, weight, bias, Activation::kGeluTanh));
 }
 
 std::string Linear::description() const {

@@ -12,7 +12,8 @@ class Loss : public Module {
   using Module::forward;
   Tensor forward(const Tensor& x, const Tensor& target) { return compute(x, target); }
   Tensor operator()(const Tensor& x, const Tensor& target) {
-    return traced([&] { return forward(x, target); });
+    ForwardScope scope(*this);
+    return scope.made(forward(x, target));
   }
 
  protected:

@@ -11,7 +11,8 @@
 namespace wick::nn {
 
 Tensor Module::forward(const Tensor&) {
-  detail::fail(description(), ": forward: takes other arguments than one tensor");
+  detail::fail(description(), ": forward: takes other arguments than one tensor: got one tensor, ",
+               "expected those of its own forward");
 }
 
 std::string Module::description() const {

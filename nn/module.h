@@ -14,6 +14,29 @@ namespace wick::nn {
 
 class Module;
 
+/// While it lives, a module computes on some input, which summaries and searches for anomalies see.
+/// Calls of modules make it; so does a function beside forward:
+///   Tensor encode(const Tensor& x) { nn::ForwardScope scope(*this); return scope.made(fc(x)); }
+class ForwardScope {
+ public:
+  /// Who looks.
+  class Watch {
+   public:
+    virtual ~Watch() = default;
+    virtual void made(const Tensor&) {}
+  };
+
+  explicit ForwardScope(Module& module);
+  ~ForwardScope();
+  ForwardScope(const ForwardScope&) = delete;
+  ForwardScope& operator=(const ForwardScope&) = delete;
+  /// Tells what the module has made of it, and returns that.
+  Tensor made(Tensor y);
+
+ private:
+  std::unique_ptr<Watch> watch_;  // null where nobody looks
+};
+
 /// Tensors by dotted name, in the order of registration: "layer1.0.conv1.weight".
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
@@ -30,7 +53,8 @@ class Handle {
   /// The module's forward with these arguments, seen by summaries.
   template <class... Args>
   Tensor operator()(const Args&... args) const {
-    return module_->traced([&] { return module_->forward(args...); });
+    ForwardScope scope(*module_);
+    return scope.made(module_->forward(args...));
   }
   M* operator->() const { return module_.get(); }
   M& operator*() const { return *module_; }
@@ -66,7 +90,8 @@ class Module {
   /// Calls forward, seen by summaries.
   Tensor operator()(const Tensor& x) { return call(x); }
   Tensor call(const Tensor& x) {
-    return traced([&] { return forward(x); });
+    ForwardScope scope(*this);
+    return scope.made(forward(x));
   }
 
   /// Trainable tensors of this module and, unless `recurse` is false, of all below it. As in
@@ -106,10 +131,6 @@ class Module {
   void load_state_dict(const TensorMap& state, bool strict = true);
 
  protected:
-  /// Runs `compute`, the work of this module on some input, so that summaries see it: for functions
-  /// beside forward.
-  Tensor traced(const std::function<Tensor()>& compute);
-
   /// Registers a trainable tensor under `name` and returns it. An undefined one (no bias) is kept
   /// out of parameters().
   Tensor add_parameter(const std::string& name, const Tensor& value);
@@ -127,8 +148,6 @@ class Module {
   }
 
  private:
-  template <class M>
-  friend class Handle;
   void add_child(const std::string& name, std::shared_ptr<Module> module);
   void check_name(const std::string& name) const;
   void append(NamedTensors Module::*list, const std::string& prefix, NamedTensors& all) const;

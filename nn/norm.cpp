@@ -77,21 +77,19 @@ Tensor BatchNorm::forward(const Tensor& x) {
 }
 
 Tensor BatchNorm::forward_relu(const Tensor& x) {
-  return traced([&] {
-    return normalize(x, [&](const auto& options) {
-      if (options.training && sum_over_ranks) return relu(normalize_over_ranks(x));
-      return batch_norm_relu(x, weight, bias, running_mean, running_var, options);
-    });
-  });
+  ForwardScope scope(*this);
+  return scope.made(normalize(x, [&](const auto& options) {
+    if (options.training && sum_over_ranks) return relu(normalize_over_ranks(x));
+    return batch_norm_relu(x, weight, bias, running_mean, running_var, options);
+  }));
 }
 
 Tensor BatchNorm::forward_add_relu(const Tensor& x, const Tensor& residual) {
-  return traced([&] {
-    return normalize(x, [&](const auto& options) {
-      if (options.training && sum_over_ranks) return relu(normalize_over_ranks(x) + residual);
-      return batch_norm_add_relu(x, residual, weight, bias, running_mean, running_var, options);
-    });
-  });
+  ForwardScope scope(*this);
+  return scope.made(normalize(x, [&](const auto& options) {
+    if (options.training && sum_over_ranks) return relu(normalize_over_ranks(x) + residual);
+    return batch_norm_add_relu(x, residual, weight, bias, running_mean, running_var, options);
+  }));
 }
 
 std::string BatchNorm::description() const { return concat(name_, "(", num_features_, ")"); }
@@ -107,11 +105,9 @@ Tensor LayerNorm::forward(const Tensor& x) {
 }
 
 SumAndNorm LayerNorm::forward_add(const Tensor& x, const Tensor& residual) {
-  SumAndNorm both;
-  traced([&] {
-    both = add_layer_norm(x, residual, normalized_shape_, weight, bias, eps_);
-    return both.y;
-  });
+  ForwardScope scope(*this);
+  SumAndNorm both = add_layer_norm(x, residual, normalized_shape_, weight, bias, eps_);
+  both.y = scope.made(std::move(both.y));
   return both;
 }
 
@@ -125,11 +121,9 @@ RMSNorm::RMSNorm(const Shape& normalized_shape, std::optional<double> eps)
 Tensor RMSNorm::forward(const Tensor& x) { return rms_norm(x, normalized_shape_, weight, eps_); }
 
 SumAndNorm RMSNorm::forward_add(const Tensor& x, const Tensor& residual) {
-  SumAndNorm both;
-  traced([&] {
-    both = add_rms_norm(x, residual, normalized_shape_, weight, eps_);
-    return both.y;
-  });
+  ForwardScope scope(*this);
+  SumAndNorm both = add_rms_norm(x, residual, normalized_shape_, weight, eps_);
+  both.y = scope.made(std::move(both.y));
   return both;
 }
 
@@ -148,11 +142,13 @@ Tensor GroupNorm::forward(const Tensor& x) {
 }
 
 Tensor GroupNorm::forward_relu(const Tensor& x) {
-  return traced([&] { return group_norm_relu(x, num_groups_, weight, bias, eps_); });
+  ForwardScope scope(*this);
+  return scope.made(group_norm_relu(x, num_groups_, weight, bias, eps_));
 }
 
 Tensor GroupNorm::forward_add_relu(const Tensor& x, const Tensor& residual) {
-  return traced([&] { return group_norm_add_relu(x, residual, num_groups_, weight, bias, eps_); });
+  ForwardScope scope(*this);
+  return scope.made(group_norm_add_relu(x, residual, num_groups_, weight, bias, eps_));
 }
 
 std::string GroupNorm::description() const {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdio>
+#include <map>
 
 #include "wick/core/anomaly.h"
 #include "wick/core/apply.h"
@@ -39,7 +40,7 @@ std::string row(const std::string& a, const std::string& b, const std::string& c
 }
 
 // During a search for anomalies: tells the engine in which module it is.
-class PathScope {
+class PathScope final : public ForwardScope::Watch {
  public:
   explicit PathScope(Module& module)
       : parent_(std::exchange(current, &module)), before_(anomaly::module_path()) {
@@ -48,7 +49,7 @@ class PathScope {
       if (&part == &module) anomaly::module_path() = before_ + (before_.empty() ? "" : ".") + path;
     });
   }
-  ~PathScope() {
+  ~PathScope() override {
     current = parent_;
     anomaly::module_path() = before_;
   }
@@ -62,28 +63,45 @@ class PathScope {
 };
 thread_local Module* PathScope::current = nullptr;
 
+// One layer of the summary under way, whose module runs.
+class LayerScope final : public ForwardScope::Watch {
+ public:
+  explicit LayerScope(const Module& module) : place_(recorder->layers.size()) {
+    LayerSummary& layer = recorder->layers.emplace_back();
+    layer.path = recorder->paths[&module];
+    layer.description = module.description();
+    layer.depth = recorder->depth++;
+    for (const Tensor& parameter : module.parameters(false)) layer.parameters += parameter.numel();
+  }
+  ~LayerScope() override { --recorder->depth; }
+  LayerScope(const LayerScope&) = delete;
+  LayerScope& operator=(const LayerScope&) = delete;
+
+  void made(const Tensor& y) override {
+    LayerSummary& layer = recorder->layers[place_];
+    layer.flops = counter_.flops();
+    layer.output_shape = y.shape();
+    layer.output_bytes = y.numel() * size_of(y.dtype());
+  }
+
+ private:
+  size_t place_;
+  FlopCounter counter_;
+};
+
 }  // namespace
 
-Tensor Module::traced(const std::function<Tensor()>& compute) {
+ForwardScope::ForwardScope(Module& module) {
   if (anomaly::search() != nullptr) {
-    const PathScope scope(*this);
-    return compute();
+    watch_ = std::make_unique<PathScope>(module);
+  } else if (recorder != nullptr) {
+    watch_ = std::make_unique<LayerScope>(module);
   }
-  if (recorder == nullptr) return compute();
-  const size_t place = recorder->layers.size();
-  recorder->layers.emplace_back();
-  LayerSummary layer;
-  layer.path = recorder->paths[this];
-  layer.description = description();
-  layer.depth = recorder->depth++;
-  for (const Tensor& parameter : parameters(false)) layer.parameters += parameter.numel();
-  const FlopCounter counter;
-  const Tensor y = compute();
-  layer.flops = counter.flops();
-  layer.output_shape = y.shape();
-  layer.output_bytes = y.numel() * size_of(y.dtype());
-  --recorder->depth;
-  recorder->layers[place] = std::move(layer);
+}
+ForwardScope::~ForwardScope() = default;
+
+Tensor ForwardScope::made(Tensor y) {
+  if (watch_) watch_->made(y);
   return y;
 }
 

@@ -197,9 +197,7 @@ class OptimizerOf : public Optimizer {
 
   std::optional<double> hyperparameter(int group, std::string_view name) const override {
     std::optional<double> found;
-    for_each_field(options_.at(index(group)), [&](const char* field, const auto& value) {
-      if (name == field) found = static_cast<double>(value);
-    });
+    for_each_field(options_.at(index(group)), Find{name, found});
     return found;
   }
   void set_hyperparameters(const std::vector<Hyperparameters>& groups) override {
@@ -222,31 +220,52 @@ class OptimizerOf : public Optimizer {
               std::vector<std::string> slots, const char* own_number = nullptr)
       : Optimizer(name, params_of(groups), std::move(slots), own_number) {
     for (const auto& group : groups) {
-      for_each_field(group.options, [&](const char* field, const auto& value) {
-        check_hyperparameter(field, static_cast<double>(value));
-      });
+      Hyperparameters all;
+      for_each_field(group.options, List{all});
+      for (const auto& entry : all) check_hyperparameter(entry.first, entry.second);
       check_together(group.options);
       options_.push_back(group.options);
     }
   }
   Hyperparameters hyperparameters(int group) const override {
     Hyperparameters all;
-    for_each_field(options_.at(index(group)), [&](const char* field, const auto& value) {
-      all.emplace_back(field, static_cast<double>(value));
-    });
+    for_each_field(options_.at(index(group)), List{all});
     return all;
   }
 
  private:
+  // What is done with each field. Structs, not lambdas: these functions are built into the library
+  // and into programs, and compilers lay out what a lambda captures each in its own order.
+  struct Find {
+    std::string_view name;
+    std::optional<double>& found;
+    template <class T>
+    void operator()(const char* field, const T& value) const {
+      if (name == field) found = static_cast<double>(value);
+    }
+  };
+  struct List {
+    Hyperparameters& all;
+    template <class T>
+    void operator()(const char* field, const T& value) const {
+      all.emplace_back(field, static_cast<double>(value));
+    }
+  };
+  struct Set {
+    std::string_view name;
+    double value;
+    template <class T>
+    void operator()(const char* field, T& target) const {
+      if (name == field) target = static_cast<T>(value);
+    }
+  };
+
   void set_field(Options& options, std::string_view name, double value) const {
-    bool found = false;
-    for_each_field(options, [&](const char* field, auto& target) {
-      if (name != field) return;
-      check_hyperparameter(name, value);
-      target = static_cast<std::decay_t<decltype(target)>>(value);
-      found = true;
-    });
+    std::optional<double> found;
+    for_each_field(options, Find{name, found});
     WICK_CHECK(found, "optimizer: no hyperparameter named ", name);
+    check_hyperparameter(name, value);
+    for_each_field(options, Set{name, value});
   }
   static void check_together(const Options& options) {
     if constexpr (requires { options.check(); }) options.check();

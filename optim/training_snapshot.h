@@ -38,14 +38,7 @@ class TrainingSnapshot {
   /// and what cannot be put back then, as where the device is broken, stays as it is.
   template <class Work>
   auto around(const Work& work) const {
-    auto result = [&] {
-      try {
-        return work();
-      } catch (...) {
-        try_restore();
-        throw;
-      }
-    }();
+    auto result = attempt(work);
     restore();
     return result;
   }
@@ -57,6 +50,15 @@ class TrainingSnapshot {
     Dtype dtype;
     std::vector<char> bytes;
   };
+  template <class Work>
+  auto attempt(const Work& work) const {
+    try {
+      return work();
+    } catch (...) {
+      try_restore();
+      throw;
+    }
+  }
   static std::vector<HostCopy> copy(const StateDict& state);
   static StateDict view(const std::vector<HostCopy>& copies);
   void try_restore() const noexcept;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks what a compiler does not: include order, sizes, line width, unfinished work, and that
-the umbrella header of each folder names all its headers.
+"""Checks what a compiler does not: include order, sizes, line width, unfinished work, lambdas in
+public headers, and that the umbrella header of each folder names all its headers.
 
 usage: check_style.py              checks the source tree that this file is in
        check_style.py --self-test  checks that each rule can fail
@@ -40,6 +40,9 @@ OPAQUE = re.compile(
     r'|"(?:\\.|[^"\\\n])*"'
     r"|(?<![0-9A-Za-z_])'(?:\\.|[^'\\\n])+'" r"|//[^\n]*|/\*.*?\*/",
     re.DOTALL)
+# A lambda that captures. Compilers lay out what it captures each in an order of their own, and of
+# an inline function that hands it on the linker keeps one copy: the library's, or a program's.
+CLOSURE = re.compile(r"(?<![\w\])\[])\[\s*[&=*\w][^\[\]]*\]\s*[({<]")
 SCOPE = re.compile(r"\s*(inline\s+)?(namespace|class|struct|union|enum|extern)\b")
 
 
@@ -115,6 +118,10 @@ def check(path, text):
         message = check_include(path, *include.groups()) if include else None
         if message:
             yield number, message
+    if path.endswith(".h") and not path.startswith(PRIVATE_FOLDERS + ("core/cuda/",)):
+        for match in CLOSURE.finditer(OPAQUE.sub(blank, text)):
+            yield (text.count("\n", 0, match.start()) + 1,
+                   "lambda that captures, in a public header: a struct has one layout")
     functions = (cpp_functions(text) if path.endswith(CPP)
                  else python_functions(text) if path.endswith(".py") else ())
     for number, count in functions:
@@ -178,6 +185,11 @@ def self_test():
         ("nn/a.cpp", "class A {\n void f() { \"{\"; '}'; }\n" + " int a();\n" * 90 + "};\n", None),
         ("nn/a.cpp", "namespace a {\ntemplate <class T>\nstruct B : C<int (*)()> {\n"
          "  B() : x_(1) {\n" + body * 80 + "  }\n};\n}\n", "function of 82 lines"),
+        ("nn/a.h", "#pragma once\nint a = f([&] { return 1; });\n", "lambda"),
+        ("nn/a.h", "#pragma once\nint a = f([x, this](int) { return x; });\n", "lambda"),
+        ("nn/a.h", "#pragma once\n// [&] { }\n[[nodiscard]] int f(int (*g)(int) = [](int i) { "
+         "return a[i] (1); });\n", None),
+        ("nn/a.cpp", "int a = f([&] { return 1; });\n", None),
         ("tools/a.py", "def f():\n" + "    g()\n" * 80, "function of 81 lines"),
     )
     for path, text, expected in cases:

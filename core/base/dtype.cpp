@@ -22,7 +22,9 @@ Dtype promote(Dtype a, Dtype b) {
 }
 
 void unsupported_dtype(Dtype dtype) {
-  detail::fail("kernel: dtype not supported here: got ", to_string(dtype));
+  const char* op = detail::current_op();
+  detail::fail(*op != 0 ? op : "kernel", ": dtype not supported here: got ", to_string(dtype),
+               ", expected another");
 }
 
 }  // namespace wick

@@ -7,6 +7,31 @@
 
 namespace wick {
 
+namespace detail {
+
+/// Calls `run(body, begin, end)` for `pieces` equal parts of [0, n), one per thread. The first
+/// exception that one of them throws is thrown here, once all have ended. Error in a process that
+/// was forked from a thread which had used several.
+void run_pieces(int64_t n, int pieces, void (*run)(const void* body, int64_t begin, int64_t end),
+                const void* body);
+
+/// Tells that this thread is about to use several: error where it cannot, because of a fork.
+void begin_team();
+
+template <class Body>
+struct ChunkRun {
+  int64_t n, chunk;
+  const Body& body;
+
+  WICK_INLINE void operator()(int64_t first, int64_t last) const {
+    for (int64_t i = first; i < last; ++i) {
+      body(i, i * chunk, (i + 1) * chunk < n ? (i + 1) * chunk : n);
+    }
+  }
+};
+
+}  // namespace detail
+
 /// Calls `body(begin, end)` over [0, n) cut into pieces of at least `grain`, one per thread. Use it
 /// where the result does not depend on the cut.
 template <class Body>
@@ -18,9 +43,12 @@ WICK_INLINE void parallel_for(int64_t n, int64_t grain, const Body& body) {
     body(int64_t{0}, n);
     return;
   }
-  const int team = static_cast<int>(threads);
-#pragma omp parallel for num_threads(team) schedule(static, 1)
-  for (int64_t t = 0; t < threads; ++t) body(n * t / threads, n * (t + 1) / threads);
+  detail::run_pieces(
+      n, static_cast<int>(threads),
+      [](const void* of, int64_t begin, int64_t end) {
+        (*static_cast<const Body*>(of))(begin, end);
+      },
+      &body);
 }
 
 /// Calls `body(i, begin, end)` for the i-th run of `chunk` elements of [0, n). The cut is the same
@@ -28,11 +56,7 @@ WICK_INLINE void parallel_for(int64_t n, int64_t grain, const Body& body) {
 template <class Body>
 WICK_INLINE void parallel_chunks(int64_t n, int64_t chunk, const Body& body) {
   const int64_t count = (n + chunk - 1) / chunk;
-  parallel_for(count, 1, [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i) {
-      body(i, i * chunk, (i + 1) * chunk < n ? (i + 1) * chunk : n);
-    }
-  });
+  parallel_for(count, 1, detail::ChunkRun<Body>{n, chunk, body});
 }
 
 }  // namespace wick

@@ -133,12 +133,12 @@ class PinnedSource final : public CudaEvents {
   }
 };
 
-const bool registered = [] {
+// Before the initialisers of programs, which may make tensors.
+[[gnu::constructor(200)]] void register_sources() {
   register_cuda_sources(
       [](int index) -> std::unique_ptr<RawSource> { return std::make_unique<DeviceSource>(index); },
       []() -> std::unique_ptr<RawSource> { return std::make_unique<PinnedSource>(); });
-  return true;
-}();
+}
 
 }  // namespace
 

@@ -152,7 +152,7 @@ struct BatchNorm {
 Tensor run(const char* op, const Tensor& x, const Tensor& residual, const Tensor& weight,
            const Tensor& bias, const Tensor& running_mean, const Tensor& running_var,
            const BatchNormOptions& options, bool relu) {
-  WICK_CHECK(is_floating(x.dtype()), op, ": needs a floating dtype: got ", to_string(x.dtype()));
+  WICK_CHECK(is_floating(x.dtype(op)), op, ": needs a floating dtype: got ", to_string(x.dtype()));
   WICK_CHECK(x.rank() >= 2, op, ": needs [N, C] or [N, C, ...]: got shape ", x.shape());
   check_parameter(op, "weight", {x.size(1)}, weight);
   check_parameter(op, "bias", {x.size(1)}, bias);

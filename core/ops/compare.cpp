@@ -128,7 +128,7 @@ struct MaskedFill : fn::MaskedFill {
 };
 
 void check_mask(const char* op, const Tensor& mask) {
-  WICK_CHECK(mask.dtype() == kBool, op, ": the condition must be bool: got ",
+  WICK_CHECK(mask.dtype(op) == kBool, op, ": the condition must be bool: got ",
              to_string(mask.dtype()));
 }
 

@@ -34,8 +34,8 @@ constexpr auto kGeometryFields =
                field("dilation", &Geometry::dilation), field("groups", &Geometry::groups)};
 
 void check_dtypes(const char* op, const Tensor& a, const Tensor& b) {
-  WICK_CHECK(is_floating(a.dtype()), op, ": needs a floating dtype: got ", to_string(a.dtype()));
-  WICK_CHECK(a.dtype() == b.dtype(), op, ": dtypes differ: got ", to_string(a.dtype()), " and ",
+  WICK_CHECK(is_floating(a.dtype(op)), op, ": needs a floating dtype: got ", to_string(a.dtype()));
+  WICK_CHECK(a.dtype() == b.dtype(op), op, ": dtypes differ: got ", to_string(a.dtype()), " and ",
              to_string(b.dtype()));
 }
 
@@ -229,9 +229,9 @@ Gradients Conv2dBackwardWeight::backward(const Saved& saved, const Tensor& g) co
 Geometry checked_geometry(const char* op, const Tensor& x, const Tensor& weight,
                           const Shape& stride, const Shape& padding, const Shape& dilation,
                           int64_t groups) {
-  WICK_CHECK(x.rank() == 4, op, ": x needs 4 axes (N, C, H, W) or 3 (C, H, W): got shape ",
+  WICK_CHECK(x.rank(op) == 4, op, ": x needs 4 axes (N, C, H, W) or 3 (C, H, W): got shape ",
              x.shape());
-  WICK_CHECK(weight.rank() == 4, op, ": weight needs 4 axes: got shape ", weight.shape());
+  WICK_CHECK(weight.rank(op) == 4, op, ": weight needs 4 axes: got shape ", weight.shape());
   WICK_CHECK(groups >= 1 && weight.size(0) % groups == 0 && x.size(1) % groups == 0, op,
              ": channels are not divisible by groups: got x ", x.shape(), ", weight ",
              weight.shape(), ", groups ", groups);

@@ -166,7 +166,7 @@ Shape without_classes(const Tensor& x) {
 }
 
 void check_inputs(const char* op, const Tensor& x, const Tensor& weight, LossReduction reduction) {
-  WICK_CHECK(is_floating(x.dtype()), op, ": needs a floating dtype: got ", to_string(x.dtype()));
+  WICK_CHECK(is_floating(x.dtype(op)), op, ": needs a floating dtype: got ", to_string(x.dtype()));
   WICK_CHECK(x.rank() >= 1, op, ": needs [C], [N, C] or [N, C, ...]: got shape ", x.shape());
   WICK_CHECK(x.rank() == 1 || x.size(1) > 0, op, ": needs at least one class: got shape ",
              x.shape());
@@ -178,7 +178,7 @@ template <bool kIsLog>
 Tensor of_indices(const char* op, const Tensor& x, const Tensor& target,
                   const CrossEntropyOptions& options) {
   const Shape shape = without_classes(x);
-  WICK_CHECK(target.shape() == shape, op, ": target has the wrong shape: got ", target.shape(),
+  WICK_CHECK(target.shape(op) == shape, op, ": target has the wrong shape: got ", target.shape(),
              " for x of shape ", x.shape(), ", expected ", shape);
   WICK_CHECK(!is_floating(target.dtype()) && target.dtype() != kBool, op,
              ": target needs class indices: got dtype ", to_string(target.dtype()));

@@ -144,20 +144,22 @@ void check_alpha(const char* op, Dtype dtype, Scalar alpha) {
              alpha.to_double());
 }
 void check_no_bool(const char* op, const Tensor& x) {
-  WICK_CHECK(x.dtype() != kBool, op, ": not defined on bool: use logical_not or logical_xor");
+  WICK_CHECK(x.dtype(op) != kBool, op, ": not defined on bool: use logical_not or logical_xor");
 }
 
 void check_power(const char* op, const Tensor& x, Scalar y) {
-  WICK_CHECK(is_floating(result_dtype(x, y)) || y.to_int64() >= 0, op,
+  WICK_CHECK(is_floating(result_dtype(x, y, op)) || y.to_int64() >= 0, op,
              ": integers have no negative powers: got ", y.to_int64(), ", expected 0 or more");
 }
 
 // x as an op with the constant y takes it.
-Tensor widened(const Tensor& x, Scalar y) { return x.to(result_dtype(x, y)); }
+Tensor widened(const Tensor& x, Scalar y, const char* user = __builtin_FUNCTION()) {
+  return x.to(result_dtype(x, y, user));
+}
 
 // Error unless an op with the constant y may change x.
 void check_in_place(const char* op, const Tensor& x, Scalar y) {
-  check_writable(op, x, x.shape(), result_dtype(x, y));
+  check_writable(op, x, x.shape(op), result_dtype(x, y));
 }
 
 }  // namespace

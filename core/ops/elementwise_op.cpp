@@ -9,8 +9,8 @@ int kind(Dtype dtype) { return is_floating(dtype) ? 2 : dtype == kBool ? 0 : 1; 
 
 }  // namespace
 
-Dtype result_dtype(const Tensor& x, const Tensor& y) {
-  const Dtype a = x.dtype(), b = y.dtype();
+Dtype result_dtype(const Tensor& x, const Tensor& y, const char* user) {
+  const Dtype a = x.dtype(user), b = y.dtype(user);
   const int ka = kind(a), kb = kind(b);
   const bool small_a = x.rank() == 0, small_b = y.rank() == 0;
   if (small_a != small_b) {
@@ -20,8 +20,8 @@ Dtype result_dtype(const Tensor& x, const Tensor& y) {
   return promote(a, b);
 }
 
-Dtype result_dtype(const Tensor& x, Scalar y) {
-  if (is_floating(x.dtype())) return x.dtype();
+Dtype result_dtype(const Tensor& x, Scalar y, const char* user) {
+  if (is_floating(x.dtype(user))) return x.dtype();
   if (!y.is_integral()) return kFloat32;
   return x.dtype() == kBool ? kInt64 : x.dtype();
 }
@@ -36,7 +36,7 @@ Tensor empty_result(const Shape& shape, Dtype dtype, std::initializer_list<Tenso
 }
 
 void check_writable(const char* op, const Tensor& self, const Shape& shape, Dtype dtype) {
-  WICK_CHECK(self.shape() == shape, op, ": the result does not fit in place: got shape ",
+  WICK_CHECK(self.shape(op) == shape, op, ": the result does not fit in place: got shape ",
              self.shape(), ", expected ", shape);
   WICK_CHECK(kind(dtype) <= kind(self.dtype()), op,
              ": the result's dtype does not fit in place: got ", to_string(self.dtype()),

@@ -18,9 +18,9 @@ namespace wick {
 
 /// The dtype that an operation on two tensors has, as PyTorch: the wider of the two, but a tensor
 /// of rank 0 does not widen one of the same kind (bool, integer, floating) with dimensions.
-Dtype result_dtype(const Tensor& x, const Tensor& y);
+Dtype result_dtype(const Tensor& x, const Tensor& y, const char* user = __builtin_FUNCTION());
 /// That of a tensor and a number: the tensor's, unless the number is of a higher kind.
-Dtype result_dtype(const Tensor& x, Scalar y);
+Dtype result_dtype(const Tensor& x, Scalar y, const char* user = __builtin_FUNCTION());
 /// `dtype` if it is floating, else float32.
 inline Dtype floating_dtype(Dtype dtype) { return is_floating(dtype) ? dtype : kFloat32; }
 

@@ -133,7 +133,7 @@ struct GroupNorm {
 
 Tensor run(const char* op, const Tensor& x, const Tensor& residual, int64_t groups,
            const Tensor& weight, const Tensor& bias, double eps, bool relu) {
-  WICK_CHECK(is_floating(x.dtype()), op, ": needs a floating dtype: got ", to_string(x.dtype()));
+  WICK_CHECK(is_floating(x.dtype(op)), op, ": needs a floating dtype: got ", to_string(x.dtype()));
   WICK_CHECK(x.rank() >= 2, op, ": needs [N, C, ...]: got shape ", x.shape());
   WICK_CHECK(groups > 0 && x.size(1) % groups == 0, op, ": groups must divide the channels: got ",
              groups, " groups for ", x.size(1), " channels");

@@ -17,7 +17,7 @@ namespace {
 // `index` as contiguous int64; an error for other types, and on the CPU for an entry outside
 // [low, high). On a GPU the kernels check it.
 Tensor checked_index(const char* op, const Tensor& index, int64_t low, int64_t high) {
-  WICK_CHECK(index.dtype() == kInt64 || index.dtype() == kInt32, op,
+  WICK_CHECK(index.dtype(op) == kInt64 || index.dtype() == kInt32, op,
              ": indices must be int64 or int32: got ", to_string(index.dtype()));
   const Tensor checked = index.to(kInt64).contiguous();
   if (!checked.device().is_cpu()) return checked;
@@ -192,7 +192,7 @@ struct Nonzero {
 // Checks the shapes of gather (no source) and scatter; rank 0 counts as one axis.
 void check_along(const char* op, const Tensor& x, int axis, const Tensor& index,
                  const Tensor& source) {
-  bool fits = index.rank() == x.rank();
+  bool fits = index.rank(op) == x.rank(op);
   for (int i = 0; fits && i < x.rank(); ++i) {
     fits = i == axis || index.shape()[i] <= x.shape()[i];
   }
@@ -210,7 +210,7 @@ void check_along(const char* op, const Tensor& x, int axis, const Tensor& index,
 
 Tensor scatter_with(const char* op, const Tensor& x, int64_t axis, const Tensor& index,
                     const Tensor& source, bool add) {
-  if (x.rank() == 0 && index.rank() == 0 && source.rank() == 0) {
+  if (x.rank(op) == 0 && index.rank(op) == 0 && source.rank(op) == 0) {
     const Tensor one =
         scatter_with(op, x.reshape({1}), axis, index.reshape({1}), source.reshape({1}), add);
     return one.reshape({});

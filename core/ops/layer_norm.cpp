@@ -130,7 +130,7 @@ struct LayerNorm {
 
 void check(const char* op, const Tensor& x, const Shape& normalized_shape, const Tensor& weight,
            const Tensor& bias) {
-  WICK_CHECK(is_floating(x.dtype()), op, ": needs a floating dtype: got ", to_string(x.dtype()));
+  WICK_CHECK(is_floating(x.dtype(op)), op, ": needs a floating dtype: got ", to_string(x.dtype()));
   const int lead = x.rank() - normalized_shape.rank();
   bool fits = lead >= 0 && !normalized_shape.empty();
   for (int i = 0; fits && i < normalized_shape.rank(); ++i) {

@@ -17,7 +17,7 @@ namespace {
 constexpr AutocastPolicy kLossAutocast{.cuda = Autocast::kToFloat32, .cpu = Autocast::kToFloat32};
 
 void check_loss_dtypes(const char* op, const Tensor& x, const Tensor& target) {
-  WICK_CHECK(target.dtype() == x.dtype(), op, ": target has the wrong dtype: got ",
+  WICK_CHECK(target.dtype(op) == x.dtype(op), op, ": target has the wrong dtype: got ",
              to_string(target.dtype()), ", expected ", to_string(x.dtype()));
 }
 
@@ -156,20 +156,20 @@ struct KlDiv {
 };
 
 void check_dtype(const char* op, const Tensor& x) {
-  WICK_CHECK(is_floating(x.dtype()), op, ": needs a floating dtype: got ", to_string(x.dtype()));
+  WICK_CHECK(is_floating(x.dtype(op)), op, ": needs a floating dtype: got ", to_string(x.dtype()));
 }
 
 // For losses whose target broadcasts with x.
 void check_pair(const char* op, const Tensor& x, const Tensor& target) {
   check_dtype(op, x);
-  broadcast_shapes(op, x.shape(), target.shape());
+  broadcast_shapes(op, x.shape(op), target.shape(op));
 }
 
 // For the others.
 void check_inputs(const char* op, const Tensor& x, const Tensor& target) {
   check_dtype(op, x);
-  WICK_CHECK(target.shape() == x.shape(), op, ": target has the wrong shape: got ", target.shape(),
-             ", expected ", x.shape());
+  WICK_CHECK(target.shape(op) == x.shape(op), op, ": target has the wrong shape: got ",
+             target.shape(), ", expected ", x.shape());
 }
 
 Tensor reduce_loss(const Tensor& loss, LossReduction reduction) {

@@ -16,7 +16,7 @@ namespace {
 constexpr AutocastPolicy kLower{.cuda = Autocast::kLower, .cpu = Autocast::kLower};
 
 void check_matmul_dtypes(const char* op, const Tensor& a, const Tensor& b) {
-  WICK_CHECK(a.dtype() == b.dtype(), op, ": dtypes differ: got ", to_string(a.dtype()), " and ",
+  WICK_CHECK(a.dtype(op) == b.dtype(op), op, ": dtypes differ: got ", to_string(a.dtype()), " and ",
              to_string(b.dtype()));
 }
 
@@ -227,7 +227,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
 
 namespace {
 void check_ranks(const char* op, const Tensor& a, const Tensor& b, int rank) {
-  WICK_CHECK(a.rank() == rank && b.rank() == rank, op, ": wrong number of axes: got shapes ",
+  WICK_CHECK(a.rank(op) == rank && b.rank(op) == rank, op, ": wrong number of axes: got shapes ",
              a.shape(), " and ", b.shape(), ", expected ", rank, " axes each");
 }
 }  // namespace

@@ -155,7 +155,7 @@ Gradients AvgPool2d::backward(const Saved& saved, const Tensor& dy) const {
 }
 
 void check_image(const char* op, const Tensor& x) {
-  WICK_CHECK(x.rank() == 4, op, ": x needs 4 axes (N, C, H, W) or 3 (C, H, W): got shape ",
+  WICK_CHECK(x.rank(op) == 4, op, ": x needs 4 axes (N, C, H, W) or 3 (C, H, W): got shape ",
              x.shape());
   WICK_CHECK(is_floating(x.dtype()), op, ": needs a floating dtype: got ", to_string(x.dtype()));
   WICK_CHECK(x.size(2) > 0 && x.size(3) > 0, op, ": the image is empty: got shape ", x.shape());

@@ -189,7 +189,7 @@ void check_holds(const char* op, int64_t low, int64_t high, Dtype dtype) {
 }
 
 void check_dropout(const char* op, const Tensor& x, double p) {
-  check_floating(op, x.dtype());
+  check_floating(op, x.dtype(op));
   WICK_CHECK(p >= 0 && p <= 1, op, ": probability out of range: got ", p, ", expected 0 to 1");
 }
 

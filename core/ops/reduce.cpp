@@ -184,7 +184,7 @@ struct ArgReduce {
 Tensor arg_extreme(const char* op, const Tensor& x, std::optional<int64_t> axis, bool keepdim,
                    bool largest) {
   if (!axis) {
-    WICK_CHECK(x.numel() > 0, op, ": no elements to choose from: got shape ", x.shape());
+    WICK_CHECK(x.numel(op) > 0, op, ": no elements to choose from: got shape ", x.shape());
     const Tensor y = apply(ArgReduce{0, largest}, x.reshape({x.numel()}));
     return y.reshape(keepdim ? Shape::filled(x.rank(), 1) : Shape{});
   }

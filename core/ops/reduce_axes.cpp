@@ -18,14 +18,15 @@ bool contains(const Shape& axes, int axis) {
 }  // namespace
 
 Shape reduced_axes(const char* op, const Tensor& x, const Shape& axes) {
+  const int rank = x.rank(op);
   uint32_t wanted = 0;
   for (const int64_t a : axes) {
-    const uint32_t bit = 1u << wrap_axis(op, a, x.rank());
+    const uint32_t bit = 1u << wrap_axis(op, a, rank);
     WICK_CHECK((wanted & bit) == 0, op, ": an axis is named twice: got axes ", axes);
     wanted |= bit;
   }
   Shape wrapped;
-  for (int axis = 0; axis < x.rank(); ++axis) {
+  for (int axis = 0; axis < rank; ++axis) {
     if (axes.empty() || (wanted >> axis & 1) != 0) wrapped.push_back(axis);
   }
   return wrapped;
@@ -71,7 +72,7 @@ Tensor spread(const Tensor& y, const Shape& shape, const Shape& axes) {
 }
 
 void check_floating(const char* op, const Tensor& x) {
-  WICK_CHECK(is_floating(x.dtype()), op, ": needs a floating dtype: got ", to_string(x.dtype()));
+  WICK_CHECK(is_floating(x.dtype(op)), op, ": needs a floating dtype: got ", to_string(x.dtype()));
 }
 
 Tensor sum_to(const Tensor& gradient, const Shape& shape) {

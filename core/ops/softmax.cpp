@@ -114,7 +114,7 @@ struct LogSoftmax {
 };
 
 int checked_axis(const char* op, const Tensor& x, int64_t axis) {
-  WICK_CHECK(is_floating(x.dtype()), op, ": needs a floating dtype: got ", to_string(x.dtype()));
+  WICK_CHECK(is_floating(x.dtype(op)), op, ": needs a floating dtype: got ", to_string(x.dtype()));
   return wrap_axis(op, axis, x.rank());
 }
 

@@ -5,7 +5,11 @@
 #include <cmath>
 
 #include "wick/core/autograd.h"
+#include "wick/core/ops/conv.h"
 #include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/join.h"
+#include "wick/core/ops/loss.h"
+#include "wick/core/ops/norm.h"
 #include "wick/tests/harness/expect_error.h"
 
 namespace wick {
@@ -146,7 +150,33 @@ TEST(Tensor, IsAHandle) {
   EXPECT_FALSE(x.is_same(x.detach()));
   EXPECT_EQ(x.data<float>(), x.detach().data<float>());
   EXPECT_FALSE(Tensor().defined());
-  EXPECT_EQ(error_of([] { Tensor().shape(); }), "tensor: used while undefined");
+}
+
+TEST(Tensor, UndefinedIsAnErrorThatNamesWhatUsedIt) {
+  const Tensor none, x = ones({2, 2});
+  const auto said = [](const auto& use) {
+    const std::string text = error_of(use);
+    EXPECT_NE(text.find(": a tensor is undefined: got a default-constructed one, expected one with "
+                        "elements"),
+              std::string::npos)
+        << text;
+    return text.substr(0, text.find(':'));
+  };
+  EXPECT_EQ(said([&] { none.data<float>(); }), "data");
+  EXPECT_EQ(said([&] { relu(none); }), "relu");
+  EXPECT_EQ(said([&] { add(none, x); }), "add");
+  EXPECT_EQ(said([&] { add(x, none); }), "add");
+  EXPECT_EQ(said([&] { x.add_(none); }), "add_");
+  EXPECT_EQ(said([&] { none.sum(); }), "sum");
+  EXPECT_EQ(said([&] { none.softmax(1); }), "softmax");
+  EXPECT_EQ(said([&] { x.matmul(none); }), "matmul");
+  EXPECT_EQ(said([&] { none.reshape({1}); }), "reshape");
+  EXPECT_EQ(said([&] { none.select(0, 0); }), "select");
+  EXPECT_EQ(said([&] { cat({x, none}); }), "cat");
+  EXPECT_EQ(said([&] { cross_entropy(none, x); }), "cross_entropy");
+  EXPECT_EQ(said([&] { layer_norm(none, {2}); }), "layer_norm");
+  EXPECT_EQ(said([&] { conv2d(none, x); }), "conv2d");
+  EXPECT_EQ(said([&] { embedding(none, x); }), "embedding");
 }
 
 TEST(Tensor, CountsChangesInPlacePerStorage) {

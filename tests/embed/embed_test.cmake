@@ -1,6 +1,7 @@
 # Installs the built library, moves the installation, and builds and runs tests/embed against it
-# as a project of its own:
-#   cmake -DBINARY_DIR= -DSOURCE_DIR= -DCXX= -DFLAGS= -DGENERATOR= -DPYTHON= -P embed_test.cmake
+# as a project of its own, by the library's compiler and by the other one: the preset release builds
+# the library by g++, asan by clang++.
+#   cmake -DBINARY_DIR= -DSOURCE_DIR= -DCXX= -DFLAGS= -DGENERATOR= -P embed_test.cmake
 set(work ${BINARY_DIR}/embed)
 file(REMOVE_RECURSE ${work})
 file(MAKE_DIRECTORY ${work})
@@ -41,10 +42,40 @@ foreach(file ${package_files})
   endforeach()
 endforeach()
 
-run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/tests/embed -B ${work}/build -G ${GENERATOR}
-    -DCMAKE_PREFIX_PATH=${work}/moved -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${FLAGS}
-    -DCMAKE_BUILD_TYPE=Release)
-run(${CMAKE_COMMAND} --build ${work}/build)
-run(${work}/build/embed)
-run(${PYTHON} ${SOURCE_DIR}/tests/embed/text_test.py ${work}/build/text)
-run(${PYTHON} ${SOURCE_DIR}/tests/embed/own_program_test.py ${work}/build/own_program)
+# Builds and runs the programs by `compiler`; what else it is given goes to CMake.
+function(build_and_run name compiler)
+  set(build ${work}/${name})
+  run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/tests/embed -B ${build} -G ${GENERATOR}
+      -DCMAKE_PREFIX_PATH=${work}/moved -DCMAKE_CXX_COMPILER=${compiler} -DCMAKE_CXX_FLAGS=${FLAGS}
+      -DCMAKE_BUILD_TYPE=Release ${ARGN})
+  run(${CMAKE_COMMAND} --build ${build})
+  run(${build}/embed)
+  run(${build}/seams)
+  run(${build}/plugin_host ${build}/libplugin.so)
+endfunction()
+
+if(FLAGS MATCHES "-fsanitize=")  # as in tests/sanitizers.cpp, which these programs do not have
+  file(WRITE ${work}/suppressions "leak:libomp.so\n")
+  set(ENV{LSAN_OPTIONS} suppressions=${work}/suppressions:print_suppressions=0)
+endif()
+
+build_and_run(own ${CXX})
+run(${PYTHON} ${SOURCE_DIR}/tests/embed/text_test.py ${work}/own/text)
+run(${PYTHON} ${SOURCE_DIR}/tests/embed/own_program_test.py ${work}/own/own_program)
+
+execute_process(COMMAND ${CXX} --version OUTPUT_VARIABLE version)
+if(version MATCHES clang)
+  find_program(other g++)
+else()
+  find_program(other clang++)
+endif()
+if(NOT other OR FLAGS MATCHES "-fsanitize=thread")  # it must see all that synchronises
+  message(STATUS "embed: no programs by another compiler than ${CXX}")
+elseif(FLAGS MATCHES "-fsanitize=")  # each compiler has runtimes of its own: the object is foreign
+  run(${other} -std=c++20 -O0 -fPIC -I ${work}/moved/include -c ${SOURCE_DIR}/tests/embed/seams.cpp
+      -o ${work}/seams.o)
+  build_and_run(other ${CXX} -DSEAMS_OBJECT=${work}/seams.o -DWITHOUT_RUNS=ON)
+else()
+  # Nothing inlined: what both compilers make out of line, the linker keeps one copy of.
+  build_and_run(other ${other} -DCMAKE_CXX_FLAGS_RELEASE=-O0 -DWITHOUT_RUNS=ON)
+endif()

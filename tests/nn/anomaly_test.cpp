@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <thread>
 
+#include "wick/core/apply.h"
 #include "wick/core/core.h"
 #include "wick/nn/lint.h"
 #include "wick/nn/nn.h"
@@ -130,6 +132,41 @@ TEST(DetectAnomaly, IsNoticedByLint) {
   EXPECT_FALSE(says_so());
   const DetectAnomaly search;
   EXPECT_TRUE(says_so());
+}
+
+TEST(DetectAnomaly, IsSetForAllThreads) {
+  std::string found, own;
+  set_detect_anomaly(true);
+  std::thread([&] {
+    found = error_of([] { values({-1}).sqrt(); });
+    const DetectAnomaly search(
+        {.check_nan = false, .infinities = true});  // this thread's comes first
+    own = error_of([] { values({-1}).sqrt(); });
+  }).join();
+  set_detect_anomaly(false);
+  EXPECT_EQ(found.find("sqrt: NaN"), 0u) << found;
+  EXPECT_EQ(own, "no error");
+  EXPECT_EQ(error_of([] { values({-1}).sqrt(); }), "no error");
+}
+
+struct FailsInBackward {
+  static constexpr OpInfo info{.name = "fails_in_backward"};
+  Tensor forward(Saved&, const Tensor& x) const { return x * 1; }
+  Gradients backward(const Saved&, const Tensor&) const { detail::fail("inner: wrong"); }
+};
+
+TEST(DetectAnomaly, TellsWhereAnErrorOfBackwardBelongs) {
+  struct Net : nn::Module {
+    Tensor forward(const Tensor& x) override { return wick::apply(FailsInBackward{}, x); }
+  };
+  nn::Sequential net{Net()};
+  const Tensor x = values({1}).set_requires_grad();
+  set_detect_anomaly(true, {.check_nan = false});
+  const Tensor y = net(x);
+  const std::string error = error_of([&] { y.backward(); });
+  set_detect_anomaly(false);
+  EXPECT_EQ(error, "inner: wrong: in backward of fails_in_backward (in 0)");
+  EXPECT_EQ(error_of([&] { net(x).backward(); }), "inner: wrong");
 }
 
 TEST(DetectAnomaly, EndsWithItsScope) {

@@ -149,7 +149,7 @@ TEST(Lint, MeasuresASearchForNan) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].rule, "debugging");
   EXPECT_GT(found[0].cost, 0.5);
-  EXPECT_EQ(anomaly::search(), &search);  // on again
+  EXPECT_EQ(anomaly::search(), &search.options());  // on again
 }
 
 TEST(Lint, MeasuresTheRestWithoutASearch) {

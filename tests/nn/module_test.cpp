@@ -334,7 +334,8 @@ TEST(Module, ForwardOfOneTensorMustExist) {
   struct Nothing : Module {};
   Nothing nothing;
   EXPECT_EQ(error_of([&] { nothing(zeros({1})); }),
-            "Nothing: forward: takes other arguments than one tensor");
+            "Nothing: forward: takes other arguments than one tensor: got one tensor, "
+            "expected those of its own forward");
 }
 
 TEST(Sequential, AppliesModulesInOrder) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "wick/core/base/parallel.h"
+#include "wick/core/base/per_thread.h"
 #include "wick/kernels/cpu/amx.h"
 #include "wick/kernels/cpu/dnnl/execution.h"
 #include "wick/kernels/cpu/dnnl/im2col.h"
@@ -225,10 +226,8 @@ AlgorithmList list_algorithms(const Conv2dProblem& problem) {
   return list;
 }
 
-PrimitiveCache<Execution>& conv_cache() {
-  thread_local PrimitiveCache<Execution> cache;
-  return cache;
-}
+struct ConvCache : PrimitiveCache<Execution> {};
+PrimitiveCache<Execution>& conv_cache() { return per_thread<ConvCache>(); }
 
 // The direct primitive of `problem`, made when first used.
 Execution& direct(const Conv2dProblem& problem, bool with_bias) {
@@ -265,10 +264,9 @@ Execution& direct(const Conv2dProblem& problem, bool with_bias) {
 
 void conv2d_algorithms(const Conv2dProblem& problem, Device, ConvAlgorithm* algorithms,
                        int* count) {
-  thread_local PrimitiveCache<AlgorithmList> cache;
   with_dnnl_errors("conv2d", [&] {
-    const AlgorithmList& list =
-        cache.get(key_of(problem, 0), [&] { return list_algorithms(problem); });
+    const AlgorithmList& list = per_thread<PrimitiveCache<AlgorithmList>>().get(
+        key_of(problem, 0), [&] { return list_algorithms(problem); });
     for (int i = 0; i < list.count; ++i) algorithms[i] = list.algorithms[i];
     *count = list.count;
   });

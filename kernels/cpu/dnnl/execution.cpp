@@ -2,19 +2,22 @@
 
 #include <string_view>
 
+#include "wick/core/base/parallel.h"
+#include "wick/core/base/per_thread.h"
+
 namespace wick::cpu {
 
 namespace {
 
-dnnl::stream& dnnl_stream() {
-  thread_local dnnl::stream stream(dnnl_engine());
-  return stream;
-}
+struct Stream {
+  dnnl::stream stream = dnnl::stream(dnnl_engine());
+};
+dnnl::stream& dnnl_stream() { return per_thread<Stream>().stream; }
 
 }  // namespace
 
 dnnl::engine& dnnl_engine() {
-  static dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  static auto& engine = *new dnnl::engine(dnnl::engine::kind::cpu, 0);  // until the program's end
   return engine;
 }
 
@@ -75,6 +78,7 @@ void Execution::output(int arg, const MemoryDesc& user, const MemoryDesc& wanted
 }
 
 void Execution::run(std::initializer_list<const void*> data, Workspace& workspace) {
+  if (num_threads() > 1) detail::begin_team();
   dnnl::stream& stream = dnnl_stream();
   blocks_.clear();  // an error may have left some
   const auto scratch = [&](const dnnl::memory& memory) {

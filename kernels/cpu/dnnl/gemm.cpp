@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "wick/core/base/parallel.h"
+#include "wick/core/base/per_thread.h"
 #include "wick/kernels/cpu/dnnl/execution.h"
 
 namespace wick::cpu {
@@ -99,10 +100,8 @@ Execution make_matmul(const MemoryDesc& a, const MemoryDesc& b, const MemoryDesc
   return execution;
 }
 
-PrimitiveCache<Execution>& matmul_cache() {
-  thread_local PrimitiveCache<Execution> cache;
-  return cache;
-}
+struct MatmulCache : PrimitiveCache<Execution> {};
+PrimitiveCache<Execution>& matmul_cache() { return per_thread<MatmulCache>(); }
 
 void gemm_primitive(GemmSizes s, Dtype in, const Matrix& a, const Matrix& b, const void* bias,
                     Dtype out, void* c, int64_t ldc, bool accumulate, Workspace& workspace) {

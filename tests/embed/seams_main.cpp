@@ -1,0 +1,3 @@
+extern "C" int wick_seams();
+
+int main() { return wick_seams(); }
