@@ -19,8 +19,8 @@ class Linear : public Module {
   Tensor forward_gelu_tanh(const Tensor& x);
   std::string description() const override;
 
-  Tensor weight;  // [out_features, in_features]
-  Tensor bias;    // [out_features], or undefined
+  Parameter weight;  // [out_features, in_features]
+  Parameter bias;    // [out_features], or undefined
 };
 
 /// Rows of a table: indices [...] (int64) give [..., embedding_dim].
@@ -30,7 +30,7 @@ class Embedding : public Module {
   Tensor forward(const Tensor& indices) override;
   std::string description() const override;
 
-  Tensor weight;  // [num_embeddings, embedding_dim]
+  Parameter weight;  // [num_embeddings, embedding_dim]
 };
 
 /// Joins axes `start_axis` to `end_axis` into one.

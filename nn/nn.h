@@ -11,6 +11,7 @@
 #include "wick/nn/linear.h"
 #include "wick/nn/lint.h"
 #include "wick/nn/loss.h"
+#include "wick/nn/member.h"
 #include "wick/nn/memory_advice.h"
 #include "wick/nn/models/registry.h"
 #include "wick/nn/models/resnet.h"

@@ -26,9 +26,9 @@ class BatchNorm : public Module {
   Tensor forward_add_relu(const Tensor& x, const Tensor& residual);
   std::string description() const override;
 
-  Tensor weight, bias;               // [num_features], or undefined
-  Tensor running_mean, running_var;  // [num_features], or undefined
-  Tensor num_batches_tracked;        // int64, rank 0
+  Parameter weight, bias;            // [num_features], or undefined
+  Buffer running_mean, running_var;  // [num_features], or undefined
+  Buffer num_batches_tracked;        // int64, rank 0
   /// The sum of a tensor over all ranks, with a gradient; dist::synchronize_batch_norms sets it. In
   /// training the statistics are then those of all ranks' batches together, else of this one.
   std::function<Tensor(const Tensor&)> sum_over_ranks;
@@ -74,7 +74,7 @@ class LayerNorm : public Module {
   SumAndNorm forward_add(const Tensor& x, const Tensor& residual);
   std::string description() const override;
 
-  Tensor weight, bias;
+  Parameter weight, bias;
 
  private:
   Shape normalized_shape_;
@@ -93,7 +93,7 @@ class RMSNorm : public Module {
   SumAndNorm forward_add(const Tensor& x, const Tensor& residual);
   std::string description() const override;
 
-  Tensor weight;
+  Parameter weight;
 
  private:
   Shape normalized_shape_;
@@ -111,7 +111,7 @@ class GroupNorm : public Module {
   Tensor forward_add_relu(const Tensor& x, const Tensor& residual);
   std::string description() const override;
 
-  Tensor weight, bias;
+  Parameter weight, bias;
 
  private:
   int64_t num_groups_;
