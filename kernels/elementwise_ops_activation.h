@@ -17,6 +17,20 @@ struct Relu : OnNumbers<1> {
   }
 };
 
+/// min(max(x, 0), 6)
+struct Relu6 : OnNumbers<1> {
+  static constexpr char name[] = "relu6";
+  static constexpr Keep keep = Keep::kOutput;
+  template <class V>
+  WICK_HOST_DEVICE V operator()(V x) const {
+    return min(max(x, V(0)), V(6));
+  }
+  template <class V>
+  WICK_HOST_DEVICE V gradient(V dy, V y) const {
+    return select(y <= 0.0, 0.0, select(y >= 6.0, 0.0, dy));
+  }
+};
+
 /// x Phi(x), Phi being the normal distribution's cumulative function.
 struct Gelu : OnFloats<1> {
   static constexpr char name[] = "gelu";
@@ -63,6 +77,42 @@ struct Silu : OnFloats<1> {
   WICK_HOST_DEVICE V gradient(V dy, V x) const {
     const V s = sigmoid(x);
     return dy * (s * (x * (1.0 - s) + 1.0));
+  }
+};
+
+/// x tanh(log(1 + exp(x)))
+struct Mish : OnFloats<1> {
+  static constexpr char name[] = "mish";
+  static constexpr Keep keep = Keep::kInput;
+  // tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2) for e = exp(x), which must not overflow: beyond
+  // 20 it is 1 to all digits.
+  template <class V>
+  WICK_HOST_DEVICE V operator()(V x) const {
+    const V e = exp(select(x > 20.0, x * 0.0 + 20.0, x));
+    const V n = e * (e + 2.0);
+    return x * (n / (n + 2.0));
+  }
+  template <class V>
+  WICK_HOST_DEVICE V gradient(V dy, V x) const {
+    const V e = exp(select(x > 20.0, x * 0.0 + 20.0, x));
+    const V n = e * (e + 2.0);
+    const V t = n / (n + 2.0);
+    return dy * (t + x * (e / (e + 1.0)) * (1.0 - t * t));
+  }
+};
+
+/// x / (1 + |x|)
+struct Softsign : OnFloats<1> {
+  static constexpr char name[] = "softsign";
+  static constexpr Keep keep = Keep::kInput;
+  template <class V>
+  WICK_HOST_DEVICE V operator()(V x) const {
+    return x / (select(x < 0.0, -x, x) + 1.0);
+  }
+  template <class V>
+  WICK_HOST_DEVICE V gradient(V dy, V x) const {
+    const V size = select(x < 0.0, -x, x) + 1.0;
+    return dy / (size * size);
   }
 };
 
@@ -161,6 +211,7 @@ struct Clamp : OnNumbers<1> {
 }  // namespace wick::fn
 
 /// The functors of this file that have a gradient, for lists of kernels: `use(F)` each.
-#define WICK_ACTIVATION_DIFFERENTIABLE(use)                                      \
-  use(fn::Relu) use(fn::Gelu) use(fn::GeluTanh) use(fn::Silu) use(fn::Hardswish) \
-      use(fn::Hardsigmoid) use(fn::Softplus) use(fn::LeakyRelu) use(fn::Elu) use(fn::Clamp)
+#define WICK_ACTIVATION_DIFFERENTIABLE(use)                                                      \
+  use(fn::Relu) use(fn::Relu6) use(fn::Mish) use(fn::Softsign) use(fn::Gelu) use(fn::GeluTanh)   \
+      use(fn::Silu) use(fn::Hardswish) use(fn::Hardsigmoid) use(fn::Softplus) use(fn::LeakyRelu) \
+          use(fn::Elu) use(fn::Clamp)

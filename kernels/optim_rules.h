@@ -154,7 +154,7 @@ struct Nadam {
     const double next = nadam_momentum(args, step + 1);
     product = (step == 1 ? 1 : product) * mu;
     grad_size = T(args.lr * (1 - mu) / (1 - product));
-    first_size = T(args.lr * next / (1 - product * mu * next));
+    first_size = T(args.lr * next / (1 - product * next));
     inverse_root = T(1 / ::sqrt(1 - ::pow(args.beta2, step)));
   }
   WICK_HOST_DEVICE T operator()(T w, T d, T& first, T& second, T&) const {

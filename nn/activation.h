@@ -12,10 +12,20 @@ class ReLU : public Module {
   Tensor forward(const Tensor& x) override { return relu(x); }
 };
 
-/// Exact: x * Phi(x) (Hendrycks & Gimpel 2016, arXiv 1606.08415).
+class ReLU6 : public Module {
+ public:
+  Tensor forward(const Tensor& x) override { return relu6(x); }
+};
+
+/// x * Phi(x), or its approximation by tanh (Hendrycks & Gimpel 2016, arXiv 1606.08415).
 class GELU : public Module {
  public:
-  Tensor forward(const Tensor& x) override { return gelu(x); }
+  explicit GELU(GeluApproximation approximation = GeluApproximation::kNone)
+      : approximation_(approximation) {}
+  Tensor forward(const Tensor& x) override { return gelu(x, approximation_); }
+
+ private:
+  GeluApproximation approximation_;
 };
 
 class SiLU : public Module {
@@ -26,6 +36,21 @@ class SiLU : public Module {
 class Hardswish : public Module {
  public:
   Tensor forward(const Tensor& x) override { return hardswish(x); }
+};
+
+class Hardsigmoid : public Module {
+ public:
+  Tensor forward(const Tensor& x) override { return hardsigmoid(x); }
+};
+
+class Mish : public Module {
+ public:
+  Tensor forward(const Tensor& x) override { return mish(x); }
+};
+
+class Softsign : public Module {
+ public:
+  Tensor forward(const Tensor& x) override { return softsign(x); }
 };
 
 class Sigmoid : public Module {
@@ -59,6 +84,29 @@ class ELU : public Module {
 
  private:
   double alpha_;
+};
+
+/// prelu with a slope that is learned: one, or one for each of the channels of x [N, C, ...].
+class PReLU : public Module {
+ public:
+  explicit PReLU(int64_t num_parameters = 1, double init = 0.25) {
+    WICK_CHECK(num_parameters >= 1, "PReLU: num_parameters must be 1 or more: got ",
+               num_parameters);
+    weight = add_parameter("weight", full({num_parameters}, init));
+  }
+  Tensor forward(const Tensor& x) override { return prelu(x, weight); }
+
+  Parameter weight;  // [num_parameters]
+};
+
+/// glu: the first half of an axis times the sigmoid of the second.
+class GLU : public Module {
+ public:
+  explicit GLU(int64_t axis = -1) : axis_(axis) {}
+  Tensor forward(const Tensor& x) override { return glu(x, axis_); }
+
+ private:
+  int64_t axis_;
 };
 
 class Softmax : public Module {

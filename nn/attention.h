@@ -18,8 +18,8 @@ class MultiheadAttention : public Module {
                  const Tensor& attn_mask = {}, bool is_causal = false);
   std::string description() const override;
 
-  Tensor in_proj_weight;  // [3 * embed_dim, embed_dim]
-  Tensor in_proj_bias;    // [3 * embed_dim]
+  Parameter in_proj_weight;  // [3 * embed_dim, embed_dim]
+  Parameter in_proj_bias;    // [3 * embed_dim]
   Handle<Linear> out_proj;
 
  private:

@@ -28,8 +28,8 @@ class Conv2d : public Module {
   Tensor forward(const Tensor& x) override;
   std::string description() const override;
 
-  Tensor weight;  // [out_channels, in_channels / groups, kernel h, kernel w], channels-last
-  Tensor bias;    // [out_channels], or undefined
+  Parameter weight;  // [out_channels, in_channels / groups, kernel h, kernel w], channels-last
+  Parameter bias;    // [out_channels], or undefined
 
  private:
   Conv2dOptions options_;
@@ -51,8 +51,8 @@ class Conv1d : public Module {
   Tensor forward(const Tensor& x) override;
   std::string description() const override;
 
-  Tensor weight;  // [out_channels, in_channels / groups, kernel]
-  Tensor bias;
+  Parameter weight;  // [out_channels, in_channels / groups, kernel]
+  Parameter bias;
 
  private:
   Conv1dOptions options_;
@@ -75,8 +75,8 @@ class ConvTranspose2d : public Module {
   Tensor forward(const Tensor& x) override;
   std::string description() const override;
 
-  Tensor weight;  // [in_channels, out_channels / groups, kernel h, kernel w]
-  Tensor bias;
+  Parameter weight;  // [in_channels, out_channels / groups, kernel h, kernel w]
+  Parameter bias;
 
  private:
   ConvTranspose2dOptions options_;

@@ -32,17 +32,26 @@ std::string Linear::description() const {
                 bias.defined() ? ")" : ", bias=false)");
 }
 
-Embedding::Embedding(int64_t num_embeddings, int64_t embedding_dim) {
+Embedding::Embedding(int64_t num_embeddings, int64_t embedding_dim, const EmbeddingOptions& options)
+    : padding_idx_(options.padding_idx) {
   WICK_CHECK(num_embeddings >= 1 && embedding_dim >= 1, "Embedding: sizes must be 1 or more: got ",
              num_embeddings, " and ", embedding_dim);
   weight = add_parameter("weight", empty({num_embeddings, embedding_dim}));
   init::normal_(weight);
+  if (!padding_idx_) return;
+  WICK_CHECK(*padding_idx_ >= -num_embeddings && *padding_idx_ < num_embeddings,
+             "Embedding: padding_idx: got ", *padding_idx_, ", expected one in [", -num_embeddings,
+             ", ", num_embeddings - 1, "]");
+  weight.detach()[*padding_idx_].fill_(0);
 }
 
-Tensor Embedding::forward(const Tensor& indices) { return embedding(weight, indices); }
+Tensor Embedding::forward(const Tensor& indices) {
+  return embedding(weight, indices, padding_idx_);
+}
 
 std::string Embedding::description() const {
-  return concat("Embedding(", weight.size(0), ", ", weight.size(1), ")");
+  return concat("Embedding(", weight.size(0), ", ", weight.size(1),
+                padding_idx_ ? concat(", padding_idx=", *padding_idx_) : "", ")");
 }
 
 namespace {

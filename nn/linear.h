@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+
+#include "wick/core/ops/view.h"
 #include "wick/nn/module.h"
 
 namespace wick::nn {
@@ -19,18 +22,25 @@ class Linear : public Module {
   Tensor forward_gelu_tanh(const Tensor& x);
   std::string description() const override;
 
-  Tensor weight;  // [out_features, in_features]
-  Tensor bias;    // [out_features], or undefined
+  Parameter weight;  // [out_features, in_features]
+  Parameter bias;    // [out_features], or undefined
+};
+
+struct EmbeddingOptions {
+  std::optional<int64_t> padding_idx = {};  // a row that starts as zeros and gets no gradient
 };
 
 /// Rows of a table: indices [...] (int64) give [..., embedding_dim].
 class Embedding : public Module {
  public:
-  Embedding(int64_t num_embeddings, int64_t embedding_dim);
+  Embedding(int64_t num_embeddings, int64_t embedding_dim, const EmbeddingOptions& options = {});
   Tensor forward(const Tensor& indices) override;
   std::string description() const override;
 
-  Tensor weight;  // [num_embeddings, embedding_dim]
+  Parameter weight;  // [num_embeddings, embedding_dim]
+
+ private:
+  std::optional<int64_t> padding_idx_;
 };
 
 /// Joins axes `start_axis` to `end_axis` into one.
@@ -42,6 +52,26 @@ class Flatten : public Module {
 
  private:
   int64_t start_axis_, end_axis_;
+};
+
+/// pixel_shuffle: [N, C r^2, H, W] -> [N, C, H r, W r].
+class PixelShuffle : public Module {
+ public:
+  explicit PixelShuffle(int64_t upscale_factor) : factor_(upscale_factor) {}
+  Tensor forward(const Tensor& x) override { return pixel_shuffle(x, factor_); }
+
+ private:
+  int64_t factor_;
+};
+
+/// pixel_unshuffle: [N, C, H r, W r] -> [N, C r^2, H, W].
+class PixelUnshuffle : public Module {
+ public:
+  explicit PixelUnshuffle(int64_t downscale_factor) : factor_(downscale_factor) {}
+  Tensor forward(const Tensor& x) override { return pixel_unshuffle(x, factor_); }
+
+ private:
+  int64_t factor_;
 };
 
 /// Passes its input on.

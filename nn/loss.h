@@ -23,16 +23,18 @@ class Loss : public Module {
 /// cross_entropy
 class CrossEntropyLoss : public Loss {
  public:
-  explicit CrossEntropyLoss(const CrossEntropyOptions& options = {}) : options_(options) {
-    add_buffer("weight", options.weight);
-  }
+  explicit CrossEntropyLoss(const CrossEntropyOptions& options = {})
+      : weight_(add_buffer("weight", options.weight)), options_(options) {}
 
  protected:
   Tensor compute(const Tensor& x, const Tensor& target) override {
-    return cross_entropy(x, target, options_);
+    CrossEntropyOptions options = options_;
+    options.weight = weight_;
+    return cross_entropy(x, target, options);
   }
 
  private:
+  Buffer weight_;
   CrossEntropyOptions options_;
 };
 
@@ -45,16 +47,16 @@ struct NLLLossOptions {
 /// nll_loss
 class NLLLoss : public Loss {
  public:
-  explicit NLLLoss(const NLLLossOptions& options = {}) : options_(options) {
-    add_buffer("weight", options.weight);
-  }
+  explicit NLLLoss(const NLLLossOptions& options = {})
+      : weight_(add_buffer("weight", options.weight)), options_(options) {}
 
  protected:
   Tensor compute(const Tensor& x, const Tensor& target) override {
-    return nll_loss(x, target, options_.weight, options_.ignore_index, options_.reduction);
+    return nll_loss(x, target, weight_, options_.ignore_index, options_.reduction);
   }
 
  private:
+  Buffer weight_;
   NLLLossOptions options_;
 };
 
@@ -130,7 +132,7 @@ class BCELoss : public Loss {
   }
 
  private:
-  Tensor weight_;
+  Buffer weight_;
   LossReduction reduction_;
 };
 
@@ -149,7 +151,7 @@ class BCEWithLogitsLoss : public Loss {
   }
 
  private:
-  Tensor weight_, pos_weight_;
+  Buffer weight_, pos_weight_;
   LossReduction reduction_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <typeinfo>
 #include <unordered_set>
@@ -15,54 +16,155 @@ Tensor Module::forward(const Tensor&) {
                "expected those of its own forward");
 }
 
-std::string Module::description() const {
+namespace {
+std::string class_name(const std::type_info& type) {
   int status = 0;
-  char* demangled = abi::__cxa_demangle(typeid(*this).name(), nullptr, nullptr, &status);
-  const std::string full = status == 0 ? demangled : typeid(*this).name();
+  char* demangled = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status);
+  const std::string full = status == 0 ? demangled : type.name();
   std::free(demangled);
   const size_t colon = full.rfind(':');
   return colon == std::string::npos ? full : full.substr(colon + 1);
+}
+}  // namespace
+
+std::string Module::description() const { return class_name(typeid(*this)); }
+
+namespace {
+
+using places::Place;
+
+// Members that are moved next take over the places of the module's.
+template <class List>
+void mark_moving(const List& places) noexcept {
+  for (const auto& entry : places) entry.second->is_moving = true;
+}
+
+template <class List>
+List copy_of(const List& places) {
+  List copy;
+  for (const auto& [name, place] : places) copy.emplace_back(name, places::copy_place(*place));
+  return copy;
+}
+
+template <class List>
+bool has(const List& places, const std::string& name) {
+  return std::any_of(places.begin(), places.end(),
+                     [&](const auto& entry) { return entry.first == name; });
+}
+
+}  // namespace
+
+Module::Module(Module&& other) noexcept { *this = std::move(other); }
+
+Module& Module::operator=(Module&& other) noexcept {
+  parameters_ = std::move(other.parameters_);
+  buffers_ = std::move(other.buffers_);
+  children_ = std::move(other.children_);
+  copy_ = other.copy_;
+  training_ = other.training_;
+  mark_moving(parameters_);
+  mark_moving(buffers_);
+  mark_moving(children_);
+  return *this;
+}
+
+Module::Module(const Module& other)
+    : parameters_(copy_of(other.parameters_)),
+      buffers_(copy_of(other.buffers_)),
+      children_(copy_of(other.children_)),
+      copy_(other.copy_),
+      training_(other.training_) {}
+
+template <class Value>
+const Value& Module::value_of(const std::string& name, Place<Value>& place) const {
+  if (place.is_moving) place.is_moving = false;
+  WICK_CHECK(!place.is_lost, "module: ", description(), ": \"", name,
+             "\" has lost its member: got copies of what registering it gave, expected that itself "
+             "to be the member");
+  return place.value();
 }
 
 void Module::check_name(const std::string& name) const {
   WICK_CHECK(!name.empty() && name.find('.') == std::string::npos,
              "module: a name must not be empty or contain a dot: got \"", name, "\"");
-  const auto taken = [&](const auto& list) {
-    for (const auto& entry : list) {
-      if (entry.first == name) return true;
-    }
-    return false;
-  };
-  WICK_CHECK(!taken(parameters_) && !taken(buffers_) && !taken(children_),
+  WICK_CHECK(!has(parameters_, name) && !has(buffers_, name) && !has(children_, name),
              "module: name used twice: got \"", name, "\"");
 }
 
-Tensor Module::add_parameter(const std::string& name, const Tensor& value) {
-  check_name(name);
+Registered<Parameter, Tensor> Module::add_parameter(const std::string& name, const Tensor& value) {
   if (value.defined()) value.set_requires_grad();
-  parameters_.emplace_back(name, value);
-  return value;
+  return add_parameter(name, Parameter(value, value.defined()));
 }
 
-Tensor Module::add_buffer(const std::string& name, const Tensor& value) {
+Registered<Parameter, Tensor> Module::add_parameter(const std::string& name,
+                                                    const Parameter& value) {
   check_name(name);
-  buffers_.emplace_back(name, value);
-  return value;
+  const auto place = std::make_shared<Place<Tensor>>();
+  place->kept = value;
+  parameters_.emplace_back(name, place);
+  return Registered<Parameter, Tensor>(place);
 }
 
-void Module::add_child(const std::string& name, std::shared_ptr<Module> module) {
+Registered<Buffer, Tensor> Module::add_buffer(const std::string& name, const Tensor& value) {
+  check_name(name);
+  const auto place = std::make_shared<Place<Tensor>>();
+  place->kept = value;
+  buffers_.emplace_back(name, place);
+  return Registered<Buffer, Tensor>(place);
+}
+
+std::shared_ptr<places::ChildPlace> Module::add_child(const std::string& name,
+                                                      std::shared_ptr<Module> module) {
   check_name(name);
   WICK_CHECK(module != nullptr, "module: child \"", name, "\" is null");
-  children_.emplace_back(name, std::move(module));
+  const auto place = std::make_shared<places::ChildPlace>();
+  place->kept = std::move(module);
+  children_.emplace_back(name, place);
+  return place;
+}
+
+std::vector<std::pair<std::string, std::shared_ptr<Module>>> Module::children() const {
+  std::vector<std::pair<std::string, std::shared_ptr<Module>>> all;
+  all.reserve(children_.size());
+  for (const auto& [name, place] : children_) {
+    const std::shared_ptr<Module>& child = value_of(name, *place);
+    if (child != nullptr) all.emplace_back(name, child);
+  }
+  return all;
+}
+
+Handle<Module> Module::replace(const std::string& path, const Handle<Module>& module) {
+  const size_t dot = path.find('.');
+  const std::string name = path.substr(0, dot);
+  const auto entry = std::find_if(children_.begin(), children_.end(),
+                                  [&](const auto& child) { return child.first == name; });
+  WICK_CHECK(entry != children_.end(), "replace: ", description(), ": no such child: got \"", name,
+             "\"");
+  places::ChildPlace& place = *entry->second;
+  const std::shared_ptr<Module> before = value_of(name, place);
+  if (dot != std::string::npos) {
+    WICK_CHECK(before != nullptr, "replace: ", description(), ": child \"", name, "\" is null");
+    return before->replace(path.substr(dot + 1), module);
+  }
+  const std::shared_ptr<Module> after = module.shared();
+  WICK_CHECK(after != nullptr, "replace: child \"", name, "\": got a null module");
+  if (place.member != nullptr) {
+    const std::type_info* expected = place.member->expects(after);
+    WICK_CHECK(expected == nullptr, "replace: child \"", name, "\": got ", after->description(),
+               ", expected a ", class_name(*expected), ", which its Handle is of");
+  }
+  place.set(after);
+  return Handle<Module>(before);
 }
 
 // All names of the tensors in `list` of this module and all below it.
-void Module::append(NamedTensors Module::*list, const std::string& prefix,
+void Module::append(Places<Tensor> Module::*list, const std::string& prefix,
                     NamedTensors& all) const {
-  for (const auto& [name, tensor] : this->*list) {
+  for (const auto& [name, place] : this->*list) {
+    const Tensor& tensor = value_of(name, *place);
     if (tensor.defined()) all.emplace_back(prefix + name, tensor);
   }
-  for (const auto& [name, child] : children_) child->append(list, prefix + name + ".", all);
+  for (const auto& [name, child] : children()) child->append(list, prefix + name + ".", all);
 }
 
 namespace {
@@ -86,9 +188,16 @@ NamedTensors Module::named_buffers(const std::string& prefix) const {
 }
 
 std::vector<Tensor> Module::parameters(bool recurse) const {
+  NamedTensors own;
+  if (!recurse) {
+    for (const auto& [name, place] : parameters_) {
+      const Tensor& tensor = value_of(name, *place);
+      if (tensor.defined()) own.emplace_back(name, tensor);
+    }
+  }
   std::vector<Tensor> all;
-  for (auto& [name, tensor] : recurse ? named_parameters() : first_names(parameters_)) {
-    if (tensor.defined()) all.push_back(std::move(tensor));
+  for (auto& entry : recurse ? named_parameters() : first_names(std::move(own))) {
+    all.push_back(std::move(entry.second));
   }
   return all;
 }
@@ -96,7 +205,7 @@ std::vector<Tensor> Module::parameters(bool recurse) const {
 void Module::apply(const std::function<void(const std::string&, Module&)>& visit,
                    const std::string& path) {
   visit(path, *this);
-  for (const auto& [name, child] : children_) {
+  for (const auto& [name, child] : children()) {
     child->apply(visit, path.empty() ? name : path + "." + name);
   }
 }
@@ -173,30 +282,48 @@ TensorMap Module::state_dict() const {
   return state;
 }
 
-void Module::load_state_dict(const TensorMap& state, bool strict) {
+namespace {
+
+// "2 missing: "a", "b"": the first of many.
+std::string listed(const char* what, const std::vector<std::string>& names) {
+  if (names.empty()) return "";
+  constexpr size_t kMost = 20;
+  std::string text = concat("\n  ", names.size(), " ", what, ": ");
+  for (size_t i = 0; i < std::min(names.size(), kMost); ++i) {
+    text += (i > 0 ? ", " : "") + names[i];
+  }
+  if (names.size() > kMost) text += concat(", and ", names.size() - kMost, " more");
+  return text;
+}
+
+}  // namespace
+
+IncompatibleKeys Module::load_state_dict(const TensorMap& state, bool strict) {
   const TensorMap own = state_dict();
-  size_t matched = 0;
+  IncompatibleKeys keys;
+  std::vector<std::string> differ;
   for (const auto& [name, tensor] : own) {
     const auto found = state.find(name);
     if (found == state.end()) {
-      WICK_CHECK(!strict, "load_state_dict: missing tensor: expected \"", name, "\" of shape ",
-                 tensor.shape());
-      continue;
-    }
-    ++matched;
-    WICK_CHECK(found->second.shape() == tensor.shape(), "load_state_dict: shape of \"", name,
-               "\" differs: got ", found->second.shape(), ", expected ", tensor.shape());
-  }
-  if (strict && matched != state.size()) {
-    for (const auto& [name, tensor] : state) {
-      WICK_CHECK(own.contains(name), "load_state_dict: unknown tensor: got \"", name, "\"");
+      keys.missing_keys.push_back(name);
+    } else if (!(found->second.shape() == tensor.shape())) {
+      differ.push_back(
+          concat(name, " (got ", found->second.shape(), ", expected ", tensor.shape(), ")"));
     }
   }
+  for (const auto& entry : state) {
+    if (!own.contains(entry.first)) keys.unexpected_keys.push_back(entry.first);
+  }
+  const bool fits = keys.missing_keys.empty() && keys.unexpected_keys.empty();
+  WICK_CHECK(differ.empty() && (fits || !strict), "load_state_dict: the state does not fit ",
+             description(), ":", listed("missing", keys.missing_keys),
+             listed("unexpected", keys.unexpected_keys), listed("of another shape", differ));
   const NoGrad no_grad;
   for (const auto& [name, tensor] : own) {
     const auto found = state.find(name);
     if (found != state.end()) tensor.copy_(found->second);
   }
+  return keys;
 }
 
 }  // namespace wick::nn

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <string>
@@ -9,60 +10,18 @@
 
 #include "wick/core/serialize.h"
 #include "wick/core/tensor.h"
+#include "wick/nn/member.h"
 
 namespace wick::nn {
-
-class Module;
-
-/// While it lives, a module computes on some input, which summaries and searches for anomalies see.
-/// Calls of modules make it; so does a function beside forward:
-///   Tensor encode(const Tensor& x) { nn::ForwardScope scope(*this); return scope.made(fc(x)); }
-class ForwardScope {
- public:
-  /// Who looks.
-  class Watch {
-   public:
-    virtual ~Watch() = default;
-    virtual void made(const Tensor&) {}
-  };
-
-  explicit ForwardScope(Module& module);
-  ~ForwardScope();
-  ForwardScope(const ForwardScope&) = delete;
-  ForwardScope& operator=(const ForwardScope&) = delete;
-  /// Tells what the module has made of it, and returns that.
-  Tensor made(Tensor y);
-
- private:
-  std::unique_ptr<Watch> watch_;  // null where nobody looks
-};
 
 /// Tensors by dotted name, in the order of registration: "layer1.0.conv1.weight".
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
-/// A registered child module: shared, called like a function.
-template <class M>
-class Handle {
- public:
-  Handle() = default;
-  explicit Handle(std::shared_ptr<M> module) : module_(std::move(module)) {}
-  template <class Derived>
-  requires std::is_convertible_v<Derived*, M*> Handle(const Handle<Derived>& other)
-      : module_(other.shared()) {}
-
-  /// The module's forward with these arguments, seen by summaries.
-  template <class... Args>
-  Tensor operator()(const Args&... args) const {
-    ForwardScope scope(*module_);
-    return scope.made(module_->forward(args...));
-  }
-  M* operator->() const { return module_.get(); }
-  M& operator*() const { return *module_; }
-  explicit operator bool() const { return module_ != nullptr; }
-  const std::shared_ptr<M>& shared() const { return module_; }
-
- private:
-  std::shared_ptr<M> module_;
+/// What load_state_dict found no partner for: names of the module's own that the state lacks, and
+/// of the state that the module lacks.
+struct IncompatibleKeys {
+  std::vector<std::string> missing_keys;
+  std::vector<std::string> unexpected_keys;
 };
 
 /// A part of a network: named parameters, buffers and child modules, and how they compute.
@@ -70,14 +29,17 @@ class Handle {
 ///
 ///   struct Net : nn::Module {
 ///     nn::Handle<nn::Linear> fc = add("fc", nn::Linear(784, 10));
-///     Tensor forward(const Tensor& x) override { return fc(x.flatten(1)); }
+///     nn::Parameter scale = add_parameter("scale", ones({10}));
+///     Tensor forward(const Tensor& x) override { return fc(x.flatten(1)) * scale; }
 ///   };
+///
+/// A module is moved, shared by a Handle, or cloned by nn::clone(). Its Handles, Parameters and
+/// Buffers are the module's own: what is assigned to them it has (docs/modules.md).
 class Module {
  public:
   Module() = default;
-  Module(Module&&) = default;
-  Module& operator=(Module&&) = default;
-  Module(const Module&) = delete;
+  Module(Module&& other) noexcept;
+  Module& operator=(Module&& other) noexcept;
   Module& operator=(const Module&) = delete;
   virtual ~Module() = default;
 
@@ -101,12 +63,19 @@ class Module {
   NamedTensors named_parameters(const std::string& prefix = "") const;
   NamedTensors named_buffers(const std::string& prefix = "") const;
   /// Children of this module, by name.
-  const std::vector<std::pair<std::string, std::shared_ptr<Module>>>& children() const {
-    return children_;
-  }
+  std::vector<std::pair<std::string, std::shared_ptr<Module>>> children() const;
   /// Calls `visit(path, module)` for this module and all below it, parents first.
   void apply(const std::function<void(const std::string& path, Module& module)>& visit,
              const std::string& path = "");
+
+  /// Puts `module` where the child or grandchild `path` is ("head", "layers.0.norm") and returns
+  /// what was there. The Handle that add() gave calls it from then on. Error if there is no such
+  /// child, or the Handle is of a class that the module is not of.
+  template <std::derived_from<Module> M>
+  Handle<Module> replace(const std::string& path, M&& module) {
+    return replace(path, Handle<M>(std::make_shared<M>(std::move(module))));
+  }
+  Handle<Module> replace(const std::string& path, const Handle<Module>& module);
 
   /// Switches dropout and batch normalisation between training and evaluation.
   Module& train(bool on = true);
@@ -126,38 +95,70 @@ class Module {
   /// save_safetensors takes: `save_safetensors(path, net.state_dict())`.
   TensorMap state_dict() const;
   /// Copies `state`, as state_dict or load_safetensors give it, into the parameters and buffers,
-  /// converted to their dtypes and devices. Every name must be there with its shape, and
-  /// no other, unless `strict` is false. Nothing is changed if that does not hold.
-  void load_state_dict(const TensorMap& state, bool strict = true);
+  /// converted to their dtypes and devices. Every name must be there, and no other, unless `strict`
+  /// is false: then it returns those that are not. Shapes must be the same. Error, which names all
+  /// that does not fit, and nothing changed.
+  IncompatibleKeys load_state_dict(const TensorMap& state, bool strict = true);
 
  protected:
-  /// Registers a trainable tensor under `name` and returns it. An undefined one (no bias) is kept
-  /// out of parameters().
-  Tensor add_parameter(const std::string& name, const Tensor& value);
-  /// Registers a tensor that is state but not trained.
-  Tensor add_buffer(const std::string& name, const Tensor& value);
-  /// Registers a child module under `name`.
-  template <class M>
-  Handle<M> add(const std::string& name, M module) {
+  /// For clone(): its own memory, and Parameters, Buffers and Handles like it. Error elsewhere.
+  Module(const Module& other);
+
+  int64_t num_children() const { return static_cast<int64_t>(children_.size()); }
+
+  /// Registers a trainable tensor under `name`; keep what it returns as an nn::Parameter member. An
+  /// undefined one (no bias) is kept out of parameters(). A Parameter may be frozen.
+  Registered<Parameter, Tensor> add_parameter(const std::string& name, const Tensor& value);
+  Registered<Parameter, Tensor> add_parameter(const std::string& name, const Parameter& value);
+  /// Registers a tensor that is state but not trained, to be kept as an nn::Buffer member.
+  Registered<Buffer, Tensor> add_buffer(const std::string& name, const Tensor& value);
+  /// Registers a child module under `name`, to be kept as an nn::Handle member.
+  template <std::derived_from<Module> M>
+  Child<M> add(const std::string& name, M&& module) {
     return add(name, Handle<M>(std::make_shared<M>(std::move(module))));
   }
   template <class M>
-  Handle<M> add(const std::string& name, const Handle<M>& module) {
-    add_child(name, module.shared());
-    return module;
+  Child<M> add(const std::string& name, const Handle<M>& module) {
+    return Child<M>(add_child(name, module.shared()));
   }
 
  private:
-  void add_child(const std::string& name, std::shared_ptr<Module> module);
+  template <class Value>
+  using Places = std::vector<std::pair<std::string, std::shared_ptr<places::Place<Value>>>>;
+  template <class M>
+  friend class Handle;
+  friend class places::ModuleCopies;
+  friend void places::set_copy(Module&, const std::type_info&, places::CopyModule);
+
+  std::shared_ptr<places::ChildPlace> add_child(const std::string& name,
+                                                std::shared_ptr<Module> module);
+  /// What a place has. Error if the member that stood for it is gone.
+  template <class Value>
+  const Value& value_of(const std::string& name, places::Place<Value>& place) const;
   void check_name(const std::string& name) const;
-  void append(NamedTensors Module::*list, const std::string& prefix, NamedTensors& all) const;
+  void append(Places<Tensor> Module::*list, const std::string& prefix, NamedTensors& all) const;
   void for_each_tensor(const std::function<void(const Tensor&)>& visit) const;
 
-  NamedTensors parameters_;
-  NamedTensors buffers_;
-  std::vector<std::pair<std::string, std::shared_ptr<Module>>> children_;
+  Places<Tensor> parameters_;
+  Places<Tensor> buffers_;
+  Places<std::shared_ptr<Module>> children_;
+  places::CopyModule copy_ = nullptr;
   bool training_ = true;
 };
+
+/// A copy of a module with memory of its own, tied as the module is, frozen where it is, without
+/// gradients and hooks. What a class has beside Parameters, Buffers and Handles is copied as C++
+/// copies it: a plain Tensor shares its memory. Error if a module in it has no copy constructor.
+template <std::derived_from<Module> M>
+M clone(const M& module) {
+  places::check_class(module, typeid(M));
+  const places::CloneScope scope;
+  return M(module);
+}
+template <class M>
+Handle<M> clone(const Handle<M>& module) {
+  return Handle<M>(std::static_pointer_cast<M>(places::clone_shared(module.shared())));
+}
 
 /// Children `first` to `last` - 1 of a module.
 struct ChildRange {
@@ -175,15 +176,16 @@ class Sequential : public Module {
     (push_back(std::forward<Modules>(modules)), ...);
   }
 
-  template <class M>
-  requires std::is_base_of_v<Module, M>
-  void push_back(M module) { add(std::to_string(children().size()), std::move(module)); }
+  template <std::derived_from<Module> M>
+  void push_back(M&& module) {
+    add(std::to_string(size()), std::move(module));
+  }
   template <class M>
   void push_back(const Handle<M>& module) {
-    add(std::to_string(children().size()), module);
+    add(std::to_string(size()), module);
   }
 
-  int64_t size() const { return static_cast<int64_t>(children().size()); }
+  int64_t size() const { return num_children(); }
 
   /// Runs each of these ranges of children as one checkpoint (nn/activation_checkpoint.h) where
   /// gradients are recorded. Error if they overlap or there are no such children.
@@ -204,9 +206,8 @@ class Sequential : public Module {
 template <class M = Module>
 class ModuleList : public Module {
  public:
-  template <class Derived>
-  requires std::is_base_of_v<M, Derived>
-  void push_back(Derived module) {
+  template <std::derived_from<M> Derived>
+  void push_back(Derived&& module) {
     push_back(Handle<Derived>(std::make_shared<Derived>(std::move(module))));
   }
   template <class Derived>
@@ -220,12 +221,57 @@ class ModuleList : public Module {
                ", expected less than ", size());
     return modules_[static_cast<size_t>(i)];
   }
+  /// To replace one: `layers[0] = nn::Linear(64, 32)`.
+  Handle<M>& operator[](int64_t i) { return const_cast<Handle<M>&>(std::as_const(*this)[i]); }
   auto begin() const { return modules_.begin(); }
   auto end() const { return modules_.end(); }
   std::string description() const override { return "ModuleList"; }
 
  private:
   std::vector<Handle<M>> modules_;
+};
+
+/// Modules by name, in the order they were added, for a parent that calls them itself:
+///   nn::Handle<nn::ModuleDict<>> heads = add("heads", nn::ModuleDict<>());
+///   heads->insert("classes", nn::Linear(64, 10));
+///   y = (*heads)["classes"](x);
+template <class M = Module>
+class ModuleDict : public Module {
+ public:
+  /// Error for a name that is there or has a dot.
+  template <std::derived_from<M> Derived>
+  void insert(const std::string& name, Derived&& module) {
+    insert(name, Handle<Derived>(std::make_shared<Derived>(std::move(module))));
+  }
+  template <class Derived>
+  void insert(const std::string& name, const Handle<Derived>& module) {
+    modules_.emplace_back(name, add(name, Handle<M>(module)));
+  }
+  int64_t size() const { return static_cast<int64_t>(modules_.size()); }
+  bool contains(const std::string& name) const { return find(name) != nullptr; }
+  /// Error if there is no such module.
+  const Handle<M>& operator[](const std::string& name) const {
+    const Handle<M>* found = find(name);
+    WICK_CHECK(found != nullptr, "ModuleDict: no module of that name: got \"", name, "\"");
+    return *found;
+  }
+  Handle<M>& operator[](const std::string& name) {
+    return const_cast<Handle<M>&>(std::as_const(*this)[name]);
+  }
+  /// Pairs of a name and a Handle.
+  auto begin() const { return modules_.begin(); }
+  auto end() const { return modules_.end(); }
+  std::string description() const override { return "ModuleDict"; }
+
+ private:
+  const Handle<M>* find(const std::string& name) const {
+    for (const auto& entry : modules_) {
+      if (entry.first == name) return &entry.second;
+    }
+    return nullptr;
+  }
+
+  std::vector<std::pair<std::string, Handle<M>>> modules_;
 };
 
 /// What one module did in a summary's forward.

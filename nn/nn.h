@@ -11,6 +11,8 @@
 #include "wick/nn/linear.h"
 #include "wick/nn/lint.h"
 #include "wick/nn/loss.h"
+#include "wick/nn/forward_scope.h"
+#include "wick/nn/member.h"
 #include "wick/nn/memory_advice.h"
 #include "wick/nn/models/registry.h"
 #include "wick/nn/models/resnet.h"

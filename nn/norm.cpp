@@ -94,10 +94,11 @@ Tensor BatchNorm::forward_add_relu(const Tensor& x, const Tensor& residual) {
 
 std::string BatchNorm::description() const { return concat(name_, "(", num_features_, ")"); }
 
-LayerNorm::LayerNorm(const Shape& normalized_shape, double eps)
-    : normalized_shape_(normalized_shape), eps_(eps) {
-  weight = add_parameter("weight", ones(normalized_shape));
-  bias = add_parameter("bias", zeros(normalized_shape));
+LayerNorm::LayerNorm(const Shape& normalized_shape, const LayerNormOptions& options)
+    : normalized_shape_(normalized_shape), eps_(options.eps) {
+  const bool affine = options.elementwise_affine;
+  weight = add_parameter("weight", affine ? ones(normalized_shape) : Tensor());
+  bias = add_parameter("bias", affine && options.bias ? zeros(normalized_shape) : Tensor());
 }
 
 Tensor LayerNorm::forward(const Tensor& x) {
@@ -154,5 +155,23 @@ Tensor GroupNorm::forward_add_relu(const Tensor& x, const Tensor& residual) {
 std::string GroupNorm::description() const {
   return concat("GroupNorm(", num_groups_, ", ", weight.numel(), ")");
 }
+
+InstanceNorm::InstanceNorm(const char* name, int rank, int64_t num_features,
+                           const InstanceNormOptions& options)
+    : name_(name), rank_(rank), num_features_(num_features), eps_(options.eps) {
+  WICK_CHECK(num_features >= 1, name, ": features must be 1 or more: got ", num_features);
+  weight = add_parameter("weight", options.affine ? ones({num_features}) : Tensor());
+  bias = add_parameter("bias", options.affine ? zeros({num_features}) : Tensor());
+}
+
+Tensor InstanceNorm::forward(const Tensor& x) {
+  WICK_CHECK(x.rank() == rank_ && x.size(1) == num_features_, name_, ": wrong shape: got ",
+             x.shape(), ", expected ", rank_, " axes and ", num_features_, " channels");
+  WICK_CHECK(x.numel() != x.size(0) * num_features_, name_,
+             ": a channel of a sample has one value, whose variance is 0: got shape ", x.shape());
+  return group_norm(x, num_features_, weight, bias, eps_);
+}
+
+std::string InstanceNorm::description() const { return concat(name_, "(", num_features_, ")"); }
 
 }  // namespace wick::nn

@@ -26,9 +26,9 @@ class BatchNorm : public Module {
   Tensor forward_add_relu(const Tensor& x, const Tensor& residual);
   std::string description() const override;
 
-  Tensor weight, bias;               // [num_features], or undefined
-  Tensor running_mean, running_var;  // [num_features], or undefined
-  Tensor num_batches_tracked;        // int64, rank 0
+  Parameter weight, bias;            // [num_features], or undefined
+  Buffer running_mean, running_var;  // [num_features], or undefined
+  Buffer num_batches_tracked;        // int64, rank 0
   /// The sum of a tensor over all ranks, with a gradient; dist::synchronize_batch_norms sets it. In
   /// training the statistics are then those of all ranks' batches together, else of this one.
   std::function<Tensor(const Tensor&)> sum_over_ranks;
@@ -63,18 +63,25 @@ class BatchNorm2d final : public BatchNorm {
       : BatchNorm("BatchNorm2d", 4, 4, num_features, options) {}
 };
 
+struct LayerNormOptions {
+  double eps = 1e-5;
+  bool elementwise_affine = true;  // with a weight, and unless bias is false a bias
+  bool bias = true;
+};
+
 /// Normalises over the last axes, `normalized_shape` (Ba et al. 2016, arXiv 1607.06450).
 class LayerNorm : public Module {
  public:
-  explicit LayerNorm(const Shape& normalized_shape, double eps = 1e-5);
-  explicit LayerNorm(std::initializer_list<int64_t> normalized_shape, double eps = 1e-5)
-      : LayerNorm(Shape(normalized_shape), eps) {}
+  explicit LayerNorm(const Shape& normalized_shape, const LayerNormOptions& options = {});
+  explicit LayerNorm(std::initializer_list<int64_t> normalized_shape,
+                     const LayerNormOptions& options = {})
+      : LayerNorm(Shape(normalized_shape), options) {}
   Tensor forward(const Tensor& x) override;
   /// x + residual and forward of that, in one pass.
   SumAndNorm forward_add(const Tensor& x, const Tensor& residual);
   std::string description() const override;
 
-  Tensor weight, bias;
+  Parameter weight, bias;  // [normalized_shape...], or undefined
 
  private:
   Shape normalized_shape_;
@@ -93,7 +100,7 @@ class RMSNorm : public Module {
   SumAndNorm forward_add(const Tensor& x, const Tensor& residual);
   std::string description() const override;
 
-  Tensor weight;
+  Parameter weight;
 
  private:
   Shape normalized_shape_;
@@ -111,11 +118,50 @@ class GroupNorm : public Module {
   Tensor forward_add_relu(const Tensor& x, const Tensor& residual);
   std::string description() const override;
 
-  Tensor weight, bias;
+  Parameter weight, bias;
 
  private:
   int64_t num_groups_;
   double eps_;
+};
+
+struct InstanceNormOptions {
+  double eps = 1e-5;
+  bool affine = false;
+};
+
+/// Normalises each channel of each sample by its own mean and variance (Ulyanov et al. 2016, arXiv
+/// 1607.08022), in training and evaluation alike. Error for samples of one position.
+class InstanceNorm : public Module {
+ public:
+  Tensor forward(const Tensor& x) override;
+  std::string description() const override;
+
+  Parameter weight, bias;  // [num_features], or undefined
+
+ protected:
+  InstanceNorm(const char* name, int rank, int64_t num_features,
+               const InstanceNormOptions& options);
+
+ private:
+  const char* name_;
+  int rank_;
+  int64_t num_features_;
+  double eps_;
+};
+
+/// For x [N, C, L].
+class InstanceNorm1d final : public InstanceNorm {
+ public:
+  explicit InstanceNorm1d(int64_t num_features, const InstanceNormOptions& options = {})
+      : InstanceNorm("InstanceNorm1d", 3, num_features, options) {}
+};
+
+/// For x [N, C, H, W].
+class InstanceNorm2d final : public InstanceNorm {
+ public:
+  explicit InstanceNorm2d(int64_t num_features, const InstanceNormOptions& options = {})
+      : InstanceNorm("InstanceNorm2d", 4, num_features, options) {}
 };
 
 }  // namespace wick::nn

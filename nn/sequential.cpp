@@ -23,9 +23,10 @@ Tensor run_checkpointed(const Children& children, const Tensor& x,
 }
 
 Children in_range(const Sequential& layers, ChildRange range) {
+  const auto all = layers.children();
   Children children;
   for (int64_t i = range.first; i < range.last; ++i) {
-    children.push_back(layers.children()[static_cast<size_t>(i)].second);
+    children.push_back(all[static_cast<size_t>(i)].second);
   }
   return children;
 }
@@ -51,6 +52,7 @@ void Sequential::set_checkpointed(std::vector<ChildRange> ranges) {
 }
 
 Tensor Sequential::forward(const Tensor& x) {
+  const auto layers = children();
   Tensor y = x;
   auto range = checkpointed_.begin();
   ChildObserver* const observer = child_observer();
@@ -62,7 +64,7 @@ Tensor Sequential::forward(const Tensor& x) {
       continue;
     }
     if (observer != nullptr) observer->before(*this, i, y);
-    y = children()[static_cast<size_t>(i)].second->call(y);
+    y = layers[static_cast<size_t>(i)].second->call(y);
     if (observer != nullptr) observer->after(*this, i, y);
     ++i;
   }

@@ -55,10 +55,10 @@ struct NAdamOptions {
   };
 };
 
-/// Adam with Nesterov momentum (Dozat 2016), as PyTorch 1.13 defines it: with
-/// mu_t = beta1 * (1 - 0.96^(t * momentum_decay) / 2) and P = mu_1 ... mu_t, w moves by -lr times
-/// ((1 - mu_t) / (1 - P) * d + mu_(t+1) / (1 - P * mu_t * mu_(t+1)) * m) / (sqrt(v) + eps), v with
-/// its bias corrected. The paper, and later PyTorch, have P * mu_(t+1) in the second denominator.
+/// Adam with Nesterov momentum (Dozat 2016): with mu_t = beta1 * (1 - 0.96^(t * momentum_decay) /
+/// 2) and P = mu_1 ... mu_t, w moves by -lr times
+/// ((1 - mu_t) / (1 - P) * d + mu_(t+1) / (1 - P * mu_(t+1)) * m) / (sqrt(v) + eps), v with its
+/// bias corrected.
 class NAdam final : public OptimizerOf<NAdamOptions> {
  public:
   explicit NAdam(std::vector<Tensor> params, const NAdamOptions& options = {});

@@ -12,7 +12,7 @@ DeviceSchedule::DeviceSchedule(Schedule& schedule, int64_t steps) : schedule_(sc
   WICK_CHECK(schedule.steps_taken() <= steps, "device_schedule: steps: got ", steps,
              ", expected the ", schedule.steps_taken(), " that the schedule is at, or more");
   Optimizer& optimizer = schedule.optimizer();
-  const int groups = optimizer.num_groups();
+  const int groups = schedule.num_groups();
   std::vector<double> table;
   for (int64_t step = 0; step <= steps; ++step) {
     for (int g = 0; g < groups; ++g) {

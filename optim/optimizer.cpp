@@ -37,37 +37,47 @@ Tensor found_inf_of(const Tensor& norm) {
 
 Optimizer::Optimizer(const char* name, std::vector<std::vector<Tensor>> groups,
                      std::vector<std::string> slots, const char* own_number)
-    : name_(name),
-      groups_(std::move(groups)),
-      slot_names_(std::move(slots)),
-      own_number_(own_number) {
+    : name_(name), slot_names_(std::move(slots)), own_number_(own_number) {
+  WICK_CHECK(!groups.empty(), name_, ": no parameters");
+  for (auto& group : groups) append_group(std::move(group));
+}
+
+void Optimizer::check_params(int group, const std::vector<Tensor>& params) const {
+  WICK_CHECK(!params.empty(), name_, ": a parameter group is empty");
   std::unordered_map<const TensorImpl*, std::string> seen;
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    const std::vector<Tensor>& group = groups_[g];
-    WICK_CHECK(!group.empty(), name_, ": a parameter group is empty");
-    for (size_t i = 0; i < group.size(); ++i) {
-      const Tensor& param = group[i];
-      WICK_CHECK(
-          param.defined() && param.is_leaf(), name_, ": parameters must be leaves: got ",
-          param.defined() ? "the result of " + param.grad_fn()->name() : "an undefined tensor",
-          ", expected tensors made by no operation");
-      check_dtype(param);
-      WICK_CHECK(is_dense(param.shape(), param.strides()) || param.numel() == 0, name_,
-                 ": parameters must be dense: got strides ", param.strides(), " for shape ",
-                 param.shape());
-      const std::string place = concat("number ", i, " of group ", g);
-      const auto [first, is_new] = seen.emplace(param.impl(), place);
-      WICK_CHECK(is_new, name_, ": a parameter appears twice, as ", first->second, " and as ",
-                 place, ": its shape is ", param.shape());
-      WICK_CHECK(param.requires_grad(), name_,
-                 ": a parameter requires no gradient: got one of shape ", param.shape(),
-                 ", expected set_requires_grad() to have been called: leave out what is frozen");
-    }
-    states_.emplace_back(group.size());
+  const auto place = [](int g, size_t i) { return concat("number ", i, " of group ", g); };
+  for (int g = 0; g < group; ++g) {
+    const std::vector<Tensor>& before = groups_[index(g)];
+    for (size_t i = 0; i < before.size(); ++i) seen.emplace(before[i].impl(), place(g, i));
   }
-  WICK_CHECK(!groups_.empty(), name_, ": no parameters");
-  base_lrs_.resize(groups_.size());
-  device_rates_.resize(groups_.size());
+  for (size_t i = 0; i < params.size(); ++i) {
+    const Tensor& param = params[i];
+    WICK_CHECK(param.defined() && param.is_leaf(), name_, ": parameters must be leaves: got ",
+               param.defined() ? "the result of " + param.grad_fn()->name() : "an undefined tensor",
+               ", expected tensors made by no operation");
+    check_dtype(param);
+    WICK_CHECK(is_dense(param.shape(), param.strides()) || param.numel() == 0, name_,
+               ": parameters must be dense: got strides ", param.strides(), " for shape ",
+               param.shape());
+    const auto [first, is_new] = seen.emplace(param.impl(), place(group, i));
+    WICK_CHECK(is_new, name_, ": a parameter appears twice, as ", first->second, " and as ",
+               place(group, i), ": its shape is ", param.shape());
+  }
+}
+
+void Optimizer::append_group(std::vector<Tensor> params) {
+  check_params(num_groups(), params);
+  WICK_CHECK(sharding_ == nullptr, name_,
+             ": add_param_group: the state is sharded: add the group before");
+  for (const Tensor& rates : device_rates_) {
+    WICK_CHECK(!rates.defined(), name_,
+               ": add_param_group: steps that were captured would leave the group out: add it "
+               "before make_capturable() and device_rates()");
+  }
+  base_lrs_.emplace_back();
+  device_rates_.emplace_back();
+  states_.emplace_back(params.size());
+  groups_.push_back(std::move(params));
 }
 
 Dtype Optimizer::state_dtype(const Tensor& param) {

@@ -54,11 +54,15 @@ Tensor found_inf_of(const Tensor& norm);
 /// which is what is updated. How often each was updated is counted where it is.
 class Optimizer {
  public:
+  /// Hyperparameters by name.
+  using Hyperparameters = std::vector<std::pair<std::string, double>>;
+
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  /// Updates every parameter that has a gradient; the others, and their state, stay untouched.
+  /// Updates every parameter that has a gradient; the others, frozen ones among them, and their
+  /// state, stay untouched.
   /// Returns the norm of the gradients (float64, rank 0) if it was needed to clip or to skip by,
   /// else an undefined tensor.
   Tensor step(const StepControl& control = {});
@@ -67,12 +71,15 @@ class Optimizer {
   /// momentum move it.
   void zero_grad(bool set_to_none = true);
 
+  /// Adds a group: its hyperparameters are those given, the others those that the first group was
+  /// made with. A schedule made before leaves the group alone. Error, and nothing changed, for a
+  /// parameter that is there already, and for an optimizer that is sharded or capturable.
+  virtual void add_param_group(std::vector<Tensor> params, const Hyperparameters& values = {}) = 0;
+
   int num_groups() const { return static_cast<int>(groups_.size()); }
   /// What is updated: the parameters of a group, or this rank's part of each.
   const std::vector<Tensor>& params(int group) const { return groups_.at(index(group)); }
 
-  /// Hyperparameters by name.
-  using Hyperparameters = std::vector<std::pair<std::string, double>>;
   /// A hyperparameter of a group by its name in the options; undefined if there is none.
   virtual std::optional<double> hyperparameter(int group, std::string_view name) const = 0;
   /// Changes one; errors as those of set_hyperparameters.
@@ -139,6 +146,8 @@ class Optimizer {
   /// Writes a group's rates to their device, if they are kept there.
   void write_device_rates(int group);
   void refuse_to_set_in_capture() const;
+  /// Adds a group without hyperparameters. Error, and nothing changed, if it cannot be.
+  void append_group(std::vector<Tensor> params);
 
   static size_t index(int group) { return static_cast<size_t>(group); }
 
@@ -151,6 +160,8 @@ class Optimizer {
   /// What state and arithmetic of a parameter are.
   static Dtype state_dtype(const Tensor& param);
   void check_dtype(const Tensor& param) const;
+  /// Error unless these parameters can be group number `group`, beside those before it.
+  void check_params(int group, const std::vector<Tensor>& params) const;
   void check_control(const Tensor& value, const char* what, Dtype dtype, Device device) const;
   /// What the kernel needs to know of a parameter.
   OptimTensor prepare(int group, size_t i, const Tensor& grad);
@@ -200,6 +211,14 @@ class OptimizerOf : public Optimizer {
     for_each_field(options_.at(index(group)), Find{name, found});
     return found;
   }
+  void add_param_group(std::vector<Tensor> params, const Hyperparameters& values = {}) override {
+    Options options = defaults_;
+    for (const auto& [name, value] : values) set_field(options, name, value);
+    check_together(options);
+    options_.reserve(options_.size() + 1);
+    append_group(std::move(params));
+    options_.push_back(options);
+  }
   void set_hyperparameters(const std::vector<Hyperparameters>& groups) override {
     WICK_CHECK(groups.size() == options_.size(), "optimizer: hyperparameters: got those of ",
                groups.size(), " groups, expected ", options_.size());
@@ -226,6 +245,7 @@ class OptimizerOf : public Optimizer {
       check_together(group.options);
       options_.push_back(group.options);
     }
+    defaults_ = options_[0];
   }
   Hyperparameters hyperparameters(int group) const override {
     Hyperparameters all;
@@ -278,6 +298,7 @@ class OptimizerOf : public Optimizer {
   }
 
   std::vector<Options> options_;
+  Options defaults_;  // of groups that are added
 };
 
 }  // namespace wick::optim

@@ -19,9 +19,9 @@ void Schedule::step() {
 std::optional<double> Schedule::momentum_at(int, int64_t) const { return {}; }
 
 void Schedule::set_values(int64_t step) {
-  std::vector<Optimizer::Hyperparameters> groups;
-  for (int g = 0; g < optimizer_.num_groups(); ++g) {
-    auto& values = groups.emplace_back();
+  std::vector<Optimizer::Hyperparameters> groups(static_cast<size_t>(optimizer_.num_groups()));
+  for (int g = 0; g < num_groups(); ++g) {
+    auto& values = groups[static_cast<size_t>(g)];
     values.emplace_back("lr", lr_at(g, step, base_lr(g)));
     const std::optional<double> momentum = momentum_at(g, step);
     if (!momentum) continue;

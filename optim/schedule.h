@@ -30,6 +30,8 @@ class Schedule {
   /// Steps taken since construction.
   int64_t steps_taken() const { return step_; }
   double last_lr(int group = 0) const { return optimizer_.lr(group); }
+  /// How many groups it sets: those there were when it was made.
+  int num_groups() const { return static_cast<int>(base_lrs_.size()); }
   /// The rate that a group starts from.
   double base_lr(int group) const { return base_lrs_.at(static_cast<size_t>(group)); }
 

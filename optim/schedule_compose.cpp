@@ -100,7 +100,10 @@ constexpr const char* kPlateau = "reduce_lr_on_plateau";
 }  // namespace
 
 ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, const PlateauOptions& options)
-    : optimizer_(optimizer), options_(options), best_(options.maximize ? -HUGE_VAL : HUGE_VAL) {
+    : optimizer_(optimizer),
+      options_(options),
+      num_groups_(optimizer.num_groups()),
+      best_(options.maximize ? -HUGE_VAL : HUGE_VAL) {
   check_below_one(kPlateau, "factor", options.factor);
   WICK_CHECK(options.patience >= 0 && options.cooldown >= 0,
              "reduce_lr_on_plateau: patience and cooldown: got ", options.patience, " and ",
@@ -128,7 +131,7 @@ void ReduceLROnPlateau::step(double metric) {
     bad_steps_ = 0;
   }
   if (bad_steps_ <= options_.patience) return;
-  for (int g = 0; g < optimizer_.num_groups(); ++g) {
+  for (int g = 0; g < num_groups_; ++g) {
     const double now = optimizer_.lr(g);
     const double next = std::max(now * options_.factor, options_.min_lr[g]);
     if (now - next > options_.eps) optimizer_.set_hyperparameter(g, "lr", next);
@@ -146,7 +149,7 @@ ScheduleOptions ReduceLROnPlateau::options() const {
                           {"relative", o.relative},
                           {"cooldown", o.cooldown},
                           {"eps", o.eps}};
-  for (int g = 0; g < optimizer_.num_groups(); ++g) options.emplace_back("min_lr", o.min_lr[g]);
+  for (int g = 0; g < num_groups_; ++g) options.emplace_back("min_lr", o.min_lr[g]);
   return options;
 }
 

@@ -75,6 +75,7 @@ class ReduceLROnPlateau {
 
   Optimizer& optimizer_;
   PlateauOptions options_;
+  int num_groups_;  // those there were when it was made
   double best_;
   int64_t bad_steps_ = 0;
   int64_t cooldown_left_ = 0;

@@ -52,7 +52,7 @@ ScheduleOptions OneCycleLR::options() const {
       {"anneal", static_cast<int>(o.anneal)}, {"cycle_momentum", o.cycle_momentum},
       {"div_factor", o.div_factor},           {"final_div_factor", o.final_div_factor},
       {"three_phase", o.three_phase}};
-  for (int g = 0; g < optimizer_.num_groups(); ++g) {
+  for (int g = 0; g < num_groups(); ++g) {
     options.emplace_back("max_lr", o.max_lr[g]);
     if (!o.cycle_momentum) continue;
     options.emplace_back("base_momentum", o.base_momentum[g]);
@@ -119,7 +119,7 @@ ScheduleOptions CyclicLR::options() const {
                           {"scale", o.scale != nullptr},
                           {"scale_by_step", o.scale_by_step},
                           {"cycle_momentum", o.cycle_momentum}};
-  for (int g = 0; g < optimizer_.num_groups(); ++g) {
+  for (int g = 0; g < num_groups(); ++g) {
     options.emplace_back("base_lr", o.base_lr[g]);
     options.emplace_back("max_lr", o.max_lr[g]);
     if (!o.cycle_momentum) continue;

@@ -1,5 +1,7 @@
 #include "wick/core/ops/activation.h"
 
+#include "wick/core/ops/compare.h"
+#include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/elementwise_op.h"
 #include "wick/kernels/elementwise_ops_activation.h"
 
@@ -21,11 +23,14 @@ template <>
 constexpr AutocastPolicy functor_autocast<fn::Softplus> = kFloat32OnGpus;
 
 Tensor relu(const Tensor& x) { return apply(Unary<fn::Relu>{}, x); }
+Tensor relu6(const Tensor& x) { return apply(Unary<fn::Relu6>{}, x); }
 Tensor gelu(const Tensor& x, GeluApproximation approximation) {
   if (approximation == GeluApproximation::kTanh) return apply(Unary<fn::GeluTanh>{}, x);
   return apply(Unary<fn::Gelu>{}, x);
 }
 Tensor silu(const Tensor& x) { return apply(Unary<fn::Silu>{}, x); }
+Tensor mish(const Tensor& x) { return apply(Unary<fn::Mish>{}, x); }
+Tensor softsign(const Tensor& x) { return apply(Unary<fn::Softsign>{}, x); }
 Tensor hardswish(const Tensor& x) { return apply(Unary<fn::Hardswish>{}, x); }
 Tensor hardsigmoid(const Tensor& x) { return apply(Unary<fn::Hardsigmoid>{}, x); }
 Tensor softplus(const Tensor& x, double beta, double threshold) {
@@ -43,6 +48,42 @@ Tensor elu(const Tensor& x, double alpha) {
   Unary<fn::Elu> op;
   op.alpha = alpha;
   return apply(op, x);
+}
+
+namespace {
+struct Prelu {
+  static constexpr OpInfo info{
+      .name = "prelu",
+      .autocast = AutocastPolicy{.cuda = Autocast::kLower, .cpu = Autocast::kLower},
+      .broadcasts = true};
+
+  Tensor forward(Saved& saved, const Tensor& x, const Tensor& weight) const {
+    saved.save(x, weight);
+    return where(x.gt(0), x, x * weight);
+  }
+  Gradients backward(const Saved& saved, const Tensor& dy) const {
+    const Tensor x = saved[0], is_positive = x.gt(0);
+    return {where(is_positive, dy, dy * saved[1]).to(x.dtype()),
+            where(is_positive, 0, dy * x).to(saved.input(1).dtype)};
+  }
+};
+}  // namespace
+
+Tensor prelu(const Tensor& x, const Tensor& weight) {
+  const int64_t channels = x.rank() >= 2 ? x.size(1) : 1;
+  WICK_CHECK(weight.rank() <= 1 && (weight.numel() == 1 || weight.numel() == channels),
+             "prelu: wrong weight: got shape ", weight.shape(), ", expected [1] or [", channels,
+             "]");
+  Shape shape = x.rank() >= 2 ? Shape{1, weight.numel()} : Shape{};
+  for (int axis = 2; axis < x.rank(); ++axis) shape.push_back(1);
+  return apply(Prelu{}, x, weight.reshape(shape));
+}
+
+Tensor glu(const Tensor& x, int64_t axis) {
+  const int wrapped = wrap_axis("glu", axis, x.rank());
+  const int64_t size = x.size(wrapped);
+  WICK_CHECK(size % 2 == 0, "glu: axis ", wrapped, " cannot be halved: got shape ", x.shape());
+  return x.narrow(wrapped, 0, size / 2) * sigmoid(x.narrow(wrapped, size / 2, size / 2));
 }
 
 namespace {

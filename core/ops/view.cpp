@@ -223,6 +223,26 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& vectors) {
   return result;
 }
 
+// --- Pixels and channels
+// --------------------------------------------------------------------------
+
+Tensor pixel_shuffle(const Tensor& x, int64_t upscale_factor) {
+  const int64_t r = upscale_factor;
+  WICK_CHECK(r >= 1 && x.rank() == 4 && x.size(1) % (r * r) == 0, "pixel_shuffle: factor ", r,
+             " does not fit: got shape ", x.shape(), ", expected [N, C r^2, H, W]");
+  const int64_t n = x.size(0), c = x.size(1) / (r * r), h = x.size(2), w = x.size(3);
+  return x.reshape({n, c, r, r, h, w}).permute({0, 1, 4, 2, 5, 3}).reshape({n, c, h * r, w * r});
+}
+
+Tensor pixel_unshuffle(const Tensor& x, int64_t downscale_factor) {
+  const int64_t r = downscale_factor;
+  WICK_CHECK(r >= 1 && x.rank() == 4 && x.size(2) % r == 0 && x.size(3) % r == 0,
+             "pixel_unshuffle: factor ", r, " does not fit: got shape ", x.shape(),
+             ", expected [N, C, H r, W r]");
+  const int64_t n = x.size(0), c = x.size(1), h = x.size(2) / r, w = x.size(3) / r;
+  return x.reshape({n, c, h, r, w, r}).permute({0, 1, 3, 5, 2, 4}).reshape({n, c * r * r, h, w});
+}
+
 // --- Order of axes ------------------------------------------------------------------------------
 
 Tensor movedim(const Tensor& x, const Shape& from, const Shape& to) {

@@ -22,36 +22,42 @@ ResNetOptions resnet_options(const ImageShape& image, int64_t classes) {
   return options;
 }
 
+// Through a Handle of its class, so that clone() can copy it.
+template <class M>
+std::shared_ptr<Module> shared(M model) {
+  return Handle<M>(std::make_shared<M>(std::move(model))).shared();
+}
+
 std::shared_ptr<Module> make_mlp(const Shape& sample, int64_t classes) {
   int64_t features = 1;
   for (const int64_t size : sample) features *= size;
-  return std::make_shared<Mlp>(features, std::vector<int64_t>{512, 512}, classes);
+  return shared(Mlp(features, {512, 512}, classes));
 }
 std::shared_ptr<Module> make_lenet(const Shape& sample, int64_t classes) {
   const ImageShape image = image_of(sample);
-  return std::make_shared<LeNet>(image, classes);
+  return shared(LeNet(image, classes));
 }
 std::shared_ptr<Module> make_resnet20(const Shape& sample, int64_t classes) {
   const ImageShape image = image_of(sample);
-  return std::make_shared<ResNet20>(classes, image.channels);
+  return shared(ResNet20(classes, image.channels));
 }
 std::shared_ptr<Module> make_resnet18(const Shape& sample, int64_t classes) {
   const ImageShape image = image_of(sample);
-  return std::make_shared<ResNet>(resnet18(resnet_options(image, classes)));
+  return shared(resnet18(resnet_options(image, classes)));
 }
 std::shared_ptr<Module> make_resnet34(const Shape& sample, int64_t classes) {
   const ImageShape image = image_of(sample);
-  return std::make_shared<ResNet>(resnet34(resnet_options(image, classes)));
+  return shared(resnet34(resnet_options(image, classes)));
 }
 std::shared_ptr<Module> make_resnet50(const Shape& sample, int64_t classes) {
   const ImageShape image = image_of(sample);
-  return std::make_shared<ResNet>(resnet50(resnet_options(image, classes)));
+  return shared(resnet50(resnet_options(image, classes)));
 }
 std::shared_ptr<Module> make_vit(const Shape& sample, int64_t classes) {
   const ImageShape image = image_of(sample);
   VitOptions options;
   options.patch = is_small(image) ? 4 : 16;
-  return std::make_shared<Vit>(image, classes, options);
+  return shared(Vit(image, classes, options));
 }
 
 Registry<ModelEntry>& registry() {

@@ -57,7 +57,7 @@ class Vit : public Module {
  private:
   int64_t dim_;
   Handle<Conv2d> patch_embedding_;
-  Tensor position_embedding_;  // [1, patches, dim]
+  Parameter position_embedding_;  // [1, patches, dim]
   Handle<Sequential> encoder_;
   Handle<LayerNorm> norm_;
   Handle<Linear> head_;

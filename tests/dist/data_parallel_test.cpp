@@ -169,9 +169,10 @@ TEST(DataParallel, BeginsEachPassWithTheBuffersOfRankZero) {
 TEST(DataParallel, BroadcastsSmallTensorsTogether) {
   struct Mixed : nn::Module {
     nn::Handle<nn::BatchNorm1d> a = add("a", nn::BatchNorm1d(3)), b = add("b", nn::BatchNorm1d(5));
-    Tensor image = add_buffer("image", zeros({2, 3, 4, 5}).contiguous(MemoryFormat::kChannelsLast));
-    Tensor columns = add_buffer("columns", zeros({7, 4}).transpose(0, 1));
-    Tensor large = add_buffer("large", zeros({1 << 18}));
+    nn::Buffer image =
+        add_buffer("image", zeros({2, 3, 4, 5}).contiguous(MemoryFormat::kChannelsLast));
+    nn::Buffer columns = add_buffer("columns", zeros({7, 4}).transpose(0, 1));
+    nn::Buffer large = add_buffer("large", zeros({1 << 18}));
     Tensor forward(const Tensor& x) override { return a(x) + b(ones({4, 5})).sum(); }
   };
   on_ranks(2, [&](const Group& group) {

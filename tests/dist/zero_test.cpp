@@ -321,9 +321,15 @@ TEST(Zero, RefusesWhatItCannotShare) {
     optim::AdamW stranger({other});
     EXPECT_EQ(error_of([&] { shard_optimizer(stranger, model); }),
               "shard_optimizer: a parameter of shape [4] is none of the model's");
+    optim::AdamW frozen({ones({4})});
+    EXPECT_EQ(error_of([&] { shard_optimizer(frozen, model); }),
+              "shard_optimizer: a parameter is frozen: got one of shape [4], expected an optimizer "
+              "without what ranks do not exchange");
     optim::AdamW optimizer(model.parameters());
     shard_optimizer(optimizer, model);
     EXPECT_NE(error_of([&] { shard_optimizer(optimizer, model); }), "no error");
+    EXPECT_EQ(error_of([&] { optimizer.add_param_group({ones({4})}); }),
+              "adamw: add_param_group: the state is sharded: add the group before");
   });
 }
 

@@ -112,6 +112,16 @@ TEST(Layers, Activations) {
   const Tensor x = randn({7, 9});
   expect_same(ReLU()(x), relu(x));
   expect_same(GELU()(x), gelu(x));
+  expect_same(GELU(GeluApproximation::kTanh)(x), gelu(x, GeluApproximation::kTanh));
+  expect_same(ReLU6()(x * 9.0), relu6(x * 9.0));
+  expect_same(Hardsigmoid()(x), hardsigmoid(x));
+  expect_same(Mish()(x), mish(x));
+  expect_same(Softsign()(x), softsign(x));
+  expect_same(GLU(0)(x.narrow(0, 0, 6)), glu(x.narrow(0, 0, 6), 0));
+  PReLU slopes(9, 0.1);
+  expect_same(slopes(x), prelu(x, full({9}, 0.1)));
+  EXPECT_EQ(slopes.parameters().size(), 1u);
+  expect_same(PReLU()(x), leaky_relu(x, 0.25));
   expect_same(SiLU()(x), silu(x));
   expect_same(Hardswish()(x), hardswish(x));
   expect_same(Sigmoid()(x), sigmoid(x));
@@ -124,7 +134,7 @@ TEST(Layers, Activations) {
 
 TEST(Layers, Norms) {
   const Tensor x = randn({3, 4, 6});
-  nn::LayerNorm layer({4, 6}, 1e-3);
+  nn::LayerNorm layer({4, 6}, {.eps = 1e-3});
   layer.weight.detach().uniform_(0.5, 2);
   layer.bias.detach().uniform_();
   expect_same(layer(x), layer_norm(x, {4, 6}, layer.weight, layer.bias, 1e-3));
@@ -144,6 +154,65 @@ TEST(Layers, Norms) {
   EXPECT_NE(error_of([&] { layer(randn({3, 6, 4})); }), "no error");
   EXPECT_EQ(error_of([] { nn::GroupNorm(3, 4); }),
             "GroupNorm: groups must divide the channels: got 3 for 4");
+}
+
+TEST(Layers, NormsWithoutBiasOrAtAll) {
+  const Tensor x = randn({3, 4, 6});
+  nn::LayerNorm no_bias({6}, {.bias = false});
+  EXPECT_EQ(no_bias.parameters().size(), 1u);
+  EXPECT_EQ(no_bias.state_dict().size(), 1u);
+  expect_same(no_bias(x), layer_norm(x, {6}, no_bias.weight, {}));
+  nn::LayerNorm plain({6}, {.elementwise_affine = false});
+  EXPECT_TRUE(plain.parameters().empty());
+  expect_same(plain(x), layer_norm(x, {6}));
+}
+
+// Against means and variances in double.
+TEST(Layers, InstanceNorms) {
+  InstanceNorm2d layer(3, {.eps = 1e-3, .affine = true});
+  layer.weight.detach().uniform_(0.5, 2);
+  layer.bias.detach().uniform_();
+  const Tensor x = randn({2, 3, 4, 5});
+  const std::vector<double> got = read(layer(x)).values, in = read(x).values;
+  const std::vector<double> w = read(layer.weight).values, b = read(layer.bias).values;
+  for (size_t first = 0; first < in.size(); first += 20) {
+    double mean = 0, variance = 0;
+    for (size_t i = first; i < first + 20; ++i) mean += in[i] / 20;
+    for (size_t i = first; i < first + 20; ++i) variance += (in[i] - mean) * (in[i] - mean) / 20;
+    const size_t c = first / 20 % 3;
+    for (size_t i = first; i < first + 20; ++i) {
+      EXPECT_NEAR(got[i], (in[i] - mean) / std::sqrt(variance + 1e-3) * w[c] + b[c], 1e-5);
+    }
+  }
+  const Tensor y = randn({2, 3, 20});
+  EXPECT_TRUE(InstanceNorm1d(3).parameters().empty());
+  expect_same(InstanceNorm1d(3)(y), group_norm(y, 3));
+  expect_same(layer.eval()(x), layer.train()(x));
+  EXPECT_EQ(error_of([&] {
+              layer(randn({2, 3, 1, 1}));
+            }),
+            "InstanceNorm2d: a channel of a sample has one value, whose variance is 0: got shape "
+            "[2, 3, 1, 1]");
+  EXPECT_EQ(error_of([&] { layer(y); }),
+            "InstanceNorm2d: wrong shape: got [2, 3, 20], expected 4 axes and 3 channels");
+}
+
+TEST(Layers, PixelShuffles) {
+  const Tensor x = randn({2, 8, 3, 4});
+  EXPECT_EQ(PixelShuffle(2)(x).shape(), (Shape{2, 2, 6, 8}));
+  expect_same(PixelUnshuffle(2)(PixelShuffle(2)(x)), x);
+}
+
+TEST(Layers, EmbeddingLeavesItsPaddingAlone) {
+  Embedding table(5, 3, {.padding_idx = -4});
+  EXPECT_TRUE(bit_equal(table.weight.detach()[1], zeros({3})));
+  EXPECT_FALSE(bit_equal(table.weight.detach()[0], zeros({3})));
+  table(tensor<int64_t>({1, 2, 1})).sum().backward();
+  EXPECT_TRUE(bit_equal(table.weight.grad()[1], zeros({3})));
+  EXPECT_TRUE(bit_equal(table.weight.grad()[2], ones({3})));
+  EXPECT_EQ(table.description(), "Embedding(5, 3, padding_idx=-4)");
+  EXPECT_EQ(error_of([] { Embedding(5, 3, {.padding_idx = 5}); }),
+            "Embedding: padding_idx: got 5, expected one in [-5, 4]");
 }
 
 TEST(Dropout, ZeroesAndScalesInTraining) {

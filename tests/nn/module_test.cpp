@@ -25,8 +25,8 @@ using namespace nn;
 struct Net : Module {
   Handle<Linear> fc = add("fc", Linear(3, 2));
   Handle<Sequential> tail = add("tail", Sequential(ReLU(), Linear(2, 2, {.bias = false})));
-  Tensor scale = add_parameter("scale", full({2}, 2));
-  Tensor count = add_buffer("count", zeros({}, kInt64));
+  Parameter scale = add_parameter("scale", full({2}, 2));
+  Buffer count = add_buffer("count", zeros({}, kInt64));
   Tensor forward(const Tensor& x) override { return tail(fc(x)); }
 };
 
@@ -197,6 +197,14 @@ TEST(Module, StateSharesMemory) {
   EXPECT_EQ(net.count.item<int64_t>(), 3);
 }
 
+TEST(Module, NamesTheFirstOfManyThatDoNotFit) {
+  TensorMap state = Net().state_dict();
+  for (int i = 10; i < 35; ++i) state["x" + std::to_string(i)] = zeros({1});
+  const std::string error = error_of([&] { Net().load_state_dict(state); });
+  EXPECT_NE(error.find("\n  25 unexpected: x10, x11,"), std::string::npos) << error;
+  EXPECT_TRUE(error.ends_with(", x29, and 5 more")) << error;
+}
+
 TEST(Module, LoadsNothingThatDoesNotFit) {
   Net net;
   const TensorMap good = copy_of(net.state_dict());
@@ -212,18 +220,26 @@ TEST(Module, LoadsNothingThatDoesNotFit) {
   TensorMap state = changed;
   state.erase("tail.1.weight");
   EXPECT_EQ(refused(state, true),
-            "load_state_dict: missing tensor: expected \"tail.1.weight\" of shape [2, 2]");
+            "load_state_dict: the state does not fit Net:\n  1 missing: tail.1.weight");
   state = changed;
   state["extra"] = zeros({1});
-  EXPECT_EQ(refused(state, true), "load_state_dict: unknown tensor: got \"extra\"");
+  state.erase("scale");
+  state.erase("count");
+  EXPECT_EQ(refused(state, true),
+            "load_state_dict: the state does not fit Net:\n  2 missing: count, scale\n"
+            "  1 unexpected: extra");
   for (const bool strict : {true, false}) {
     state = changed;
     state["tail.1.weight"] = zeros({2, 3});
     EXPECT_EQ(refused(state, strict),
-              "load_state_dict: shape of \"tail.1.weight\" differs: got [2, 3], expected [2, 2]");
+              "load_state_dict: the state does not fit Net:\n"
+              "  1 of another shape: tail.1.weight (got [2, 3], expected [2, 2])");
   }
   state = {{"scale", full({2}, 5)}, {"extra", zeros({1})}};
-  net.load_state_dict(state, false);
+  const IncompatibleKeys keys = net.load_state_dict(state, false);
+  EXPECT_EQ(keys.missing_keys,
+            (std::vector<std::string>{"count", "fc.bias", "fc.weight", "tail.1.weight"}));
+  EXPECT_EQ(keys.unexpected_keys, std::vector<std::string>{"extra"});
   EXPECT_TRUE(bit_equal(net.scale.detach(), full({2}, 5)));
   EXPECT_TRUE(bit_equal(net.fc->weight.detach(), good.at("fc.weight")));
 }
@@ -232,12 +248,12 @@ TEST(Module, LoadsNothingThatDoesNotFit) {
 struct Tied : Module {
   Handle<Linear> in = add("in", Linear(2, 2));
   Handle<Linear> out = add("out", in);
-  Tensor scale = add_parameter("scale", full({2}, 3));
-  Tensor gain = add_parameter("gain", scale);
-  Tensor count = add_buffer("count", zeros({2}));
+  Parameter scale = add_parameter("scale", full({2}, 3));
+  Parameter gain = add_parameter("gain", scale);
+  Buffer count = add_buffer("count", zeros({2}));
   Handle<BatchNorm1d> norm = add("norm", BatchNorm1d(2));
   Handle<BatchNorm1d> last = add("last", norm);
-  Tensor total = add_buffer("total", count);
+  Buffer total = add_buffer("total", count);
   Tensor forward(const Tensor& x) override { return out(in(x)*scale) * gain; }
 };
 
@@ -282,7 +298,7 @@ TEST(Module, SavesATensorOfTwoNamesUnderBoth) {
   TensorMap state = copy_of(net.state_dict());
   state.erase("out.weight");
   EXPECT_EQ(error_of([&] { other.load_state_dict(state); }),
-            "load_state_dict: missing tensor: expected \"out.weight\" of shape [2, 2]");
+            "load_state_dict: the state does not fit Tied:\n  1 missing: out.weight");
 }
 
 TEST(Module, KeepsTensorsOfTwoNamesTiedWhereItMoves) {

@@ -25,6 +25,51 @@ WICK_OP_CASE(
     gelu_tanh, .samples = unary_samples(-4, 4),
     .call = [](const Tensors& x) -> Tensors { return {gelu(x[0], GeluApproximation::kTanh)}; },
     .reference = elementwise(gelu_tanh_of), .second_order = true);
+WICK_OP_CASE(relu6, .samples = unary_samples(-2, 8, {0, 6}), .call = call_of(relu6),
+             .reference = elementwise([](double x) { return std::fmin(std::fmax(x, 0), 6); }),
+             .second_order = true);
+WICK_OP_CASE(mish, .samples = unary_samples(-6, 6), .call = call_of(mish),
+             .reference = elementwise([](double x) {
+               return x * std::tanh(std::log1p(std::exp(x)));
+             }),
+             .second_order = true);
+WICK_OP_CASE(softsign, .samples = unary_samples(-4, 4), .call = call_of(softsign),
+             .reference = elementwise([](double x) { return x / (1 + std::fabs(x)); }),
+             .second_order = true);
+WICK_OP_CASE(
+    prelu,
+    .samples = {{normal({33}), normal({1})},
+                {normal({2, 3, 5}), normal({3})},
+                {normal({3, 31, 2, 2}), normal({31})},
+                {normal({4, 2}), normal({1})}},
+    .call = [](const Tensors& x) -> Tensors { return {prelu(x[0], x[1])}; },
+    .reference = [](const Arrays& x) -> Arrays {
+      HostArray y = x[0];
+      const auto channels = static_cast<size_t>(x[1].shape.numel());
+      size_t inner = 1;
+      for (int axis = 2; axis < y.shape.rank(); ++axis) inner *= static_cast<size_t>(y.shape[axis]);
+      for (size_t i = 0; i < y.values.size(); ++i) {
+        if (!(y.values[i] > 0)) y.values[i] *= x[1].values[i / inner % channels];
+      }
+      return {y};
+    },
+    .tolerance = Tolerance::reduction(), .second_order = true);
+WICK_OP_CASE(
+    glu, .samples = {{normal({6})}, {normal({3, 34})}, {normal({2, 2, 4})}, {normal({3, 0})}},
+    .call = [](const Tensors& x) -> Tensors { return {glu(x[0])}; },
+    .reference = [](const Arrays& x) -> Arrays {
+      Shape shape = x[0].shape;
+      const auto n = static_cast<size_t>(shape[shape.rank() - 1] /= 2);
+      HostArray y = x[0];
+      y.shape = shape;
+      y.values.clear();
+      for (size_t i = 0; i < static_cast<size_t>(shape.numel()); ++i) {
+        const size_t at = i / n * 2 * n + i % n;
+        y.values.push_back(x[0].values[at] / (1 + std::exp(-x[0].values[at + n])));
+      }
+      return {y};
+    },
+    .second_order = true);
 WICK_OP_CASE(silu, .samples = unary_samples(-4, 4), .call = call_of(silu),
              .reference = elementwise([](double x) { return x / (1 + std::exp(-x)); }),
              .second_order = true);
@@ -113,6 +158,15 @@ TEST(ActivationCorners, KinksInfinitiesAndNan) {
   const auto hardswish_of = [](const Tensor& x) { return hardswish(x); };
   expect_at(hardswish_of, -3, 0, 0);
   expect_at(hardswish_of, 3, 3, 1);
+  const auto relu6_of = [](const Tensor& x) { return relu6(x); };
+  expect_at(relu6_of, 0, 0, 0);
+  expect_at(relu6_of, 6, 6, 0);
+  expect_at(relu6_of, NAN, NAN, 1);
+  const auto mish_of = [](const Tensor& x) { return mish(x); };
+  expect_at(mish_of, 200, 200, 1);
+  expect_at(mish_of, -200, 0, 0);
+  const auto prelu_of = [](const Tensor& x) { return prelu(x, full({1}, 0.5)); };
+  expect_at(prelu_of, 0, 0, 0.5f);
   const auto softplus_of = [](const Tensor& x) { return softplus(x); };
   expect_at(softplus_of, 200, 200, 1);
   expect_at(softplus_of, -200, 0, 0);

@@ -52,6 +52,28 @@ WICK_OP_CASE(
     .tolerance = Tolerance::exact());
 
 WICK_OP_CASE(
+    pixel_shuffle, .samples = {{normal({2, 12, 3, 5})}, {normal({1, 4, 1, 1})}},
+    .call = [](const Tensors& x) -> Tensors { return {pixel_shuffle(x[0], 2)}; },
+    .reference = [](const Arrays& x) -> Arrays {
+      const Shape& s = x[0].shape;
+      return {remap(x[0], {s[0], s[1] / 4, s[2] * 2, s[3] * 2}, [](const Shape& c) {
+        return Shape{c[0], c[1] * 4 + c[2] % 2 * 2 + c[3] % 2, c[2] / 2, c[3] / 2};
+      })};
+    },
+    .tolerance = Tolerance::exact(), .second_order = true);
+
+TEST(PixelUnshuffle, IsTheInverse) {
+  const Tensor x = arange(2 * 18 * 4 * 3).reshape({2, 18, 4, 3});
+  EXPECT_TRUE(bit_equal(pixel_unshuffle(pixel_shuffle(x, 3), 3), x));
+  EXPECT_EQ(error_of([&] { pixel_shuffle(x, 2); }),
+            "pixel_shuffle: factor 2 does not fit: got shape [2, 18, 4, 3], expected [N, C r^2, "
+            "H, W]");
+  EXPECT_EQ(error_of([&] { pixel_unshuffle(x, 2); }),
+            "pixel_unshuffle: factor 2 does not fit: got shape [2, 18, 4, 3], expected [N, C, H r, "
+            "W r]");
+}
+
+WICK_OP_CASE(
     expand, .samples = {{normal({1, 5})}, {normal({7, 1})}, {normal({1, 1})}, {normal({0, 5})}},
     .call = [](const Tensors& x) -> Tensors {
       return {x[0].expand({3, x[0].size(0) == 1 ? 7 : -1, x[0].size(1) == 1 ? 5 : -1})};

@@ -63,13 +63,15 @@ Rule rule_of(const NAdamOptions& o) {
     const auto momentum = [&](int t) {
       return o.beta1 * (1 - 0.5 * std::pow(0.96, t * o.momentum_decay));
     };
-    const double d = seen(o, w, g), mu = momentum(step), next = momentum(step + 1);
+    const double d = o.decoupled_weight_decay ? (o.maximize ? -g : g) : seen(o, w, g);
+    const double mu = momentum(step), next = momentum(step + 1);
+    if (o.decoupled_weight_decay) w *= 1 - o.lr * o.weight_decay;
     s[2] = (step == 1 ? 1 : s[2]) * mu;
     s[0] = o.beta1 * s[0] + (1 - o.beta1) * d;
     s[1] = o.beta2 * s[1] + (1 - o.beta2) * d * d;
     const double root = std::sqrt(s[1] / (1 - std::pow(o.beta2, step))) + o.eps;
     w -= o.lr * (1 - mu) / (1 - s[2]) * d / root;
-    w -= o.lr * next / (1 - s[2] * mu * next) * s[0] / root;
+    w -= o.lr * next / (1 - s[2] * next) * s[0] / root;
   };
 }
 
@@ -179,6 +181,7 @@ std::vector<OptimizerCase> optimizer_cases() {
                                      .weight_decay = 0.1,
                                      .maximize = true}),
       case_of<NAdam>("nadam"),
+      case_of<NAdam>("nadam_decoupled", {.weight_decay = 0.1, .decoupled_weight_decay = true}),
       case_of<NAdam>("nadam_all", {.lr = 0.02,
                                    .beta1 = 0.7,
                                    .beta2 = 0.8,
