@@ -215,6 +215,9 @@ Tensor mean(const Tensor& x, const Shape& axes, bool keepdim) {
 Tensor prod(const Tensor& x, const Shape& axes, bool keepdim) {
   return apply(Prod{reduced_axes("prod", x, axes), keepdim}, x);
 }
+Tensor prod(const Tensor& x, const Shape& axes, bool keepdim, Dtype dtype) {
+  return prod(x.to(dtype), axes, keepdim).to(dtype);
+}
 Tensor amax(const Tensor& x, const Shape& axes, bool keepdim) {
   return extreme<true>(x, axes, keepdim);
 }

@@ -381,6 +381,9 @@ TEST(Reduce, SumsToTheDtypeAskedFor) {
   EXPECT_EQ(x.grad().to_vector<float>(), std::vector<float>(8192, 1));
   EXPECT_EQ(sum(x, {}, false, kInt64).item<int64_t>(), 16777217);
   EXPECT_EQ(sum(tensor<int64_t>({1, 2}), {0}, true, kFloat32).dtype(), kFloat32);
+  const Tensor bits = tensor<int64_t>({1, 2, 0, 3}, Shape{2, 2});
+  EXPECT_EQ(prod(bits, {1}, false, kBool).to_vector<bool>(), (std::vector<bool>{true, false}));
+  EXPECT_EQ(prod(bits, {1}, false, kInt32).to_vector<int32_t>(), (std::vector<int32_t>{2, 0}));
 }
 
 }  // namespace
