@@ -240,7 +240,11 @@ Tensor cross_entropy(const Tensor& x, const Tensor& target, const CrossEntropyOp
   check_inputs("cross_entropy", x, options.weight, options.reduction);
   WICK_CHECK(options.label_smoothing >= 0 && options.label_smoothing <= 1,
              "cross_entropy: label_smoothing: got ", options.label_smoothing, ", expected 0 to 1");
-  if (target.shape() == x.shape() && is_floating(target.dtype())) {
+  if (is_floating(target.dtype())) {
+    WICK_CHECK(target.shape() == x.shape(),
+               "cross_entropy: target has the wrong shape: got probabilities (", target.dtype(),
+               ") of shape ", target.shape(), ", expected ", x.shape(),
+               ", or class indices of shape ", without_classes(x));
     return of_probabilities(x, target, options);
   }
   return of_indices<false>("cross_entropy", x, target, options);
