@@ -187,6 +187,10 @@ class OpNode final : public Node {
       if (type_.info.broadcasts && !(grad.shape() == input.shape)) {
         grad = sum_to(grad, input.shape);
       }
+      // What was computed, and summed, in more digits is rounded here, once.
+      const bool is_wider = is_floating(grad.dtype()) && grad.dtype() != input.dtype &&
+                            promote(grad.dtype(), input.dtype) == grad.dtype();
+      if (is_wider) grad = grad.to(input.dtype);
       WICK_CHECK(grad.shape() == input.shape, type_.info.name, ": backward returned shape ",
                  grad.shape(), " for input ", i, ", expected ", input.shape);
       WICK_CHECK(grad.dtype() == input.dtype, type_.info.name, ": backward returned ",

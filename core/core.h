@@ -3,7 +3,7 @@
 // Not here, being the engine's own: autocast.h, capture.h, file.h, graph_checks.h,
 // memory/allocator_impl.h, memory/block.h, memory/workspace.h, ops/composed_gradient.h,
 // ops/compute_dtype.h, ops/dense.h, ops/elementwise_op.h, ops/images.h, ops/matmul_plan.h,
-// ops/norm_composed.h, ops/norm_views.h, ops/reduce_axes.h, safetensors_header.h.
+// ops/norm_composed.h, ops/norm_views.h, ops/reduce_axes.h, ops/wide.h, safetensors_header.h.
 #include "wick/core/amp.h"
 #include "wick/core/anomaly.h"
 #include "wick/core/apply.h"

@@ -14,6 +14,7 @@
 #include "wick/core/ops/random.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/core/ops/softmax.h"
+#include "wick/core/ops/wide.h"
 #include "wick/core/plans.h"
 #include "wick/kernels/attention.h"
 
@@ -99,9 +100,9 @@ void run_planned(const Attention& a, const AttentionGradients* gradients = nullp
   problem.run(planned_way(problem));
 }
 
-// By products and a softmax.
-Tensor composed_attention(const Tensor& query, const Tensor& key, const Tensor& value,
-                          const Tensor& mask, const Scores& how, double dropout_p = 0) {
+// By products and a softmax, whose scores are of the operands' dtype.
+Tensor attention_of_ops(const Tensor& query, const Tensor& key, const Tensor& value,
+                        const Tensor& mask, const Scores& how, double dropout_p) {
   Tensor scores = matmul(query * how.scale, key.transpose(-2, -1));
   if (how.is_causal) {
     const Device device = query.device();
@@ -123,6 +124,14 @@ Tensor composed_attention(const Tensor& query, const Tensor& key, const Tensor& 
   }
   if (dropout_p > 0) weights = dropout(weights, dropout_p);
   return matmul(weights, value);
+}
+
+// The same, of 16-bit operands in float32.
+Tensor composed_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                          const Tensor& mask, const Scores& how, double dropout_p = 0) {
+  return computed_wide({query, key, value, mask}, [&](const std::vector<Tensor>& in) {
+    return attention_of_ops(in[0], in[1], in[2], in[3], how, dropout_p);
+  });
 }
 
 // dq, dk and dv.

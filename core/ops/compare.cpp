@@ -194,8 +194,8 @@ bool equal(const Tensor& x, const Tensor& y) {
 
 bool allclose(const Tensor& x, const Tensor& y, double rtol, double atol, bool equal_nan) {
   const NoGrad no_grad;
-  const Tensor apart = abs(x - y);
-  Tensor close = (x == y) | (isfinite(apart) & (apart <= abs(y) * rtol + atol));
+  const Tensor apart = abs(wide(x) - wide(y));
+  Tensor close = (x == y) | (isfinite(apart) & (apart <= abs(wide(y)) * rtol + atol));
   if (equal_nan) close = close | (isnan(x) & isnan(y));
   return all(close).item<bool>();
 }

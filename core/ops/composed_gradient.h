@@ -1,11 +1,12 @@
 #pragma once
 
-#include "wick/core/apply.h"
+#include "wick/core/ops/elementwise_op.h"
 
 namespace wick {
 
 /// The gradients of `composed(inputs)`, weighted by dy, for the inputs that `saved` says want one:
-/// as ops that can be differentiated again. For the backward of fused ops under create_graph.
+/// as ops that can be differentiated again, on 16-bit inputs in float32. For the backward of fused
+/// ops under create_graph.
 template <class Composed>
 Gradients composed_gradients(const Saved& saved, std::vector<Tensor> inputs, const Tensor& dy,
                              const Composed& composed) {
@@ -18,7 +19,9 @@ Gradients composed_gradients(const Saved& saved, std::vector<Tensor> inputs, con
     wanted.push_back(inputs[i]);
     places.push_back(i);
   }
-  const std::vector<Tensor> found = grad({composed(inputs)}, wanted, {dy}, true, true, true);
+  for (Tensor& input : inputs) input = wide(input);
+  const Tensor y = composed(inputs);
+  const std::vector<Tensor> found = grad({y}, wanted, {dy.to(y.dtype())}, true, true, true);
   Gradients gradients(inputs.size());
   for (size_t i = 0; i < places.size(); ++i) gradients[places[i]] = found[i];
   return gradients;

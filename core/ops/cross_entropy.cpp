@@ -8,6 +8,7 @@
 #include "wick/core/ops/norm_views.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/core/ops/softmax.h"
+#include "wick/core/ops/wide.h"
 #include "wick/kernels/loss.h"
 
 namespace wick {
@@ -214,18 +215,23 @@ struct SoftCrossEntropy {
 };
 
 Tensor of_probabilities(const Tensor& x, const Tensor& target, const CrossEntropyOptions& options) {
-  const Tensor rows = rows_of_classes(x);
-  Tensor p = rows_of_classes(target);
-  const double classes = static_cast<double>(rows.size(1));
-  if (options.label_smoothing > 0) {
-    p = p * (1 - options.label_smoothing) + options.label_smoothing / classes;
-  }
-  if (options.weight.defined()) p = p * options.weight.to(p.dtype());
-  const Tensor loss = wick::apply(SoftCrossEntropy{}, rows, p);
-  if (options.reduction == LossReduction::kNone) return loss.reshape(without_classes(x));
-  const Tensor total = sum(loss);
-  if (options.reduction == LossReduction::kSum) return total;
-  return total / static_cast<double>(rows.size(0));
+  const std::array<Tensor, 2> given{x, target};
+  std::vector<Tensor> cast;
+  const std::span<const Tensor> inputs = amp::cast_inputs(SoftCrossEntropy::info, given, cast);
+  return computed_wide({inputs[0], inputs[1]}, [&](const std::vector<Tensor>& in) {
+    const Tensor rows = rows_of_classes(in[0]);
+    Tensor p = rows_of_classes(in[1]);
+    const double classes = static_cast<double>(rows.size(1));
+    if (options.label_smoothing > 0) {
+      p = p * (1 - options.label_smoothing) + options.label_smoothing / classes;
+    }
+    if (options.weight.defined()) p = p * options.weight.to(p.dtype());
+    const Tensor loss = wick::apply(SoftCrossEntropy{}, rows, p);
+    if (options.reduction == LossReduction::kNone) return loss.reshape(without_classes(x));
+    const Tensor total = sum(loss);
+    if (options.reduction == LossReduction::kSum) return total;
+    return total / static_cast<double>(rows.size(0));
+  });
 }
 
 }  // namespace
@@ -234,7 +240,11 @@ Tensor cross_entropy(const Tensor& x, const Tensor& target, const CrossEntropyOp
   check_inputs("cross_entropy", x, options.weight, options.reduction);
   WICK_CHECK(options.label_smoothing >= 0 && options.label_smoothing <= 1,
              "cross_entropy: label_smoothing: got ", options.label_smoothing, ", expected 0 to 1");
-  if (target.shape() == x.shape() && is_floating(target.dtype())) {
+  if (is_floating(target.dtype())) {
+    WICK_CHECK(target.shape() == x.shape(),
+               "cross_entropy: target has the wrong shape: got probabilities (", target.dtype(),
+               ") of shape ", target.shape(), ", expected ", x.shape(),
+               ", or class indices of shape ", without_classes(x));
     return of_probabilities(x, target, options);
   }
   return of_indices<false>("cross_entropy", x, target, options);

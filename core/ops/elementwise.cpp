@@ -36,6 +36,7 @@ namespace {
 struct AddRule : fn::Add {
   using Functor = fn::Add;
   static constexpr bool keeps_inputs = false;
+  int roundings(size_t i) const { return i == 1 && alpha.real != 1 ? 1 : 0; }
   Gradients gradients(const Tensor& dz, const Tensor&, const Tensor&, bool, bool needs_y) const {
     return {dz, needs_y && alpha.real != 1 ? dz * alpha.real : dz};
   }
@@ -44,6 +45,7 @@ struct AddRule : fn::Add {
 struct MulRule : fn::Mul {
   using Functor = fn::Mul;
   static constexpr bool keeps_inputs = true;
+  int roundings(size_t) const { return 1; }
   Gradients gradients(const Tensor& dz, const Tensor& x, const Tensor& y, bool needs_x,
                       bool needs_y) const {
     return {needs_x ? dz * y : Tensor(), needs_y ? dz * x : Tensor()};
@@ -53,6 +55,7 @@ struct MulRule : fn::Mul {
 struct DivRule : fn::Div {
   using Functor = fn::Div;
   static constexpr bool keeps_inputs = true;
+  int roundings(size_t i) const { return i == 0 ? 1 : 3; }
   Gradients gradients(const Tensor& dz, const Tensor& x, const Tensor& y, bool needs_x,
                       bool needs_y) const {
     return {needs_x ? dz / y : Tensor(), needs_y ? -dz * ((x / y) / y) : Tensor()};
@@ -62,6 +65,7 @@ struct DivRule : fn::Div {
 struct PowRule : fn::Pow {
   using Functor = fn::Pow;
   static constexpr bool keeps_inputs = true;
+  int roundings(size_t) const { return 4; }
   Gradients gradients(const Tensor& dz, const Tensor& x, const Tensor& y, bool needs_x,
                       bool needs_y) const {
     Tensor dx, dy;
@@ -92,6 +96,7 @@ struct SquareRoot : Unary<fn::Sqrt> {
 struct Atan2Rule : fn::Atan2 {
   using Functor = fn::Atan2;
   static constexpr bool keeps_inputs = true;
+  int roundings(size_t) const { return 5; }
   // y comes first.
   Gradients gradients(const Tensor& dz, const Tensor& y, const Tensor& x, bool needs_y,
                       bool needs_x) const {
@@ -103,6 +108,7 @@ struct Atan2Rule : fn::Atan2 {
 struct MaximumRule : fn::Maximum {
   using Functor = fn::Maximum;
   static constexpr bool keeps_inputs = true;
+  int roundings(size_t) const { return 0; }
   Gradients gradients(const Tensor& dz, const Tensor& x, const Tensor& y, bool needs_x,
                       bool needs_y) const {
     return chosen_gradients(dz, x, y, lt, needs_x, needs_y);
@@ -112,6 +118,7 @@ struct MaximumRule : fn::Maximum {
 struct MinimumRule : fn::Minimum {
   using Functor = fn::Minimum;
   static constexpr bool keeps_inputs = true;
+  int roundings(size_t) const { return 0; }
   Gradients gradients(const Tensor& dz, const Tensor& x, const Tensor& y, bool needs_x,
                       bool needs_y) const {
     return chosen_gradients(dz, x, y, gt, needs_x, needs_y);

@@ -26,13 +26,13 @@ struct Tan {
 
   Tensor forward(Saved& saved, const Tensor& x) const {
     const Dtype dtype = floating_dtype(x.dtype());
-    const Tensor wide = is_reduced(dtype) ? x.to(kFloat32) : x;
-    const Tensor y = (sin(wide) / cos(wide)).to(dtype);
+    const Tensor in = wide(x);
+    const Tensor y = (sin(in) / cos(in)).to(dtype);
     saved.save(y);
     return y;
   }
   Gradients backward(const Saved& saved, const Tensor& dy) const {
-    return {dy * (square(saved[0]) + 1)};
+    return {wide(dy) * (square(wide(saved[0])) + 1)};
   }
 };
 
@@ -53,7 +53,7 @@ struct Log2 {
     return y.to(floating_dtype(x.dtype()));
   }
   Gradients backward(const Saved& saved, const Tensor& dy) const {
-    return {dy / (saved[0] * kLn2)};
+    return {wide(dy) / (wide(saved[0]) * kLn2)};
   }
 };
 

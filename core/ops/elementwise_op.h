@@ -33,6 +33,12 @@ inline std::string to_string(Number number) { return concat(number.real); }
 /// this shape and is dense, else row-major.
 Tensor empty_result(const Shape& shape, Dtype dtype, std::initializer_list<Tensor> inputs);
 
+/// x, in float32 if it is of 16 bits, for what is computed in several steps. Undefined stays
+/// undefined.
+inline Tensor wide(const Tensor& x) {
+  return x.defined() && is_reduced(x.dtype()) ? x.to(kFloat32) : x;
+}
+
 /// Error unless a result of `dtype` and `shape` may be written to `self`.
 void check_writable(const char* op, const Tensor& self, const Shape& shape, Dtype dtype);
 
@@ -115,11 +121,11 @@ struct UnaryBackward : fn::Gradient<F> {
 template <class F>
 Gradients unary_gradient(const F& f, const Saved& saved, const Tensor& dy) {
   if constexpr (F::keep == fn::Keep::kNothing) {
-    if (grad_enabled()) return {f.gradient(dy, dy)};
+    if (grad_enabled()) return {f.gradient(wide(dy), wide(dy))};
     return {apply(UnaryBackward<F>{f}, dy)};
   } else {
     const Tensor kept = saved[0];
-    if (grad_enabled()) return {f.gradient(dy, kept)};
+    if (grad_enabled()) return {f.gradient(wide(dy), wide(kept))};
     return {apply(UnaryBackward<F>{f}, dy, kept)};
   }
 }
@@ -172,6 +178,7 @@ Gradients binary_gradients(const Rule& rule, const Saved& saved, const Tensor& d
 
 /// z = f(x, y) with broadcasting, for a `Rule` that is derived from `Functor` and adds
 ///   keeps_inputs   whether the gradients are computed from x and y
+///   roundings(i)   how many ops of `gradients` round the gradient of input i
 ///   gradients(dz, x, y, needs_x, needs_y)   of which only those asked for need be defined
 template <class Rule>
 struct Binary : Rule {
@@ -226,10 +233,18 @@ Gradients binary_gradients(const Rule& rule, const Saved& saved, const Tensor& d
     x = saved[0];
     y = saved[1];
   }
-  Gradients gradients = rule.gradients(dz, x, y, saved.needs(0), saved.needs(1));
-  for (int i = 0; i < 2; ++i) {
-    Tensor& gradient = gradients[static_cast<size_t>(i)];
-    if (gradient.defined()) gradient = gradient.to(saved.input(i).dtype);
+  Gradients gradients(2);
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    if (!saved.needs(static_cast<int>(i))) continue;
+    const TensorMeta& input = saved.input(static_cast<int>(i));
+    // With the engine's sum over broadcast axes, which rounds too.
+    const int roundings = rule.roundings(i);
+    const bool sums = !(dz.shape() == input.shape);
+    const Tensor dwide = roundings + sums > 1 ? wide(dz) : dz;
+    const Tensor gradient = roundings > 1
+                                ? rule.gradients(dwide, wide(x), wide(y), i == 0, i == 1)[i]
+                                : rule.gradients(dwide, x, y, i == 0, i == 1)[i];
+    gradients[i] = gradient.to(promote(gradient.dtype(), input.dtype));
   }
   return gradients;
 }

@@ -114,9 +114,7 @@ Tensor triangle_of(const char* name, const Tensor& x, int64_t diagonal, bool upp
 
 Tensor pad_axis(const Tensor& x, int axis, int64_t before, int64_t after, PadMode mode) {
   const int64_t n = x.shape()[axis];
-  const int64_t most = mode == PadMode::kReflect              ? n - 1
-                       : mode == PadMode::kCircular || n == 0 ? n
-                                                              : INT64_MAX;
+  const int64_t most = mode == PadMode::kReflect ? n - 1 : n;
   WICK_CHECK(before <= most && after <= most, "pad: margin too wide: got ", before, " and ", after,
              " for axis ", axis, " of shape ", x.shape(), ", expected at most ", most);
   if (before == 0 && after == 0) return x;
@@ -125,8 +123,18 @@ Tensor pad_axis(const Tensor& x, int axis, int64_t before, int64_t after, PadMod
   }
   // Which element of x stands at each place of the result.
   const Tensor places = arange(-before, n + after, 1, kInt64, x.device());
-  if (mode == PadMode::kReplicate) return apply(PadByIndex{axis}, x, clamp(places, 0, n - 1));
   return apply(PadByIndex{axis}, x, n - 1 - abs(n - 1 - abs(places)));
+}
+
+// Margins below 0 take away of what stands at the other end: also of the other margin.
+Tensor replicate_axis(const Tensor& x, int axis, int64_t before, int64_t after) {
+  const int64_t n = x.shape()[axis];
+  WICK_CHECK(before + n + after >= 0 && (n > 0 || (before <= 0 && after <= 0)),
+             "pad: nothing to replicate, or less than nothing left: got ", before, " and ", after,
+             " for axis ", axis, " of shape ", x.shape());
+  if (before <= 0 && after <= 0) return x.narrow(axis, -before, n + before + after);
+  const Tensor places = arange(-before, n + after, 1, kInt64, x.device());
+  return apply(PadByIndex{axis}, x, clamp(places, 0, n - 1));
 }
 
 }  // namespace
@@ -182,6 +190,11 @@ Tensor pad(const Tensor& x, const std::vector<int64_t>& pads, double value, PadM
     const int axis = x.rank() - 1 - i;
     const int64_t before = pads[static_cast<size_t>(2 * i)];
     const int64_t after = pads[static_cast<size_t>(2 * i + 1)];
+    if (mode == PadMode::kReplicate) {
+      y = replicate_axis(y, axis, before, after);
+      is_own |= before > 0 || after > 0;
+      continue;
+    }
     const int64_t left = std::max<int64_t>(-before, 0), right = std::max<int64_t>(-after, 0);
     WICK_CHECK(left + right <= shape[axis], "pad: crops too much: got ", left, " and ", right,
                " elements, expected at most ", shape[axis], " for axis ", axis, " of shape ",

@@ -7,6 +7,7 @@
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/reduce.h"
+#include "wick/core/ops/wide.h"
 
 // Losses of single elements: ops made of elementwise ones, so that autocast and the profiler see
 // them by name and only their inputs are kept.
@@ -15,11 +16,6 @@ namespace wick {
 namespace {
 
 constexpr AutocastPolicy kLossAutocast{.cuda = Autocast::kToFloat32, .cpu = Autocast::kToFloat32};
-
-void check_loss_dtypes(const char* op, const Tensor& x, const Tensor& target) {
-  WICK_CHECK(target.dtype(op) == x.dtype(op), op, ": target has the wrong dtype: got ",
-             to_string(target.dtype()), ", expected ", to_string(x.dtype()));
-}
 
 // Gradients for a loss of x - target.
 Gradients of_difference(const Saved& saved, const Tensor& dx) {
@@ -33,7 +29,6 @@ struct MseLoss {
   static constexpr OpInfo info{.name = "mse_loss", .autocast = kLossAutocast, .broadcasts = true};
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& target) const {
-    check_loss_dtypes(info.name, x, target);
     saved.save(x, target);
     return square(x - target);
   }
@@ -46,7 +41,6 @@ struct L1Loss {
   static constexpr OpInfo info{.name = "l1_loss", .autocast = kLossAutocast, .broadcasts = true};
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& target) const {
-    check_loss_dtypes(info.name, x, target);
     saved.save(x, target);
     return abs(x - target);
   }
@@ -64,7 +58,6 @@ struct HuberLoss {
       std::tuple{field("bound", &HuberLoss::bound), field("scale", &HuberLoss::scale)};
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& target) const {
-    check_loss_dtypes(info.name, x, target);
     saved.save(x, target);
     const Tensor d = abs(x - target);
     return where(lt(d, bound), square(d) * (scale / (2 * bound)), (d - bound / 2) * scale);
@@ -83,7 +76,6 @@ struct BinaryCrossEntropy {
                    .alternative = "binary_cross_entropy_with_logits, which includes the sigmoid"}};
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& target) const {
-    check_loss_dtypes(info.name, x, target);
     saved.save(x, target);
     return -(target * log_of(x) + (1 - target) * log_of_rest(x));
   }
@@ -107,7 +99,6 @@ struct BinaryCrossEntropyWithLogits {
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& target,
                  const Tensor& pos_weight) const {
-    check_loss_dtypes(info.name, x, target);
     saved.save(x, target, pos_weight);
     return (1 - target) * x + positive(target, pos_weight) * log_rest(x);
   }
@@ -138,7 +129,6 @@ struct KlDiv {
   static constexpr auto fields = std::tuple{field("log_target", &KlDiv::log_target)};
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& target) const {
-    check_loss_dtypes(info.name, x, target);
     saved.save(x, target);
     if (log_target) return exp(target) * (target - x);
     return (target * log(target)).masked_fill(eq(target, 0), 0) - target * x;
@@ -183,51 +173,64 @@ Tensor reduce_loss(const Tensor& loss, LossReduction reduction) {
   return mean(loss);
 }
 
-Tensor weighted(const Tensor& loss, const Tensor& weight) {
-  return weight.defined() ? loss * weight : loss;
+// The losses that `op` gives of `given` (x, target, ...), weighted and reduced: 16-bit ones in
+// float32 throughout.
+template <class Op>
+Tensor loss_of(const Op& op, const std::vector<Tensor>& given, const Tensor& weight,
+               LossReduction reduction) {
+  std::vector<Tensor> storage;
+  const std::span<const Tensor> cast = amp::cast_inputs(Op::info, given, storage);
+  const Tensor &x = cast[0], &target = cast[1];
+  WICK_CHECK(target.dtype() == x.dtype(), Op::info.name, ": target has the wrong dtype: got ",
+             to_string(target.dtype()), ", expected ", to_string(x.dtype()));
+  std::vector<Tensor> inputs(cast.begin(), cast.end());
+  inputs.push_back(weight);
+  return computed_wide(std::move(inputs), [&](const std::vector<Tensor>& in) {
+    const Tensor loss = apply(op, std::span(in).first(in.size() - 1));
+    return reduce_loss(in.back().defined() ? loss * in.back() : loss, reduction);
+  });
 }
 
 }  // namespace
 
 Tensor mse_loss(const Tensor& x, const Tensor& target, LossReduction reduction) {
   check_pair("mse_loss", x, target);
-  return reduce_loss(apply(MseLoss{}, x, target), reduction);
+  return loss_of(MseLoss{}, {x, target}, {}, reduction);
 }
 
 Tensor l1_loss(const Tensor& x, const Tensor& target, LossReduction reduction) {
   check_pair("l1_loss", x, target);
-  return reduce_loss(apply(L1Loss{}, x, target), reduction);
+  return loss_of(L1Loss{}, {x, target}, {}, reduction);
 }
 
 Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, double beta, LossReduction reduction) {
   check_pair("smooth_l1_loss", x, target);
   WICK_CHECK(beta >= 0, "smooth_l1_loss: beta: got ", beta, ", expected 0 or more");
-  if (beta == 0) return reduce_loss(apply(L1Loss{}, x, target), reduction);
-  return reduce_loss(apply(HuberLoss{beta, 1}, x, target), reduction);
+  if (beta == 0) return loss_of(L1Loss{}, {x, target}, {}, reduction);
+  return loss_of(HuberLoss{beta, 1}, {x, target}, {}, reduction);
 }
 
 Tensor huber_loss(const Tensor& x, const Tensor& target, double delta, LossReduction reduction) {
   check_pair("huber_loss", x, target);
   WICK_CHECK(delta > 0, "huber_loss: delta: got ", delta, ", expected more than 0");
-  return reduce_loss(apply(HuberLoss{delta, delta}, x, target), reduction);
+  return loss_of(HuberLoss{delta, delta}, {x, target}, {}, reduction);
 }
 
 Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, const Tensor& weight,
                             LossReduction reduction) {
   check_inputs("binary_cross_entropy", x, target);
-  return reduce_loss(weighted(apply(BinaryCrossEntropy{}, x, target), weight), reduction);
+  return loss_of(BinaryCrossEntropy{}, {x, target}, weight, reduction);
 }
 
 Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, const Tensor& weight,
                                         const Tensor& pos_weight, LossReduction reduction) {
   check_inputs("binary_cross_entropy_with_logits", x, target);
-  const Tensor loss = apply(BinaryCrossEntropyWithLogits{}, x, target, pos_weight);
-  return reduce_loss(weighted(loss, weight), reduction);
+  return loss_of(BinaryCrossEntropyWithLogits{}, {x, target, pos_weight}, weight, reduction);
 }
 
 Tensor kl_div(const Tensor& x, const Tensor& target, bool log_target, LossReduction reduction) {
   check_inputs("kl_div", x, target);
-  return reduce_loss(apply(KlDiv{log_target}, x, target), reduction);
+  return loss_of(KlDiv{log_target}, {x, target}, {}, reduction);
 }
 
 }  // namespace wick

@@ -92,9 +92,21 @@ struct MatMul {
   }
 
   Gradients backward(const Saved& saved, const Tensor& dy) const {
+    // A product that is to be summed over the batch is rounded after that.
+    const auto as_needed = [&](int i, const Tensor& x) {
+      const Shape& shape = saved.input(i).shape;
+      const int last = shape.rank() - 2;
+      bool sums = shape.rank() != dy.rank();
+      for (int axis = 0; axis < last && !sums; ++axis) sums = shape[axis] != dy.size(axis);
+      return sums ? wide(x) : x;
+    };
     Gradients grads(2);
-    if (saved.needs(0)) grads[0] = matmul(dy, saved[1].transpose(-2, -1));
-    if (saved.needs(1)) grads[1] = matmul(saved[0].transpose(-2, -1), dy);
+    if (saved.needs(0)) {
+      grads[0] = matmul(as_needed(0, dy), as_needed(0, saved[1]).transpose(-2, -1));
+    }
+    if (saved.needs(1)) {
+      grads[1] = matmul(as_needed(1, saved[0]).transpose(-2, -1), as_needed(1, dy));
+    }
     return grads;
   }
 
@@ -113,7 +125,7 @@ int64_t rows_of(const Shape& shape) {
 // dy times the derivative of the activation `F`, at what it has kept.
 template <class F>
 Tensor activation_gradient(const Tensor& dy, const Tensor& kept) {
-  if (grad_enabled()) return F{}.gradient(dy, kept);
+  if (grad_enabled()) return F{}.gradient(wide(dy), wide(kept)).to(dy.dtype());
   return apply(UnaryBackward<F>{}, dy, kept);
 }
 

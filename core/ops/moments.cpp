@@ -3,7 +3,7 @@
 
 #include "wick/core/apply.h"
 #include "wick/core/ops/compare.h"
-#include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/elementwise_op.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/core/ops/reduce_axes.h"
 
@@ -29,8 +29,9 @@ Tensor variance(const Tensor& x, const Shape& axes, int64_t correction) {
                      inverse_freedom(x.shape(), axes, correction), center);
 }
 
-// A float64 result with its axes kept, as the caller wants it.
-Tensor finish(const Tensor& y, const Tensor& x, const Shape& axes, bool keepdim) {
+// A float64 result with its axes kept, as the caller wants it. `kept`: gets what backward needs of
+// it, with its axes kept: the result itself, or that in float32 where the result has 16 bits.
+Tensor finish(const Tensor& y, const Tensor& x, const Shape& axes, bool keepdim, Tensor* kept) {
   Shape shape;
   int next = 0;
   for (int axis = 0; axis < x.rank(); ++axis) {
@@ -38,12 +39,22 @@ Tensor finish(const Tensor& y, const Tensor& x, const Shape& axes, bool keepdim)
     if (reduced) ++next;
     if (keepdim || !reduced) shape.push_back(reduced ? 1 : x.shape()[axis]);
   }
-  return y.to(x.dtype()).reshape(shape);
+  const Tensor result = y.to(x.dtype()).reshape(shape);
+  if (kept != nullptr) *kept = is_reduced(x.dtype()) ? y.to(kFloat32).reshape(shape) : result;
+  return result;
+}
+
+// What `finish` kept, or with its history, which the result has but a float32 copy lacks.
+template <class Op>
+Tensor kept_result(const Op& op, const Saved& saved) {
+  const Tensor x = saved[0];
+  return is_reduced(x.dtype()) && grad_enabled() ? apply(op, wide(x)) : saved[1];
 }
 
 // The derivative of var(x): 2 (x - mean) / (n - correction), times `weight`.
-Tensor deviation_gradient(const Tensor& x, const Tensor& weight, const Shape& axes,
+Tensor deviation_gradient(const Tensor& given, const Tensor& weight, const Shape& axes,
                           int64_t correction) {
+  const Tensor x = wide(given);
   const double factor = 2 * inverse_freedom(x.shape(), axes, correction);
   return (x - mean(x, axes, true)) * (weight.reshape(kept_shape(x.shape(), axes)) * factor);
 }
@@ -59,10 +70,10 @@ struct Var {
 
   Tensor forward(Saved& saved, const Tensor& x) const {
     saved.save(x);
-    return finish(variance(x, axes, correction), x, axes, keepdim);
+    return finish(variance(x, axes, correction), x, axes, keepdim, nullptr);
   }
   Gradients backward(const Saved& saved, const Tensor& dy) const {
-    return {deviation_gradient(saved[0], dy, axes, correction)};
+    return {deviation_gradient(saved[0], wide(dy), axes, correction)};
   }
 };
 
@@ -76,13 +87,14 @@ struct Stddev {
                  field("keepdim", &Stddev::keepdim)};
 
   Tensor forward(Saved& saved, const Tensor& x) const {
-    Tensor y = finish(sqrt(variance(x, axes, correction)), x, axes, keepdim);
-    saved.save(x, y);
+    Tensor kept;
+    Tensor y = finish(sqrt(variance(x, axes, correction)), x, axes, keepdim, &kept);
+    saved.save(x, kept);
     return y;
   }
   Gradients backward(const Saved& saved, const Tensor& dy) const {
-    const Tensor y = saved[1];
-    const Tensor weight = (dy / (y * 2)).masked_fill(eq(y, 0), 0);
+    const Tensor y = kept_result(*this, saved);
+    const Tensor weight = (wide(dy) / (y * 2)).masked_fill(eq(y, 0), 0);
     return {deviation_gradient(saved[0], weight, axes, correction)};
   }
 };
@@ -103,14 +115,15 @@ struct LogSumExp {
       const Tensor center = largest.masked_fill(isinf(largest), 0);
       y = log(reduce_axes(Reduction::kSumExp, x, axes, true, kFloat64, 1, center)) + center;
     }
-    y = finish(y, x, axes, keepdim);
-    saved.save(x, y);
+    Tensor kept;
+    y = finish(y, x, axes, keepdim, &kept);
+    saved.save(x, kept);
     return y;
   }
   Gradients backward(const Saved& saved, const Tensor& dy) const {
-    const Tensor x = saved[0], y = saved[1];
+    const Tensor x = wide(saved[0]), y = kept_result(*this, saved);
     const Tensor finite = y.masked_fill(eq(y, -std::numeric_limits<double>::infinity()), 0);
-    return {exp(x - spread(finite, x.shape(), axes)) * spread(dy, x.shape(), axes)};
+    return {exp(x - spread(finite, x.shape(), axes)) * spread(wide(dy), x.shape(), axes)};
   }
 };
 
@@ -124,15 +137,16 @@ struct Norm {
                                             field("keepdim", &Norm::keepdim)};
 
   Tensor forward(Saved& saved, const Tensor& x) const {
-    Tensor y = finish(value(x), x, axes, keepdim);
-    saved.save(x, y);
+    Tensor kept;
+    Tensor y = finish(value(wide(x)), x, axes, keepdim, &kept);
+    saved.save(x, kept);
     return y;
   }
 
   Gradients backward(const Saved& saved, const Tensor& dy) const {
-    const Tensor x = saved[0];
+    const Tensor x = wide(saved[0]);
     const Shape kept = kept_shape(x.shape(), axes);
-    const Tensor y = saved[1].reshape(kept), g = dy.reshape(kept);
+    const Tensor y = kept_result(*this, saved).reshape(kept), g = wide(dy).reshape(kept);
     if (ord == 0) return {zeros_like(x)};
     if (ord == 1) return {sign(x) * g};
     if (ord == 2) return {x * (g / y).masked_fill(eq(y, 0), 0)};
@@ -140,9 +154,9 @@ struct Norm {
       const Tensor equal = eq(abs(x), y).to(x.dtype());
       return {sign(x) * equal * (g / sum(equal, axes, true))};
     }
-    const Tensor weight = (g / pow(y, ord - 1)).masked_fill(eq(y, 0), 0);
-    const Tensor powers = pow(abs(x), ord - 1).masked_fill(eq(x, 0), 0);
-    return {sign(x) * powers * weight};
+    // Of a ratio: powers of the elements can be beyond the dtype where the gradient is not.
+    const Tensor ratio = abs(x) / y.masked_fill(eq(y, 0), 1);
+    return {sign(x) * pow(ratio, ord - 1).masked_fill(eq(x, 0), 0) * g};
   }
 
  private:

@@ -3,7 +3,7 @@
 #include "wick/core/apply.h"
 #include "wick/core/memory/workspace.h"
 #include "wick/core/ops/compare.h"
-#include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/elementwise_op.h"
 #include "wick/core/ops/reduce_axes.h"
 
 namespace wick {
@@ -78,8 +78,8 @@ struct Prod {
 
   // The product over each other element: by division where none of them is 0.
   Gradients backward(const Saved& saved, const Tensor& dy) const {
-    const Tensor x = saved[0];
-    const Tensor weight = spread(dy, x.shape(), axes);
+    const Tensor x = wide(saved[0]);
+    const Tensor weight = spread(wide(dy), x.shape(), axes);
     if (grad_enabled()) return {weight * others_exactly(x)};
     const Tensor zero = eq(x, 0);
     const Tensor without_zeros = x.masked_fill(zero, 1);
@@ -128,8 +128,9 @@ struct Extreme {
   Gradients backward(const Saved& saved, const Tensor& dy) const {
     const Tensor x = saved[0].detach();
     const Shape kept = kept_shape(x.shape(), axes);
-    const Tensor equal = eq(x, saved[1].detach().reshape(kept)).to(x.dtype());
-    return {equal * (dy.reshape(kept) / sum(equal, axes, true))};
+    const Tensor g = wide(dy).reshape(kept);
+    const Tensor equal = eq(x, saved[1].detach().reshape(kept)).to(g.dtype());
+    return {equal * (g / sum(equal, axes, true))};
   }
 };
 
@@ -213,6 +214,9 @@ Tensor mean(const Tensor& x, const Shape& axes, bool keepdim) {
 }
 Tensor prod(const Tensor& x, const Shape& axes, bool keepdim) {
   return apply(Prod{reduced_axes("prod", x, axes), keepdim}, x);
+}
+Tensor prod(const Tensor& x, const Shape& axes, bool keepdim, Dtype dtype) {
+  return prod(x.to(dtype), axes, keepdim).to(dtype);
 }
 Tensor amax(const Tensor& x, const Shape& axes, bool keepdim) {
   return extreme<true>(x, axes, keepdim);

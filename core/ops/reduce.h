@@ -19,6 +19,8 @@ Tensor sum(const Tensor& x, const Shape& axes, bool keepdim, Dtype dtype);
 Tensor mean(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
 /// Product of elements; 1 of none. Integers and bool give int64.
 Tensor prod(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
+/// The same as `dtype`, to which x is converted first.
+Tensor prod(const Tensor& x, const Shape& axes, bool keepdim, Dtype dtype);
 /// Largest element, NaN if one is; its gradient is shared evenly among equals. Error for no
 /// elements.
 Tensor amax(const Tensor& x, const Shape& axes = {}, bool keepdim = false);

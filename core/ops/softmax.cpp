@@ -2,7 +2,7 @@
 
 #include "wick/core/apply.h"
 #include "wick/core/ops/dense.h"
-#include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/elementwise_op.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/kernels/softmax.h"
 
@@ -32,11 +32,11 @@ struct SoftmaxBackward {
 
   // dx = (dy - sum(dy * y)) * y, where the Jacobian for dy is symmetric.
   Gradients backward(const Saved& saved, const Tensor& g) const {
-    const Tensor dy = saved[0], y = saved[1];
     Gradients grads(2);
-    if (saved.needs(0)) grads[0] = apply(SoftmaxBackward{axis}, g, y);
+    if (saved.needs(0)) grads[0] = apply(SoftmaxBackward{axis}, g, saved[1]);
     if (saved.needs(1)) {
-      grads[1] = g * (dy - sum(dy * y, {axis}, true)) - dy * sum(g * y, {axis}, true);
+      const Tensor dx = wide(g), dy = wide(saved[0]), y = wide(saved[1]);
+      grads[1] = dx * (dy - sum(dy * y, {axis}, true)) - dy * sum(dx * y, {axis}, true);
     }
     return grads;
   }
@@ -83,10 +83,10 @@ struct LogSoftmaxBackward {
 
   // dx = dy - exp(y) * sum(dy).
   Gradients backward(const Saved& saved, const Tensor& g) const {
-    const Tensor dy = saved[0], y = saved[1];
-    const Tensor weighted = g * exp(y);
+    const Tensor dx = wide(g), dy = wide(saved[0]), y = wide(saved[1]);
+    const Tensor weighted = dx * exp(y);
     Gradients grads(2);
-    if (saved.needs(0)) grads[0] = g - sum(weighted, {axis}, true);
+    if (saved.needs(0)) grads[0] = dx - sum(weighted, {axis}, true);
     if (saved.needs(1)) grads[1] = -(weighted * sum(dy, {axis}, true));
     return grads;
   }

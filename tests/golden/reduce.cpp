@@ -14,6 +14,13 @@ OpFunction reduction(Reduce reduce) {
   };
 }
 
+Tensors product(const Inputs& in, Args& a) {
+  const Tensor x = a.in_dtype(in[0]);
+  const Shape axes = a.shape("dim", Shape{});
+  const bool keepdim = a.flag("keepdim", false);
+  return {a.has("dtype") ? prod(x, axes, keepdim, x.dtype()) : prod(x, axes, keepdim)};
+}
+
 int64_t correction(Args& a) {
   const bool unbiased = a.flag("unbiased", true);
   return a.integer("correction", unbiased ? 1 : 0);
@@ -54,7 +61,7 @@ const Family reduce_family("reduce",
                            op_runner({
                                {"sum", reduction(sum)},
                                {"mean", reduction(mean)},
-                               {"prod", reduction(prod)},
+                               {"prod", product},
                                {"amax", reduction(amax)},
                                {"amin", reduction(amin)},
                                {"logsumexp", reduction(logsumexp)},

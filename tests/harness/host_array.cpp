@@ -175,7 +175,18 @@ bool bit_equal(const Tensor& a, const Tensor& b) {
          std::memcmp(x.values.data(), y.values.data(), x.values.size() * sizeof(double)) == 0;
 }
 
+double unit_in_last_place(Dtype dtype, double value) {
+  const int digits = dtype == kFloat64 ? 52 : dtype == kFloat32 ? 23 : dtype == kFloat16 ? 10 : 7;
+  const int least = dtype == kFloat64 ? -1022 : dtype == kFloat16 ? -14 : -126;
+  return std::ldexp(1, (value == 0 ? least : std::max(std::ilogb(value), least)) - digits);
+}
+
 std::string difference(const HostArray& got, const HostArray& want, double rtol, double atol) {
+  return difference(got, want, [=](double size) { return atol + rtol * size; });
+}
+
+std::string difference(const HostArray& got, const HostArray& want,
+                       const std::function<double(double)>& allowed_at) {
   if (!(got.shape == want.shape)) {
     return concat("shape is ", got.shape, ", expected ", want.shape);
   }
@@ -186,7 +197,7 @@ std::string difference(const HostArray& got, const HostArray& want, double rtol,
     const double g = got.values[i];
     const double w = want.values[i];
     if (g == w || (std::isnan(g) && std::isnan(w))) continue;
-    const double allowed = atol + rtol * std::fabs(w);
+    const double allowed = allowed_at(std::fabs(w));
     const double error = std::fabs(g - w);
     if (error <= allowed && std::isfinite(w)) continue;
     ++wrong;
@@ -201,7 +212,7 @@ std::string difference(const HostArray& got, const HostArray& want, double rtol,
   return concat(wrong, " of ", want.values.size(), " elements are wrong, the worst at ",
                 position(want.shape, static_cast<int64_t>(worst)), ": got ", got.values[worst],
                 ", expected ", want.values[worst], " (allowed error ",
-                atol + rtol * std::fabs(want.values[worst]), ")");
+                allowed_at(std::fabs(want.values[worst])), ")");
 }
 
 void dirty_memory(const std::vector<Tensor>& like) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -66,6 +67,11 @@ bool bit_equal(const Tensor& a, const Tensor& b);
 /// Empty if |got - want| <= atol + rtol * |want| throughout; else the worst element and how many
 /// are wrong. NaN is close only to NaN, infinity only to itself.
 std::string difference(const HostArray& got, const HostArray& want, double rtol, double atol);
+/// The same where an error of `allowed(|want|)` is close.
+std::string difference(const HostArray& got, const HostArray& want,
+                       const std::function<double(double)>& allowed);
+/// The distance of the numbers of `dtype` around `value`: the unit in the last place.
+double unit_in_last_place(Dtype dtype, double value);
 
 /// Fills cached memory of the CPU's allocator with NaN bit patterns, where the next tensors of the
 /// sizes of `like` will lie: an op that leaves elements unwritten shows. (Writes behind a tensor

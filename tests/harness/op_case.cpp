@@ -127,8 +127,8 @@ Samples binary_samples(double low, double high) {
     samples.push_back({uniform(shape, low, high), uniform(shape, low, high)});
   }
   const std::pair<Shape, Shape> broadcast[] = {
-      {{3, 1}, {1, 33}}, {{}, {31}}, {{2, 3, 4}, {4}},         {{5}, {3, 1, 5}},
-      {{0}, {1}},        {{1}, {7}}, {{2, 1, 3, 1}, {4, 1, 5}}};
+      {{3, 1}, {1, 33}}, {{}, {31}}, {{2, 3, 4}, {4}},          {{5}, {3, 1, 5}},
+      {{0}, {1}},        {{1}, {7}}, {{2, 1, 3, 1}, {4, 1, 5}}, {{300, 3}, {3}}};
   for (const auto& shapes : broadcast) {
     samples.push_back({uniform(shapes.first, low, high), uniform(shapes.second, low, high)});
   }

@@ -10,6 +10,7 @@
 #include "wick/core/base/parallel.h"
 #include "wick/core/stream.h"
 #include "wick/tests/harness/deterministic.h"
+#include "wick/tests/harness/half_exceptions.h"
 #include "wick/tests/harness/op_case.h"
 #ifdef WICK_SIM
 #include "wick/kernels/sim/simulator.h"
@@ -45,7 +46,8 @@ class Run {
   Tensors inputs() const { return tensors(guarded()); }
 
   /// Outputs, then the gradients of the inputs that have them, weighted by fixed numbers.
-  Tensors forward_backward(const TensorFunction& call, Tensors in) const {
+  Tensors forward_backward(const TensorFunction& call, Tensors in,
+                           bool create_graph = false) const {
     Tensors wanted;
     for (size_t i = 0; i < in.size(); ++i) {
       if (!sample_[i].grad || !is_floating(in[i].dtype())) continue;
@@ -64,7 +66,7 @@ class Run {
                                      output.dtype(), Layout::kContiguous, output.device()));
     }
     Tensors gradients(wanted.size());
-    if (!outputs.empty()) gradients = grad(outputs, wanted, incoming, false, false, true);
+    if (!outputs.empty()) gradients = grad(outputs, wanted, incoming, false, create_graph, true);
     for (size_t i = 0; i < gradients.size(); ++i) {
       if (!gradients[i].defined()) gradients[i] = zeros_like(wanted[i].detach());
     }
@@ -79,23 +81,29 @@ class Run {
   Dtype dtype_;
 };
 
-// The unit in the last place relative to the value; 0 for types that are computed in themselves.
-double ulp(Dtype dtype) { return dtype == kFloat16 ? 0x1p-10 : dtype == kBFloat16 ? 0x1p-7 : 0; }
-
+// Compares a result with the reference, from which float32 or float64 may lie `slack` times as far
+// as the case says. One of 16 bits may be off by half_units beside that: of the element's own last
+// place where `slack` is 1, else of the largest element's.
 void expect_close(const Tensor& got, HostArray want, const OpCase& op_case, double slack,
-                  const std::string& what) {
+                  const std::string& what, double units = 0) {
   const Tolerance& t = op_case.tolerance;
-  const double eps = got.dtype() == kFloat64 ? 0x1p-52 : 0x1p-23;
-  double largest = 1;
+  const Dtype dtype = got.dtype();
+  const double eps = dtype == kFloat64 ? 0x1p-52 : 0x1p-23;
+  double largest = 0;
   for (const double value : want.values) {
     if (std::isfinite(value)) largest = std::max(largest, std::fabs(value));
   }
-  if (got.dtype() != kFloat64) want = rounded(want, got.dtype());
-  const double rounding = t.roundings * slack * ulp(got.dtype());
-  const double rtol = t.factor * slack * eps + rounding;
-  const double atol =
-      t.floor * slack * eps * largest + (slack > 1 ? rounding * largest : rounding * 0x1p-14);
-  const std::string wrong = difference(read(got), want, rtol, atol);
+  if (dtype != kFloat64) want = rounded(want, dtype);
+  if (!is_reduced(dtype) || t.is_exact()) {
+    units = 0;
+  } else if (units == 0) {
+    units = half_units(op_case.name);
+  }
+  const auto allowed = [&](double size) {
+    const double noise = slack * eps * (t.factor * size + t.floor * std::max(1.0, largest));
+    return noise + units * unit_in_last_place(dtype, slack > 1 ? largest : size);
+  };
+  const std::string wrong = difference(read(got), want, allowed);
   EXPECT_TRUE(wrong.empty()) << what << ": " << wrong;
 }
 
@@ -159,13 +167,17 @@ void check_gradients(const OpCase& op_case, Dtype dtype) {
       exact.push_back(rounded(arrays[i], run.input_dtype(i)));
     }
     const Run wide(op_case, exact, sample, kFloat64);
-    const Tensors got = run.forward_backward(op_case.call, run.inputs());
     const bool composed = op_case.composed && dtype == kFloat64;
     const Tensors want =
         wide.forward_backward(composed ? op_case.composed : op_case.call, wide.inputs());
     const size_t outputs = op_case.call(run.inputs()).size();
-    for (size_t i = outputs; i < got.size(); ++i) {
-      expect_close(got[i], read(want[i]), op_case, 4, concat("gradient ", i - outputs));
+    for (const bool create_graph : {false, true}) {
+      if (create_graph && !(op_case.second_order && is_reduced(dtype))) continue;
+      const Tensors got = run.forward_backward(op_case.call, run.inputs(), create_graph);
+      for (size_t i = outputs; i < got.size(); ++i) {
+        expect_close(got[i], read(want[i]), op_case, 4,
+                     concat("gradient ", i - outputs, create_graph ? " with a graph" : ""));
+      }
     }
   });
 }
@@ -197,7 +209,9 @@ void check_layout(const OpCase& op_case, const Run& run, const std::vector<Layou
   const Tensors got = run.forward_backward(op_case.call, Run::tensors(inputs));
   const Tensors want = run.forward_backward(op_case.call, packed);
   for (size_t i = 0; i < got.size(); ++i) {
-    expect_close(got[i], read(want[i]), op_case, 4, concat("output or gradient ", i));
+    // Either may be off by what one may.
+    expect_close(got[i], read(want[i]), op_case, 4, concat("output or gradient ", i),
+                 2 * half_units(op_case.name));
   }
   for (const GuardedTensor& input : inputs) {
     EXPECT_TRUE(input.unchanged()) << "an input or memory around it was changed";
@@ -280,16 +294,25 @@ void check_other_device(const OpCase& op_case, Dtype dtype, bool large) {
   }
   for_samples(op_case, large, [&](const Arrays& arrays, const Sample& sample) {
     const Run run(op_case, arrays, sample, dtype);
-    const auto compute = [&](const Tensors& in) {
-      return op_case.differentiable ? run.forward_backward(op_case.call, in) : op_case.call(in);
+    const auto compute = [&](const Run& with, const Tensors& in) {
+      return op_case.differentiable ? with.forward_backward(op_case.call, in) : op_case.call(in);
     };
-    const Tensors want = compute(run.inputs());
+    // Results of 16 bits are held against the reference, as the CPU's are.
+    Arrays exact = arrays;
+    const Dtype reference = is_reduced(dtype) ? kFloat64 : dtype;
+    if (reference != dtype) {
+      for (size_t i = 0; i < arrays.size(); ++i) {
+        exact[i] = rounded(arrays[i], run.input_dtype(i));
+      }
+    }
+    const Run wide(op_case, exact, sample, reference);
+    const Tensors want = compute(wide, wide.inputs());
     for (size_t l = 0; l < layouts.size(); ++l) {
       Tensors first;
       for (int r = 0; r < runs; ++r) {
         const DeviceOrder order(dtype, r);
         const std::vector<GuardedTensor> inputs = run.guarded(layouts[l], device);
-        const Tensors got = compute(Run::tensors(inputs));
+        const Tensors got = compute(run, Run::tensors(inputs));
         for (const GuardedTensor& input : inputs) {
           EXPECT_TRUE(input.unchanged()) << "an input or memory around it was changed";
         }

@@ -52,7 +52,10 @@ constexpr double kExcluded = -HUGE_VAL;
 
 WICK_OP_CASE(
     scaled_dot_product_attention,
-    .samples = {{normal({2, 3, 4}), normal({2, 5, 4}), normal({2, 5, 6}), normal({3, 5})}},
+    .samples = {{normal({2, 3, 4}), normal({2, 5, 4}), normal({2, 5, 6}), normal({3, 5})},
+                // Scores whose last place is many times that of the weights.
+                {uniform({2, 3, 4}, -4, 4), uniform({2, 5, 4}, -4, 4), normal({2, 5, 6}),
+                 uniform({3, 5}, -9, 9)}},
     .call = [](const Tensors& x) -> Tensors {
       return {scaled_dot_product_attention(x[0], x[1], x[2]),
               scaled_dot_product_attention(x[0], x[1], x[2], {}, true),
@@ -70,9 +73,7 @@ WICK_OP_CASE(
                         }),
               attention(x[0], x[1], x[2], 0.25, none)};
     },
-    // Scores, weights and their sum are rounded to the dtype one after the other.
-    .tolerance = {.factor = 64, .floor = 32, .roundings = 12}, .second_order = true,
-    .same_for_any_threads = false);
+    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
 
 HostArray reshaped(HostArray x, const Shape& shape) {
   x.shape = shape;
@@ -125,8 +126,7 @@ WICK_OP_CASE(
           y,
           y};
     },
-    .tolerance = {.factor = 64, .floor = 32, .roundings = 12}, .second_order = true,
-    .same_for_any_threads = false);
+    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
 
 TEST(Attention, IsTheLibrarysOnAGpuWhereThatHasIt) {
   if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();

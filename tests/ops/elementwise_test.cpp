@@ -127,8 +127,14 @@ WICK_OP_CASE(
     div, .samples = binary_samples(0.3, 3),
     .call = [](const Tensors& x) -> Tensors { return {x[0] / x[1]}; },
     .reference = elementwise([](double x, double y) { return x / y; }), .second_order = true);
+// Powers and derivatives near the largest float16 there is.
+Samples with_large_powers(Samples samples) {
+  samples.push_back({uniform({31}, 4, 6), uniform({31}, 5, 6)});
+  samples.push_back({uniform({31}, 0.01, 0.03), uniform({31}, -2.5, -1.5)});
+  return samples;
+}
 WICK_OP_CASE(
-    pow, .samples = binary_samples(0.3, 2),
+    pow, .samples = with_large_powers(binary_samples(0.3, 2)),
     .call = [](const Tensors& x) -> Tensors { return {pow(x[0], x[1])}; },
     .reference = elementwise([](double x, double y) { return std::pow(x, y); }),
     .second_order = true);
@@ -188,7 +194,7 @@ WICK_OP_CASE(numbers_in_place, .samples = unary_samples(),
                x.add_(1).mul_(3).sub_(0.5).div_(2);
              }),
              .reference = elementwise([](double x) { return ((x + 1) * 3 - 0.5) / 2; }),
-             .tolerance = {.factor = 8, .floor = 4, .roundings = 8}, .second_order = true);
+             .tolerance = {.factor = 8, .floor = 4}, .second_order = true);
 
 TEST(ElementwiseInPlace, MultipliesByItself) {
   const Tensor x = tensor<double>({2, 3});

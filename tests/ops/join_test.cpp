@@ -241,6 +241,15 @@ TEST(Join, PadCropsWithNegativeSizes) {
   EXPECT_EQ(pad(x, {-1, -1}).to_vector<int64_t>(), (std::vector<int64_t>{1, 4}));
   EXPECT_EQ(pad(x, {1, -1}, 0, PadMode::kReplicate).to_vector<int64_t>(),
             (std::vector<int64_t>{0, 0, 1, 3, 3, 4}));
+  // A margin that takes away more than there is takes of the other margin.
+  const auto replicated = [&](int64_t before, int64_t after) {
+    return pad(counting({3}), {before, after}, 0, PadMode::kReplicate).to_vector<int64_t>();
+  };
+  EXPECT_EQ(replicated(-3, 2), (std::vector<int64_t>{2, 2}));
+  EXPECT_EQ(replicated(4, -5), (std::vector<int64_t>{0, 0}));
+  EXPECT_EQ(replicated(-4, 2), (std::vector<int64_t>{2}));
+  EXPECT_EQ(replicated(-1, -2), (std::vector<int64_t>{}));
+  EXPECT_THROW(replicated(-4, 0), Error);
 }
 
 TEST(Join, TriangleDropsNaN) {

@@ -150,6 +150,22 @@ LOSS_CASE(bce_with_logits, kLogits, binary_cross_entropy_with_logits(x[0], x[1])
 LOSS_CASE(kl_div, kChances, kl_div(x[0], x[1]), t*(std::log(t) - x));
 LOSS_CASE(kl_div_of_logs, kChances, kl_div(x[0], x[1], true), std::exp(t) * (t - x));
 
+WICK_OP_CASE(
+    losses_of_elements,
+    .samples = {{uniform({31, 33}, 0.1, 0.9), uniform({31, 33}, 0.1, 0.9), uniform({31, 33}, -6, 6),
+                 uniform({31, 33}, 0.5, 2)}},
+    .call = [](const Tensors& x) -> Tensors {
+      const LossReduction none = LossReduction::kNone;
+      const Tensor& weight = x[3];
+      return {mse_loss(x[0], x[1], none),
+              huber_loss(x[0], x[2], 20, none),
+              binary_cross_entropy(x[0], x[1], weight, none),
+              binary_cross_entropy_with_logits(x[2], x[1], weight, {}, none),
+              kl_div(x[0], x[1], false, none),
+              kl_div(x[0], x[1], true, LossReduction::kBatchMean)};
+    },
+    .tolerance = Tolerance::reduction(), .second_order = true);
+
 // Shapes that broadcast both ways, the differences as in kApart.
 WICK_OP_CASE(
     losses_broadcast,
@@ -331,7 +347,9 @@ TEST(CrossEntropy, TakesOneSampleAndImages) {
 TEST(Losses, SayWhatIsWrong) {
   const Tensor x = ones({3, 4});
   EXPECT_THROW(cross_entropy(x, ones({4}, kInt64)), Error);
-  EXPECT_THROW(cross_entropy(x, ones({3})), Error);
+  EXPECT_EQ(message_of([&] { cross_entropy(x, ones({3})); }),
+            "cross_entropy: target has the wrong shape: got probabilities (float32) of shape [3], "
+            "expected [3, 4], or class indices of shape [3]");
   EXPECT_THROW(cross_entropy(x, ones({3}, kInt64), {.weight = ones({3})}), Error);
   EXPECT_THROW(cross_entropy(x, ones({3}, kInt64), {.label_smoothing = 1.5}), Error);
   EXPECT_THROW(cross_entropy(x, ones({3}, kInt64), {.reduction = LossReduction::kBatchMean}),

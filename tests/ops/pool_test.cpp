@@ -13,14 +13,14 @@
 namespace wick::testing {
 namespace {
 
-struct Setting {
+struct PoolSetting {
   Shape kernel, stride, padding{0, 0}, dilation{1, 1};
   bool ceil = false;
 };
 
 // Windows along one axis: all that lie in the padded image, or with `ceil` all that start in the
 // image or before it and have a window before them that does not reach the padding's end.
-int64_t windows_of(const Setting& s, int axis, int64_t in) {
+int64_t windows_of(const PoolSetting& s, int axis, int64_t in) {
   const int64_t padding = s.padding[axis], reach = s.dilation[axis] * (s.kernel[axis] - 1) + 1;
   int64_t count = 0;
   for (int64_t start = -padding;; start += s.stride[axis], ++count) {
@@ -32,7 +32,7 @@ int64_t windows_of(const Setting& s, int axis, int64_t in) {
 
 // Result of `pool(elements in the image, elements in the padded image)` of every window.
 template <class Pool>
-HostArray pooled(const HostArray& x, const Setting& s, const Pool& pool) {
+HostArray pooled(const HostArray& x, const PoolSetting& s, const Pool& pool) {
   const Shape& in = x.shape;
   Shape out{in[0], in[1]};
   for (const int axis : {0, 1}) out.push_back(windows_of(s, axis, in[axis + 2]));
@@ -70,7 +70,7 @@ double sum_of(const std::vector<double>& window) {
   return sum;
 }
 
-OpCase max_case(const char* name, const Setting& s, const Samples& samples) {
+OpCase max_case(const char* name, const PoolSetting& s, const Samples& samples) {
   OpCase c;
   c.name = name;
   c.samples = samples;
@@ -84,7 +84,7 @@ OpCase max_case(const char* name, const Setting& s, const Samples& samples) {
   return c;
 }
 
-OpCase avg_case(const char* name, const Setting& s, bool count_pad, const Samples& samples) {
+OpCase avg_case(const char* name, const PoolSetting& s, bool count_pad, const Samples& samples) {
   OpCase c;
   c.name = name;
   c.samples = samples;

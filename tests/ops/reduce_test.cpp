@@ -117,7 +117,8 @@ REDUCE_CASE(amin_all, amin, kAll, true, smallest, kDistinct);
 REDUCE_CASE(amin_first, amin, kFirst, false, smallest, kDistinct);
 REDUCE_CASE(amin_last, amin, kLast, false, smallest, kDistinct);
 
-const Samples kFactors = {{uniform({4, 5}, 0.5, 1.5)}, {uniform({2, 3, 2, 3}, -1.5, 1.5)}};
+const Samples kFactors = {
+    {uniform({3, 9}, 2, 3.2)}, {uniform({4, 5}, 0.5, 1.5)}, {uniform({2, 3, 2, 3}, -1.5, 1.5)}};
 REDUCE_CASE(prod_all, prod, kAll, false, product, kFactors);
 REDUCE_CASE(prod_first, prod, kFirst, true, product, kFactors);
 REDUCE_CASE(prod_both, prod, kBoth, false, product, kFactors);
@@ -151,7 +152,10 @@ WICK_OP_CASE(
 
 #define NORM_CASE(id, ord, axes)                                                                  \
   WICK_OP_CASE(                                                                                   \
-      id, .samples = {{uniform({31, 33}, 0.2, 2)}, {uniform({2, 3, 4, 5}, -2, -0.2)}},            \
+      id,                                                                                         \
+      .samples = {{uniform({31, 33}, 0.2, 2)},                                                    \
+                  {uniform({2, 3, 4, 5}, -2, -0.2)},                                              \
+                  {uniform({2, 3}, 4, 9)}},                                                       \
       .call = [](const Tensors& x) -> Tensors { return {norm(x[0], ord, axes)}; },                \
       .reference =                                                                                \
           [](const Arrays& x) {                                                                   \
@@ -162,6 +166,7 @@ NORM_CASE(norm_2_all, 2, kAll);
 NORM_CASE(norm_2_first, 2, kFirst);
 NORM_CASE(norm_1_last, 1, kLast);
 NORM_CASE(norm_3_both, 3, kBoth);
+NORM_CASE(norm_6_last, 6, kLast);
 NORM_CASE(norm_half_all, 0.5, kLast);
 WICK_OP_CASE(
     norm_inf, .samples = kDistinct,
@@ -376,6 +381,9 @@ TEST(Reduce, SumsToTheDtypeAskedFor) {
   EXPECT_EQ(x.grad().to_vector<float>(), std::vector<float>(8192, 1));
   EXPECT_EQ(sum(x, {}, false, kInt64).item<int64_t>(), 16777217);
   EXPECT_EQ(sum(tensor<int64_t>({1, 2}), {0}, true, kFloat32).dtype(), kFloat32);
+  const Tensor bits = tensor<int64_t>({1, 2, 0, 3}, Shape{2, 2});
+  EXPECT_EQ(prod(bits, {1}, false, kBool).to_vector<bool>(), (std::vector<bool>{true, false}));
+  EXPECT_EQ(prod(bits, {1}, false, kInt32).to_vector<int32_t>(), (std::vector<int32_t>{2, 0}));
 }
 
 }  // namespace
