@@ -144,6 +144,8 @@ if(WICK_GPU STREQUAL "sim")
                    --gtest_filter=SimulatedVirtualMemory*:SimulatedTraining.L*:*Fail*:*LateUse*)
   set_tests_properties(sim_expandable PROPERTIES
                        ENVIRONMENT "WICK_CUDA_ALLOC=expandable_segments:true")
+  add_test(NAME sim_small COMMAND sim_test --gtest_brief=1 --gtest_filter=SimulatedGrids*)
+  set_tests_properties(sim_small PROPERTIES ENVIRONMENT "WICK_SIM_MULTIPROCESSORS=1")
   # The threads of a block in another order than in the preset tsan.
   if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=address")
     set_tests_properties(optim PROPERTIES ENVIRONMENT "WICK_SIM_ORDER=random")
