@@ -109,6 +109,9 @@ add_test(NAME style_self_test
          COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/check_style.py --self-test)
 add_test(NAME style COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/check_style.py)
 
+add_test(NAME gpu_check
+         COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/program/gpu_check_test.py)
+
 if(TARGET wick_cli)
   add_test(NAME program COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/program/program_test.py
                                 $<TARGET_FILE:wick_cli>)
