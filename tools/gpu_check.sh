@@ -186,7 +186,7 @@ use_carried() {
   [ -f bundle/preset ] && [ "$(cat bundle/preset)" = "$preset" ] || return 1
   local libraries=$PWD/bundle/lib/x86_64-linux-gnu root
   if ! LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
-    bundle/bin/wick --version >"$logs/carried.log" 2>&1; then
+    bundle/bin/wick --help >"$logs/carried.log" 2>&1; then
     echo "the programs of bundle/ do not start here:" "$(tail -n 1 "$logs/carried.log")"
     return 1
   fi
