@@ -109,6 +109,9 @@ add_test(NAME style_self_test
          COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/check_style.py --self-test)
 add_test(NAME style COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/check_style.py)
 
+add_test(NAME gpu_check
+         COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/program/gpu_check_test.py)
+
 if(TARGET wick_cli)
   add_test(NAME program COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/program/program_test.py
                                 $<TARGET_FILE:wick_cli>)
@@ -146,6 +149,8 @@ if(WICK_GPU STREQUAL "sim")
                    --gtest_filter=SimulatedVirtualMemory*:SimulatedTraining.L*:*Fail*:*LateUse*)
   set_tests_properties(sim_expandable PROPERTIES
                        ENVIRONMENT "WICK_CUDA_ALLOC=expandable_segments:true")
+  add_test(NAME sim_small COMMAND sim_test --gtest_brief=1 --gtest_filter=SimulatedGrids*)
+  set_tests_properties(sim_small PROPERTIES ENVIRONMENT "WICK_SIM_MULTIPROCESSORS=1")
   # The threads of a block in another order than in the preset tsan.
   if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=address")
     set_tests_properties(optim PROPERTIES ENVIRONMENT "WICK_SIM_ORDER=random")

@@ -71,10 +71,13 @@ std::shared_ptr<Reducer> DistributedDataParallel::make(std::shared_ptr<ProcessGr
 }
 
 Tensor DistributedDataParallel::forward(const Tensor& x) {
-  reducer_->before_forward(is_training());
-  const Tensor y = module_(x);
-  reducer_->after_forward(y);
-  return y;
+  return pass([&] { return module_(x); });
+}
+
+void DistributedDataParallel::begin_pass() { reducer_->before_forward(is_training()); }
+
+void DistributedDataParallel::end_pass(const std::vector<Tensor>& outputs) {
+  reducer_->after_forward(outputs);
 }
 
 DistributedDataParallel::NoSync::NoSync(DistributedDataParallel& model)

@@ -4,9 +4,11 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "wick/dist/process_group.h"
+#include "wick/dist/tensors_in.h"
 #include "wick/nn/module.h"
 
 namespace wick::dist {
@@ -54,6 +56,28 @@ class DistributedDataParallel final : public nn::Module {
   ~DistributedDataParallel() override;
 
   Tensor forward(const Tensor& x) override;
+  /// The forward of the module, an M, with any arguments: `model.forward_as<Net>(ids, mask)`. What
+  /// it returns holds tensors as visit_tensors (tensors_in.h) finds them: one or several, or a
+  /// struct of them. Error if the module is not an M.
+  template <class M, class... Args>
+  auto forward_as(Args&&... args) {
+    auto* const module = dynamic_cast<M*>(&*module_);
+    WICK_CHECK(module != nullptr,
+               "DistributedDataParallel: forward_as: the module is of another class: got ",
+               module_->description());
+    return pass([&] { return module->forward(std::forward<Args>(args)...); });
+  }
+  /// One forward pass made of whatever `compute` calls of the module: all of it comes before
+  /// backward. Returns what `compute` does, of the same kinds.
+  template <class Compute>
+  auto pass(const Compute& compute) {
+    begin_pass();
+    auto result = compute();
+    std::vector<Tensor> outputs;
+    visit_tensors(result, [&](const Tensor& x) { outputs.push_back(x); });
+    end_pass(outputs);
+    return result;
+  }
   std::string description() const override { return "DistributedDataParallel"; }
   nn::Module& module() { return *module_; }
   /// For the library's own use.
@@ -74,6 +98,8 @@ class DistributedDataParallel final : public nn::Module {
   };
 
  private:
+  void begin_pass();
+  void end_pass(const std::vector<Tensor>& outputs);
   std::shared_ptr<Reducer> make(std::shared_ptr<ProcessGroup> group, const Options& options);
 
   nn::Handle<nn::Module> module_;

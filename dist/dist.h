@@ -10,4 +10,7 @@
 #include "wick/dist/join.h"
 #include "wick/dist/launch_env.h"
 #include "wick/dist/process_group.h"
+#include "wick/dist/replicas.h"
+#include "wick/dist/spawn.h"
+#include "wick/dist/tensors_in.h"
 #include "wick/dist/zero.h"

@@ -6,6 +6,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <map>
+#include <utility>
 
 #include "wick/core/stream.h"
 #include "wick/dist/backend.h"
@@ -39,13 +42,14 @@ struct Announcement {
         sequence(c.sequence) {
     const std::string words = c.description();
     std::memcpy(text, words.data(), std::min(words.size(), sizeof text - 1));
-    if (!c.tensor.defined()) return;
-    dtype = static_cast<uint8_t>(c.tensor.dtype());
-    is_on_gpu = c.tensor.device().is_cpu() ? 0 : 1;
-    axes = c.tensor.rank();
+    const Tensor& x = c.is_between_two() ? c.transfers[0].tensor : c.tensor;
+    if (!x.defined()) return;
+    dtype = static_cast<uint8_t>(x.dtype());
+    is_on_gpu = x.device().is_cpu() ? 0 : 1;
+    axes = x.rank();
     for (int i = 0; i < axes; ++i) {
-      sizes[i] = c.tensor.shape()[i];
-      strides[i] = c.tensor.strides()[i];
+      sizes[i] = x.shape()[i];
+      strides[i] = x.strides()[i];
     }
   }
   explicit Announcement(const void* bytes) {
@@ -114,23 +118,16 @@ class ProcessesGroup final : public ProcessGroup {
   bool ends_later(const Collective& c) const override { return goes_by_nccl(c); }
 
   void run(const Collective& c) override {
-    if (goes_by_nccl(c) && c.tensor.device() != gpu_) {
-      throw ProcessGroupError(concat(c.description(), ": the tensor is on ", c.tensor.device(),
-                                     ", but this rank exchanges those of ", gpu_));
+    if (goes_by_nccl(c) && c.tensors()[0].device() != gpu_) {
+      throw ProcessGroupError(concat(c.description(), ": the tensor is on ",
+                                     c.tensors()[0].device(), ", but this rank exchanges those of ",
+                                     gpu_));
     }
     control_->set_deadline(Clock::now() + options().timeout);
     arrived_.assign(static_cast<size_t>(size()), false);
     try {
-      if (c.kind == CollectiveKind::kSend) {
-        announce(c, c.peer);
-        if (goes_by_nccl(c)) {
-          nccl_->run(c);
-        } else {
-          const Tensor x = on_host(c.tensor);
-          peers_.send(c.peer, x.raw_data(), bytes_of(x));
-        }
-      } else if (c.kind == CollectiveKind::kReceive) {
-        receive_message(c);
+      if (c.is_between_two()) {
+        exchange(c);
       } else {
         for (const int r : peers_.others()) announce(c, r);
         for (const int r : peers_.others()) check_agreement(c, r);
@@ -152,7 +149,10 @@ class ProcessesGroup final : public ProcessGroup {
 
  private:
   bool goes_by_nccl(const Collective& c) const {
-    return nccl_ && c.tensor.defined() && c.tensor.numel() > 0 && !c.tensor.device().is_cpu();
+    const std::vector<Tensor> tensors = c.tensors();
+    return nccl_ && std::any_of(tensors.begin(), tensors.end(), [](const Tensor& x) {
+             return x.numel() > 0 && !x.device().is_cpu();
+           });
   }
 
   // The thread that computes waits for its GPU, for ever.
@@ -194,25 +194,78 @@ class ProcessesGroup final : public ProcessGroup {
 
   // Who may have kept this rank waiting for `late`.
   std::vector<int> missing(const Collective& c, int late) const {
-    const bool to_one = c.kind == CollectiveKind::kSend || c.kind == CollectiveKind::kReceive;
     std::vector<int> ranks;
     for (int r = 0; r < size(); ++r) {
-      const bool is_here = to_one || r == rank() || arrived_[static_cast<size_t>(r)];
+      const bool is_here = c.is_between_two() || r == rank() || arrived_[static_cast<size_t>(r)];
       if (r == late || (!is_here && !peers_.link(r).has_message())) ranks.push_back(r);
     }
     return ranks;
   }
 
-  void receive_message(const Collective& c) {
-    const Announcement mine(c), theirs = await_announcement(c.peer);
-    if (theirs.kind != static_cast<uint8_t>(CollectiveKind::kSend) ||
-        !mine.has_same_tensor(theirs)) {
-      throw ProcessGroupError(concat("rank ", c.peer, " asks for ", theirs.text));
+  // A transfer under way: first an announcement, then, but by NCCL, the elements in pieces.
+  struct Parcel {
+    const Transfer* transfer;
+    Tensor host = {};
+    size_t done = 0;
+    bool is_announced = false;
+
+    bool is_delivered() const {
+      return is_announced && (!host.defined() || done == bytes_of(host));
     }
-    if (goes_by_nccl(c)) return nccl_->run(c);
-    const Tensor x = c.tensor.device().is_cpu() ? flat(c.tensor) : on_host(c.tensor);
-    peers_.receive(c.peer, x.raw_data(), bytes_of(x));
-    put_back(x, c.tensor);
+    char* next() const { return static_cast<char*>(host.raw_data()) + done; }
+    size_t next_bytes(const Link& link) const {
+      return std::min(bytes_of(host) - done, link.slot_bytes());
+    }
+  };
+
+  // A message to each rank and one from each in turn, so that all ranks of a batch go on together:
+  // a link holds few.
+  void exchange(const Collective& c) {
+    std::map<int, std::deque<Parcel>> sent, received;
+    for (const Transfer& t : c.transfers) {
+      Parcel parcel{&t};
+      if (!goes_by_nccl(c)) parcel.host = on_host(t.tensor);
+      (t.kind == CollectiveKind::kSend ? sent : received)[t.peer].push_back(std::move(parcel));
+    }
+    const auto advance = [](auto& all, const auto& move) {
+      for (auto it = all.begin(); it != all.end(); it = it->second.empty() ? all.erase(it) : ++it) {
+        move(it->first, it->second.front());
+        if (it->second.front().is_delivered()) it->second.pop_front();
+      }
+    };
+    while (!sent.empty() || !received.empty()) {
+      advance(sent, [&](int to, Parcel& parcel) { send_next(to, parcel); });
+      advance(received, [&](int from, Parcel& parcel) { receive_next(from, parcel); });
+    }
+    if (goes_by_nccl(c)) nccl_->run(c);
+  }
+
+  static Collective alone(const Transfer& t) { return {.kind = t.kind, .transfers = {t}}; }
+
+  void send_next(int to, Parcel& parcel) const {
+    if (!std::exchange(parcel.is_announced, true)) return announce(alone(*parcel.transfer), to);
+    Link& link = peers_.link(to);
+    const size_t bytes = parcel.next_bytes(link);
+    std::memcpy(link.begin_send(), parcel.next(), bytes);
+    link.end_send(bytes);
+    parcel.done += bytes;
+  }
+
+  void receive_next(int from, Parcel& parcel) {
+    if (!std::exchange(parcel.is_announced, true)) {
+      const Announcement mine(alone(*parcel.transfer)), theirs = await_announcement(from);
+      if (theirs.kind == static_cast<uint8_t>(CollectiveKind::kSend) &&
+          mine.has_same_tensor(theirs)) {
+        return;
+      }
+      throw ProcessGroupError(concat("rank ", from, " asks for ", theirs.text));
+    }
+    Link& link = peers_.link(from);
+    const size_t bytes = parcel.next_bytes(link);
+    std::memcpy(parcel.next(), link.receive(bytes), bytes);
+    link.release();
+    parcel.done += bytes;
+    if (parcel.is_delivered()) put_back(parcel.host, parcel.transfer->tensor);
   }
 
   void put_back(const Tensor& host, const Tensor& x) const {

@@ -161,8 +161,7 @@ class LocalGroup final : public ProcessGroup {
 
  protected:
   void run(const Collective& c) override {
-    if (c.kind == CollectiveKind::kSend) return send_message(c);
-    if (c.kind == CollectiveKind::kReceive) return receive_message(c);
+    if (c.is_between_two()) return exchange(c);
     slot(rank()).collective = c;
     meet(c);
     check_agreement(c);
@@ -249,30 +248,47 @@ class LocalGroup final : public ProcessGroup {
     }
   }
 
-  void send_message(const Collective& c) {
+  // All is laid out before anything is waited for.
+  void exchange(const Collective& c) {
+    std::vector<std::shared_ptr<Message>> sent;
+    for (const Transfer& t : c.transfers) {
+      if (t.kind == CollectiveKind::kSend) sent.push_back(post(t));
+    }
+    for (const Transfer& t : c.transfers) {
+      if (t.kind == CollectiveKind::kReceive) receive(t, c);
+    }
+    size_t next = 0;
+    for (const Transfer& t : c.transfers) {
+      if (t.kind != CollectiveKind::kSend) continue;
+      const Message& message = *sent[next++];
+      world_->wait_until_taken(message, t.peer, c.description(), options().timeout);
+      if (message.read) message.read->block(current_stream(t.tensor.device()));
+    }
+  }
+
+  std::shared_ptr<Message> post(const Transfer& t) {
     const auto message = std::make_shared<Message>();
-    message->tensor = c.tensor;
-    const Device device = c.tensor.device();
+    message->tensor = t.tensor;
+    const Device device = t.tensor.device();
     if (!device.is_cpu()) {
       message->written.emplace(device);
       message->written->record();
     }
-    world_->post(rank(), c.peer, message);
-    world_->wait_until_taken(*message, c.peer, c.description(), options().timeout);
-    if (message->read) message->read->block(current_stream(device));
+    world_->post(rank(), t.peer, message);
+    return message;
   }
 
-  void receive_message(const Collective& c) {
-    const auto message = world_->fetch(c.peer, rank(), c.description(), options().timeout);
+  void receive(const Transfer& t, const Collective& c) {
+    const auto message = world_->fetch(t.peer, rank(), c.description(), options().timeout);
     const Tensor& x = message->tensor;
-    const Device device = c.tensor.device();
-    if (x.shape() != c.tensor.shape() || x.dtype() != c.tensor.dtype() ||
+    const Device device = t.tensor.device();
+    if (x.shape() != t.tensor.shape() || x.dtype() != t.tensor.dtype() ||
         x.device().type != device.type) {
-      throw ProcessGroupError(concat(c.description(), ": rank ", c.peer, " sent ", x.dtype(), " ",
+      throw ProcessGroupError(concat(c.description(), ": rank ", t.peer, " sent ", x.dtype(), " ",
                                      x.shape(), " from ", x.device()));
     }
     if (!device.is_cpu()) message->written->block(current_stream(device));
-    c.tensor.copy_(x, true);
+    t.tensor.copy_(x, true);
     if (!device.is_cpu()) {
       message->read.emplace(device);
       message->read->record();

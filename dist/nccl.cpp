@@ -148,9 +148,12 @@ struct Watched {
       : description(c.description()),
         kind(c.kind),
         sequence(c.sequence),
-        absent(c.kind == CollectiveKind::kSend ? std::vector<int>{c.peer} : std::vector<int>{}),
         started(gpu),
-        finished(gpu) {}
+        finished(gpu) {
+    for (const Transfer& t : c.transfers) {
+      if (t.kind == CollectiveKind::kSend) absent.push_back(t.peer);
+    }
+  }
   std::string description;
   CollectiveKind kind;
   uint64_t sequence;
@@ -181,7 +184,6 @@ class WatchedNcclGroup final : public NcclGroup {
   ~WatchedNcclGroup() override { stop(); }
 
   void run(const Collective& c) override {
-    if (c.tensor.numel() == 0) return;
     const auto watched = std::make_shared<Watched>(c, gpu_);
     const Stream stream = current_stream(gpu_);
     watched->started.record(stream);
@@ -250,7 +252,26 @@ class WatchedNcclGroup final : public NcclGroup {
     throw;
   }
 
+  // All at once: a send that is queued alone holds the stream up until it is received.
+  void exchange(const Collective& c, cudaStream_t stream) {
+    call("ncclGroupEnd", [&](ncclComm_t comm) {
+      ncclResult_t status = nccl().group_start();
+      for (const Transfer& t : c.transfers) {
+        const Tensor x = flat(t.tensor);
+        const auto count = static_cast<size_t>(x.numel());
+        if (count == 0 || (status != ncclSuccess && status != ncclInProgress)) continue;
+        const ncclDataType_t type = nccl_type(x.dtype());
+        status = t.kind == CollectiveKind::kSend
+                     ? nccl().send(x.raw_data(), count, type, t.peer, comm, stream)
+                     : nccl().recv(x.raw_data(), count, type, t.peer, comm, stream);
+      }
+      const ncclResult_t ended = nccl().group_end();
+      return status == ncclSuccess || status == ncclInProgress ? ended : status;
+    });
+  }
+
   void queue(const Collective& c, cudaStream_t stream) {
+    if (c.is_between_two()) return exchange(c, stream);
     const Tensor x = flat(c.tensor);
     void* const data = x.raw_data();
     const auto count = static_cast<size_t>(x.numel());
@@ -274,15 +295,7 @@ class WatchedNcclGroup final : public NcclGroup {
           return nccl().reduce_scatter(data, c.result.raw_data(), part, type, nccl_op(c.op), comm,
                                        stream);
         });
-      case CollectiveKind::kSend:
-        return call("ncclSend", [&](ncclComm_t comm) {
-          return nccl().send(data, count, type, c.peer, comm, stream);
-        });
-      case CollectiveKind::kReceive:
-        return call("ncclRecv", [&](ncclComm_t comm) {
-          return nccl().recv(data, count, type, c.peer, comm, stream);
-        });
-      case CollectiveKind::kBarrier: return;
+      default: return;
     }
   }
 

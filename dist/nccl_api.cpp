@@ -45,6 +45,8 @@ NcclApi::NcclApi() {
   WICK_NCCL_FIND(broadcast, ncclBroadcast);
   WICK_NCCL_FIND(all_gather, ncclAllGather);
   WICK_NCCL_FIND(reduce_scatter, ncclReduceScatter);
+  WICK_NCCL_FIND(group_start, ncclGroupStart);
+  WICK_NCCL_FIND(group_end, ncclGroupEnd);
   WICK_NCCL_FIND(send, ncclSend);
   WICK_NCCL_FIND(recv, ncclRecv);
 }

@@ -23,6 +23,8 @@ struct NcclApi {
   decltype(ncclBroadcast)* broadcast;
   decltype(ncclAllGather)* all_gather;
   decltype(ncclReduceScatter)* reduce_scatter;
+  decltype(ncclGroupStart)* group_start;
+  decltype(ncclGroupEnd)* group_end;
   decltype(ncclSend)* send;
   decltype(ncclRecv)* recv;
 

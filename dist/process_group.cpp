@@ -35,26 +35,43 @@ Backend parse_backend(const std::string& name) {
 }
 
 const char* to_string(CollectiveKind kind) {
-  static constexpr const char* kNames[] = {
-      "all_reduce", "broadcast", "all_gather", "reduce_scatter", "barrier", "send", "recv"};
+  static constexpr const char* kNames[] = {"all_reduce",     "broadcast", "all_gather",
+                                           "reduce_scatter", "barrier",   "send",
+                                           "recv",           "batch"};
   return kNames[static_cast<int>(kind)];
 }
 
+std::vector<Tensor> Collective::tensors() const {
+  std::vector<Tensor> all;
+  for (const Tensor& x : {tensor, result}) {
+    if (x.defined()) all.push_back(x);
+  }
+  for (const Transfer& t : transfers) all.push_back(t.tensor);
+  return all;
+}
+
 std::string Collective::description() const {
-  const bool to_one = kind == CollectiveKind::kSend || kind == CollectiveKind::kReceive;
-  std::string text = to_one ? to_string(kind) : concat(to_string(kind), " #", sequence);
+  std::string text = to_string(kind);
+  if (!is_between_two()) text += concat(" #", sequence);
   if (kind == CollectiveKind::kBarrier) return text;
   text += " (";
+  if (kind == CollectiveKind::kBatch) {
+    for (const Transfer& t : transfers) {
+      const Collective alone{.kind = t.kind, .transfers = {t}};
+      text += concat(text.back() == '(' ? "" : ", ", alone.description());
+    }
+    return text + ")";
+  }
   if (kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduceScatter) {
     text += concat(to_string(op), ", ");
   } else if (kind == CollectiveKind::kBroadcast) {
     text += concat("from rank ", peer, ", ");
-  } else if (kind == CollectiveKind::kSend) {
-    text += concat("to rank ", peer, ", ");
-  } else if (kind == CollectiveKind::kReceive) {
-    text += concat("from rank ", peer, ", ");
+  } else if (is_between_two()) {
+    text +=
+        concat(kind == CollectiveKind::kSend ? "to rank " : "from rank ", transfers[0].peer, ", ");
   }
-  return text + concat(tensor.dtype(), " ", tensor.shape(), ")");
+  const Tensor& x = is_between_two() ? transfers[0].tensor : tensor;
+  return text + concat(x.dtype(), " ", x.shape(), ")");
 }
 
 struct Work::State {
@@ -157,8 +174,7 @@ struct ProcessGroup::Engine {
       const Stream stream = current_stream(device);
       item.state->ready->block(stream);
       // Before it is queued: what fails may be under way all the same.
-      item.collective.tensor.record_stream(stream);
-      if (item.collective.result.defined()) item.collective.result.record_stream(stream);
+      for (const Tensor& x : item.collective.tensors()) x.record_stream(stream);
       group.run(item.collective);
       item.state->behind.emplace(device);
       item.state->behind->record(stream);
@@ -274,25 +290,24 @@ void ProcessGroup::note_end(CollectiveKind kind, uint64_t sequence) {
 void ProcessGroup::leave_record() { engine_->leave_record(); }
 
 Work ProcessGroup::enqueue(Collective collective) {
-  if (collective.tensor.defined()) {
-    refuse_in_capture(collective.tensor.device(), "exchange tensors between ranks");
-  }
+  const std::vector<Tensor> tensors = collective.tensors();
   auto state = std::make_shared<Work::State>();
-  if (collective.tensor.defined()) state->device = collective.tensor.device();
+  if (!tensors.empty()) {
+    state->device = tensors[0].device();
+    refuse_in_capture(state->device, "exchange tensors between ranks");
+  }
   if (!state->device.is_cpu()) {
     state->ready.emplace(state->device);
     state->ready->record();
   }
   const std::lock_guard lock(engine_->mutex);
-  const bool to_one =
-      collective.kind == CollectiveKind::kSend || collective.kind == CollectiveKind::kReceive;
-  collective.sequence = to_one ? ++engine_->messages : ++engine_->sequence;
+  collective.sequence = collective.is_between_two() ? ++engine_->messages : ++engine_->sequence;
   FlightRecord record;
   record.sequence = collective.sequence;
   record.kind = collective.kind;
   record.description = collective.description();
-  if (collective.tensor.defined()) {
-    record.bytes = collective.tensor.numel() * size_of(collective.tensor.dtype());
+  for (const Tensor& x : tensors) {
+    if (!collective.result.is_same(x)) record.bytes += x.numel() * size_of(x.dtype());
   }
   record.queued_us = engine_->now_us();
   engine_->records.push_back(std::move(record));
@@ -364,17 +379,33 @@ Work ProcessGroup::reduce_scatter(const Tensor& x, const Tensor& result, ReduceO
 Work ProcessGroup::barrier() { return enqueue({}); }
 
 Work ProcessGroup::send(const Tensor& x, int to) {
-  check_dense("send", x);
-  WICK_CHECK(to >= 0 && to < size_ && to != rank_, "send: no such rank to send to: got ", to,
-             ", expected another one of ", size_);
-  return enqueue({.kind = CollectiveKind::kSend, .tensor = x.detach(), .peer = to});
+  return exchange(CollectiveKind::kSend, {{CollectiveKind::kSend, x, to}});
 }
 
 Work ProcessGroup::recv(const Tensor& x, int from) {
-  check_dense("recv", x);
-  WICK_CHECK(from >= 0 && from < size_ && from != rank_, "recv: no such rank to receive from: got ",
-             from, ", expected another one of ", size_);
-  return enqueue({.kind = CollectiveKind::kReceive, .tensor = x.detach(), .peer = from});
+  return exchange(CollectiveKind::kReceive, {{CollectiveKind::kReceive, x, from}});
+}
+
+Work ProcessGroup::batch(const std::vector<Transfer>& transfers) {
+  WICK_CHECK(!transfers.empty(), "batch: there are no transfers: expected at least one");
+  return exchange(CollectiveKind::kBatch, transfers);
+}
+
+Work ProcessGroup::exchange(CollectiveKind kind, std::vector<Transfer> transfers) {
+  for (Transfer& t : transfers) {
+    const bool is_sent = t.kind == CollectiveKind::kSend;
+    WICK_CHECK(is_sent || t.kind == CollectiveKind::kReceive,
+               "batch: not a send or a receive: got ", to_string(t.kind));
+    check_dense(to_string(t.kind), t.tensor);
+    WICK_CHECK(t.peer >= 0 && t.peer < size_ && t.peer != rank_, to_string(t.kind),
+               ": no such rank to ", is_sent ? "send to" : "receive from", ": got ", t.peer,
+               ", expected another one of ", size_);
+    WICK_CHECK(t.tensor.device() == transfers[0].tensor.device(),
+               "batch: tensors lie on different devices: got ", transfers[0].tensor.device(),
+               " and ", t.tensor.device());
+    t.tensor = t.tensor.detach();
+  }
+  return enqueue({.kind = kind, .transfers = std::move(transfers)});
 }
 
 void ProcessGroup::abort(const std::string& reason) {

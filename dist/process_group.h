@@ -31,8 +31,16 @@ enum class CollectiveKind : uint8_t {
   kBarrier,
   kSend,
   kReceive,
+  kBatch,  // of sends and receives
 };
 const char* to_string(CollectiveKind kind);
+
+/// One send or receive of a batch.
+struct Transfer {
+  CollectiveKind kind = CollectiveKind::kSend;  // or kReceive
+  Tensor tensor = {};                           // what is sent, or where what comes goes
+  int peer = 0;                                 // to whom, or from whom
+};
 
 /// What one rank asks the others for. All tensors are dense and lie on one device.
 struct Collective {
@@ -42,7 +50,12 @@ struct Collective {
   ReduceOp op = ReduceOp::kSum;
   int peer = 0;           // the root of a broadcast, the other end of send and recv
   uint64_t sequence = 0;  // from 1: among the group's collectives, or its sends and recvs
+  std::vector<Transfer> transfers = {};  // of send, recv and batch
 
+  /// Whether other ranks than those of `transfers` take no notice.
+  bool is_between_two() const { return !transfers.empty(); }
+  /// All tensors that it reads or writes.
+  std::vector<Tensor> tensors() const;
   /// "all_reduce #7 (sum, float32 [10, 3])"
   std::string description() const;
 };
@@ -133,9 +146,17 @@ class ProcessGroup {
   /// Done when every rank has called it.
   Work barrier();
   /// Gives `x` to rank `to`, which calls recv with a tensor of the same shape and dtype. Other
-  /// ranks do not notice.
+  /// ranks do not notice. A send may end only once it is received, and what is called after it
+  /// begins only then: ranks that all send first, and receive afterwards, wait for each other until
+  /// the timeout. Such an exchange is a batch.
   Work send(const Tensor& x, int to);
   Work recv(const Tensor& x, int from);
+  /// Sends and receives of which none waits for another, as PyTorch's batch_isend_irecv: what two
+  /// ranks send each other meets what they receive in the order of each one's calls. All tensors
+  /// lie on one device.
+  ///   group->batch({{CollectiveKind::kSend, mine, next}, {CollectiveKind::kReceive, got,
+  ///   before}});
+  Work batch(const std::vector<Transfer>& transfers);
 
   /// Makes what is under way and all that follows fail with `reason`, here and on other ranks.
   void abort(const std::string& reason);
@@ -165,6 +186,7 @@ class ProcessGroup {
  private:
   struct Engine;
   Work enqueue(Collective collective);
+  Work exchange(CollectiveKind kind, std::vector<Transfer> transfers);
 
   int rank_, size_;
   ProcessGroupOptions options_;

@@ -69,14 +69,14 @@ void Reducer::before_forward(bool training) {
   if (options_.broadcast_buffers) broadcast_all(buffers_, root_);
 }
 
-void Reducer::after_forward(const Tensor& y) {
+void Reducer::after_forward(const std::vector<Tensor>& outputs) {
   if (alone() || !grad_enabled()) return;
   expecting_ = sync;
   finished_ = false;
   if (!sync) return;
   begin_pass();
   if (options_.find_unused_parameters || (options_.static_graph && !searched_)) {
-    unused_ = find_unused(y);
+    unused_ = find_unused(outputs);
     searched_ = true;
   }
 }
@@ -197,10 +197,12 @@ void Reducer::check_finished() const {
       missing, "; does the loss depend on them? If not, set find_unused_parameters"));
 }
 
-std::vector<size_t> Reducer::find_unused(const Tensor& y) const {
+std::vector<size_t> Reducer::find_unused(const std::vector<Tensor>& outputs) const {
   std::set<const Node*> seen;
   std::vector<const Node*> open;
-  if (const Edge edge = gradient_edge(y); edge.node) open.push_back(edge.node.get());
+  for (const Tensor& y : outputs) {
+    if (const Edge edge = gradient_edge(y); edge.node) open.push_back(edge.node.get());
+  }
   while (!open.empty()) {
     const Node* node = open.back();
     open.pop_back();

@@ -35,7 +35,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   void add_hooks();
 
   void before_forward(bool training);
-  void after_forward(const Tensor& y);
+  void after_forward(const std::vector<Tensor>& outputs);
   bool sync = true;
 
   bool alone() const { return group_->size() == 1; }
@@ -85,7 +85,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
 
   void begin_pass();
   void check_finished() const;
-  std::vector<size_t> find_unused(const Tensor& y) const;
+  std::vector<size_t> find_unused(const std::vector<Tensor>& outputs) const;
   void on_gradient(size_t p);
   static void put_in_place(Parameter& parameter);
   void mark_ready(size_t p);

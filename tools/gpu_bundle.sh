@@ -3,10 +3,13 @@
 # with a GPU that have no packages and maybe another distribution: bundle/, and bundle.tar.xz of it.
 #   tools/gpu_bundle.sh                      on Debian 12 with the packages of ./wick test
 #   tools/gpu_bundle.sh --rehearse [PRESET]  then builds from the archive where there are none
-# There: unpack it in the source tree; tools/gpu_check.sh uses it where it finds it.
+#   tools/gpu_bundle.sh --programs [PRESET]  builds the programs of tools/gpu_check.sh here instead,
+#                                            for sm_90 (cuda) or the simulated GPU (sim), and packs
+#                                            them with the libraries that they load
+# There: tools/gpu_check.sh unpacks it in the source tree, and uses what it finds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-most=$((55 << 20))  # bytes, packed
+most=$((50 << 20))  # bytes, packed
 packages='libcli11-dev libdnnl-dev libeigen3-dev libfmt-dev libjpeg62-turbo-dev libpng-dev
   libssl-dev nlohmann-json3-dev zlib1g-dev libgtest-dev libgloo-dev libjs-chart.js'
 lib=/usr/lib/x86_64-linux-gnu
@@ -91,8 +94,33 @@ use(CMAKE_EXE_LINKER_FLAGS "-Wl,--disable-new-dtags,-rpath,${lib}")
 END
 }
 
+# The programs, and what they load but for the C and C++ libraries, which every machine has.
+collect_programs() {
+  local preset=$1 program library
+  local targets=(wick_cli wick_bench wick_peer wick_study core_test data_test dist_test golden_test)
+  targets+=(nn_test ops_test optim_test)
+  local given=(-DWICK_TESTS=ON -DWICK_BENCH=ON)
+  if [ "$preset" = sim ]; then targets+=(sim_test); else given+=(-DCMAKE_CUDA_ARCHITECTURES=90); fi
+  cmake --preset "$preset" "${given[@]}"
+  cmake --build --preset "$preset" --target "${targets[@]}"
+  mkdir -p bundle/bin
+  for program in wick wick-bench wick_peer wick-study \
+    {core,data,dist,golden,nn,ops,optim,sim}_test; do
+    [ -f "build/$preset/bin/$program" ] || continue
+    put "build/$preset/bin/$program" "bin/$program"
+    strip "bundle/bin/$program"
+    while read -r library; do
+      put "$library" "lib/x86_64-linux-gnu/$(basename "$library")"
+    done < <(ldd "build/$preset/bin/$program" | sed -n 's|.* => \(/[^ ]*\) .*|\1|p' |
+      grep -v -E '/(libc|libm|libdl|librt|libpthread|libresolv|libstdc\+\+|libgcc_s)\.so')
+  done
+  pwd -P >bundle/root
+  echo "$preset" >bundle/preset
+}
+
+# Programs share most of what they are made of: within so large a window xz stores it once.
 pack() {
-  tar -C . -cf - bundle | xz -6 -T0 >bundle.tar.xz
+  tar -C . -cf - bundle | xz -T1 --lzma2=preset=6,dict=192MiB >bundle.tar.xz
   local bytes
   bytes=$(stat -c %s bundle.tar.xz)
   echo "bundle.tar.xz: $((bytes / 1048576)) MiB"
@@ -136,5 +164,6 @@ rehearse() {
 }
 
 collect
+if [ "${1-}" = --programs ]; then collect_programs "${2:-cuda}"; fi
 pack
 if [ "${1-}" = --rehearse ]; then rehearse "${2:-cuda}"; fi

@@ -63,7 +63,7 @@ def optimizer_options():
     return {"fused": True} if device == "cuda" and style != "written" else {}
 
 
-def resnet_step(torch, layers, batch, size, mixed):
+def resnet_step(torch, layers, batch, size, mixed, graph=False):
     from torch_resnet import resnet
 
     model = resnet(layers, classes=10 if size <= 64 else 1000, small_input=size <= 64).to(device)
@@ -75,6 +75,9 @@ def resnet_step(torch, layers, batch, size, mixed):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=5e-4,
                                 **optimizer_options())
     lower = sixteen_bits(torch, style == "written") if mixed else None
+    if graph:
+        step = training_step(torch, model, optimizer, lower)
+        return captured(torch, lambda: step(x, target))
     step = training_step(torch, compiled(torch, model), optimizer, lower)
     return lambda: step(x, target)
 
@@ -243,8 +246,9 @@ def make(torch, workload):
     def has(form):
         return re.fullmatch(form, workload)
 
-    if part := has(r"resnet(18|50)_(\d+)_b(\d+)(_bf16)?"):
-        return resnet_step(torch, int(part[1]), int(part[3]), int(part[2]), part[4] is not None)
+    if part := has(r"resnet(18|50)_(\d+)_b(\d+)(_bf16)?(_graph)?"):
+        return resnet_step(torch, int(part[1]), int(part[3]), int(part[2]), part[4] is not None,
+                           part[5] is not None)
     if part := has("article_001(?:_(.*))?"):
         return article_001(torch, part[1] or "written")
     if workload == "mlp_b64":

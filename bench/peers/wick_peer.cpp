@@ -6,6 +6,8 @@
 //              allocator gave out in three more iterations, else of the resident set after them
 //   requests   how often the GPU's driver was asked for memory
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -63,7 +65,14 @@ Iterate training_step(std::shared_ptr<nn::Module> model, const Tensor& x, const 
   };
 }
 
-Iterate resnet_step(int layers, int64_t batch, int64_t size, bool mixed) {
+// What `step` queues on a GPU, by one call.
+Iterate captured(const Iterate& step) {
+  for (int i = 0; i < 3; ++i) step();
+  const auto graph = std::make_shared<CudaGraph>(device, step);
+  return [graph, step] { graph->replay(); };  // what the step uses is to live as long
+}
+
+Iterate resnet_step(int layers, int64_t batch, int64_t size, bool mixed, bool is_captured) {
   nn::ResNetOptions options;
   options.classes = size <= 64 ? 10 : 1000;
   options.small_input = size <= 64;
@@ -73,7 +82,9 @@ Iterate resnet_step(int layers, int64_t batch, int64_t size, bool mixed) {
   const Tensor x = noise({batch, 3, size, size}).contiguous(MemoryFormat::kChannelsLast);
   auto optimizer = std::make_shared<optim::SGD>(
       model->parameters(), optim::SGDOptions{.lr = 0.01, .momentum = 0.9, .weight_decay = 5e-4});
-  return training_step(model, x, labels(10, batch), optimizer, mixed);
+  if (is_captured) optimizer->make_capturable();
+  const Iterate step = training_step(model, x, labels(10, batch), optimizer, mixed);
+  return is_captured ? captured(step) : step;
 }
 
 // Article 001's training loop, whole: CIFAR-10 (here of noise) cropped and resized to 224, flipped
@@ -115,13 +126,6 @@ Iterate mlp_step() {
       std::make_shared<optim::AdamW>(model->parameters(), optim::AdamWOptions{.lr = 1e-3});
   optimizer->make_capturable();
   return training_step(model, noise({64, 784}), labels(10, 64), optimizer);
-}
-
-// What `step` queues on a GPU, by one call.
-Iterate captured(const Iterate& step) {
-  for (int i = 0; i < 3; ++i) step();
-  const auto graph = std::make_shared<CudaGraph>(device, step);
-  return [graph, step] { graph->replay(); };  // what the step uses is to live as long
 }
 
 // Vanished gradients: their squares are denormal numbers.
@@ -200,9 +204,9 @@ Iterate make(const std::string& workload) {
   const auto is = [&](const char* form) {
     return std::regex_match(workload, part, std::regex(form));
   };
-  if (is("resnet(18|50)_([0-9]+)_b([0-9]+)(_bf16)?")) {
+  if (is("resnet(18|50)_([0-9]+)_b([0-9]+)(_bf16)?(_graph)?")) {
     return resnet_step(std::stoi(part[1]), std::stoll(part[3]), std::stoll(part[2]),
-                       part[4].matched);
+                       part[4].matched, part[5].matched);
   }
   if (is("article_001(_.*)?")) return article_001(part[1].matched);
   if (workload == "mlp_b64") return mlp_step();
@@ -231,10 +235,14 @@ int main(int argc, char** argv) try {
     set_benchmark(true);
     set_allow_tf32(true);
   }
+  // A file of plans, which is read if it is there and keeps what is measured besides.
+  const char* const plans = std::getenv("WICK_PEER_PLANS");
+  if (plans != nullptr && std::filesystem::exists(plans)) plans_load(plans);
   manual_seed(0);
   const int64_t before = peak_bytes();
   const Iterate iterate = make(argv[1]);
   seconds_of(1, iterate);
+  if (plans != nullptr) plans_save(plans);
   std::cout << "ready wick" << std::endl;
   std::string command;
   while (std::cin >> command) {

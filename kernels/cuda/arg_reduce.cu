@@ -7,8 +7,8 @@ namespace wick::cuda {
 
 namespace {
 
-/// Blocks that keep every GPU busy, and elements that make a piece of a long row or column.
-constexpr int64_t kBusyBlocks = 132 * 4, kPiece = 8192;
+/// Elements that make a piece of a long row or column.
+constexpr int64_t kPiece = 8192;
 
 struct Earlier {
   __device__ int64_t operator()(int64_t a, int64_t b) const { return a < b ? a : b; }
@@ -135,7 +135,8 @@ __global__ void join_pieces_kernel(const T* x, int64_t* y, int64_t inner, Pieces
 
 /// Cuts long rows or columns into pieces where there are few of them, in `blocks` blocks.
 Pieces cut(int64_t size, int64_t blocks, const View& y, Workspace& workspace) {
-  const int64_t wanted = std::min(size / kPiece, (kBusyBlocks + blocks - 1) / blocks);
+  const int64_t busy = 4 * multiprocessors(y.device);
+  const int64_t wanted = std::min(size / kPiece, (busy + blocks - 1) / blocks);
   if (wanted <= 1) return {1, size, y.as<int64_t>()};
   const int64_t each = (size + wanted - 1) / wanted, count = (size + each - 1) / each;
   void* index = workspace.allocate(static_cast<size_t>(y.numel() * count) * sizeof(int64_t));

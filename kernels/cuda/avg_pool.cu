@@ -116,7 +116,7 @@ void avg_pool2d_forward(const View& x, const View& y, const Pool2dParams& params
     const int64_t groups = w.in.c / kVector, tiles = (groups + kWarp - 1) / kWarp;
     const int64_t blocks = w.out.n * w.out.h * w.out.w * tiles;
     if (window_size(w) < kLargeWindow || blocks > INT32_MAX) {
-      launch("avg_pool2d", y.device, grid_for(w.out.numel(), kVector),
+      launch("avg_pool2d", y.device, grid_for(y.device, w.out.numel(), kVector),
              avg_pool2d_forward_kernel<T, kVector>, x.as<T>(), y.as<T>(), w);
       return;
     }
@@ -130,7 +130,7 @@ void avg_pool2d_forward(const View& x, const View& y, const Pool2dParams& params
 void avg_pool2d_backward(const View& dy, const View& dx, const Pool2dParams& params) {
   const Windows w(dx, dy, params);
   visit_image_vectors({&dy, &dx}, [&]<class T, int kVector>() {
-    launch("avg_pool2d_backward", dx.device, grid_for(w.in.numel(), kVector),
+    launch("avg_pool2d_backward", dx.device, grid_for(dx.device, w.in.numel(), kVector),
            avg_pool2d_backward_kernel<T, kVector>, dy.as<T>(), dx.as<T>(), w);
   });
 }

@@ -152,7 +152,7 @@ void batch_norm_backward(const ChannelNorm& n) {
 void relu_mask(const View& mask, const View& y) {
   const int64_t rows = mask.shape[0], size = y.numel() / rows;
   visit_floating(y.dtype, [&]<class T>(Type<T>) {
-    launch("relu_mask", y.device, grid_for(rows * ((size + kUnit - 1) / kUnit)),
+    launch("relu_mask", y.device, grid_for(y.device, rows * ((size + kUnit - 1) / kUnit)),
            relu_mask_kernel<T>, mask.as<uint8_t>(), mask.shape[1], y.as<T>(), rows, size);
   });
 }

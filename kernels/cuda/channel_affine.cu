@@ -132,9 +132,9 @@ __global__ void __launch_bounds__(kUnitThreads, kPacked ? 2 : 1)
 }
 
 // Rows of all images, or of one, where each has its own coefficients per unit.
-RowWalk walk_of(const ChannelLayout& layout, Dtype dtype) {
+RowWalk walk_of(Device device, const ChannelLayout& layout, Dtype dtype) {
   const int64_t least = std::max<int64_t>(1, 8 / size_of(dtype));
-  return RowWalk(layout.images, layout.rows(), layout.row_size(), least, 16 * least);
+  return RowWalk(device, layout.images, layout.rows(), layout.row_size(), least, 16 * least);
 }
 
 // Calls `run(Type<T>, runs, packed)`, the latter two as types that hold a bool.
@@ -154,7 +154,7 @@ void visit_variants(Dtype dtype, bool runs, bool packed, const Run& run) {
 
 void channel_forward(const char* name, const ChannelNorm& n, const ChannelLayout& layout,
                      const void* coefficients) {
-  const RowWalk walk = walk_of(layout, n.x.dtype);
+  const RowWalk walk = walk_of(n.x.device, layout, n.x.dtype);
   const bool packed = rows_can_be_packed(walk.row_size, {&n.x, &n.residual, &n.y});
   visit_variants(n.x.dtype, layout.inner > 1, packed, [&]<class T, bool kRuns, bool kPacked>() {
     const ForwardOperands<T> o{n.x.as<T>(),
@@ -170,7 +170,7 @@ void channel_forward(const char* name, const ChannelNorm& n, const ChannelLayout
 
 void channel_backward(const char* name, const ChannelNorm& n, const ChannelLayout& layout,
                       const void* coefficients) {
-  const RowWalk walk = walk_of(layout, n.x.dtype);
+  const RowWalk walk = walk_of(n.x.device, layout, n.x.dtype);
   const bool packed = rows_can_be_packed(walk.row_size, {&n.x, &n.dy, &n.dx, &n.dresidual});
   visit_variants(n.x.dtype, layout.inner > 1, packed, [&]<class T, bool kRuns, bool kPacked>() {
     const BackwardOperands<T> o{n.x.as<T>(),          n.dy.as<T>(),

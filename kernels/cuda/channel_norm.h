@@ -26,16 +26,19 @@ struct ChannelLayout {
 inline constexpr int kUnit = 8;
 inline constexpr int kUnitThreads = 256;
 
+/// Blocks that keep the GPU busy.
+inline int64_t norm_blocks(Device device) { return 8 * multiprocessors(device); }
+
 /// How rows are dealt out to blocks: each has `columns` units of up to `rows / chunks` rows of one
 /// image, which its `lanes` lines of threads take in turn.
 struct RowWalk {
   int64_t rows, row_size, units, tiles, chunks, images;
   int columns, lanes;
 
-  /// Threads take from `least` to `most` rows, as few as fill a large GPU.
-  RowWalk(int64_t image_count, int64_t row_count, int64_t size, int64_t least, int64_t most)
+  /// Threads take from `least` to `most` rows, as few as fill the GPU.
+  RowWalk(Device device, int64_t image_count, int64_t row_count, int64_t size, int64_t least,
+          int64_t most)
       : rows(row_count), row_size(size), images(image_count) {
-    constexpr int64_t kBlocks = 132 * 8;
     units = (row_size + kUnit - 1) / kUnit;
     tiles = (units + kWarp - 1) / kWarp;
     columns = static_cast<int>((units + tiles - 1) / tiles);
@@ -43,7 +46,7 @@ struct RowWalk {
     const auto chunks_of = [&](int64_t per_thread) {
       return std::max<int64_t>(1, (rows + per_thread * lanes - 1) / (per_thread * lanes));
     };
-    chunks = std::clamp(kBlocks / (tiles * images), chunks_of(most), chunks_of(least));
+    chunks = std::clamp(norm_blocks(device) / (tiles * images), chunks_of(most), chunks_of(least));
   }
   Grid grid() const {
     return {dim3(static_cast<unsigned>(images * tiles * chunks)), dim3(kUnitThreads)};

@@ -165,22 +165,21 @@ __global__ void channel_run_sums_kernel(SumInputs<T> in, ChannelLayout layout, i
 }
 
 // Chunks of the runs of a channel, whose threads take up to kRun elements.
-int64_t run_chunks(const ChannelLayout& layout) {
-  constexpr int64_t kBlocks = 132 * 8;
+int64_t run_chunks(Device device, const ChannelLayout& layout) {
   const int64_t units = layout.outer * ((layout.inner + kUnit - 1) / kUnit);
   const auto chunks_of = [&](int64_t per_thread) {
     return (units + per_thread * kUnitThreads - 1) / (per_thread * kUnitThreads);
   };
-  return std::clamp(kBlocks / (layout.images * layout.channels), chunks_of(kRun / kUnit),
-                    chunks_of(1));
+  return std::clamp(norm_blocks(device) / (layout.images * layout.channels),
+                    chunks_of(kRun / kUnit), chunks_of(1));
 }
 
 template <class T, bool kDots, bool kPacked>
 ChannelSums run(const char* name, const ChannelNorm& n, const ChannelLayout& layout,
                 const SumInputs<T>& in) {
-  const RowWalk walk(layout.images, layout.rows(), layout.row_size(), 4, kRun);
+  const RowWalk walk(n.x.device, layout.images, layout.rows(), layout.row_size(), 4, kRun);
   ChannelSums sums;
-  sums.chunks = layout.inner == 1 ? walk.chunks : run_chunks(layout);
+  sums.chunks = layout.inner == 1 ? walk.chunks : run_chunks(n.x.device, layout);
   sums.data = scratch_of<double>(n, layout.images * sums.chunks * 2 * layout.channels);
   if (layout.inner == 1) {
     launch(name, n.x.device, walk.grid(), channel_sums_kernel<T, kDots, kPacked>, in, walk,

@@ -1,5 +1,6 @@
 #include "wick/core/base/check.h"
 
+#include <array>
 #include <atomic>
 
 #include "wick/kernels/cuda/common/enter_device.h"
@@ -106,6 +107,17 @@ cudaStream_t enter_device(Device device) {
   entered = device.index;
   last_entered.store(device.index, std::memory_order_relaxed);
   return static_cast<cudaStream_t>(current_stream(device).handle);
+}
+
+int64_t multiprocessors(Device device) {
+  static std::array<std::atomic<int>, kMaxGpus> known = {};  // 0: not asked for yet
+  std::atomic<int>& count = known[static_cast<size_t>(device.index)];
+  if (count.load(std::memory_order_relaxed) == 0) {
+    int found = 0;
+    WICK_CUDA_CALL(cudaDeviceGetAttribute, &found, cudaDevAttrMultiProcessorCount, device.index);
+    count.store(found, std::memory_order_relaxed);
+  }
+  return count.load(std::memory_order_relaxed);
 }
 
 void enter_any_device() noexcept {

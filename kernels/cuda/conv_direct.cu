@@ -174,8 +174,8 @@ void direct_forward(const View& x, const View& weight, const View& bias, const V
                     const Conv2dParams& params) {
   const Geometry g(x.shape, weight.shape, y.shape, params);
   visit_floating(y.dtype, [&]<class T>(Type<T>) {
-    launch("conv2d", y.device, grid_for(y.numel()), conv2d_direct_forward_kernel<T>, x.as<T>(),
-           weight.as<T>(), bias.as<T>(), y.as<T>(), g);
+    launch("conv2d", y.device, grid_for(y.device, y.numel()), conv2d_direct_forward_kernel<T>,
+           x.as<T>(), weight.as<T>(), bias.as<T>(), y.as<T>(), g);
   });
 }
 
@@ -183,7 +183,7 @@ void direct_backward_data(const View& dy, const View& weight, const View& dx,
                           const Conv2dParams& params) {
   const Geometry g(dx.shape, weight.shape, dy.shape, params);
   visit_floating(dx.dtype, [&]<class T>(Type<T>) {
-    launch("conv2d_backward_input", dx.device, grid_for(dx.numel()),
+    launch("conv2d_backward_input", dx.device, grid_for(dx.device, dx.numel()),
            conv2d_direct_backward_data_kernel<T>, dy.as<T>(), weight.as<T>(), dx.as<T>(), g);
   });
 }
@@ -201,8 +201,8 @@ void direct_backward_weights(const View& x, const View& dy, const View& dweight,
     const Grid grid{dim3(static_cast<unsigned>(tiles * chunks)), dim3(kWarps * kWarp)};
     launch(kName, x.device, grid, conv2d_direct_backward_weights_kernel<T>, x.as<T>(), dy.as<T>(),
            sums, tiles, chunks, g);
-    launch(kName, x.device, grid_for(elements), conv2d_direct_join_kernel<T>, sums, dweight.as<T>(),
-           chunks, g);
+    launch(kName, x.device, grid_for(x.device, elements), conv2d_direct_join_kernel<T>, sums,
+           dweight.as<T>(), chunks, g);
   });
 }
 

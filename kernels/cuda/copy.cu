@@ -193,13 +193,13 @@ void copy(const View& x, const View& y) {
                     !__is_same(From, To)) {
         if (packed) {
           launch("copy", y.device,
-                 grid_for(nest.numel, 2 * std::min(kPackSize<From>, kPackSize<To>)),
+                 grid_for(y.device, nest.numel, 2 * std::min(kPackSize<From>, kPackSize<To>)),
                  cast_packed_kernel<From, To>, x.as<From>(), y.as<To>(), nest.numel);
           return;
         }
       }
-      launch("copy", y.device, grid_for(nest.numel), copy_strided_kernel<From, To>, x.as<From>(),
-             y.as<To>(), nest);
+      launch("copy", y.device, grid_for(y.device, nest.numel), copy_strided_kernel<From, To>,
+             x.as<From>(), y.as<To>(), nest);
     });
   });
 }
@@ -215,18 +215,19 @@ void fill(const View& y, double real, int64_t integer) {
       value = static_cast<T>(integer);
     }
     if (can_be_packed(nest, views)) {
-      launch("fill", y.device, grid_for(nest.numel, kPackSize<T>), fill_packed_kernel<T>, y.as<T>(),
-             value, nest.numel);
+      launch("fill", y.device, grid_for(y.device, nest.numel, kPackSize<T>), fill_packed_kernel<T>,
+             y.as<T>(), value, nest.numel);
       return;
     }
-    launch("fill", y.device, grid_for(nest.numel), fill_kernel<T>, y.as<T>(), value, nest);
+    launch("fill", y.device, grid_for(y.device, nest.numel), fill_kernel<T>, y.as<T>(), value,
+           nest);
   });
 }
 
 void arange(const View& y, double start, double step, int64_t first, int64_t by) {
   visit_dtype(y.dtype, [&]<class T>(Type<T>) {
-    launch("arange", y.device, grid_for(y.numel()), arange_kernel<T>, y.as<T>(), y.numel(),
-           Progression<T>(start, step, first, by));
+    launch("arange", y.device, grid_for(y.device, y.numel()), arange_kernel<T>, y.as<T>(),
+           y.numel(), Progression<T>(start, step, first, by));
   });
 }
 

@@ -57,11 +57,11 @@ template <class T, int kChannels>
 void crop(const CropJob& job, const View& y) {
   constexpr int kVector = kPackSize<T>;
   if (job.lines.c % kVector == 0 && is_aligned(y.as<char>(), 16)) {
-    return launch("crop_images", y.device, grid_for(y.numel(), kVector),
+    return launch("crop_images", y.device, grid_for(y.device, y.numel(), kVector),
                   crop_images_kernel<T, kChannels, kVector>, job, y.as<T>());
   }
-  launch("crop_images", y.device, grid_for(y.numel()), crop_images_kernel<T, kChannels, 1>, job,
-         y.as<T>());
+  launch("crop_images", y.device, grid_for(y.device, y.numel()),
+         crop_images_kernel<T, kChannels, 1>, job, y.as<T>());
 }
 
 }  // namespace

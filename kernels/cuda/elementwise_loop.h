@@ -105,15 +105,15 @@ void run_elementwise(const F& f, const View& y, const View* x) {
     if (have_one_floating_dtype(views) && can_be_packed(nest, views)) {
       visit_floating(y.dtype, [&]<class S>(Type<S>) {
         if constexpr (__is_same(Accumulator<S>, T)) {
-          launch(F::name, y.device, grid_for(nest.numel, kPackSize<S>),
+          launch(F::name, y.device, grid_for(y.device, nest.numel, kPackSize<S>),
                  elementwise_packed_kernel<F, S, T>, f, operands, nest.numel);
         }
       });
       return;
     }
   }
-  launch(F::name, y.device, grid_for(nest.numel), elementwise_strided_kernel<F, T>, f, operands,
-         nest);
+  launch(F::name, y.device, grid_for(y.device, nest.numel), elementwise_strided_kernel<F, T>, f,
+         operands, nest);
 }
 
 template <class F>

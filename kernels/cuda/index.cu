@@ -150,9 +150,9 @@ void index_select(const View& x, const View& index, const View& y, int64_t skip)
   visit_words(widest_word(row_bytes, x.data, y.data), [&]<class T>(Type<T>) {
     const int64_t inner = row_bytes / static_cast<int64_t>(sizeof(T));
     const int64_t total = y.shape[0] * y.shape[1] * inner;
-    launch("index_select", y.device, grid_for(total), index_select_kernel<T>, x.as<const T>(),
-           index.as<const int64_t>(), y.as<T>(), x.shape[0], x.shape[1], index.shape[0], inner,
-           skip);
+    launch("index_select", y.device, grid_for(y.device, total), index_select_kernel<T>,
+           x.as<const T>(), index.as<const int64_t>(), y.as<T>(), x.shape[0], x.shape[1],
+           index.shape[0], inner, skip);
   });
 }
 
@@ -163,7 +163,7 @@ void gather(const View& x, const View& index, const View& y, int axis) {
   const View* views[] = {&y, &index, &base};
   const LoopNest<3> nest(views, 3);
   visit_words(size_of(x.dtype), [&]<class T>(Type<T>) {
-    launch("gather", y.device, grid_for(nest.numel), gather_kernel<T>, x.as<const T>(),
+    launch("gather", y.device, grid_for(y.device, nest.numel), gather_kernel<T>, x.as<const T>(),
            index.as<const int64_t>(), y.as<T>(), nest, x.shape[axis], x.strides[axis]);
   });
 }
@@ -193,7 +193,7 @@ void triangle(const View& x, const View& y, int64_t diagonal, bool upper) {
       constexpr int kCount = kPackSize<T>;
       const bool packed =
           columns % kCount == 0 && is_aligned(x.as<T>(), kCount) && is_aligned(y.as<T>(), kCount);
-      launch("triangle", y.device, grid_for(n, packed ? kCount : 1),
+      launch("triangle", y.device, grid_for(y.device, n, packed ? kCount : 1),
              packed ? triangle_kernel<T, kCount> : triangle_kernel<T, 1>, x.as<const T>(),
              y.as<T>(), n, rows, columns, diagonal, upper);
     }

@@ -157,15 +157,15 @@ View without(View view, int axis) {
   return view;
 }
 
-Cover cover_of(const LoopNest<3>& lines, const Walk& walk) {
-  constexpr int64_t kBlocks = 132 * 4;
+Cover cover_of(Device device, const LoopNest<3>& lines, const Walk& walk) {
   Cover cover = {};
   cover.columns = 1;
   while (cover.columns < kThreads && cover.columns < walk.inner) cover.columns *= 2;
   const int64_t groups = kThreads / cover.columns;
   cover.pieces = (walk.inner + cover.columns - 1) / cover.columns;
   const int64_t most = (walk.n + groups - 1) / groups;
-  const int64_t wanted = std::max<int64_t>(kBlocks / (lines.numel * cover.pieces), 1);
+  const int64_t wanted =
+      std::max<int64_t>(4 * multiprocessors(device) / (lines.numel * cover.pieces), 1);
   cover.range = (walk.n + std::min(wanted, most) - 1) / std::min(wanted, most);
   cover.ranges = (walk.n + cover.range - 1) / cover.range;
   return cover;
@@ -188,8 +188,8 @@ void update_all(const char* name, View y, const View& index, const View& x, int 
   const LoopNest<3> single(views, 3);
   constexpr int64_t kEnoughLines = 32768;
   if (single.numel >= kEnoughLines || walk.count <= 4 * kAhead) {
-    launch(name, y.device, grid_for(single.numel), update_lines_kernel<T, Update>, to, at, from,
-           single, walk, Update());
+    launch(name, y.device, grid_for(y.device, single.numel), update_lines_kernel<T, Update>, to, at,
+           from, single, walk, Update());
     return;
   }
   if (wide) {
@@ -197,7 +197,7 @@ void update_all(const char* name, View y, const View& index, const View& x, int 
     for (View& part : parts) part = without(part, axis);
   }
   const LoopNest<3> lines(views, 3);
-  const Cover cover = cover_of(lines, walk);
+  const Cover cover = cover_of(y.device, lines, walk);
   const int64_t blocks = std::min<int64_t>(lines.numel * cover.ranges * cover.pieces, 1 << 20);
   launch(name, y.device, Grid{dim3(static_cast<unsigned>(blocks)), dim3(kThreads)},
          update_ranges_kernel<T, Update>, to, at, from, lines, walk, cover, Update());

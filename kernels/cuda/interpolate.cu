@@ -73,7 +73,7 @@ __global__ void interpolate2d_backward_kernel(const T* dy, T* dx, Resize<Accumul
 
 void interpolate2d_forward(const View& x, const View& y, const Interpolate2dParams& params) {
   visit_image_vectors({&x, &y}, [&]<class T, int kVector>() {
-    launch("interpolate", y.device, grid_for(y.numel(), kVector),
+    launch("interpolate", y.device, grid_for(y.device, y.numel(), kVector),
            interpolate2d_forward_kernel<T, kVector>, x.as<T>(), y.as<T>(),
            Resize<Accumulator<T>>(x, y, params));
   });
@@ -81,7 +81,7 @@ void interpolate2d_forward(const View& x, const View& y, const Interpolate2dPara
 
 void interpolate2d_backward(const View& dy, const View& dx, const Interpolate2dParams& params) {
   visit_image_vectors({&dy, &dx}, [&]<class T, int kVector>() {
-    launch("interpolate_backward", dx.device, grid_for(dx.numel(), kVector),
+    launch("interpolate_backward", dx.device, grid_for(dx.device, dx.numel(), kVector),
            interpolate2d_backward_kernel<T, kVector>, dy.as<T>(), dx.as<T>(),
            Resize<Accumulator<T>>(dx, dy, params));
   });

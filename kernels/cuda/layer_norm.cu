@@ -7,9 +7,11 @@ namespace wick::cuda {
 namespace {
 
 /// Blocks that add up the gradients of weight and bias, each over its share of the rows: as many as
-/// fill a large GPU, since the sums' order must not depend on the one there is.
+/// fill the GPU.
 constexpr int64_t kRowsEach = 4;
-int64_t most_blocks(int64_t threads) { return 132 * std::max<int64_t>(2, 512 / threads); }
+int64_t most_blocks(Device device, int64_t threads) {
+  return multiprocessors(device) * std::max<int64_t>(2, 512 / threads);
+}
 
 template <class T>
 using ParameterPack = Pack<Accumulator<T>, kPackSize<T>>;
@@ -284,8 +286,9 @@ int64_t run_with_parameters(LayerNormBackward<T>& b, Device device, const RowSha
   const int64_t threads = sharing.lanes > kWarp ? sharing.lanes : 128;
   const int64_t per_block = threads / sharing.lanes;
   Grid grid = grid_of(sharing, threads);
-  const int64_t blocks = std::min(
-      (sharing.rows + per_block * kRowsEach - 1) / (per_block * kRowsEach), most_blocks(threads));
+  const int64_t blocks =
+      std::min((sharing.rows + per_block * kRowsEach - 1) / (per_block * kRowsEach),
+               most_blocks(device, threads));
   grid.blocks = dim3(static_cast<unsigned>(blocks));
   b.parts = allocate_parts<Accumulator<T>>(workspace, blocks * per_block, sharing.size);
   launch("layer_norm_backward", device, grid, layer_norm_backward_kernel<T, kPacks, true, kAdd>, b,

@@ -75,7 +75,7 @@ __global__ void matmul_integer_kernel(Gemm g) {
 
 template <class T>
 void matmul_integers(Device device, const Gemm& g) {
-  launch("matmul", device, grid_for(g.batch * g.m * g.n), matmul_integer_kernel<T>, g);
+  launch("matmul", device, grid_for(device, g.batch * g.m * g.n), matmul_integer_kernel<T>, g);
 }
 
 // Returns whether the activation, if there is one, is done.

@@ -97,7 +97,7 @@ void max_pool2d_forward(const View& x, const View& y, const View& taps,
   const PoolAxis rows(in.h, out.h, params, 0), columns(in.w, out.w, params, 1);
   visit_image_vectors({&x, &y, &taps}, [&]<class T, int kVector>() {
     visit_taps(taps, [&]<class Tap>(Type<Tap>) {
-      launch("max_pool2d", y.device, grid_for(out.numel(), kVector),
+      launch("max_pool2d", y.device, grid_for(y.device, out.numel(), kVector),
              max_pool2d_forward_kernel<T, Tap, kVector>, x.as<T>(), y.as<T>(), taps.as<Tap>(), in,
              out, rows, columns);
     });
@@ -110,7 +110,7 @@ void max_pool2d_backward(const View& dy, const View& taps, const View& dx,
   const PoolAxis rows(in.h, out.h, params, 0), columns(in.w, out.w, params, 1);
   visit_image_vectors({&dy, &dx, &taps}, [&]<class T, int kVector>() {
     visit_taps(taps, [&]<class Tap>(Type<Tap>) {
-      launch("max_pool2d_backward", dx.device, grid_for(in.numel(), kVector),
+      launch("max_pool2d_backward", dx.device, grid_for(dx.device, in.numel(), kVector),
              max_pool2d_backward_kernel<T, Tap, kVector>, dy.as<T>(), taps.as<Tap>(), dx.as<T>(),
              in, out, rows, columns);
     });
@@ -122,8 +122,9 @@ void max_pool2d_gather(const View& g, const View& taps, const View& y, const Poo
   const PoolAxis rows(in.h, out.h, params, 0), columns(in.w, out.w, params, 1);
   visit_floating(g.dtype, [&]<class T>(Type<T>) {
     visit_taps(taps, [&]<class Tap>(Type<Tap>) {
-      launch("max_pool2d_gather", y.device, grid_for(out.numel()), max_pool2d_gather_kernel<T, Tap>,
-             g.as<T>(), taps.as<Tap>(), y.as<T>(), in, out, rows, columns);
+      launch("max_pool2d_gather", y.device, grid_for(y.device, out.numel()),
+             max_pool2d_gather_kernel<T, Tap>, g.as<T>(), taps.as<Tap>(), y.as<T>(), in, out, rows,
+             columns);
     });
   });
 }

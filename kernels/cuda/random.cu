@@ -53,7 +53,7 @@ void run(const char* name, const Make& make, RandomKey key, const View& x, const
   constexpr int kElements = kPackSize < T >> kLeast ? kPackSize<T> : kLeast;
   const int64_t n = y.numel();
   const bool packed = is_aligned(x.as<char>(), 16) && is_aligned(y.as<char>(), 16);
-  launch(name, y.device, grid_for(n, kElements),
+  launch(name, y.device, grid_for(y.device, n, kElements),
          random_kernel<T, kWordsPerElement, kElements, kReadsX, Make>, make, key, x.as<const T>(),
          y.as<T>(), n, packed);
 }

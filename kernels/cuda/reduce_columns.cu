@@ -88,8 +88,9 @@ void reduce_columns(Reduction kind, Dtype dtype, ReduceJob& job, Device device,
   }
   const int64_t most = rows * sharing.width / (kRowsEach * kColumnThreads);
   const int64_t blocks = sharing.outer * sharing.tiles();
-  if (most > 1 && blocks < kBusyBlocks) {
-    job.splits = std::min(most, (kBusyBlocks + blocks - 1) / blocks);
+  const int64_t wanted = busy_blocks(device);
+  if (most > 1 && blocks < wanted) {
+    job.splits = std::min(most, (wanted + blocks - 1) / blocks);
     sharing.outer *= job.splits;
     job.partial = workspace.allocate(static_cast<size_t>(job.groups() * job.splits) * 8);
   }

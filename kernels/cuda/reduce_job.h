@@ -67,8 +67,8 @@ struct WideOf<int64_t> {
 template <class T>
 using Wide = typename WideOf<Accumulator<T>>::type;
 
-/// Blocks that keep every GPU busy. The same for all of them, so that results are.
-inline constexpr int64_t kBusyBlocks = 132 * 4;
+/// Blocks that keep the GPU busy.
+inline int64_t busy_blocks(Device device) { return 4 * multiprocessors(device); }
 
 /// Reductions whose inner axis is reduced, or is not. They choose how many pieces groups are cut
 /// into and get memory for their results.

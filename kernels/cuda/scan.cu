@@ -159,7 +159,7 @@ void scan(const char* name, const View& x, const View& y, bool reverse, const Co
       launch(name, y.device, grid, scan_rows_kernel<T, Combine>, x.as<const T>(), y.as<T>(), shape,
              combine, start);
     } else {
-      launch(name, y.device, grid_for(shape.outer * shape.inner, 1, 128),
+      launch(name, y.device, grid_for(y.device, shape.outer * shape.inner, 1, 128),
              scan_columns_kernel<T, Combine>, x.as<const T>(), y.as<T>(), shape, combine, start);
     }
   };
@@ -181,8 +181,9 @@ void cumulative_product_backward(const View& x, const View& dy, const View& dx) 
   const ScanShape shape = shape_of(x, false);
   if (x.numel() == 0) return;
   visit_floating(x.dtype, [&]<class T>(Type<T>) {
-    launch("cumulative_product_backward", dx.device, grid_for(shape.outer * shape.inner, 1, 128),
-           product_gradient_kernel<T>, x.as<const T>(), dy.as<const T>(), dx.as<T>(), shape);
+    launch("cumulative_product_backward", dx.device,
+           grid_for(dx.device, shape.outer * shape.inner, 1, 128), product_gradient_kernel<T>,
+           x.as<const T>(), dy.as<const T>(), dx.as<T>(), shape);
   });
 }
 

@@ -210,12 +210,12 @@ void sort_rows(const View& x, const View& values, const View& indices, bool desc
            indices.as<int64_t>(), sorted, tiles);
     if (!merge) return;
     for (int64_t run = kTile; run < n; run *= 2) {
-      const Grid threads = grid_for(rows * ((n + kMerged - 1) / kMerged), 1, kThreads);
+      const Grid threads = grid_for(x.device, rows * ((n + kMerged - 1) / kMerged), 1, kThreads);
       launch("sort", x.device, threads, merge_runs_kernel, static_cast<const SortEntry*>(sorted),
              other, rows, n, run);
       std::swap(sorted, other);
     }
-    launch("sort", x.device, grid_for(rows * n), write_sorted_kernel<T>, x.as<const T>(),
+    launch("sort", x.device, grid_for(x.device, rows * n), write_sorted_kernel<T>, x.as<const T>(),
            static_cast<const SortEntry*>(sorted), values.as<T>(), indices.as<int64_t>(), rows, n);
   });
 }

@@ -1,9 +1,11 @@
 #include "wick/kernels/sim/machine.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "wick/core/base/check.h"
 #include "wick/core/base/parallel.h"
@@ -16,6 +18,8 @@ namespace {
 
 constexpr size_t kLongestQueue = 4096;               // then the oldest work is run, to bound memory
 constexpr std::chrono::microseconds kPatience{100};  // with work that is not ready
+
+constexpr double kQueryMilliseconds = 1e-3;  // for the host, where GPUs have a speed
 
 thread_local cudaError_t last_error = cudaSuccess;
 thread_local int thread_device = 0;
@@ -74,6 +78,8 @@ std::string run_as(SimulatedStream& stream, std::unique_ptr<SimulatedWork> work)
 Machine::Machine() : settings(settings_from_environment()), random(settings.seed, 0) {
   const int64_t count = number_from_environment("WICK_SIM_DEVICES", 1, 16);
   const int64_t mib = number_from_environment("WICK_SIM_MEMORY", 4096, 1 << 20);
+  multiprocessors =
+      int(std::max<int64_t>(1, number_from_environment("WICK_SIM_MULTIPROCESSORS", 132, 1024)));
   fail_countdown = number_from_environment("WICK_SIM_BREAK", 0, INT64_MAX);
   fail_error = cudaErrorIllegalAddress;
   for (int i = 0; i < count; ++i) {
@@ -125,6 +131,7 @@ void Machine::queue(SimulatedStream& stream, SimulatedWork work) {
   // Made now, not when the work runs: what the host does in between is not ordered before it.
   if (stream.identity == nullptr) stream.identity = make_identity();
   if (work.token == nullptr) work.token = std::make_shared<char>();
+  work.queued_at = host_milliseconds;
   auto kept = std::make_unique<SimulatedWork>(std::move(work));
   release(kept->token.get());
   stream.queue.push_back(std::move(kept));
@@ -158,6 +165,7 @@ bool Machine::try_one(SimulatedStream& stream) {
   if (device.broken == cudaSuccess && next.is_ready && !next.is_ready()) return false;
   std::unique_ptr<SimulatedWork> work = std::move(stream.queue.front());
   stream.queue.pop_front();
+  stream.milliseconds = std::max(stream.milliseconds, work->queued_at);
   if (device.broken == cudaSuccess || work->always) {
     const std::string failure = run_as(stream, std::move(work));
     if (!failure.empty()) {
@@ -167,6 +175,17 @@ bool Machine::try_one(SimulatedStream& stream) {
   }
   ++stream.done;
   return true;
+}
+
+bool Machine::has_reached(const SimulatedEvent& event) {
+  SimulatedStream& stream = *event.stream;
+  if (!engines.empty()) {  // GPUs that have a speed do not wait to be waited for
+    while (stream.done < event.position && try_one(stream)) {
+    }
+    host_milliseconds += kQueryMilliseconds;
+  }
+  return stream.done >= event.position &&
+         (engines.empty() || *event.milliseconds <= host_milliseconds);
 }
 
 void Machine::run_some() {
@@ -228,6 +247,11 @@ int64_t calls() {
   return machine().calls;
 }
 
+int64_t take_largest_grid() {
+  const std::lock_guard<std::recursive_mutex> lock(machine().mutex);
+  return std::exchange(machine().largest_grid, 0);
+}
+
 int64_t waits() {
   const std::lock_guard<std::recursive_mutex> lock(machine().mutex);
   return machine().waits;
@@ -268,7 +292,9 @@ std::vector<Engine> engines() {
 void count_run(const std::string& name) {
   const std::lock_guard<std::recursive_mutex> lock(machine().mutex);
   for (Engine& engine : machine().engines) {
-    if (engine.name == name) ++engine.runs;
+    if (engine.name != name) continue;
+    ++engine.runs;
+    machine().host_milliseconds += engine.host_milliseconds;
   }
 }
 
@@ -325,6 +351,7 @@ cudaError_t launch(const char* name, dim3 grid, dim3 block, size_t shared, cudaS
   if (!fits) return report(cudaErrorInvalidConfiguration);
   SimulatedStream* s = m.find(stream);
   if (s == nullptr || s->device != thread_device) return report(cudaErrorInvalidResourceHandle);
+  m.largest_grid = std::max(m.largest_grid, int64_t{grid.x} * grid.y * grid.z);
   m.add(*s,
         {.name = name, .run = [&m, kernel = Kernel{name, grid, block, shared, std::move(thread)}] {
            return run_kernel(kernel, m.settings, m.blocks);

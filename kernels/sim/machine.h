@@ -26,6 +26,7 @@ struct SimulatedWork {
   std::shared_ptr<char> token = {};     // orders this behind what queued it, for ThreadSanitizer
   std::function<bool()> is_ready = {};  // none: as soon as it is its turn
   bool always = false;                  // on a broken device too
+  double queued_at = 0;                 // the host's time in milliseconds
 };
 
 /// What a capture has seen so far, of all streams that joined it, in the order of the calls.
@@ -95,7 +96,9 @@ struct Machine {
   std::string last_failure;
   std::vector<uint64_t> blocks;
   std::vector<Engine> engines;
-  int64_t calls = 0, waits = 0;
+  int64_t calls = 0, waits = 0, largest_grid = 0;
+  int multiprocessors = 0;       // of each device
+  double host_milliseconds = 0;  // that the host pretended to take
   int64_t malloc_countdown = 0;  // 0: none fails; 1: the next and all after it
   int64_t fail_countdown = 0;
   cudaError_t fail_error = cudaSuccess;
@@ -109,6 +112,8 @@ struct Machine {
   void run_until(SimulatedStream& stream, uint64_t position);
   /// Runs the next piece, and what it waits for; false if there is none or one is not ready.
   bool try_one(SimulatedStream& stream);
+  /// Whether the device has come to the mark of `event`, where it has a speed at the host's time.
+  bool has_reached(const SimulatedEvent& event);
   /// Runs some work of random streams.
   void run_some();
   /// Queues the work, or keeps it for the graph if the stream is being captured.

@@ -1,81 +1,31 @@
-#include "wick/kernels/sim/nccl.h"
-
-#include <unistd.h>
-
-#include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <memory>
 #include <mutex>
-#include <string>
 #include <thread>
-#include <vector>
+#include "wick/kernels/sim/nccl_comm.h"
 
-#include "wick/core/base/check.h"
 #include "wick/core/base/half.h"
-#include "wick/kernels/sim/sanitizers.h"
-#include "wick/kernels/sim/simulator.h"
 
 // Stands for NCCL. A rank gives its elements, when it is their stream's turn, as a file in memory
 // under a name for each rank that takes them (links to one file), which deletes its name; a stream
-// stands still until what it takes is there. So ranks may be threads or processes. Sums are made in
-// the reverse order of the ranks, and in the elements' own type: as with NCCL, no bit of theirs is
-// to be relied on.
+// stands still until what it takes is there, and a sender until its receiver has taken it, as NCCL
+// may. So ranks may be threads or processes. Sums are made in the reverse order of the ranks, and
+// in the elements' own type: as with NCCL, no bit of theirs is to be relied on.
 
 namespace fs = std::filesystem;
 
 namespace {
+
+using Meeting = wick::sim::NcclMeeting;
+using wick::sim::bytes_of;
+using wick::sim::faults_of;
 
 constexpr int kSimulatedVersion = 22809;
 
 std::mutex faults_mutex;
 wick::sim::NcclFaults current_faults;
 std::atomic<int64_t> communicators = 0;
-
-wick::sim::NcclFaults faults_of(int rank) {
-  const std::lock_guard lock(faults_mutex);
-  const bool is_meant = current_faults.rank < 0 || current_faults.rank == rank;
-  return is_meant ? current_faults : wick::sim::NcclFaults{};
-}
-
-// What queued work shares with the communicator, which it may outlive.
-struct Meeting {
-  std::string folder;
-  int rank = 0, size = 0;
-  std::atomic<bool> is_aborted = false;
-
-  std::string path(const std::string& what, int from, int to) const {
-    return wick::concat(folder, "/", what, "-", from, "-", to);
-  }
-  bool has(const std::string& what, int from, int to) const {
-    return access(path(what, from, to).c_str(), F_OK) == 0;
-  }
-
-  void give(const std::string& what, const void* data, size_t bytes,
-            const std::vector<int>& receivers) const {
-    const std::string whole = path(what, rank, -1);
-    std::ofstream(whole, std::ios::binary)
-        .write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
-    std::error_code gone;  // the folder is, once somebody has aborted
-    for (const int r : receivers) fs::create_hard_link(whole, path(what, rank, r), gone);
-    fs::remove(whole, gone);
-  }
-
-  std::vector<char> take(const std::string& what, int from, size_t bytes) const {
-    std::vector<char> data(bytes);
-    std::ifstream file(path(what, from, rank), std::ios::binary);
-    file.read(data.data(), static_cast<std::streamsize>(bytes));
-    std::error_code gone;
-    fs::remove(path(what, from, rank), gone);
-    return data;
-  }
-};
 
 constexpr const char* kFolderPrefix = "wick-nccl-";
 
@@ -87,19 +37,6 @@ void remove_left_behind(const char* root) {
     if (name.rfind(kFolderPrefix, 0) != 0) continue;
     const int process = std::atoi(name.c_str() + std::strlen(kFolderPrefix));
     if (!fs::exists(wick::concat("/proc/", process), gone)) fs::remove_all(entry.path(), gone);
-  }
-}
-
-size_t bytes_of(ncclDataType_t type) {
-  switch (type) {
-    case ncclInt8:
-    case ncclUint8: return 1;
-    case ncclFloat16:
-    case ncclBfloat16: return 2;
-    case ncclInt32:
-    case ncclUint32:
-    case ncclFloat32: return 4;
-    default: return 8;
   }
 }
 
@@ -156,63 +93,6 @@ bool is_reducible(ncclDataType_t type, ncclRedOp_t op) {
 }
 
 }  // namespace
-
-struct ncclComm {
-  std::shared_ptr<Meeting> meeting;
-  int64_t operations = 0;
-  std::map<int, int64_t> sent, received;  // by rank
-  cudaStream_t stream = nullptr;          // of the last operation
-  std::string words;                      // about the last error
-
-  ncclResult_t fail(ncclResult_t result, const std::string& why) {
-    words = why;
-    return result;
-  }
-
-  // The other ranks, or only `one`.
-  std::vector<int> others(int one = -1) const {
-    std::vector<int> ranks;
-    for (int r = 0; r < meeting->size; ++r) {
-      if (r != meeting->rank && (one < 0 || r == one)) ranks.push_back(r);
-    }
-    return ranks;
-  }
-
-  ncclResult_t check(const char* call, const void* memory, size_t bytes) {
-    if (bytes > 0 && !wick::sim::is_device_memory(memory, bytes)) {
-      return fail(ncclInvalidArgument, wick::concat(call, ": not in device memory"));
-    }
-    return ncclSuccess;
-  }
-
-  // Queues one operation: `give` at its turn, and `take` when all of `givers` have given.
-  template <class Give, class Take>
-  ncclResult_t queue(const char* call, const std::string& what, cudaStream_t on,
-                     const std::vector<int>& givers, Give give, Take take) {
-    const std::shared_ptr<Meeting> m = meeting;
-    ++operations;
-    const wick::sim::NcclFaults faults = faults_of(m->rank);
-    const bool hangs = faults.hangs_from > 0 && operations >= faults.hangs_from;
-    stream = on;
-    const cudaError_t given = wick::sim::enqueue(call, on, [=] {
-      if (!m->is_aborted) give(*m);
-    });
-    if (given != cudaSuccess) return fail(ncclUnhandledCudaError, cudaGetErrorString(given));
-    const auto is_ready = [=] {
-      if (m->is_aborted) return true;
-      return !hangs && std::all_of(givers.begin(), givers.end(),
-                                   [&](int r) { return m->has(what, r, m->rank); });
-    };
-    const auto run = [=] {
-      if (!m->is_aborted) take(*m);
-    };
-    const cudaError_t taken = wick::sim::enqueue(call, on, run, 0, is_ready);
-    if (taken != cudaSuccess) return fail(ncclUnhandledCudaError, cudaGetErrorString(taken));
-    return ncclSuccess;
-  }
-
-  std::string next_name() const { return wick::concat("c", operations + 1); }
-};
 
 ncclResult_t ncclGetVersion(int* version) {
   *version = kSimulatedVersion;
@@ -415,34 +295,13 @@ ncclResult_t ncclReduceScatter(const void* give, void* get, size_t count, ncclDa
       });
 }
 
-ncclResult_t ncclSend(const void* give, size_t count, ncclDataType_t type, int peer,
-                      ncclComm_t comm, cudaStream_t stream) {
-  const size_t bytes = count * bytes_of(type);
-  if (comm->check("ncclSend", give, bytes) != ncclSuccess) return ncclInvalidArgument;
-  const std::string what = wick::concat("m", ++comm->sent[peer]);
-  return comm->queue(
-      "ncclSend", what, stream, {},
-      [=](const Meeting& m) {
-        wick::sim::note_read(give, bytes);
-        m.give(what, give, bytes, {peer});
-      },
-      [](const Meeting&) {});
-}
-
-ncclResult_t ncclRecv(void* get, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
-                      cudaStream_t stream) {
-  const size_t bytes = count * bytes_of(type);
-  if (comm->check("ncclRecv", get, bytes) != ncclSuccess) return ncclInvalidArgument;
-  const std::string what = wick::concat("m", ++comm->received[peer]);
-  return comm->queue(
-      "ncclRecv", what, stream, {peer}, [](const Meeting&) {},
-      [=](const Meeting& m) {
-        wick::sim::note_write(get, bytes);
-        if (bytes > 0) std::memcpy(get, m.take(what, peer, bytes).data(), bytes);
-      });
-}
-
 namespace wick::sim {
+
+NcclFaults faults_of(int rank) {
+  const std::lock_guard lock(faults_mutex);
+  const bool is_meant = current_faults.rank < 0 || current_faults.rank == rank;
+  return is_meant ? current_faults : NcclFaults{};
+}
 
 void set_nccl_faults(const NcclFaults& faults) {
   const std::lock_guard lock(faults_mutex);

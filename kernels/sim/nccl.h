@@ -51,6 +51,9 @@ ncclResult_t ncclAllGather(const void* give, void* get, size_t count, ncclDataTy
                            ncclComm_t comm, cudaStream_t stream);
 ncclResult_t ncclReduceScatter(const void* give, void* get, size_t count, ncclDataType_t type,
                                ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream);
+/// Messages between the two are one operation. Collectives may not be between them.
+ncclResult_t ncclGroupStart();
+ncclResult_t ncclGroupEnd();
 ncclResult_t ncclSend(const void* give, size_t count, ncclDataType_t type, int peer,
                       ncclComm_t comm, cudaStream_t stream);
 ncclResult_t ncclRecv(void* get, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,

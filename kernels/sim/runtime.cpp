@@ -27,6 +27,7 @@ void copy(void* to, const void* from, size_t bytes) {
 cudaError_t wait_for(Machine& m, SimulatedStream& stream, uint64_t position) {
   ++m.waits;
   m.run_until(stream, position);
+  m.host_milliseconds = std::max(m.host_milliseconds, stream.milliseconds);
   wick::sim::acquire(&stream.end_token);
   return report(m.devices[size_t(stream.device)]->broken);
 }
@@ -104,7 +105,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   std::strcpy(properties->name, "simulated");
   properties->totalGlobalMem = m.devices[size_t(device)]->capacity;
   properties->major = 9;
-  properties->multiProcessorCount = 4;
+  properties->multiProcessorCount = m.multiprocessors;
   return cudaSuccess;
 }
 
@@ -116,7 +117,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
     case cudaDevAttrMaxSharedMemoryPerBlock: *value = 48 << 10; break;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = 227 << 10; break;
     case cudaDevAttrWarpSize: *value = 32; break;
-    case cudaDevAttrMultiProcessorCount: *value = 4; break;
+    case cudaDevAttrMultiProcessorCount: *value = m.multiprocessors; break;
     case cudaDevAttrComputeCapabilityMajor: *value = 9; break;
     case cudaDevAttrComputeCapabilityMinor: *value = 0; break;
   }
@@ -397,7 +398,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (event->capture != nullptr) return report(cudaErrorCapturedEvent);
   if (const cudaError_t error = wick::sim::refuse_in_capture(m); error != cudaSuccess) return error;
   if (event->stream == nullptr) return cudaSuccess;
-  if (event->stream->done < event->position) return cudaErrorNotReady;
+  if (!m.has_reached(*event)) return cudaErrorNotReady;
   wick::sim::acquire(event->token.get());
   return cudaSuccess;
 }
@@ -409,6 +410,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (event->stream == nullptr) return cudaSuccess;
   ++m.waits;
   m.run_until(*event->stream, event->position);
+  m.host_milliseconds = std::max(m.host_milliseconds, *event->milliseconds);
   wick::sim::acquire(event->token.get());
   return report(m.devices[size_t(event->stream->device)]->broken);
 }

@@ -12,7 +12,8 @@
 // How the simulated GPU behaves, for tests. The environment sets the start:
 //   WICK_SIM_DEVICES=2     devices (1 to 16; 1 unless set)
 //   WICK_SIM_MEMORY=1024   MiB of each device (4096 unless set)
-//   WICK_SIM_ORDER=...     forward, reverse, random or ahead (see ThreadOrder)
+//   WICK_SIM_MULTIPROCESSORS=7  of each device, by which kernels choose their grids (132 unless
+//   set) WICK_SIM_ORDER=...     forward, reverse, random or ahead (see ThreadOrder)
 //   WICK_SIM_STREAMS=...   lazy, random or eager (see StreamOrder)
 //   WICK_SIM_SEED=7        what random orders follow from
 //   WICK_SIM_BREAK=700     the 700th call breaks its device, as a wild address in a kernel does
@@ -69,6 +70,8 @@ std::string failed_call();
 void fail_malloc_from(int64_t nth);
 /// Runtime and library calls so far, but for cudaGetDevice, which comes before all others.
 int64_t calls();
+/// Blocks of the largest kernel since the last call; 0 if there was none.
+int64_t take_largest_grid();
 /// Calls so far that made the host wait for a device.
 int64_t waits();
 /// Mends broken devices and drops their queued work; memory stays.
@@ -88,6 +91,7 @@ struct Engine {
   double milliseconds = 0;  // that events say it takes
   bool deterministic = true;
   cudaError_t error = cudaSuccess;  // what its use ends with
+  double host_milliseconds = 0;     // that the host takes to launch it
   int64_t runs = 0;
 };
 /// Lets it have these engines from now on, its own first choice first, and lets events tell their

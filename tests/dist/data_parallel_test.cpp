@@ -4,8 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <optional>
+#include <string>
 #include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "wick/core/core.h"
 #include "wick/nn/nn.h"
@@ -307,6 +312,80 @@ TEST(DataParallel, FindsParametersThatALossDoesNotUse) {
       }
     });
   }
+}
+
+// Of several tensors, and with several for a result.
+struct TwoHeads : nn::Module {
+  struct Scores {
+    Tensor first;
+    int64_t count = 0;
+    std::optional<Tensor> second;
+  };
+  nn::Handle<nn::Linear> a = add("a", nn::Linear(3, 1)), b = add("b", nn::Linear(3, 1)),
+                         c = add("c", nn::Linear(3, 1));
+
+  Scores forward(const Tensor& x, const Tensor& y, bool use_b) {
+    return {a(x), x.numel(), use_b ? std::optional(b(y)) : std::nullopt};
+  }
+  using nn::Module::forward;
+};
+
+TEST(DataParallel, TakesAnyForward) {
+  on_ranks(2, [&](const Group& group) {
+    DataParallelOptions options{.first_bucket_bytes = 1, .find_unused_parameters = true};
+    DistributedDataParallel model(TwoHeads(), group, options);
+    auto& net = dynamic_cast<TwoHeads&>(model.module());
+    const Tensor x = full({1, 3}, 1 + group->rank()), y = full({1, 3}, 4);
+    for (int i = 0; i < 2; ++i) {
+      model.zero_grad();
+      const auto scores = model.forward_as<TwoHeads>(x, y, group->rank() == 0);
+      EXPECT_EQ(scores.count, 3);
+      EXPECT_EQ(scores.second.has_value(), group->rank() == 0);
+      Tensor loss = scores.first.sum();
+      if (scores.second) loss = loss + scores.second->sum();
+      loss.backward();
+      EXPECT_EQ(net.a->weight.grad().to_vector<float>(), std::vector<float>(3, 1.5f));
+      EXPECT_EQ(net.b->weight.grad().to_vector<float>(),
+                std::vector<float>(3, 2));  // rank 0's half
+      EXPECT_FALSE(net.c->weight.grad().defined());
+    }
+    EXPECT_EQ(error_of([&] { model.forward_as<Branches>(x); }),
+              concat("DistributedDataParallel: forward_as: the module is of another class: got ",
+                     net.description()));
+  });
+}
+
+// Two calls of the module before one backward, with a list of both results.
+TEST(DataParallel, TakesSeveralCallsForOnePass) {
+  on_ranks(2, [&](const Group& group) {
+    DistributedDataParallel model(nn::Linear(3, 1), group, {.find_unused_parameters = true});
+    const std::vector<Tensor> both = model.pass([&] {
+      return std::vector<Tensor>{model.module()(full({1, 3}, 1 + group->rank())),
+                                 model.module()(full({1, 3}, 3))};
+    });
+    (both[0].sum() + both[1].sum()).backward();
+    const Tensor weight = model.parameters()[0];
+    EXPECT_EQ(weight.grad().to_vector<float>(), std::vector<float>(3, 4.5f));
+  });
+}
+
+TEST(TensorsIn, FindsThoseOfContainersTuplesAndStructs) {
+  struct Inner {
+    std::pair<Tensor, int> pair;
+    std::map<std::string, Tensor> by_name;
+  };
+  struct Outer {
+    std::vector<Inner> parts;
+    std::tuple<double, std::optional<Tensor>, Tensor> others;
+    std::string text;
+  };
+  const auto value_of = [](const Tensor& x) { return x.item(); };
+  const Outer outer = {{{{full({1}, 1), 0}, {{"a", full({1}, 2)}, {"b", full({1}, 3)}}}},
+                       {0.5, full({1}, 4), Tensor()},
+                       "text"};
+  std::vector<double> found;
+  visit_tensors(outer, [&](const Tensor& x) { found.push_back(value_of(x)); });
+  EXPECT_EQ(found, (std::vector<double>{1, 2, 3, 4}));
 }
 
 // What passes that are not reduced leave is part of the sum, also where the last pass does not use

@@ -31,15 +31,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Whether `ranks` GPUs and NCCL are there.
-bool has_nccl(int ranks) {
-  try {
-    nccl_version();
-  } catch (const Error&) {
-    return false;
-  }
-  return cuda_device_count() >= ranks;
-}
 #define WICK_NEEDS_NCCL(ranks) \
   if (!has_nccl(ranks)) GTEST_SKIP() << "no NCCL, or fewer GPUs than " << (ranks)
 

@@ -137,6 +137,25 @@ TEST(PeerGroup, BroadcastsGathersScattersAndSends) {
   }
 }
 
+// Also where they are more, and larger, than what a link holds.
+TEST(PeerGroup, SendsAndReceivesInBatches) {
+  for (const bool shared_memory : kTransports) {
+    on_peers(3, shared_memory, [&](const Group& group) {
+      const int rank = group->rank();
+      const std::vector<int64_t> sizes = {3'000'001, 0, 5, 1, 2, 3, 4, 70'001};
+      std::vector<Tensor> mine, received;
+      for (const int64_t n : sizes) {
+        mine.push_back(given_by(rank, {n}));
+        received.push_back(zeros({n}));
+      }
+      pass_around_at_once(group, mine, received);
+      for (size_t i = 0; i < sizes.size(); ++i) {
+        EXPECT_TRUE(bit_equal(received[i], given_by((rank + 2) % 3, {sizes[i]})));
+      }
+    });
+  }
+}
+
 TEST(PeerGroup, StagesTensorsOfGpus) {
   if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
   on_peers(2, true, [](const Group& group) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "wick/dist/gloo.h"
+#include "wick/dist/nccl.h"
 #include "wick/tests/dist/ranks.h"
 #include "wick/tests/harness/temporary_folder.h"
 
@@ -45,6 +46,16 @@ inline std::vector<std::string> errors_on_peers(int size,
                                                 const std::function<void(const Group&)>& body,
                                                 const ProcessGroupOptions& options) {
   return errors_on_unequal_peers(size, body, [&](int) { return options; });
+}
+
+/// Whether `ranks` GPUs and NCCL are there.
+inline bool has_nccl(int ranks) {
+  try {
+    nccl_version();
+  } catch (const Error&) {
+    return false;
+  }
+  return cuda_device_count() >= ranks;
 }
 
 }  // namespace wick::dist

@@ -146,6 +146,40 @@ TEST(ProcessGroup, WhatIsSentMayBeOverwritten) {
   }
 }
 
+TEST(ProcessGroup, SendsAndReceivesInBatches) {
+  for (const bool on_gpu : places()) {
+    on_ranks(3, [&](const Group& group) {
+      const int rank = group->rank(), before = (rank + 2) % 3;
+      const Device device = device_of(on_gpu, rank);
+      const std::vector<Tensor> received = {zeros({6}, kFloat32, device),
+                                            zeros({2, 3}, kFloat32, device)};
+      pass_around_at_once(
+          group, {input_of(rank, {6}).to(device), input_of(rank + 3, {2, 3}).to(device)}, received);
+      EXPECT_TRUE(bit_equal(received[0].cpu(), input_of(before, {6})));
+      EXPECT_TRUE(bit_equal(received[1].cpu(), input_of(before + 3, {2, 3})));
+      const FlightRecord record = group->flight_records().back();
+      EXPECT_EQ(record.bytes, 4 * 6 * 4);
+      EXPECT_EQ(record.description,
+                concat("batch (send (to rank ", (rank + 1) % 3, ", float32 [6]), send (to rank ",
+                       (rank + 1) % 3, ", float32 [2, 3]), recv (from rank ", before,
+                       ", float32 [6]), recv (from rank ", before, ", float32 [2, 3]))"));
+    });
+  }
+}
+
+// Calls one after the other: that each rank's send comes first is the caller's mistake.
+TEST(ProcessGroup, TellsOfSendsThatWaitForEachOther) {
+  on_ranks(2,
+           [](const Group& group) {
+             const Tensor x = ones({4});
+             group->send(x, 1 - group->rank());
+             const Work received = group->recv(x, 1 - group->rank());
+             EXPECT_NE(error_of([&] { received.wait(); }).find("send (to rank "),
+                       std::string::npos);
+           },
+           {.timeout = std::chrono::milliseconds(200)});
+}
+
 TEST(ProcessGroup, KeepsTheOrderOfCallsAndOfTheStream) {
   for (const bool on_gpu : places()) {
     on_ranks(2, [&](const Group& group) {
@@ -213,6 +247,12 @@ TEST(ProcessGroup, RejectsWhatDoesNotFit) {
             "all_gather: shapes do not fit: got [2, 4] and [4], expected [1, 4] for 1 ranks");
   EXPECT_EQ(error_of([&] { group->send(ones({4}), 0); }),
             "send: no such rank to send to: got 0, expected another one of 1");
+  EXPECT_EQ(error_of([&] { group->batch({}); }),
+            "batch: there are no transfers: expected at least one");
+  EXPECT_EQ(error_of([&] {
+              group->batch({{CollectiveKind::kBarrier, ones({4}), 0}});
+            }),
+            "batch: not a send or a receive: got barrier");
   EXPECT_EQ(error_of([&] { make_local_groups(0); }),
             "make_local_groups: size must be positive: got 0");
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -12,9 +13,12 @@
 #include <functional>
 #include <thread>
 
+#include <unistd.h>
+
 #include "wick/core/core.h"
 #include "wick/dist/data_parallel.h"
 #include "wick/dist/gloo.h"
+#include "wick/dist/spawn.h"
 #include "wick/tests/dist/gradients.h"
 #include "wick/tests/dist/ranks.h"
 #include "wick/tests/harness/sanitized.h"
@@ -73,10 +77,80 @@ const std::map<std::string, Body>& rank_bodies() {
   return all;
 }
 
+// --- What a process alone does, which spawns ranks of its own
+// -------------------------------------
+
+void spawn_sums() {
+  const Tensor given = full({1000}, 1);  // as it was made before
+  spawn(
+      [&](const LaunchEnv& env) {
+        EXPECT_EQ(launch_env()->rank, env.rank);
+        const auto group = init_process_group(*launch_env());
+        const Tensor x = given * (env.rank + 1);
+        group->all_reduce(x).wait();
+        tell(env.rank + 1, concat("sum ", x.sum().item() / 1000, " of ", group->size()));
+      },
+      3);
+  tell(0, "all have ended");
+}
+
+// Rank 1 fails after it has met the others, who wait for it in vain or are at something else.
+void spawn_failure() {
+  spawn(
+      [](const LaunchEnv& env) {
+        const auto group = init_process_group(env);
+        group->barrier().wait();
+        tell(env.rank + 1, concat(getpid()));
+        if (env.rank == 1) throw Error("no such file");
+        if (env.rank == 0) group->barrier().wait();
+        for (;;) pause();
+      },
+      3);
+}
+
+void spawn_crash() {
+  spawn(
+      [](const LaunchEnv& env) {
+        if (env.rank == 2) raise(SIGKILL);
+        for (;;) pause();
+      },
+      3);
+}
+
+void spawn_from_threads() {
+  std::atomic<bool> is_over = false;
+  std::thread thread([&] {
+    while (!is_over) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  try {
+    spawn([](const LaunchEnv&) {}, 2);
+  } catch (const Error& error) {
+    tell(0, error.what());
+  }
+  is_over = true;
+  thread.join();
+}
+
+const std::map<std::string, void (*)()>& lone_bodies() {
+  static const std::map<std::string, void (*)()> all = {{"spawn_sums", spawn_sums},
+                                                        {"spawn_failure", spawn_failure},
+                                                        {"spawn_crash", spawn_crash},
+                                                        {"spawn_from_threads", spawn_from_threads}};
+  return all;
+}
+
 // What a rank does: not a test of its own.
 TEST(Processes, DISABLED_Rank) {
   const char* body = std::getenv("WICK_TEST_BODY");
   if (body == nullptr) GTEST_SKIP() << "started by RankProcesses alone";
+  if (const auto lone = lone_bodies().find(body); lone != lone_bodies().end()) {
+    try {
+      lone->second();
+    } catch (const Error& error) {
+      tell(0, error.what());
+    }
+    return;
+  }
   const LaunchEnv env = *launch_env();
   try {
     ProcessGroupOptions options{
@@ -104,6 +178,38 @@ TEST(Processes, ReduceTogether) {
       EXPECT_EQ(ranks.words(r), "sum 6");
     }
   }
+}
+
+TEST(Spawn, RunsEachRankInAProcess) {
+  RankProcesses alone(1, "spawn_sums");
+  EXPECT_EQ(alone.wait(0), 0);
+  EXPECT_EQ(alone.words(0), "all have ended");
+  for (int r = 1; r <= 3; ++r) EXPECT_EQ(alone.words(r), "sum 6 of 3");
+}
+
+TEST(Spawn, ThrowsTheErrorOfTheRankThatFailedAndEndsTheOthers) {
+  RankProcesses alone(1, "spawn_failure");
+  EXPECT_EQ(alone.wait(0), 0);
+  EXPECT_EQ(alone.words(0), "spawn: rank 1 failed: no such file");
+  for (int r = 1; r <= 3; ++r) {
+    const int process = std::atoi(alone.words(r).c_str());
+    EXPECT_GT(process, 0);
+    EXPECT_EQ(kill(process, 0), -1) << "rank " << r - 1 << " goes on";
+  }
+}
+
+TEST(Spawn, TellsOfASignal) {
+  RankProcesses alone(1, "spawn_crash");
+  EXPECT_EQ(alone.wait(0), 0);
+  EXPECT_EQ(alone.words(0), "spawn: rank 2 was ended by signal 9 (Killed)");
+}
+
+TEST(Spawn, RefusesToLeaveThreadsBehind) {
+  RankProcesses alone(1, "spawn_from_threads");
+  EXPECT_EQ(alone.wait(0), 0);
+  EXPECT_EQ(alone.words(0),
+            "spawn: this process has 2 threads, which its ranks would lack: expected 1; call spawn "
+            "before tensors are computed and before a GPU is used");
 }
 
 // What rank 0 of so many processes saves, once all are seen to save the same.

@@ -64,4 +64,19 @@ inline void pass_around(const Group& group, const Tensor& mine, const Tensor& re
   }
 }
 
+/// Sends `mine` to the next rank of a ring of any number, and receives those of the one
+/// before; all send before they receive.
+inline void pass_around_at_once(const Group& group, const std::vector<Tensor>& mine,
+                                const std::vector<Tensor>& received) {
+  const int rank = group->rank(), size = group->size();
+  std::vector<Transfer> transfers;
+  for (const Tensor& x : mine) {
+    transfers.push_back({CollectiveKind::kSend, x, (rank + 1) % size});
+  }
+  for (const Tensor& x : received) {
+    transfers.push_back({CollectiveKind::kReceive, x, (rank + size - 1) % size});
+  }
+  group->batch(transfers).wait();
+}
+
 }  // namespace wick::dist

@@ -95,13 +95,13 @@ void produce_and_consume() {
   Event produced(kGpu);
   {
     const StreamGuard guard(first);
-    launch("fill_with", kGpu, cuda::grid_for(64), fill_with_kernel<float>, x.data<float>(),
+    launch("fill_with", kGpu, cuda::grid_for(kGpu, 64), fill_with_kernel<float>, x.data<float>(),
            int64_t{64}, 1.0f);
     produced.record();
   }
   const StreamGuard guard(second);
   if (kWait) produced.block(second);
-  launch("copy_plus", kGpu, cuda::grid_for(64), copy_plus_kernel<float>, x.data<float>(),
+  launch("copy_plus", kGpu, cuda::grid_for(kGpu, 64), copy_plus_kernel<float>, x.data<float>(),
          y.data<float>(), int64_t{64}, 1.0f);
   synchronize(second);
   synchronize(first);

@@ -47,8 +47,8 @@ TEST_F(SimulatedLateUseDeathTest, OfAKernelThatReads) {
   for (const int64_t count : {kFewFloats, kFloats, kManyFloats}) {
     expect_only_a_live_tensor_serves(
         [&](float* x, int64_t n) {
-          launch("copy_plus", kGpu, cuda::grid_for(n), copy_plus_kernel<float>, x, y.data<float>(),
-                 n, 1.0f);
+          launch("copy_plus", kGpu, cuda::grid_for(kGpu, n), copy_plus_kernel<float>, x,
+                 y.data<float>(), n, 1.0f);
           synchronize(kGpu);
         },
         count);
@@ -58,7 +58,7 @@ TEST_F(SimulatedLateUseDeathTest, OfAKernelThatReads) {
 TEST_F(SimulatedLateUseDeathTest, OfAKernelThatWrites) {
   expect_only_a_live_tensor_serves(
       [](float* x, int64_t n) {
-        launch("fill_with", kGpu, cuda::grid_for(n), fill_with_kernel<float>, x, n, 1.0f);
+        launch("fill_with", kGpu, cuda::grid_for(kGpu, n), fill_with_kernel<float>, x, n, 1.0f);
         synchronize(kGpu);
       },
       kFloats);
@@ -109,8 +109,8 @@ TEST_F(SimulatedLateUseDeathTest, OfAnotherStreamThatNobodyRecorded) {
     synchronize(kGpu);
     {
       const StreamGuard guard(other);
-      launch("copy_plus", kGpu, cuda::grid_for(kFloats), copy_plus_kernel<float>, x.data<float>(),
-             y.data<float>(), kFloats, 1.0f);
+      launch("copy_plus", kGpu, cuda::grid_for(kGpu, kFloats), copy_plus_kernel<float>,
+             x.data<float>(), y.data<float>(), kFloats, 1.0f);
     }
     if (record) x.record_stream(other);
     x = Tensor();
@@ -129,8 +129,8 @@ TEST_F(SimulatedLateUseDeathTest, OfMemoryThatWentBackToTheDriver) {
   synchronize(kGpu);
   empty_cache(kGpu);
   const auto read = [&] {
-    launch("copy_plus", kGpu, cuda::grid_for(1), copy_plus_kernel<float>, memory, y.data<float>(),
-           int64_t{1}, 1.0f);
+    launch("copy_plus", kGpu, cuda::grid_for(kGpu, 1), copy_plus_kernel<float>, memory,
+           y.data<float>(), int64_t{1}, 1.0f);
     synchronize(kGpu);
   };
   EXPECT_DEATH(read(), "heap-use-after-free|SEGV");

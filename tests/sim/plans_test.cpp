@@ -98,6 +98,17 @@ TEST_F(SimulatedPlans, TheFastestEngineIsMeasuredOnceAndKept) {
   EXPECT_EQ(runs()["eng0"], 6);
 }
 
+// Kernels that take less time than their launch follow each other as slowly as the host launches.
+TEST_F(SimulatedPlans, TheHostsTimeToLaunchIsNotMeasured) {
+  set_benchmark(true);
+  sim::set_engines({{.name = "short", .milliseconds = 0.01, .host_milliseconds = 0.5},
+                    {.name = "long", .milliseconds = 0.2, .host_milliseconds = 0.05}});
+  EXPECT_EQ(convolve(), 16);
+  EXPECT_NE(saved().find(" library/short\n"), std::string::npos) << saved();
+  // Two launches of the one take longer than the first two pauses, of 0.1 and 0.4 ms.
+  EXPECT_EQ(runs(), (Runs{{"short", 1 + 3 * 2 + 1}, {"long", 1 + 2}}));
+}
+
 TEST_F(SimulatedPlans, EachDirectionHasItsOwnPlan) {
   set_benchmark(true);
   sim::set_engines({{"eng0", 2}, {"eng1", 1}});

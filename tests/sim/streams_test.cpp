@@ -28,12 +28,12 @@ using sim::StreamOrder;
 constexpr int64_t kCount = 1000;
 
 void fill_with(const Tensor& y, float value) {
-  launch("fill_with", kGpu, cuda::grid_for(y.numel()), fill_with_kernel<float>, y.data<float>(),
-         y.numel(), value);
+  launch("fill_with", kGpu, cuda::grid_for(kGpu, y.numel()), fill_with_kernel<float>,
+         y.data<float>(), y.numel(), value);
 }
 void copy_plus(const Tensor& x, const Tensor& y, float value) {
-  launch("copy_plus", kGpu, cuda::grid_for(y.numel()), copy_plus_kernel<float>, x.data<float>(),
-         y.data<float>(), y.numel(), value);
+  launch("copy_plus", kGpu, cuda::grid_for(kGpu, y.numel()), copy_plus_kernel<float>,
+         x.data<float>(), y.data<float>(), y.numel(), value);
 }
 
 /// A producer on one stream, a consumer on another.

@@ -52,8 +52,8 @@ class DelayedGroup final : public dist::ProcessGroup {
   static double rounds(const dist::Collective& c) {
     constexpr int64_t kMostBytesAtOnce = 1 << 13;
     if (c.kind == dist::CollectiveKind::kBarrier) return 1;
-    const int64_t bytes = c.tensor.numel() * size_of(c.tensor.dtype());
-    const bool in_parts = c.kind == dist::CollectiveKind::kAllReduce && bytes > kMostBytesAtOnce;
+    const bool in_parts = c.kind == dist::CollectiveKind::kAllReduce &&
+                          c.tensor.numel() * size_of(c.tensor.dtype()) > kMostBytesAtOnce;
     return in_parts ? 3 : 2;  // one of them tells what is asked for
   }
 
@@ -65,8 +65,9 @@ class DelayedGroup final : public dist::ProcessGroup {
       case dist::CollectiveKind::kReduceScatter:
         return group_->reduce_scatter(c.tensor, c.result, c.op);
       case dist::CollectiveKind::kBarrier: return group_->barrier();
-      case dist::CollectiveKind::kSend: return group_->send(c.tensor, c.peer);
-      case dist::CollectiveKind::kReceive: return group_->recv(c.tensor, c.peer);
+      case dist::CollectiveKind::kSend:
+      case dist::CollectiveKind::kReceive:
+      case dist::CollectiveKind::kBatch: return group_->batch(c.transfers);
     }
     throw Error("study: no such collective");
   }

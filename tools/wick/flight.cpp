@@ -153,7 +153,7 @@ FlightLog read_flight_log(const std::string& path) {
   for (const FlightJson& entry : entries) {
     WICK_CHECK(entry.is_object(), "flight record: ", path, ": a collective is not an object");
     const FlightJson op = member(entry, "op");
-    if (op == "send" || op == "recv") continue;  // numbered apart
+    if (op == "send" || op == "recv" || op == "batch") continue;  // numbered apart
     FlightLog::Entry e;
     e.sequence = number_of(member(entry, "sequence"), 1, INT64_MAX - 1, path, "sequence");
     e.description = shown_text(member(entry, "description"));

@@ -9,6 +9,9 @@ namespace wick::cuda {
 /// Error if there is no such GPU.
 cudaStream_t enter_device(Device device);
 
+/// How many multiprocessors the GPU has: what the number of a kernel's blocks follows from.
+int64_t multiprocessors(Device device);
+
 /// For calls that need no GPU but would make a context on the first one from a thread that has
 /// entered none: makes one that this process uses, if there is one, the one that they mean.
 void enter_any_device() noexcept;

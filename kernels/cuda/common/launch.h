@@ -18,10 +18,10 @@ struct Grid {
 };
 
 /// Blocks of `threads` for `count` elements, `per_thread` each: a loop over the grid does the rest.
-inline Grid grid_for(int64_t count, int64_t per_thread = 1, unsigned threads = 256) {
-  constexpr int64_t kMost = 132 * 32;  // enough to fill the largest GPU several times
+inline Grid grid_for(Device device, int64_t count, int64_t per_thread = 1, unsigned threads = 256) {
+  const int64_t most = 32 * multiprocessors(device);  // enough to fill the GPU several times
   const int64_t per_block = per_thread * threads;
-  const int64_t blocks = std::min((count + per_block - 1) / per_block, kMost);
+  const int64_t blocks = std::min((count + per_block - 1) / per_block, most);
   return {dim3(static_cast<unsigned>(blocks)), dim3(threads)};
 }
 
