@@ -21,6 +21,7 @@
 namespace wick {
 
 class AutogradMeta;
+class Generator;
 class Index;
 class IndexedTensor;
 class Node;
@@ -78,6 +79,9 @@ class Tensor {
 
   // --- Layout -----------------------------------------------------------------------------------
   const Shape& shape() const { return get().shape; }
+  /// As shape() and rank(), by PyTorch's names.
+  const Shape& sizes() const { return shape(); }
+  int64_t dim() const { return rank(); }
   const Strides& strides() const { return get().strides; }
   int rank() const { return get().shape.rank(); }
   int64_t numel() const { return get().shape.numel(); }
@@ -115,6 +119,9 @@ class Tensor {
   bool requires_grad() const;
   /// Makes a leaf take part in backward (or not). Error for integer dtypes and results of ops.
   const Tensor& set_requires_grad(bool requires_grad = true) const;
+  const Tensor& requires_grad_(bool requires_grad = true) const {
+    return set_requires_grad(requires_grad);
+  }
   bool is_leaf() const;
   /// The accumulated gradient of a leaf; undefined before the first backward.
   Tensor grad() const;
@@ -328,9 +335,9 @@ class Tensor {
   const Tensor& copy_(const Tensor& source, bool non_blocking = false) const;
   const Tensor& fill_(Scalar value) const;
   const Tensor& zero_() const { return fill_(0); }
-  /// Uniform random numbers in [low, high), from the default generator of the device.
-  const Tensor& uniform_(double low = 0, double high = 1) const;
-  const Tensor& normal_(double mean = 0, double stddev = 1) const;
+  /// Uniform random numbers in [low, high), from `generator`, by default the device's own.
+  const Tensor& uniform_(double low = 0, double high = 1, Generator* generator = nullptr) const;
+  const Tensor& normal_(double mean = 0, double stddev = 1, Generator* generator = nullptr) const;
 
  private:
   TensorImpl& get() const {
