@@ -96,10 +96,10 @@ Tensor BatchNorm::forward_add_relu(const Tensor& x, const Tensor& residual) {
 
 std::string BatchNorm::description() const { return concat(name_, "(", num_features_, ")"); }
 
-LayerNorm::LayerNorm(const Shape& normalized_shape, double eps)
+LayerNorm::LayerNorm(const Shape& normalized_shape, double eps, bool has_bias)
     : normalized_shape_(normalized_shape), eps_(eps) {
   weight = add_parameter("weight", ones(normalized_shape));
-  bias = add_parameter("bias", zeros(normalized_shape));
+  bias = add_parameter("bias", has_bias ? zeros(normalized_shape) : Tensor());
 }
 
 Tensor LayerNorm::forward(const Tensor& x) {

@@ -66,15 +66,17 @@ class BatchNorm2d final : public BatchNorm {
 /// Normalises over the last axes, `normalized_shape` (Ba et al. 2016, arXiv 1607.06450).
 class LayerNorm : public Module {
  public:
-  explicit LayerNorm(const Shape& normalized_shape, double eps = 1e-5);
-  explicit LayerNorm(std::initializer_list<int64_t> normalized_shape, double eps = 1e-5)
-      : LayerNorm(Shape(normalized_shape), eps) {}
+  explicit LayerNorm(const Shape& normalized_shape, double eps = 1e-5, bool has_bias = true);
+  explicit LayerNorm(std::initializer_list<int64_t> normalized_shape, double eps = 1e-5,
+                     bool has_bias = true)
+      : LayerNorm(Shape(normalized_shape), eps, has_bias) {}
   Tensor forward(const Tensor& x) override;
   /// x + residual and forward of that, in one pass.
   SumAndNorm forward_add(const Tensor& x, const Tensor& residual);
   std::string description() const override;
 
-  Tensor weight, bias;
+  Tensor weight;
+  Tensor bias;  // or undefined
 
  private:
   Shape normalized_shape_;
