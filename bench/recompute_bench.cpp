@@ -38,6 +38,7 @@ Workload transformer(int64_t batch, Device device) {
     model->push_back(nn::TransformerEncoderLayer(768, 12,
                                                  {.dim_feedforward = 3072,
                                                   .activation = nn::FeedForwardActivation::kGelu,
+                                                  .batch_first = true,
                                                   .norm_first = true}));
   }
   model->to(device);

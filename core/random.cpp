@@ -1,40 +1,109 @@
 #include "wick/core/random.h"
 
 #include <array>
+#include <utility>
 
 #include "wick/core/base/check.h"
+#include "wick/core/capture.h"
 
 namespace wick {
 
 namespace {
 
-std::array<Generator, 1 + kMaxGpus>& generators() {
-  static auto& all = *new std::array<Generator, 1 + kMaxGpus>;  // until the program's end
-  return all;
+constexpr size_t kGenerators = 1 + kMaxGpus;
+
+thread_local Generator* own_generators = nullptr;  // of the innermost scope
+thread_local DrawLog::Recording* recording = nullptr;
+thread_local DrawLog::Replay* replay = nullptr;
+
+// kGenerators of them.
+Generator* generators() {
+  static auto& all = *new std::array<Generator, kGenerators>;  // until the program's end
+  return own_generators != nullptr ? own_generators : all.data();
 }
+
+std::unique_ptr<Generator[]> generators_of_a_scope() {
+  WICK_CHECK(!is_capturing(),
+             "random scope: within captured work, whose numbers are those of the "
+             "default generator at each replay");
+  return std::make_unique<Generator[]>(kGenerators);
+}
+
 }  // namespace
+
+RandomKey Generator::next(int64_t draws) {
+  RandomKey key;
+  if (replay != nullptr && replay->log_ != nullptr) {
+    const std::vector<RandomKey>& keys = replay->log_->keys;
+    WICK_CHECK(replay->drawn_ < keys.size(),
+               "checkpoint: the function did something else when it was run again: it draws more "
+               "than the ",
+               keys.size(), " times of its first run");
+    key = keys[replay->drawn_++];
+  } else {
+    const std::lock_guard lock(mutex_);
+    key = state_;
+    state_.offset += static_cast<uint64_t>(draws);
+  }
+  for (DrawLog::Recording* r = recording; r != nullptr; r = r->around_) {
+    if (r->log_ != nullptr) r->log_->keys.push_back(key);
+  }
+  return key;
+}
+
+void Generator::set_state(RandomKey state) {
+  if (replay != nullptr && replay->log_ != nullptr) return;
+  const std::lock_guard lock(mutex_);
+  state_ = state;
+}
 
 Generator& default_generator(Device device) {
   const int index = device.is_cpu() ? 0 : 1 + device.index;
   WICK_CHECK(index >= 0 && index <= kMaxGpus, "default_generator: no such device: got ", device);
-  return generators()[static_cast<size_t>(index)];
+  return generators()[index];
 }
 
 void manual_seed(uint64_t seed) {
-  for (Generator& generator : generators()) generator.manual_seed(seed);
+  for (size_t i = 0; i < kGenerators; ++i) generators()[i].manual_seed(seed);
 }
 
 std::vector<RandomKey> random_states() {
   std::vector<RandomKey> states;
-  for (const Generator& generator : generators()) states.push_back(generator.get_state());
+  for (size_t i = 0; i < kGenerators; ++i) states.push_back(generators()[i].get_state());
   return states;
 }
 
 void set_random_states(const std::vector<RandomKey>& states) {
-  WICK_CHECK(states.size() == generators().size(),
-             "set_random_states: wrong number of states: got ", states.size(), ", expected ",
-             generators().size(), ", as random_states() gives them");
+  WICK_CHECK(states.size() == kGenerators, "set_random_states: wrong number of states: got ",
+             states.size(), ", expected ", kGenerators, ", as random_states() gives them");
   for (size_t i = 0; i < states.size(); ++i) generators()[i].set_state(states[i]);
+}
+
+RandomScope::RandomScope(uint64_t seed) : own_(generators_of_a_scope()), before_(own_generators) {
+  own_generators = own_.get();
+  wick::manual_seed(seed);
+}
+
+RandomScope::RandomScope() : own_(generators_of_a_scope()), before_(own_generators) {
+  const std::vector<RandomKey> states = random_states();
+  own_generators = own_.get();
+  set_random_states(states);
+}
+
+RandomScope::~RandomScope() { own_generators = before_; }
+
+DrawLog::Recording::Recording(DrawLog* log) : log_(log), around_(std::exchange(recording, this)) {}
+
+DrawLog::Recording::~Recording() { recording = around_; }
+
+DrawLog::Replay::Replay(const DrawLog* log)
+    : log_(log),
+      around_(std::exchange(replay, this)),
+      recording_around_(std::exchange(recording, nullptr)) {}
+
+DrawLog::Replay::~Replay() {
+  replay = around_;
+  recording = recording_around_;
 }
 
 }  // namespace wick

@@ -28,17 +28,12 @@ class Nothing final : public PackedTensor {
 // A second run's surroundings: those of the first, put back at the end.
 class Replay {
  public:
-  Replay(const std::vector<RandomKey>& random, const amp::AutocastState& autocast,
-         SavedTensorHooks* hooks)
-      : autocast_(autocast), hooks_(hooks), was_recomputing_(std::exchange(recomputing, true)) {
-    if (random.empty()) return;
-    before_ = random_states();
-    set_random_states(random);
-  }
-  ~Replay() {
-    if (!before_.empty()) set_random_states(before_);
-    recomputing = was_recomputing_;
-  }
+  Replay(const DrawLog* draws, const amp::AutocastState& autocast, SavedTensorHooks* hooks)
+      : autocast_(autocast),
+        hooks_(hooks),
+        draws_(draws),
+        was_recomputing_(std::exchange(recomputing, true)) {}
+  ~Replay() { recomputing = was_recomputing_; }
   Replay(const Replay&) = delete;
   Replay& operator=(const Replay&) = delete;
 
@@ -46,8 +41,8 @@ class Replay {
   EnableGrad enable_grad_;
   amp::Autocast autocast_;
   SavedTensorScope hooks_;
+  DrawLog::Replay draws_;
   bool was_recomputing_;
-  std::vector<RandomKey> before_;
 };
 
 }  // namespace
@@ -63,10 +58,11 @@ class RecomputeRegion final : public RefCounted, private SavedTensorHooks {
         around_(saved_tensor_hooks()),
         collector_(*this) {
     for (const Tensor& tensor : inputs) inputs_.emplace_back(tensor);
-    if (options.preserve_rng_state) random_ = random_states();
   }
 
   SavedTensorHooks* hooks() { return this; }
+  // Null: of no interest.
+  DrawLog* draws() { return options_.preserve_rng_state ? &draws_ : nullptr; }
   void end_first_run() {
     first_run_ended_ = true;
     if (wanted_ == 0) let_go();
@@ -195,7 +191,7 @@ class RecomputeRegion final : public RefCounted, private SavedTensorHooks {
       if (slots_[i].wanted) last_wanted_ = i;
     }
     try {
-      const Replay replay(random_, autocast_, &collector_);
+      const Replay replay(draws(), autocast_, &collector_);
       function_(inputs);
       WICK_CHECK(collected_ == slots_.size(),
                  "checkpoint: the function did something else when it was run again: got ",
@@ -225,7 +221,7 @@ class RecomputeRegion final : public RefCounted, private SavedTensorHooks {
   SavedTensorHooks* const around_;  // in force as the first run began
   Collector collector_;
   std::vector<Input> inputs_;
-  std::vector<RandomKey> random_;
+  DrawLog draws_;  // of the first run
   amp::AutocastState autocast_ = amp::autocast_state();
   std::vector<Slot> slots_;
   size_t wanted_ = 0;  // of them
@@ -237,7 +233,8 @@ class RecomputeRegion final : public RefCounted, private SavedTensorHooks {
 RecomputeScope::RecomputeScope(Function function, std::span<const Tensor> inputs,
                                const RecomputeOptions& options)
     : region_(make_ref<RecomputeRegion>(std::move(function), inputs, options)),
-      scope_(region_->hooks()) {}
+      scope_(region_->hooks()),
+      draws_(region_->draws()) {}
 
 RecomputeScope::~RecomputeScope() { region_->end_first_run(); }
 

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "wick/core/random.h"
 #include "wick/core/ref.h"
 #include "wick/core/saved_tensor_hooks.h"
 
@@ -11,8 +12,8 @@
 namespace wick {
 
 struct RecomputeOptions {
-  /// Draw the same random numbers again, from every device's default generator. Without it the
-  /// state of the generators need not be kept, and dropout drops other elements than in forward.
+  /// Draw the same random numbers again, whichever generators they came from. Without it draws need
+  /// not be kept, and dropout drops other elements than in forward.
   bool preserve_rng_state = true;
   /// Check that the tensors made again have the shape, dtype and device of the first ones.
   bool determinism_check = true;
@@ -27,13 +28,12 @@ bool is_recomputing();
 class RecomputeRegion;
 
 /// While it lives, ops of this thread keep nothing for backward but parameters. When backward first
-/// wants one of the other tensors, `function` is run again with `inputs`, with the random states
-/// and under the autocast of now, and must do what is done while this lives; what it makes is freed
-/// as backward goes on.
+/// wants one of the other tensors, `function` is run again with `inputs`, with the random numbers
+/// drawn while this lived and under the autocast of now, and must do what is done while this lives;
+/// what it makes is freed as backward goes on.
 ///
 /// Regions may be nested; a region's inputs are then made again by the region around it. Backward
-/// within the region is an error. Not for use in several threads at once, since they would share
-/// the default generators.
+/// within the region is an error.
 class RecomputeScope {
  public:
   using Function = std::function<void(std::span<const Tensor> inputs)>;
@@ -47,6 +47,7 @@ class RecomputeScope {
  private:
   Ref<RecomputeRegion> region_;
   SavedTensorScope scope_;
+  DrawLog::Recording draws_;
 };
 
 }  // namespace wick

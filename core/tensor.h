@@ -21,6 +21,7 @@
 namespace wick {
 
 class AutogradMeta;
+class Generator;
 class Index;
 class IndexedTensor;
 class Node;
@@ -84,6 +85,9 @@ class Tensor {
   // --- Layout -----------------------------------------------------------------------------------
   // `user` is the function that asks, which the error for an undefined tensor names.
   const Shape& shape(const char* user = __builtin_FUNCTION()) const { return get(user).shape; }
+  /// As shape() and rank(), by PyTorch's names.
+  const Shape& sizes(const char* user = __builtin_FUNCTION()) const { return shape(user); }
+  int64_t dim(const char* user = __builtin_FUNCTION()) const { return rank(user); }
   const Strides& strides(const char* user = __builtin_FUNCTION()) const {
     return get(user).strides;
   }
@@ -127,6 +131,9 @@ class Tensor {
   bool requires_grad() const;
   /// Makes a leaf take part in backward (or not). Error for integer dtypes and results of ops.
   const Tensor& set_requires_grad(bool requires_grad = true) const;
+  const Tensor& requires_grad_(bool requires_grad = true) const {
+    return set_requires_grad(requires_grad);
+  }
   bool is_leaf() const;
   /// The accumulated gradient of a leaf; undefined before the first backward.
   Tensor grad() const;
@@ -340,9 +347,9 @@ class Tensor {
   const Tensor& copy_(const Tensor& source, bool non_blocking = false) const;
   const Tensor& fill_(Scalar value) const;
   const Tensor& zero_() const { return fill_(0); }
-  /// Uniform random numbers in [low, high), from the default generator of the device.
-  const Tensor& uniform_(double low = 0, double high = 1) const;
-  const Tensor& normal_(double mean = 0, double stddev = 1) const;
+  /// Uniform random numbers in [low, high), from `generator`, by default the device's own.
+  const Tensor& uniform_(double low = 0, double high = 1, Generator* generator = nullptr) const;
+  const Tensor& normal_(double mean = 0, double stddev = 1, Generator* generator = nullptr) const;
 
  private:
   TensorImpl& get(const char* user = __builtin_FUNCTION()) const {

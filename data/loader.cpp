@@ -53,19 +53,16 @@ void check_sampling(const DataLoaderOptions& o) {
   WICK_CHECK(!o.batch_sampler || (o.batch_size == 1 && !o.shuffle && !o.sampler && !o.drop_last),
              "data loader: got batch_sampler and batch_size, shuffle, sampler or drop_last: the "
              "batch sampler decides on all of these");
-  WICK_CHECK(o.generator == nullptr || o.seed == 0,
-             "data loader: got generator and seed: the seed is drawn from the generator");
+  WICK_CHECK(o.generator == nullptr || !o.seed,
+             "data loader: got generator and seed: seeds are drawn from the generator");
 }
 
 DataLoaderOptions resolve(DataLoaderOptions options) {
   check_workers(options);
   check_sampling(options);
-  if (options.generator != nullptr) {
-    const RandomKey key = options.generator->next();
-    const Uint32x4 words = philox4x32(key.seed, 0, key.offset);
-    options.seed = uint64_t{words.x} << 32 | words.y;
-    options.generator = nullptr;
-  }
+  const bool is_shared = (options.sampler && options.sampler->is_shared()) ||
+                         (options.batch_sampler && options.batch_sampler->is_shared());
+  if (is_shared && options.generator == nullptr && !options.seed) options.seed = 0;
   return options;
 }
 
@@ -106,14 +103,16 @@ DataLoader::DataLoader(std::shared_ptr<const Dataset> dataset, const DataLoaderO
     : options_(resolve(options)),
       make_reader_(reader_maker(std::move(dataset), options_)),
       reader_(make_reader_()),
-      tuner_(make_tuner(options_)) {}
+      tuner_(make_tuner(options_)),
+      seed_(options_.seed) {}
 
 DataLoader::DataLoader(std::shared_ptr<const IterableDataset> dataset,
                        const DataLoaderOptions& options)
     : options_(resolve_for_iterable(options)),
       make_reader_(reader_maker(std::move(dataset), options_)),
       reader_(make_reader_()),
-      tuner_(make_tuner(options_)) {}
+      tuner_(make_tuner(options_)),
+      seed_(options_.seed) {}
 
 DataLoader::~DataLoader() = default;
 DataLoader::DataLoader(DataLoader&&) noexcept = default;
@@ -134,8 +133,6 @@ loading::Result DataLoader::take() {
     return reader_->read(epoch_, task_, status);
   }
   if (!workers_) {
-    const bool persistent = options_.persistent_workers.value_or(true);
-    const bool past_the_epoch = persistent && reader_->tasks();
     workers_ = std::make_unique<loading::Workers>(
         reader_,
         loading::Workers::Options{.count = num_workers(),
@@ -143,16 +140,31 @@ loading::Result DataLoader::take() {
                                   .prefetch = options_.prefetch_factor.value_or(2),
                                   .in_order = options_.in_order || !reader_->tasks(),
                                   .first = reader_->number(epoch_, task_),
-                                  .end = past_the_epoch ? std::numeric_limits<int64_t>::max()
-                                                        : reader_->number(epoch_ + 1, 0),
-                                  .seed = options_.seed,
+                                  .end = reads_past_epochs() ? std::numeric_limits<int64_t>::max()
+                                                             : reader_->number(epoch_ + 1, 0),
                                   .init = options_.worker_init_fn});
   }
   return workers_->take(options_.timeout);
 }
 
+bool DataLoader::reads_past_epochs() const {
+  return options_.seed && options_.persistent_workers.value_or(true) && reader_->tasks();
+}
+
+void DataLoader::draw_seed() {
+  if (seed_) return;
+  Generator& generator =
+      options_.generator != nullptr ? *options_.generator : default_generator(kCpu);
+  const RandomKey key = generator.next();
+  const Uint32x4 words = philox4x32(key.seed, 0, key.offset);
+  seed_ = uint64_t{words.x} << 32 | words.y;
+  reader_->set_seed(*seed_);
+  if (workers_) workers_->jump(reader_->number(epoch_, 0), reader_->number(epoch_ + 1, 0));
+}
+
 std::optional<Batch> DataLoader::next() {
   const auto start = Clock::now();
+  draw_seed();
   const std::optional<int64_t> tasks = reader_->tasks();
   while (true) {
     if (tasks && task_ >= *tasks) break;
@@ -190,7 +202,9 @@ std::optional<Batch> DataLoader::next() {
     }
     last_given_ = Clock::now();
     if (result.error) std::rethrow_exception(std::move(result.error));
-    if (!result.missing) return std::move(result.batch);
+    if (result.missing) continue;
+    result.batch.seed = *seed_;
+    return std::move(result.batch);
   }
   end_epoch();
   return std::nullopt;
@@ -201,38 +215,47 @@ void DataLoader::end_epoch() {
   batch_ = task_ = 0;
   ended_shards_ = 0;
   last_given_.reset();
+  seed_ = options_.seed;
   if (!workers_) return;
   if (!options_.persistent_workers.value_or(true)) {
     workers_.reset();
-  } else if (!reader_->tasks()) {
+  } else if (seed_ && !reads_past_epochs()) {
     workers_->jump(reader_->number(epoch_, 0), reader_->number(epoch_ + 1, 0));
   }
 }
 
-void DataLoader::seek(int64_t epoch, int64_t batch) {
+void DataLoader::seek(int64_t epoch, int64_t batch, std::optional<uint64_t> seed) {
   WICK_CHECK(epoch >= 0, "data loader: seek: wrong epoch: got ", epoch, ", expected 0 or more");
   const std::optional<int64_t> tasks = reader_->tasks();
   WICK_CHECK(batch >= 0 && (!tasks || batch <= *tasks), "data loader: seek: wrong batch: got ",
              batch, ", expected 0 to ", tasks.value_or(0));
-  if (epoch == epoch_ && batch == batch_) return;
+  WICK_CHECK(!seed || !options_.seed || seed == options_.seed,
+             "data loader: seek: wrong seed: got ", seed.value_or(0),
+             ", expected that of all epochs, ", options_.seed.value_or(0));
+  if (!seed) seed = epoch == epoch_ ? seed_ : options_.seed;
+  if (epoch == epoch_ && batch == batch_ && seed == seed_) return;
   std::shared_ptr<loading::Reader> reader = make_reader_();
   workers_.reset();  // what they read ahead is of no use there
-  begin(epoch, std::move(reader));
+  begin(epoch, seed, std::move(reader));
   if (tasks) {
     batch_ = task_ = batch;
     return;
   }
+  if (batch > 0) draw_seed();
   try {
     skip_to(batch);
   } catch (...) {
-    begin(epoch, make_reader_());
+    begin(epoch, seed_, make_reader_());
     throw;
   }
 }
 
-void DataLoader::begin(int64_t epoch, std::shared_ptr<loading::Reader> reader) {
+void DataLoader::begin(int64_t epoch, std::optional<uint64_t> seed,
+                       std::shared_ptr<loading::Reader> reader) {
   reader_ = std::move(reader);
   epoch_ = epoch;
+  seed_ = seed;
+  if (seed) reader_->set_seed(*seed);
   batch_ = task_ = 0;
   ended_shards_ = 0;
   last_given_.reset();

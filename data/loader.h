@@ -29,6 +29,7 @@ class WorkerTuner;
 /// Samples stacked along a new first axis: one tensor per field of the data set.
 struct Batch {
   std::vector<Tensor> fields;
+  uint64_t seed = 0;  // that its epoch's order and random transforms follow from
   const Tensor& operator[](size_t field) const { return fields[field]; }
   /// Number of samples.
   int64_t size() const { return fields[0].size(0); }
@@ -46,8 +47,14 @@ enum class OnError {
   kSkip,   // they are left out of their batches, and counted
 };
 
-/// PyTorch's, by the same names. Unlike there, workers are threads, and shuffling and random
-/// transforms follow from `seed`.
+/// PyTorch's, by the same names. Unlike there, workers are threads, and what is read does not
+/// depend on how many there are.
+///
+/// As there, shuffling and random transforms follow from a base seed, which the first `next` of
+/// each epoch draws from `generator`, by default the CPU's default generator: manual_seed decides
+/// on them. With a `seed` nothing is drawn: epochs, each of which has an order of its own, follow
+/// from that alone. A sampler that processes share (DistributedSampler) needs the same seed in all
+/// of them, and has seed 0 unless told otherwise.
 struct DataLoaderOptions {
   /// None: samples come one by one, without the axis of the batch.
   std::optional<int64_t> batch_size = 1;
@@ -67,24 +74,25 @@ struct DataLoaderOptions {
   double timeout = 0;
   /// Called with its number in each worker thread that starts.
   std::function<void(int)> worker_init_fn = {};
-  /// If given, the seed is drawn from it, once, and `seed` must not be given.
+  /// What base seeds are drawn from; must outlive the loader. Not with `seed`.
   Generator* generator = nullptr;
   std::optional<int> prefetch_factor =
       {};  // batches read ahead per worker, default 2. Needs workers.
-  /// Whether workers outlive an epoch, and read ahead into the next. Default true, unlike PyTorch.
-  /// Needs workers.
+  /// Whether workers outlive an epoch, and with a `seed` read ahead into the next. Default true,
+  /// unlike PyTorch. Needs workers.
   std::optional<bool> persistent_workers = {};
   /// False: batches come as they are finished. Then no run can be repeated or resumed exactly. (Of
   /// no effect on iterable data sets.)
   bool in_order = true;
-  uint64_t seed = 0;  // of the order and of random transforms
+  std::optional<uint64_t> seed = {};  // of the orders and random transforms of all epochs
   OnError on_error = OnError::kThrow;
 };
 
 /// Gives the batches of a data set, epoch after epoch. A batch is a function of the data, the seed,
-/// the epoch and its place in the epoch alone: not of the number of workers, nor of where loading
-/// began. Each worker fills whole batches, in place; at most num_workers * prefetch_factor are
-/// held, those of the next epoch included. Memory of batches that were dropped is used again.
+/// the epoch and its place in the epoch alone: not of the
+/// number of workers, nor of where loading began. Each worker fills whole batches, in place; at
+/// most num_workers * prefetch_factor are held, those of the next epoch included. Memory of batches
+/// that were dropped is used again.
 class DataLoader {
  public:
   DataLoader(std::shared_ptr<const Dataset> dataset, const DataLoaderOptions& options);
@@ -107,13 +115,15 @@ class DataLoader {
   bool ready() const;
   /// Makes batch number `batch` (0 to size()) of epoch `epoch` the next one. An iterable data set
   /// is read up to there; where it ends before, that is an error, and the first batch of `epoch` is
-  /// the next one. Other errors leave the position as it was.
-  void seek(int64_t epoch, int64_t batch);
-  /// The position of the next batch: what `seek` needs to go on from here.
+  /// the next one. Other errors leave the position as it was. `seed`: what seed() was there;
+  /// without it a loader that draws them draws another, unless it is in that epoch.
+  void seek(int64_t epoch, int64_t batch, std::optional<uint64_t> seed = {});
+  /// The position of the next batch: what `seek` needs, with `seed`, to go on from here.
   int64_t epoch() const { return epoch_; }
   int64_t batch() const { return batch_; }
-  /// What orders and random transforms follow from.
-  uint64_t seed() const { return options_.seed; }
+  /// What the order and random transforms of this epoch follow from; nothing where it is still to
+  /// be drawn, by the epoch's first `next`.
+  std::optional<uint64_t> seed() const { return seed_; }
   /// Threads that read at present.
   int num_workers() const;
   /// Seconds that `next` spent on waiting for data (with no workers: on reading it) so far.
@@ -148,9 +158,12 @@ class DataLoader {
 
  private:
   loading::Result take();
+  void draw_seed();
   void end_epoch();
+  /// Whether workers may begin on the next epoch before this one ends.
+  bool reads_past_epochs() const;
   /// Puts `reader`, a new one, at the start of `epoch`.
-  void begin(int64_t epoch, std::shared_ptr<loading::Reader> reader);
+  void begin(int64_t epoch, std::optional<uint64_t> seed, std::shared_ptr<loading::Reader> reader);
   /// Reads on to batch `batch` of this epoch of an iterable data set.
   void skip_to(int64_t batch);
 
@@ -160,6 +173,7 @@ class DataLoader {
   std::unique_ptr<loading::WorkerTuner> tuner_;  // with kAuto
   // None before the first `next`, nor with num_workers = 0.
   std::unique_ptr<loading::Workers> workers_;
+  std::optional<uint64_t> seed_;  // of this epoch
   int64_t epoch_ = 0, batch_ = 0;
   int64_t task_ = 0;      // of this epoch: the batch, unless shards have ended
   int ended_shards_ = 0;  // in a row

@@ -57,7 +57,10 @@ std::exception_ptr current_error_at(const std::string& place) {
 }
 
 Reader::Reader(const std::vector<Field>& fields, const DataLoaderOptions& options)
-    : fields_(fields), options_(options), pinned_(options.pin_memory && cuda_is_available()) {
+    : fields_(fields),
+      options_(options),
+      seed_(options.seed.value_or(0)),
+      pinned_(options.pin_memory && cuda_is_available()) {
   for (const Field& field : fields_) bytes_.push_back(field.shape.numel() * size_of(field.dtype));
 }
 
@@ -137,7 +140,7 @@ std::shared_ptr<const BatchOrder> MapReader::order_of(int64_t epoch) {
   const std::lock_guard lock(mutex_);
   Kept& kept = kept_[epoch & 1];
   if (kept.epoch != epoch) {
-    kept.order = batches_->order(options().seed, epoch);
+    kept.order = batches_->order(randomness(epoch).seed, epoch);
     kept.epoch = epoch;
   }
   return kept.order;
@@ -150,10 +153,10 @@ void MapReader::make(int64_t epoch, int64_t task, Status& status, Result& result
     WICK_CHECK(sample >= 0 && sample < dataset_->size(), "sampler: no such sample: got ", sample,
                ", expected 0 to ", dataset_->size() - 1);
   }
-  BatchRead::Randomness randomness{options().seed, epoch, {}};
-  if (batches_->repeats()) randomness.first_place = order->first_place(task);
-  if (collates()) return gather(samples, randomness, status, result);
-  stack(samples, randomness, status, result);
+  BatchRead::Randomness from = randomness(epoch);
+  if (batches_->repeats()) from.first_place = order->first_place(task);
+  if (collates()) return gather(samples, from, status, result);
+  stack(samples, from, status, result);
 }
 
 void MapReader::stack(const std::vector<int64_t>& samples, const BatchRead::Randomness& randomness,
@@ -315,11 +318,12 @@ void IterableReader::make_next(Shard& shard, int64_t epoch, int index, Status& s
 bool IterableReader::next_sample(Shard& shard, int64_t epoch, int index, std::span<void* const> out,
                                  Result& result) const {
   constexpr int kMostFailures = 100;  // in a row: such a source is broken as a whole
+  const BatchRead::Randomness from = randomness(epoch);
   for (int failures = 0; true; ++failures) {
     const uint64_t number = kStreamsOfShards + (static_cast<uint64_t>(index) << 40) +
                             static_cast<uint64_t>(shard.samples++);
     try {
-      const bool more = shard.iterator->next(data_stream(options().seed, epoch, number), out);
+      const bool more = shard.iterator->next(data_stream(from.seed, from.epoch, number), out);
       if (!more) shard.iterator.reset();
       return more;
     } catch (const Error& error) {

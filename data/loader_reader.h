@@ -58,6 +58,11 @@ class Reader {
   /// "sample 9 (/data/9.jpg)", or "sample 9" where the data set cannot name it. For errors.
   virtual std::string describe(int64_t task, int64_t sample) const = 0;
 
+  /// What the next epochs to be read follow from.
+  void set_seed(uint64_t seed) { seed_ = seed; }
+  /// What the random numbers of an epoch follow from.
+  BatchRead::Randomness randomness(int64_t epoch) const { return {seed_, epoch, {}}; }
+
   /// The tasks of all epochs in one row of numbers.
   int64_t number(int64_t epoch, int64_t task) const { return epoch * stride() + task; }
   std::pair<int64_t, int64_t> epoch_and_task(int64_t number) const {
@@ -87,6 +92,7 @@ class Reader {
   std::vector<Field> fields_;
   std::vector<int64_t> bytes_;  // of each field of one sample
   DataLoaderOptions options_;
+  std::atomic<uint64_t> seed_;
   bool pinned_;
 };
 

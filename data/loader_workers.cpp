@@ -4,7 +4,9 @@
 #include <chrono>
 #include <map>
 
+#include "wick/core/base/philox.h"
 #include "wick/core/base/threads.h"
+#include "wick/data/streams.h"
 #include "wick/data/worker_info.h"
 
 namespace wick::data {
@@ -185,8 +187,14 @@ std::string Workers::describe_wait(double seconds) const {
 void Workers::work(const std::shared_ptr<State>& shared, int id) {
   State& state = *shared;
   set_num_threads(1);
-  const WorkerInfo info{id, state.options.most, state.options.seed + static_cast<uint64_t>(id),
-                        &state.stop};
+  const auto seed_in = [&](int64_t epoch) {
+    const BatchRead::Randomness from = state.reader->randomness(epoch);
+    PhiloxStream random = data_stream(from.seed, from.epoch, kStreamsOfWorkers);
+    const uint64_t high = random.next();
+    return (high << 32 | random.next()) + static_cast<uint64_t>(id);
+  };
+  const int64_t first_epoch = state.reader->epoch_and_task(state.options.first).first;
+  WorkerInfo info{id, state.options.most, seed_in(first_epoch), &state.stop};
   current_worker = &info;
   std::unique_lock lock(state.mutex);
   State::Thread& own = *state.threads[static_cast<size_t>(id)];
@@ -204,6 +212,7 @@ void Workers::work(const std::shared_ptr<State>& shared, int id) {
     own.number = state.started++;
     const auto [epoch, task] = state.reader->epoch_and_task(own.number);
     lock.unlock();
+    info.seed = seed_in(epoch);
     Result result = state.reader->read(epoch, task, own.status);
     if (init_error) result.error = std::exchange(init_error, nullptr);
     lock.lock();

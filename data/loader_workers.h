@@ -20,7 +20,6 @@ class Workers {
     bool in_order = true;
     int64_t first = 0;  // number of the first task
     int64_t end = 0;    // number behind the last one that may be begun
-    uint64_t seed = 0;
     std::function<void(int)> init = {};
   };
   Workers(std::shared_ptr<Reader> reader, Options options);

@@ -13,20 +13,27 @@ Prefetcher::Prefetcher(DataLoader loader, Device device, PrefetcherOptions optio
       options_(std::move(options)),
       stream_(stream_from_pool(device)),
       epoch_(loader_.epoch()),
-      batch_(loader_.batch()) {
+      batch_(loader_.batch()),
+      seed_(loader_.seed()) {
   WICK_CHECK(options_.depth > 0, "prefetcher: wrong depth: got ", options_.depth,
              ", expected 1 or more");
+}
+
+void Prefetcher::note_position(Fetched& fetched) const {
+  fetched.next_epoch = loader_.epoch();
+  fetched.next_batch = loader_.batch();
+  fetched.next_seed = loader_.seed();
 }
 
 Prefetcher::Fetched Prefetcher::fetch() {
   Fetched fetched;
   const int64_t epoch = loader_.epoch();
   std::optional<Batch> host = loader_.next();
-  fetched.next_epoch = loader_.epoch();
-  fetched.next_batch = loader_.batch();
+  note_position(fetched);
   if (!host) return fetched;
   const StreamGuard guard(stream_);
   Batch batch;
+  batch.seed = host->seed;
   for (const Tensor& field : host->fields) {
     batch.fields.push_back(field.to(device_, /*non_blocking=*/true));
   }
@@ -39,18 +46,18 @@ Prefetcher::Fetched Prefetcher::fetch() {
   return fetched;
 }
 
-// Waits for the loader only while there is nothing to give.
+// Waits for the loader only while there is nothing to give, and lets it draw an epoch's seed only
+// when its first batch is asked for: at a moment that no thread's pace decides on.
 void Prefetcher::fetch_ahead() {
   const int64_t depth = device_.is_cpu() ? 1 : options_.depth;
-  while (held() < depth && (ahead_.empty() || loader_.ready())) {
+  while (held() < depth && (ahead_.empty() || (loader_.seed() && loader_.ready()))) {
     Fetched fetched;
     try {
       fetched = fetch();
     } catch (...) {
       if (loader_.epoch() == epoch_ && loader_.batch() == batch_) throw;  // a time-out
       fetched.error = std::current_exception();
-      fetched.next_epoch = loader_.epoch();
-      fetched.next_batch = loader_.batch();
+      note_position(fetched);
     }
     ahead_.push_back(std::move(fetched));
   }
@@ -62,6 +69,7 @@ std::optional<Batch> Prefetcher::next() {
   ahead_.pop_front();
   epoch_ = fetched.next_epoch;
   batch_ = fetched.next_batch;
+  seed_ = fetched.next_seed;
   if (fetched.error) std::rethrow_exception(std::move(fetched.error));
   if (!fetched.batch || !fetched.arrived) return std::move(fetched.batch);
   const Stream current = current_stream(device_);
@@ -70,16 +78,17 @@ std::optional<Batch> Prefetcher::next() {
   return std::move(fetched.batch);
 }
 
-void Prefetcher::seek(int64_t epoch, int64_t batch) {
+void Prefetcher::seek(int64_t epoch, int64_t batch, std::optional<uint64_t> seed) {
   // Moves along with the loader.
   const auto follow = [&] {
     ahead_.clear();
     epoch_ = loader_.epoch();
     batch_ = loader_.batch();
+    seed_ = loader_.seed();
   };
   const int64_t epoch_before = loader_.epoch(), batch_before = loader_.batch();
   try {
-    loader_.seek(epoch, batch);
+    loader_.seek(epoch, batch, seed ? seed : epoch == epoch_ ? seed_ : seed);
   } catch (...) {
     if (loader_.epoch() != epoch_before || loader_.batch() != batch_before) follow();
     throw;
@@ -98,25 +107,45 @@ Tensor normalized(const Tensor& images, const Normalize& normalize) {
   return (images - along_channels(normalize.mean())) / along_channels(normalize.std());
 }
 
-// What is left to be done to batches of `bytes`.
-std::function<Batch(Batch, int64_t, int64_t)> finisher(const BytesDataset& bytes, uint64_t seed,
-                                                       int64_t part) {
-  BatchTransformOptions options = bytes.transform;
-  options.seed = seed;
-  options.part = part;
-  if (!bytes.jitter) {
-    return [transform = BatchTransform(bytes.normalize, options)](Batch batch, int64_t epoch,
-                                                                  int64_t number) {
-      batch.fields[0] = transform.apply(batch[0], epoch, number);
-      return batch;
-    };
+// What is left to be done to batches of a BytesDataset, by the random numbers of a seed.
+class Finisher {
+ public:
+  Finisher(const BytesDataset& bytes, uint64_t seed, int64_t part)
+      : transform_(bytes.jitter ? Normalize::to_unit(bytes.dataset->fields()[0].shape[0])
+                                : bytes.normalize,
+                   options_of(bytes, seed, part)),
+        normalize_(bytes.normalize) {
+    if (bytes.jitter) jitter_.emplace(*bytes.jitter, seed, part);
   }
-  const Normalize to_unit = Normalize::to_unit(bytes.dataset->fields()[0].shape[0]);
-  return [transform = BatchTransform(to_unit, options),
-          jitter = BatchColorJitter(*bytes.jitter, seed, part),
-          normalize = bytes.normalize](Batch batch, int64_t epoch, int64_t number) {
-    const Tensor unit = transform.apply(batch[0], epoch, number);
-    batch.fields[0] = normalized(jitter.apply(unit, epoch, number), normalize);
+
+  void finish(Tensor& images, int64_t epoch, int64_t number) const {
+    images = transform_.apply(images, epoch, number);
+    if (jitter_) images = normalized(jitter_->apply(images, epoch, number), normalize_);
+  }
+
+ private:
+  static BatchTransformOptions options_of(const BytesDataset& bytes, uint64_t seed, int64_t part) {
+    BatchTransformOptions options = bytes.transform;
+    options.seed = seed;
+    options.part = part;
+    return options;
+  }
+
+  BatchTransform transform_;
+  std::optional<BatchColorJitter> jitter_;
+  Normalize normalize_;
+};
+
+// A Prefetcher's `prepare`. `seed`: of all epochs; none: each has one of its own.
+std::function<Batch(Batch, int64_t, int64_t)> finisher(const BytesDataset& bytes,
+                                                       std::optional<uint64_t> seed, int64_t part) {
+  const Finisher of_all(bytes, seed.value_or(0), part);
+  return [=](Batch batch, int64_t epoch, int64_t number) {
+    if (seed) {
+      of_all.finish(batch.fields[0], epoch, number);
+    } else {
+      Finisher(bytes, batch.seed, part).finish(batch.fields[0], epoch, number);
+    }
     return batch;
   };
 }

@@ -31,10 +31,11 @@ class Prefetcher {
   /// As DataLoader's; fields are on the device.
   std::optional<Batch> next();
   /// The same as DataLoader's, of the batch that `next` will give: the loader itself is further on.
-  /// After an error too, `epoch` and `batch` tell which one that is.
-  void seek(int64_t epoch, int64_t batch);
+  /// After an error too, these tell which one that is.
+  void seek(int64_t epoch, int64_t batch, std::optional<uint64_t> seed = {});
   int64_t epoch() const { return epoch_; }
   int64_t batch() const { return batch_; }
+  std::optional<uint64_t> seed() const { return seed_; }
   int64_t size() const { return loader_.size(); }
   /// Seconds that the host waited for the loader.
   double wait_seconds() const { return loader_.wait_seconds(); }
@@ -50,7 +51,9 @@ class Prefetcher {
     std::optional<Event> arrived;
     std::exception_ptr error;
     int64_t next_epoch = 0, next_batch = 0;
+    std::optional<uint64_t> next_seed;
   };
+  void note_position(Fetched& fetched) const;
   Fetched fetch();
   void fetch_ahead();
 
@@ -60,6 +63,7 @@ class Prefetcher {
   Stream stream_;
   std::deque<Fetched> ahead_;
   int64_t epoch_, batch_;
+  std::optional<uint64_t> seed_;
 };
 
 /// The batches of `dataset` on `device`. A GPU gets bytes, where the data set can give them, and

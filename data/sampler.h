@@ -30,6 +30,8 @@ class Sampler {
   virtual std::shared_ptr<const Order> order(uint64_t seed, int64_t epoch) const = 0;
   /// Whether a sample can come twice in an epoch. Its random transforms then differ.
   virtual bool repeats() const { return false; }
+  /// Whether it gives one process's share of an order, which needs one seed in all processes.
+  virtual bool is_shared() const { return false; }
 };
 
 /// `first` to first + n - 1.
@@ -92,8 +94,8 @@ class SubsetRandomSampler final : public Sampler {
 /// The share of process `rank` of `num_replicas` in 0 to n - 1: places rank, rank + num_replicas,
 /// ... of one order, random unless `shuffle` is false. All shares are equally long: the order goes
 /// on from its start for as many as are missing, or with `drop_last` loses those too many. All
-/// processes' loaders need the same seed. There is no `set_epoch`: a loader knows its epoch, and
-/// each has an order of its own.
+/// processes' loaders need the same seed, which is 0 where none is given. There is no `set_epoch`:
+/// a loader knows its epoch, and each has an order of its own.
 class DistributedSampler final : public Sampler {
  public:
   struct Options {
@@ -105,6 +107,7 @@ class DistributedSampler final : public Sampler {
       : DistributedSampler(n, num_replicas, rank, Options()) {}
   int64_t size() const override { return size_; }
   std::shared_ptr<const Order> order(uint64_t seed, int64_t epoch) const override;
+  bool is_shared() const override { return true; }
 
  private:
   int64_t n_, num_replicas_, rank_, size_;
@@ -129,6 +132,7 @@ class Batches {
   virtual int64_t size() const = 0;
   virtual std::shared_ptr<const BatchOrder> order(uint64_t seed, int64_t epoch) const = 0;
   virtual bool repeats() const { return false; }
+  virtual bool is_shared() const { return false; }
   /// Which part it gives of each batch, in parts of one size. What is drawn for batches as a whole
   /// is drawn for all parts, and each takes its own.
   virtual int64_t part() const { return 0; }
@@ -142,6 +146,7 @@ class BatchSampler final : public Batches {
   int64_t size() const override;
   std::shared_ptr<const BatchOrder> order(uint64_t seed, int64_t epoch) const override;
   bool repeats() const override { return sampler_->repeats(); }
+  bool is_shared() const override { return sampler_->is_shared(); }
 
  private:
   std::shared_ptr<const Sampler> sampler_;
@@ -156,7 +161,8 @@ class BatchSampler final : public Batches {
 /// number of them. If the samples do not divide, the last batch is left out with `drop_last`; else
 /// the order goes on from its start until all shares of it are equally long. (DistributedSampler
 /// deals samples out one by one, as PyTorch's does: which of them meet in a step then depends on
-/// the number of processes.) All processes' loaders need the same seed.
+/// the number of processes.) All processes' loaders need the same seed, which is 0 where none is
+/// given.
 class DistributedBatchSampler final : public Batches {
  public:
   DistributedBatchSampler(std::shared_ptr<const Sampler> sampler, int64_t batch_size,
@@ -164,6 +170,7 @@ class DistributedBatchSampler final : public Batches {
   int64_t size() const override { return whole_.size(); }
   std::shared_ptr<const BatchOrder> order(uint64_t seed, int64_t epoch) const override;
   bool repeats() const override { return sampler_->repeats(); }
+  bool is_shared() const override { return true; }
   int64_t part() const override { return rank_; }
 
  private:

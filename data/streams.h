@@ -9,6 +9,7 @@ namespace wick::data {
 inline constexpr uint64_t kStreamsOfPlaces = uint64_t{1} << 62;  // + the place in the epoch
 inline constexpr uint64_t kStreamsOfShards = uint64_t{1} << 63;  // + shard << 40 + place in it
 inline constexpr uint64_t kStreamsOfOrders = uint64_t{3} << 62;  // + which part of an order
+inline constexpr uint64_t kStreamsOfWorkers = ~uint64_t{0};      // for seeds of what they call
 
 /// The random numbers of sample `number` (or of what has a number above) in one epoch: 2^34 words,
 /// from word 4 * `offset` on.

@@ -7,9 +7,9 @@ namespace wick::data {
 
 /// The worker thread of a loader that asks.
 struct WorkerInfo {
-  int id = 0;                               // 0 to num_workers - 1
-  int num_workers = 0;                      // at most, where the loader chooses
-  uint64_t seed = 0;                        // the loader's, plus id
+  int id = 0;           // 0 to num_workers - 1
+  int num_workers = 0;  // at most, where the loader chooses
+  uint64_t seed = 0;    // its own in each epoch: the same for all workers, plus id
   const std::atomic<bool>* stop = nullptr;  // set once nobody wants what is read any more
 
   /// A data set that waits for its source should ask now and then, and throw if so: a loader being

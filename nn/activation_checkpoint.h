@@ -77,9 +77,9 @@ struct Again {
 ///
 /// Tensors, and vectors of them, among `inputs` are kept; other inputs are copied. `function` is
 /// copied too; tensors that it captures stay alive until backward, modules that it points to must.
-/// Called twice, it must do the same twice: it may draw random numbers from the default generators
-/// (their states are replayed, as is autocast; own generators are not) and must change nothing
-/// outside. Works with grad(), retain_graph, create_graph, and checkpoints within checkpoints.
+/// Called twice, it must do the same twice: it may draw random numbers (the second call draws the
+/// same again, from any generator, and under the same autocast) and must change nothing outside.
+/// Works with grad(), retain_graph, create_graph, and checkpoints within checkpoints.
 /// Errors in backward: an input changed in place since, a second call that keeps other tensors than
 /// the first, backward within `function`. Without gradients it is a plain call.
 template <class Function, class... Inputs>

@@ -20,14 +20,14 @@ Fans fans(const Tensor& weight) {
   return {weight.shape()[1] * receptive, weight.shape()[0] * receptive};
 }
 
-void uniform_(const Tensor& tensor, double low, double high) {
+void uniform_(const Tensor& tensor, double low, double high, Generator* generator) {
   const NoGrad no_grad;
-  tensor.uniform_(low, high);
+  tensor.uniform_(low, high, generator);
 }
 
-void normal_(const Tensor& tensor, double mean, double stddev) {
+void normal_(const Tensor& tensor, double mean, double stddev, Generator* generator) {
   const NoGrad no_grad;
-  tensor.normal_(mean, stddev);
+  tensor.normal_(mean, stddev, generator);
 }
 
 void constant_(const Tensor& tensor, double value) {
@@ -41,15 +41,17 @@ double tail(double z) { return std::erfc(z / std::numbers::sqrt2) / 2; }
 
 // Normal numbers within [low, high] by the inverse of their distribution, found by bisection: for
 // bounds so narrow, or so far out, that drawing again would take long.
-void invert_(const Tensor& tensor, double mean, double stddev, double low, double high) {
+void invert_(const Tensor& tensor, double mean, double stddev, double low, double high,
+             Generator* generator) {
   double from = (low - mean) / stddev, to = (high - mean) / stddev;
   const bool mirrored = from + to < 0;  // where tails are small they are precise
   if (mirrored) from = std::exchange(to, -from) * -1;
   from = std::clamp(from, -40.0, 40.0);
   to = std::clamp(to, -40.0, 40.0);
   const double most = tail(from), least = tail(to);
-  std::vector<double> values =
-      empty(tensor.shape(), kFloat64, tensor.device()).uniform_(0, 1).to_vector<double>();
+  std::vector<double> values = empty(tensor.shape(), kFloat64, tensor.device())
+                                   .uniform_(0, 1, generator)
+                                   .to_vector<double>();
   for (double& value : values) {
     const double wanted = most + value * (least - most);
     double below = from, above = to;
@@ -64,21 +66,23 @@ void invert_(const Tensor& tensor, double mean, double stddev, double low, doubl
 }
 }  // namespace
 
-void trunc_normal_(const Tensor& tensor, double mean, double stddev, double low, double high) {
+void trunc_normal_(const Tensor& tensor, double mean, double stddev, double low, double high,
+                   Generator* generator) {
   WICK_CHECK(low < high && stddev > 0 && low < mean + 8 * stddev && high > mean - 8 * stddev,
              "trunc_normal_: got mean ", mean, ", stddev ", stddev, " in [", low, ", ", high, "]");
   const NoGrad no_grad;
   const double share = tail((low - mean) / stddev) - tail((high - mean) / stddev);
-  if (share < 0.1) return invert_(tensor, mean, stddev, low, high);
-  tensor.normal_(mean, stddev);
+  if (share < 0.1) return invert_(tensor, mean, stddev, low, high, generator);
+  tensor.normal_(mean, stddev, generator);
   const Tensor again = empty_like(tensor);
   for (int pass = 0; pass < 1000; ++pass) {
     const Tensor outside = logical_or(lt(tensor, low), gt(tensor, high));
     if (!any(outside).item<bool>()) return;
-    again.normal_(mean, stddev);
+    again.normal_(mean, stddev, generator);
     tensor.copy_(where(outside, again, tensor));
   }
-  invert_(tensor, mean, stddev, low, high);  // the dtype may have no number within the bounds
+  invert_(tensor, mean, stddev, low, high,
+          generator);  // the dtype may have no number within the bounds
 }
 
 namespace {
@@ -93,29 +97,31 @@ double xavier_stddev(const Tensor& weight, double gain) {
 }
 }  // namespace
 
-void kaiming_uniform_(const Tensor& weight, double negative_slope, FanMode mode) {
+void kaiming_uniform_(const Tensor& weight, double negative_slope, FanMode mode,
+                      Generator* generator) {
   const double bound = std::sqrt(3.0) * kaiming_gain(weight, negative_slope, mode);
-  uniform_(weight, -bound, bound);
+  uniform_(weight, -bound, bound, generator);
 }
 
-void kaiming_normal_(const Tensor& weight, double negative_slope, FanMode mode) {
-  normal_(weight, 0, kaiming_gain(weight, negative_slope, mode));
+void kaiming_normal_(const Tensor& weight, double negative_slope, FanMode mode,
+                     Generator* generator) {
+  normal_(weight, 0, kaiming_gain(weight, negative_slope, mode), generator);
 }
 
-void xavier_uniform_(const Tensor& weight, double gain) {
+void xavier_uniform_(const Tensor& weight, double gain, Generator* generator) {
   const double bound = std::sqrt(3.0) * xavier_stddev(weight, gain);
-  uniform_(weight, -bound, bound);
+  uniform_(weight, -bound, bound, generator);
 }
 
-void xavier_normal_(const Tensor& weight, double gain) {
-  normal_(weight, 0, xavier_stddev(weight, gain));
+void xavier_normal_(const Tensor& weight, double gain, Generator* generator) {
+  normal_(weight, 0, xavier_stddev(weight, gain), generator);
 }
 
-void linear_default_(const Tensor& weight, const Tensor& bias) {
+void linear_default_(const Tensor& weight, const Tensor& bias, Generator* generator) {
   if (weight.numel() == 0) return;
   const double bound = 1 / std::sqrt(static_cast<double>(fans(weight).in));
-  uniform_(weight, -bound, bound);
-  if (bias.defined()) uniform_(bias, -bound, bound);
+  uniform_(weight, -bound, bound, generator);
+  if (bias.defined()) uniform_(bias, -bound, bound, generator);
 }
 
 }  // namespace wick::nn::init

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "wick/core/random.h"
 #include "wick/core/tensor.h"
 
 namespace wick::nn::init {
@@ -13,26 +14,29 @@ struct Fans {
 };
 Fans fans(const Tensor& weight);
 
-// All of these fill a tensor in place, unseen by autograd.
+// All of these fill a tensor in place, unseen by autograd. Random numbers are from `generator`, by
+// default the device's own.
 
-void uniform_(const Tensor& tensor, double low = 0, double high = 1);
-void normal_(const Tensor& tensor, double mean = 0, double stddev = 1);
+void uniform_(const Tensor& tensor, double low = 0, double high = 1,
+              Generator* generator = nullptr);
+void normal_(const Tensor& tensor, double mean = 0, double stddev = 1,
+             Generator* generator = nullptr);
 /// Normal numbers within [low, high]: those beyond are drawn again, or, where most would be, all
 /// are made on the CPU from uniform ones.
 void trunc_normal_(const Tensor& tensor, double mean = 0, double stddev = 1, double low = -2,
-                   double high = 2);
+                   double high = 2, Generator* generator = nullptr);
 void constant_(const Tensor& tensor, double value);
 /// Kaiming initialisation (He et al. 2015, arXiv 1502.01852) for a leaky ReLU of slope
 /// `negative_slope` (0: ReLU): keeps the variance of activations, or with kFanOut of gradients.
 void kaiming_uniform_(const Tensor& weight, double negative_slope = 0,
-                      FanMode mode = FanMode::kFanIn);
+                      FanMode mode = FanMode::kFanIn, Generator* generator = nullptr);
 void kaiming_normal_(const Tensor& weight, double negative_slope = 0,
-                     FanMode mode = FanMode::kFanIn);
+                     FanMode mode = FanMode::kFanIn, Generator* generator = nullptr);
 /// Xavier initialisation (Glorot & Bengio 2010).
-void xavier_uniform_(const Tensor& weight, double gain = 1);
-void xavier_normal_(const Tensor& weight, double gain = 1);
+void xavier_uniform_(const Tensor& weight, double gain = 1, Generator* generator = nullptr);
+void xavier_normal_(const Tensor& weight, double gain = 1, Generator* generator = nullptr);
 
 /// What PyTorch's linear and convolution layers start from: uniform in +-1/sqrt(fan_in).
-void linear_default_(const Tensor& weight, const Tensor& bias);
+void linear_default_(const Tensor& weight, const Tensor& bias, Generator* generator = nullptr);
 
 }  // namespace wick::nn::init

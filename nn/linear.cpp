@@ -60,12 +60,16 @@ void check_probability(const char* name, double p) {
 }
 }  // namespace
 
-Dropout::Dropout(double p) : p_(p) { check_probability("Dropout", p); }
+Dropout::Dropout(double p, Generator* generator) : p_(p), generator_(generator) {
+  check_probability("Dropout", p);
+}
 
-Tensor Dropout::forward(const Tensor& x) { return dropout(x, p_, is_training()); }
+Tensor Dropout::forward(const Tensor& x) { return dropout(x, p_, is_training(), generator_); }
 
-Dropout2d::Dropout2d(double p) : p_(p) { check_probability("Dropout2d", p); }
+Dropout2d::Dropout2d(double p, Generator* generator) : p_(p), generator_(generator) {
+  check_probability("Dropout2d", p);
+}
 
-Tensor Dropout2d::forward(const Tensor& x) { return dropout2d(x, p_, is_training()); }
+Tensor Dropout2d::forward(const Tensor& x) { return dropout2d(x, p_, is_training(), generator_); }
 
 }  // namespace wick::nn

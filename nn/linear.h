@@ -81,26 +81,29 @@ class Identity : public Module {
 };
 
 /// In training, zeroes each element with probability p and scales the others by 1 / (1 - p)
-/// (Srivastava et al. 2014).
+/// (Srivastava et al. 2014). Numbers are from `generator`, which must outlive the module, by
+/// default from that of the input's device.
 class Dropout : public Module {
  public:
-  explicit Dropout(double p = 0.5);
+  explicit Dropout(double p = 0.5, Generator* generator = nullptr);
   Tensor forward(const Tensor& x) override;
   std::string description() const override { return concat("Dropout(p=", p_, ")"); }
 
  private:
   double p_;
+  Generator* generator_;
 };
 
-/// Dropout of whole channels of x [N, C, ...].
+/// Dropout of whole channels of x [N, C, ...]. `generator`: as Dropout's.
 class Dropout2d : public Module {
  public:
-  explicit Dropout2d(double p = 0.5);
+  explicit Dropout2d(double p = 0.5, Generator* generator = nullptr);
   Tensor forward(const Tensor& x) override;
   std::string description() const override { return concat("Dropout2d(p=", p_, ")"); }
 
  private:
   double p_;
+  Generator* generator_;
 };
 
 }  // namespace wick::nn

@@ -19,3 +19,4 @@
 #include "wick/nn/models/simple.h"
 #include "wick/nn/module.h"
 #include "wick/nn/norm.h"
+#include "wick/nn/transformer.h"

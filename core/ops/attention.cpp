@@ -102,7 +102,8 @@ void run_planned(const Attention& a, const AttentionGradients* gradients = nullp
 
 // By products and a softmax, whose scores are of the operands' dtype.
 Tensor attention_of_ops(const Tensor& query, const Tensor& key, const Tensor& value,
-                        const Tensor& mask, const Scores& how, double dropout_p) {
+                        const Tensor& mask, const Scores& how, double dropout_p,
+                        Generator* generator) {
   Tensor scores = matmul(query * how.scale, key.transpose(-2, -1));
   if (how.is_causal) {
     const Device device = query.device();
@@ -122,15 +123,16 @@ Tensor attention_of_ops(const Tensor& query, const Tensor& key, const Tensor& va
   } else {
     weights = softmax(scores, -1);
   }
-  if (dropout_p > 0) weights = dropout(weights, dropout_p);
+  if (dropout_p > 0) weights = dropout(weights, dropout_p, true, generator);
   return matmul(weights, value);
 }
 
 // The same, of 16-bit operands in float32.
 Tensor composed_attention(const Tensor& query, const Tensor& key, const Tensor& value,
-                          const Tensor& mask, const Scores& how, double dropout_p = 0) {
+                          const Tensor& mask, const Scores& how, double dropout_p = 0,
+                          Generator* generator = nullptr) {
   return computed_wide({query, key, value, mask}, [&](const std::vector<Tensor>& in) {
-    return attention_of_ops(in[0], in[1], in[2], in[3], how, dropout_p);
+    return attention_of_ops(in[0], in[1], in[2], in[3], how, dropout_p, generator);
   });
 }
 
@@ -253,6 +255,17 @@ Tensor library_attention(const Tensor& query, const Tensor& key, const Tensor& v
   return masked_fill(apply(op, q, k, v, rows), none, 0);
 }
 
+// `x`, whose heads are those of key or value, with as many heads as query.
+Tensor with_heads(const char* op, const Tensor& x, int64_t heads) {
+  const int64_t own = x.size(-3);
+  WICK_CHECK(own > 0 && heads % own == 0, op, ": enable_gqa: heads of key or value, ", own,
+             ", do not divide those of query: got ", heads);
+  if (own == heads) return x;
+  Shape wide = x.shape();
+  wide.insert(x.rank() - 2, heads / own);
+  return x.unsqueeze(-3).expand(wide).flatten(-4, -3);
+}
+
 }  // namespace
 
 bool library_attention_enabled() { return library_on.load(std::memory_order_relaxed); }
@@ -260,7 +273,8 @@ void set_library_attention(bool on) { library_on.store(on, std::memory_order_rel
 
 Tensor scaled_dot_product_attention(const Tensor& given_query, const Tensor& given_key,
                                     const Tensor& given_value, const Tensor& given_mask,
-                                    bool is_causal, std::optional<double> scale, double dropout_p) {
+                                    bool is_causal, std::optional<double> scale, double dropout_p,
+                                    bool enable_gqa, Generator* generator) {
   const char* op = "scaled_dot_product_attention";
   // All at once, and before the library is asked, which has no other dtypes.
   const OpInfo as_one{.name = op, .autocast = {.cuda = Autocast::kLower}};
@@ -278,12 +292,21 @@ Tensor scaled_dot_product_attention(const Tensor& given_query, const Tensor& giv
   WICK_CHECK(key.size(-2) == value.size(-2), op, ": lengths of key and value differ: got ",
              key.shape(), " and ", value.shape());
   WICK_CHECK(!is_causal || !attn_mask.defined(), op, ": is_causal takes no attn_mask");
+  if (enable_gqa) {
+    WICK_CHECK(query.rank() >= 3 && key.rank() >= 3 && value.rank() >= 3, op,
+               ": enable_gqa: needs an axis of heads: got shapes ", query.shape(), ", ",
+               key.shape(), " and ", value.shape());
+    const int64_t heads = query.size(-3);
+    return scaled_dot_product_attention(query, with_heads(op, key, heads),
+                                        with_heads(op, value, heads), attn_mask, is_causal, scale,
+                                        dropout_p, false, generator);
+  }
   const Scores how{scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1)))), is_causal};
   if (dropout_p <= 0) {
     const Tensor y = library_attention(query, key, value, attn_mask, how);
     if (y.defined()) return y;
   }
-  return composed_attention(query, key, value, attn_mask, how, dropout_p);
+  return composed_attention(query, key, value, attn_mask, how, dropout_p, generator);
 }
 
 }  // namespace wick

@@ -1,10 +1,15 @@
 #include "wick/core/ops/random.h"
 
+#include <cmath>
 #include <limits>
 
 #include "wick/core/apply.h"
+#include "wick/core/autograd.h"
 #include "wick/core/capture.h"
+#include "wick/core/ops/compare.h"
 #include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/index.h"
+#include "wick/core/ops/reduce.h"
 #include "wick/core/ops/sort.h"
 #include "wick/kernels/random.h"
 
@@ -193,15 +198,28 @@ void check_dropout(const char* op, const Tensor& x, double p) {
   WICK_CHECK(p >= 0 && p <= 1, op, ": probability out of range: got ", p, ", expected 0 to 1");
 }
 
+// Where in each row of `sums`, which rise, the first number above that of `wanted` is.
+Tensor first_above(const Tensor& sums, const Tensor& wanted) {
+  Tensor low = zeros(wanted.shape(), kInt64, wanted.device());
+  Tensor high = full(wanted.shape(), sums.size(1) - 1, kInt64, wanted.device());
+  for (int64_t left = sums.size(1); left > 1; left = (left + 1) / 2) {
+    const Tensor middle = ((low + high).to(kFloat64) * 0.5).to(kInt64);
+    const Tensor is_above = gt(gather(sums, 1, middle), wanted);
+    low = where(is_above, low, minimum(middle + 1, high));
+    high = where(is_above, middle, high);
+  }
+  return low;
+}
+
 }  // namespace
 
-const Tensor& Tensor::uniform_(double low, double high) const {
-  uniform(*this, low, high, nullptr);
+const Tensor& Tensor::uniform_(double low, double high, Generator* generator) const {
+  uniform(*this, low, high, generator);
   return *this;
 }
 
-const Tensor& Tensor::normal_(double mean, double stddev) const {
-  normal(*this, mean, stddev, nullptr);
+const Tensor& Tensor::normal_(double mean, double stddev, Generator* generator) const {
+  normal(*this, mean, stddev, generator);
   return *this;
 }
 
@@ -243,6 +261,37 @@ Tensor bernoulli(const Tensor& p, Generator* generator) {
   WICK_CHECK(valid, "bernoulli: a probability is out of range: expected 0 to 1");
   const Draw key = draw(generator, p.device());
   return apply(Bernoulli{key.seed, key.offset}, p);
+}
+
+Tensor multinomial(const Tensor& weights, int64_t num_samples, bool replacement,
+                   Generator* generator) {
+  check_floating("multinomial", weights.dtype());
+  const int rank = weights.rank();
+  WICK_CHECK((rank == 1 || rank == 2) && weights.numel() > 0,
+             "multinomial: wrong shape of weights: got ", weights.shape(),
+             ", expected [C] or [N, C]");
+  WICK_CHECK(num_samples > 0, "multinomial: wrong num_samples: got ", num_samples,
+             ", expected 1 or more");
+  const NoGrad no_grad;
+  const Tensor w = weights.detach().to(kFloat64).reshape({-1, weights.size(-1)});
+  WICK_CHECK(w.amin().item() >= 0 && std::isfinite(w.sum().item()),
+             "multinomial: a weight is not finite, or below 0");
+  const auto least = static_cast<int64_t>(gt(w, 0).sum(Shape{1}).amin().item<int64_t>());
+  const int64_t needed = replacement ? 1 : num_samples;
+  WICK_CHECK(least >= needed, "multinomial: too few weights above 0: got ", least, ", expected ",
+             needed, " or more");
+  Tensor places;
+  if (replacement) {
+    const Tensor sums = cumsum(w, 1);
+    const Tensor drawn = rand({w.size(0), num_samples}, kFloat64, w.device(), generator);
+    places = first_above(sums, drawn * sums.narrow(1, sums.size(1) - 1, 1));
+  } else {
+    // Exponential numbers of the weights' rates: the first to come are drawn.
+    constexpr double kLeast = 1e-300;
+    const Tensor u = rand(w.shape(), kFloat64, w.device(), generator);
+    places = topk(w / clamp(-log(1 - u), kLeast), num_samples, 1).indices;
+  }
+  return rank == 1 ? places.squeeze(0) : places;
 }
 
 Tensor dropout(const Tensor& x, double p, bool training, Generator* generator) {

@@ -31,6 +31,13 @@ Tensor randperm(int64_t n, Dtype dtype = kInt64, Device device = kCpu,
 /// One with the probability that the floating tensor `p` gives for each element, else zero.
 Tensor bernoulli(const Tensor& p, Generator* generator = nullptr);
 
+/// Places drawn with chances in proportion to `weights` [C] or [N, C] (floating, finite, 0 or more;
+/// not all 0 in a row): int64 [num_samples] or [N, num_samples]. Without `replacement` each place
+/// at most once, of which there must be enough with a weight above 0 (Efraimidis and Spirakis:
+/// Weighted random sampling with a reservoir, 2006).
+Tensor multinomial(const Tensor& weights, int64_t num_samples, bool replacement = false,
+                   Generator* generator = nullptr);
+
 /// In training, zero with probability `p`, else x / (1 - p); otherwise `x` itself. Any shape,
 /// floating. Nothing is kept for backward, which draws the same numbers again.
 /// Srivastava et al.: Dropout: a simple way to prevent neural networks from overfitting (2014).

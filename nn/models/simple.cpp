@@ -3,6 +3,7 @@
 #include "wick/core/ops/activation.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/nn/init.h"
+#include "wick/nn/transformer.h"
 
 namespace wick::nn {
 
@@ -59,6 +60,7 @@ Vit::Vit(const ImageShape& image, int64_t classes, const VitOptions& options) : 
                                               {.dim_feedforward = options.mlp_dim,
                                                .dropout = options.dropout,
                                                .activation = FeedForwardActivation::kGeluTanh,
+                                               .batch_first = true,
                                                .norm_first = true}));
   }
   encoder_ = add("encoder", std::move(encoder));

@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "wick/nn/attention.h"
 #include "wick/nn/conv.h"
 #include "wick/nn/linear.h"
+#include "wick/nn/norm.h"
 
 namespace wick::nn {
 

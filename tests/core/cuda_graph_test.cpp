@@ -143,6 +143,25 @@ TEST_F(CudaGraphTest, DrawsOnFromWhereTheGeneratorIs) {
   EXPECT_TRUE(bit_equal(draw().cpu(), want[4])) << "what follows draws on";
 }
 
+TEST_F(CudaGraphTest, DrawsFromTheGeneratorsOfItsThreadsScope) {
+  std::vector<float> want;
+  {
+    const RandomScope scope(5);
+    want = rand({200}, kFloat32, kGpu).cpu().to_vector<float>();
+  }
+  manual_seed(1);
+  {
+    const RandomScope scope(5);
+    Tensor y;
+    CudaGraph graph(kGpu, [&] { y = rand({200}, kFloat32, kGpu); });
+    graph.replay();
+    EXPECT_EQ(y.cpu().to_vector<float>(), want);
+    EXPECT_EQ(default_generator(kGpu).get_state().offset, 1u);
+  }
+  EXPECT_EQ(default_generator(kGpu).get_state().offset, 0u);
+  EXPECT_THROW(CudaGraph(kGpu, [] { const RandomScope within(3); }), Error);
+}
+
 // The mask is that of the last replay, also where backward is not in the graph.
 TEST_F(CudaGraphTest, DropoutGoesBackByTheMaskOfTheLastReplay) {
   const Tensor x = ones({500}, kFloat32, kGpu).set_requires_grad();

@@ -17,6 +17,14 @@ namespace {
 
 using wick::testing::error_of;
 
+TEST(Tensor, GoesByPyTorchsNamesToo) {
+  const Tensor x = zeros({2, 3});
+  EXPECT_EQ(x.sizes(), (Shape{2, 3}));
+  EXPECT_EQ(x.dim(), 2);
+  EXPECT_TRUE(x.requires_grad_().requires_grad());
+  EXPECT_FALSE(x.requires_grad_(false).requires_grad());
+}
+
 TEST(Tensor, HoldsShapeStridesAndType) {
   const Tensor x = empty({2, 3, 5}, kFloat64);
   EXPECT_EQ(x.shape(), (Shape{2, 3, 5}));

@@ -84,7 +84,7 @@ TEST(IterableDataset, ShardsTakeTurnsForAnyNumberOfWorkers) {
   std::vector<Bytes> expected;
   for (const int workers : {0, 1, 2, 7, kAuto}) {
     for (const bool persistent : {true, false}) {
-      DataLoaderOptions options{.batch_size = 2, .num_workers = workers};
+      DataLoaderOptions options{.batch_size = 2, .num_workers = workers, .seed = 0};
       if (workers != 0) options.persistent_workers = persistent;
       DataLoader loader(dataset, options);
       EXPECT_EQ(walk(loader), (Walk{{0, 1}, {200, 201}, {300, 301}, {2}, {202, 203}, {204}}));
@@ -98,13 +98,13 @@ TEST(IterableDataset, ShardsTakeTurnsForAnyNumberOfWorkers) {
 
 TEST(IterableDataset, GoesOnFromAnyPosition) {
   const auto dataset = std::make_shared<Shards>(std::vector<int64_t>{3, 0, 5, 2});
-  DataLoader whole(dataset, {.batch_size = 2});
+  DataLoader whole(dataset, {.batch_size = 2, .seed = 0});
   const std::vector<Bytes> expected = take(whole, 21);
   for (const int workers : {0, 2}) {
     for (int start = 0; start < 14; ++start) {
-      DataLoader first(dataset, {.batch_size = 2, .num_workers = workers});
+      DataLoader first(dataset, {.batch_size = 2, .num_workers = workers, .seed = 0});
       take(first, start);
-      DataLoader second(dataset, {.batch_size = 2, .num_workers = workers});
+      DataLoader second(dataset, {.batch_size = 2, .num_workers = workers, .seed = 0});
       second.seek(first.epoch(), first.batch());
       EXPECT_EQ(take(second, 7),
                 std::vector<Bytes>(expected.begin() + start, expected.begin() + start + 7))
@@ -112,13 +112,14 @@ TEST(IterableDataset, GoesOnFromAnyPosition) {
     }
   }
   for (const int workers : {0, 2}) {
-    DataLoader loader(dataset, {.batch_size = 2, .num_workers = workers});
+    DataLoader loader(dataset, {.batch_size = 2, .num_workers = workers, .seed = 0});
     take(loader, 10);
     expect_error([&] { loader.seek(0, 9); }, {"seek", "got 9", "0 to 6"});
     EXPECT_EQ(loader.epoch(), 0);
     EXPECT_EQ(loader.batch(), 0);
     EXPECT_EQ(take(loader, 9), std::vector<Bytes>(expected.begin(), expected.begin() + 9));
-    Prefetcher ahead(DataLoader(dataset, {.batch_size = 2, .num_workers = workers}), kCpu);
+    Prefetcher ahead(DataLoader(dataset, {.batch_size = 2, .num_workers = workers, .seed = 0}),
+                     kCpu);
     for (int i = 0; i < 10; ++i) ahead.next();
     expect_error([&] { ahead.seek(0, 9); }, {"seek", "got 9", "0 to 6"});
     EXPECT_EQ(ahead.epoch(), 0);

@@ -100,8 +100,8 @@ TEST(Packed, TrainsOnTheSameBatches) {
   const TrainTest b = open_data("packed", folder.path("p"));
   EXPECT_EQ(a.class_names, b.class_names);
   for (const auto& [x, y] : {std::pair{a.train, b.train}, std::pair{a.test, b.test}}) {
-    DataLoader one(x, {.batch_size = 20, .shuffle = true}),
-        two(y, {.batch_size = 20, .shuffle = true});
+    const DataLoaderOptions options{.batch_size = 20, .shuffle = true, .seed = 0};
+    DataLoader one(x, options), two(y, options);
     const Batch left = *one.next(), right = *two.next();
     ASSERT_EQ(left[0].shape(), right[0].shape());
     EXPECT_EQ(std::memcmp(left[0].raw_data(), right[0].raw_data(), 1600), 0);

@@ -37,7 +37,8 @@ TEST(Interop, TorchvisionLoadsResNet18AndAgrees) {
 TEST(Interop, TorchLoadsAnEncoderLayerAndAgrees) {
   manual_seed(4);
   nn::TransformerEncoderLayer layer(
-      16, 4, {.dim_feedforward = 40, .activation = nn::FeedForwardActivation::kGelu});
+      16, 4,
+      {.dim_feedforward = 40, .activation = nn::FeedForwardActivation::kGelu, .batch_first = true});
   for (const Tensor& parameter : layer.parameters()) parameter.detach().uniform_(-0.5, 0.5);
   expect_same_in_torch("encoder", layer, randn({3, 7, 16}));
 }

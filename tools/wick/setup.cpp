@@ -89,6 +89,7 @@ std::shared_ptr<nn::Module> make_seeded_model(const TrainConfig& config,
 
 data::DataLoaderOptions loader_options(const TrainConfig& config, Device device) {
   data::DataLoaderOptions options;
+  options.seed = static_cast<uint64_t>(config.seed);  // so that nothing is drawn for it
   options.batch_size = *config.batch_size;
   options.num_workers = static_cast<int>(config.workers.number.value_or(data::kAuto));
   if (options.num_workers != 0) options.timeout = config.data_timeout;
@@ -102,7 +103,6 @@ data::DataLoaderOptions train_loader_options(const TrainConfig& config, const da
   data::DataLoaderOptions options = loader_options(config, device);
   options.shuffle = true;
   options.drop_last = data.train->size() >= *options.batch_size;
-  options.seed = static_cast<uint64_t>(config.seed);
   return options;
 }
 
