@@ -131,11 +131,6 @@ if(TARGET wick_cli)
                                       $<TARGET_FILE:wick_cli>)
   add_test(NAME drills COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/dist/drills.py
                                $<TARGET_FILE:wick_cli>)
-  if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
-    add_test(NAME hosts COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/dist/hosts.py
-                                $<TARGET_FILE:wick_cli>)
-    set_tests_properties(hosts PROPERTIES SKIP_RETURN_CODE 77)
-  endif()
 endif()
 
 if(TARGET wick_cli AND WICK_GPU STREQUAL "cuda")

@@ -16,8 +16,7 @@
 #include <fstream>
 
 #include "wick/core/base/check.h"
-#include "wick/tools/wick/attempt.h"
-#include "wick/tools/wick/remote.h"
+#include "wick/tools/wick/supervisor.h"
 
 namespace wick::study {
 
@@ -100,13 +99,12 @@ void connect_hosts(const tool::HeldSignals& signals, int64_t count, double megab
 
 void run_ranks(const tool::HeldSignals& signals, const LabRun& run, bool has_network) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-  const tool::HostRanks ranks{.count = run.ranks,
-                              .world_size = run.ranks,
-                              .master_addr = address(0),
-                              .master_port = 29'500,
-                              .token = std::to_string(getpid())};
   std::vector<tool::Member> members =
-      tool::members_of(ranks, {program, "rank", nlohmann::json(run.task).dump()});
+      tool::members_of({.count = run.ranks,
+                        .master_addr = address(0),
+                        .master_port = 29'500,
+                        .token = std::to_string(getpid())},
+                       {program, "rank", nlohmann::json(run.task).dump()});
   for (size_t r = 0; r < members.size() && has_network; ++r) {
     const Words inside = {"ip", "netns", "exec", host(static_cast<int64_t>(r))};
     members[r].words.insert(members[r].words.begin(), inside.begin(), inside.end());

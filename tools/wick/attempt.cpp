@@ -1,15 +1,12 @@
 #include "wick/tools/wick/attempt.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
 #include "wick/core/base/check.h"
@@ -51,21 +48,20 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
 
 // Only calls that are safe between fork and exec.
 [[noreturn]] void run_child(pid_t parent, const WordList& words, const WordList& environment,
-                            int input, const sigset_t& signals) {
+                            const sigset_t& signals) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(kCannotStartExit);  // it is gone already
   setsid();                                          // the terminal's signals go to the parent
-  if (input < 0) input = open("/dev/null", O_RDONLY);
+  const int input = open("/dev/null", O_RDONLY);
   if (input >= 0) dup2(input, STDIN_FILENO);
   sigprocmask(SIG_SETMASK, &signals, nullptr);
   execvpe(words.get()[0], words.get(), environment.get());
   _exit(kCannotStartExit);
 }
 
-// Whether all of it could be written, without waiting; a reader that is gone raises no signal.
-bool write_now(int socket, const std::string& text) {
-  return ::send(socket, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
-         static_cast<ssize_t>(text.size());
+// To the member and what it has started.
+void send(pid_t pid, int signal) {
+  if (kill(-pid, signal) != 0) kill(pid, signal);  // no group of its own yet
 }
 
 // How far such an end tells of a failure of the member's own; 0: of none.
@@ -90,15 +86,6 @@ std::string end_text(const Member& member, int status) {
                   name != nullptr ? concat("SIG", name) : concat("signal ", WTERMSIG(status)));
   }
   const int code = WEXITSTATUS(status);
-  // What ssh says of its connection; and a shell, here or over there, of what it was to start.
-  if (member.input && code == 255) {
-    return concat(" could not be reached, or was lost: ", member.words[0],
-                  " ended with exit code 255");
-  }
-  if (member.input && (code == 126 || code == kCannotStartExit)) {
-    return concat(" did not begin: ", member.words[0], " ended with exit code ", code,
-                  ": is this program there at the same path, and ", member.words[0], " here?");
-  }
   if (code == kCannotStartExit) return concat(" could not be started: ", member.words[0]);
   return concat(" failed with exit code ", code);
 }
@@ -122,8 +109,8 @@ int HeldSignals::wait(std::chrono::milliseconds timeout) const {
   return number > 0 ? number : 0;
 }
 
-Attempt::Attempt(std::vector<Member> members, const HeldSignals& signals, int control)
-    : members_(std::move(members)), signals_(signals), control_(control) {
+Attempt::Attempt(std::vector<Member> members, const HeldSignals& signals)
+    : members_(std::move(members)), signals_(signals) {
   try {
     for (const Member& member : members_) start(member);
   } catch (...) {
@@ -138,34 +125,16 @@ void Attempt::end() {
   signal_all(SIGKILL);
   for (const Process& p : processes_) {
     if (!p.status) waitpid(p.pid, nullptr, 0);
-    if (p.input >= 0) close(p.input);
   }
 }
 
 void Attempt::start(const Member& member) {
   const WordList words(member.words), environment(environment_with(member.variables));
-  int ends[2] = {-1, -1};  // ours, and the member's
-  if (member.input) {
-    const bool is_open = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0;
-    if (!is_open || !write_now(ends[0], *member.input)) {
-      const int error = errno;
-      for (const int end : ends) {
-        if (end >= 0) close(end);
-      }
-      throw Error(
-          concat("launch: cannot tell ", member.name, " what to do: ", std::strerror(error)));
-    }
-  }
   const pid_t parent = getpid();
   const pid_t pid = fork();
-  if (pid == 0) run_child(parent, words, environment, ends[1], signals_.before());
-  const int error = errno;
-  if (ends[1] >= 0) close(ends[1]);
-  if (pid < 0) {
-    if (ends[0] >= 0) close(ends[0]);
-    throw Error(concat("launch: cannot start a process: ", std::strerror(error)));
-  }
-  processes_.push_back({pid, ends[0]});
+  if (pid == 0) run_child(parent, words, environment, signals_.before());
+  if (pid < 0) throw Error(concat("launch: cannot start a process: ", std::strerror(errno)));
+  processes_.push_back({pid});
 }
 
 void Attempt::wait() {
@@ -176,7 +145,6 @@ void Attempt::wait() {
     if (deadline && now >= *deadline) kill_rest();
     const int number = signals_.wait(std::chrono::milliseconds(200));
     if (number != 0 && number != SIGCHLD) pass_on(number);
-    read_control();
   }
 }
 
@@ -185,36 +153,9 @@ void Attempt::pass_on(int signal) {
   is_signalled_ = interrupted_ = true;
 }
 
-void Attempt::read_control() {
-  pollfd one{control_, POLLIN, 0};
-  if (control_ < 0 || poll(&one, 1, 0) <= 0) return;
-  char bytes[256];
-  const ssize_t count = read(control_, bytes, sizeof bytes);
-  if (count <= 0) {  // nobody is left to ask for anything
-    control_ = -1;
-    interrupted_ = true;
-    signal_all(SIGKILL);
-    return;
-  }
-  control_text_.append(bytes, static_cast<size_t>(count));
-  for (size_t end; (end = control_text_.find('\n')) != std::string::npos;) {
-    const int number = std::atoi(control_text_.c_str());
-    control_text_.erase(0, end + 1);
-    if (number == SIGINT || number == SIGTERM || number == SIGHUP) pass_on(number);
-  }
-}
-
-void Attempt::send(const Process& process, int signal) const {
-  if (process.input >= 0 && signal != SIGKILL) {
-    write_now(process.input, concat(signal, "\n"));
-  } else if (kill(-process.pid, signal) != 0) {
-    kill(process.pid, signal);
-  }
-}
-
 void Attempt::signal_all(int signal) const {
   for (const Process& p : processes_) {
-    if (!p.status) send(p, signal);
+    if (!p.status) send(p.pid, signal);
   }
 }
 
@@ -222,7 +163,7 @@ void Attempt::kill_rest() {
   for (Process& p : processes_) {
     if (p.status || p.killed) continue;
     p.killed = true;
-    send(p, SIGKILL);
+    send(p.pid, SIGKILL);
   }
 }
 

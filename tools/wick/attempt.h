@@ -14,14 +14,11 @@ inline constexpr int kUsageExit = 2;
 inline constexpr int kCannotStartExit = 127;  // as a shell says it
 inline constexpr int kStoppedExit = 130;
 
-/// A process of a job: a rank, or what starts the ranks of another host.
+/// A process of a job, such as a rank.
 struct Member {
   std::string name;                                   // for sentences: "rank 1 of 4"
   std::vector<std::string> words;                     // the program and its arguments
   std::map<std::string, std::string> variables = {};  // changes of the environment
-  /// Written to its standard input, which stays open and then tells it of signals, a line with the
-  /// number each, and by its end that this process is gone. None: it has no input.
-  std::optional<std::string> input = {};
 };
 
 /// Holds back the signals that Attempt waits for, while it lives.
@@ -45,8 +42,8 @@ class HeldSignals {
 /// process, not even if it is killed.
 class Attempt {
  public:
-  /// `control`: a descriptor that tells of signals as Member::input does; -1: none.
-  Attempt(std::vector<Member> members, const HeldSignals& signals, int control = -1);
+  /// Starts them. They have no input.
+  Attempt(std::vector<Member> members, const HeldSignals& signals);
   ~Attempt();
   Attempt(const Attempt&) = delete;
   Attempt& operator=(const Attempt&) = delete;
@@ -68,7 +65,6 @@ class Attempt {
  private:
   struct Process {
     pid_t pid = -1;
-    int input = -1;
     std::optional<int> status = {};  // once it has ended
     bool killed = false;             // by us
   };
@@ -76,16 +72,12 @@ class Attempt {
   void start(const Member& member);
   void end();
   void pass_on(int signal);
-  void read_control();
-  void send(const Process& process, int signal) const;
   void signal_all(int signal) const;
   void kill_rest();
   bool reap();
 
   const std::vector<Member> members_;
   const HeldSignals& signals_;
-  int control_;
-  std::string control_text_;
   std::vector<Process> processes_;
   std::optional<size_t> failed_;
   bool interrupted_ = false;   // asked to stop, by a signal to this process or to a member

@@ -15,12 +15,6 @@ struct LaunchFlags {
   std::optional<int64_t> ranks;
   int64_t max_restarts = 0;
   std::string flight;
-  std::vector<std::string> hosts;
-  std::string hosts_file;
-  std::string rsh;
-  std::string master_addr;
-  int64_t master_port = 0;
-  bool serve = false;  // this process is what wick launch started on one of several hosts
 };
 void add_launch_flags(CLI::App& app, LaunchFlags& flags);
 

@@ -7,14 +7,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <optional>
 
 #include "wick/core/base/check.h"
+#include "wick/core/base/threads.h"
 #include "wick/tools/wick/attempt.h"
-#include "wick/tools/wick/remote.h"
 
 namespace wick::tool {
 
@@ -52,47 +55,14 @@ class ReservedPort {
   int socket_, number_ = 0;
 };
 
-std::vector<unsigned char> random_bytes(size_t count) {
-  std::vector<unsigned char> bytes(count);
-  if (getrandom(bytes.data(), count, 0) != static_cast<ssize_t>(count)) {
+std::string random_token() {
+  std::array<unsigned char, 16> bytes{};
+  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
     fail_by_errno("no random numbers");
   }
-  return bytes;
-}
-
-std::string random_token() {
   std::string text;
-  for (const unsigned char byte : random_bytes(16)) text += fmt::format("{:02x}", byte);
+  for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
   return text;
-}
-
-// Below those that systems give out by themselves. Who has it on another host is not known here.
-int64_t random_port() {
-  constexpr int64_t kFirst = 20'000, kEnd = 32'000;
-  const std::vector<unsigned char> bytes = random_bytes(4);
-  return kFirst + (bytes[0] << 16 | bytes[1] << 8 | bytes[2]) % (kEnd - kFirst);
-}
-
-std::vector<Member> members_of_start(const SuperviseOptions& options, int64_t restarts,
-                                     int64_t local_port, const std::vector<std::string>& words) {
-  HostRanks ranks{.count = options.ranks,
-                  .world_size = options.ranks,
-                  .master_port = local_port,
-                  .token = random_token(),
-                  .flight_folder = options.flight_folder,
-                  .restarts = restarts};
-  if (options.hosts.empty()) return members_of(ranks, words);
-  ranks.is_address_given = !options.master_addr.empty();
-  ranks.master_addr = !ranks.is_address_given ? address_of(options.hosts[0]) : options.master_addr;
-  ranks.master_port = options.master_port > 0 ? options.master_port : random_port();
-  std::vector<Member> members;
-  for (const Host& host : options.hosts) {
-    ranks.host = host.name;
-    ranks.count = host.ranks;
-    members.push_back(remote_member(options.rsh, ranks, words));
-    ranks.first += host.ranks;
-  }
-  return members;
 }
 
 // Records of an earlier start would tell of ranks that left none this time.
@@ -121,6 +91,30 @@ void clear_restarts(const std::string& folder) {
 
 }  // namespace
 
+std::vector<Member> members_of(const LocalRanks& ranks, const std::vector<std::string>& words) {
+  std::vector<Member> members;
+  const std::string count = std::to_string(ranks.count);
+  for (int64_t r = 0; r < ranks.count; ++r) {
+    const std::string rank = std::to_string(r);
+    Member member{ranks.count == 1 ? "the process" : concat("rank ", rank, " of ", count), words};
+    member.variables = {{"RANK", rank},
+                        {"LOCAL_RANK", rank},
+                        {"WORLD_SIZE", count},
+                        {"LOCAL_WORLD_SIZE", count},
+                        {"MASTER_ADDR", ranks.master_addr},
+                        {"MASTER_PORT", std::to_string(ranks.master_port)},
+                        {"WICK_JOB_TOKEN", ranks.token},
+                        {"WICK_RESTARTS", std::to_string(ranks.restarts)}};
+    if (std::getenv("OMP_NUM_THREADS") == nullptr) {
+      member.variables["OMP_NUM_THREADS"] =
+          std::to_string(std::max<int64_t>(num_threads() / ranks.count, 1));
+    }
+    if (!ranks.flight_folder.empty()) member.variables["WICK_FLIGHT_DIR"] = ranks.flight_folder;
+    members.push_back(std::move(member));
+  }
+  return members;
+}
+
 int supervise(const SuperviseOptions& all_options, const RankWords& words) {
   const HeldSignals signals;
   for (int64_t restarts = 0;; ++restarts) {
@@ -131,7 +125,13 @@ int supervise(const SuperviseOptions& all_options, const RankWords& words) {
     clear_flight_records(options.flight_folder);
     if (restarts == 0) clear_restarts(options.flight_folder);
     const ReservedPort port;
-    Attempt attempt(members_of_start(options, restarts, port.number(), words(restarts)), signals);
+    Attempt attempt(members_of({.count = options.ranks,
+                                .master_port = port.number(),
+                                .token = random_token(),
+                                .flight_folder = options.flight_folder,
+                                .restarts = restarts},
+                               words(restarts)),
+                    signals);
     attempt.wait();
     const int code = attempt.exit_code();
     if (attempt.interrupted()) return kStoppedExit;
