@@ -65,18 +65,15 @@ class DistributedDataParallel final : public nn::Module {
     WICK_CHECK(module != nullptr,
                "DistributedDataParallel: forward_as: the module is of another class: got ",
                module_->description());
-    return pass([&] { return module->forward(std::forward<Args>(args)...); });
+    begin_pass();
+    return finish(module->forward(std::forward<Args>(args)...));
   }
   /// One forward pass made of whatever `compute` calls of the module: all of it comes before
   /// backward. Returns what `compute` does, of the same kinds.
   template <class Compute>
   auto pass(const Compute& compute) {
     begin_pass();
-    auto result = compute();
-    std::vector<Tensor> outputs;
-    visit_tensors(result, [&](const Tensor& x) { outputs.push_back(x); });
-    end_pass(outputs);
-    return result;
+    return finish(compute());
   }
   std::string description() const override { return "DistributedDataParallel"; }
   nn::Module& module() { return *module_; }
@@ -98,6 +95,17 @@ class DistributedDataParallel final : public nn::Module {
   };
 
  private:
+  struct Collect {
+    std::vector<Tensor>& all;
+    void operator()(const Tensor& x) const { all.push_back(x); }
+  };
+  template <class Result>
+  Result finish(Result result) {
+    std::vector<Tensor> outputs;
+    visit_tensors(result, Collect{outputs});
+    end_pass(outputs);
+    return result;
+  }
   void begin_pass();
   void end_pass(const std::vector<Tensor>& outputs);
   std::shared_ptr<Reducer> make(std::shared_ptr<ProcessGroup> group, const Options& options);

@@ -61,6 +61,10 @@ auto members_of(const T& value) {
 }
 // clang-format on
 
+// Visits each of the parts of a tuple.
+template <class Visit>
+struct VisitParts;
+
 }  // namespace detail
 
 /// Calls `visit` with each defined tensor of a value: a tensor, a container, pair, tuple or
@@ -76,7 +80,7 @@ void visit_tensors(const T& value, const Visit& visit) {
                        }) {
     for (const auto& part : value) visit_tensors(part, visit);
   } else if constexpr (requires { std::tuple_size<T>::value; }) {
-    std::apply([&](const auto&... part) { (visit_tensors(part, visit), ...); }, value);
+    std::apply(detail::VisitParts<Visit>{visit}, value);
   } else if constexpr (requires {
                          value.has_value();
                          *value;
@@ -86,12 +90,20 @@ void visit_tensors(const T& value, const Visit& visit) {
     static_assert(std::is_aggregate_v<T>,
                   "no tensors can be found in this type: expected tensors, containers or tuples of "
                   "them, or a plain struct");
-    std::apply([&](const auto&... part) { (visit_tensors(part, visit), ...); },
-               detail::members_of(value));
+    std::apply(detail::VisitParts<Visit>{visit}, detail::members_of(value));
   } else {
     static_assert(std::is_arithmetic_v<T> || std::is_enum_v<T>,
                   "no tensors can be found behind a pointer");
   }
 }
+
+template <class Visit>
+struct detail::VisitParts {
+  const Visit& visit;
+  template <class... Parts>
+  void operator()(const Parts&... parts) const {
+    (visit_tensors(parts, visit), ...);
+  }
+};
 
 }  // namespace wick::dist

@@ -72,9 +72,8 @@ class Shares final : public optim::Sharding {
 };
 
 size_t place_of(const Reducer& reducer, const Tensor& parameter) {
-  WICK_CHECK(parameter.requires_grad(),
-             "shard_optimizer: a parameter is frozen: got one of shape ", parameter.shape(),
-             ", expected an optimizer without what ranks do not exchange");
+  WICK_CHECK(parameter.requires_grad(), "shard_optimizer: a parameter is frozen: got one of shape ",
+             parameter.shape(), ", expected an optimizer without what ranks do not exchange");
   const auto& all = reducer.parameters();
   for (size_t p = 0; p < all.size(); ++p) {
     if (all[p].tensor.is_same(parameter)) return p;

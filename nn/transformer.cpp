@@ -38,8 +38,10 @@ TransformerEncoderLayer::TransformerEncoderLayer(int64_t d_model, int64_t nhead,
       self_attn_(add("self_attn", make_attention(d_model, nhead, options))),
       linear1_(add("linear1", Linear(d_model, options.dim_feedforward, {.bias = options.bias}))),
       linear2_(add("linear2", Linear(options.dim_feedforward, d_model, {.bias = options.bias}))),
-      norm1_(add("norm1", LayerNorm({d_model}, {.eps = options.layer_norm_eps, .bias = options.bias}))),
-      norm2_(add("norm2", LayerNorm({d_model}, {.eps = options.layer_norm_eps, .bias = options.bias}))),
+      norm1_(add("norm1",
+                 LayerNorm({d_model}, {.eps = options.layer_norm_eps, .bias = options.bias}))),
+      norm2_(add("norm2",
+                 LayerNorm({d_model}, {.eps = options.layer_norm_eps, .bias = options.bias}))),
       dropout_(add("dropout", Dropout(options.dropout, options.generator))),
       dropout1_(add("dropout1", Dropout(options.dropout, options.generator))),
       dropout2_(add("dropout2", Dropout(options.dropout, options.generator))) {}
@@ -67,7 +69,9 @@ TransformerEncoder::TransformerEncoder(int64_t d_model, int64_t nhead, int64_t n
   for (int64_t i = 0; i < num_layers; ++i) {
     layers_->push_back(TransformerEncoderLayer(d_model, nhead, options));
   }
-  if (final_norm) norm_ = add("norm", LayerNorm({d_model}, {.eps = options.layer_norm_eps, .bias = options.bias}));
+  if (final_norm)
+    norm_ =
+        add("norm", LayerNorm({d_model}, {.eps = options.layer_norm_eps, .bias = options.bias}));
 }
 
 Tensor TransformerEncoder::forward(const Tensor& src, const Tensor& mask,
@@ -84,9 +88,12 @@ TransformerDecoderLayer::TransformerDecoderLayer(int64_t d_model, int64_t nhead,
       multihead_attn_(add("multihead_attn", make_attention(d_model, nhead, options))),
       linear1_(add("linear1", Linear(d_model, options.dim_feedforward, {.bias = options.bias}))),
       linear2_(add("linear2", Linear(options.dim_feedforward, d_model, {.bias = options.bias}))),
-      norm1_(add("norm1", LayerNorm({d_model}, {.eps = options.layer_norm_eps, .bias = options.bias}))),
-      norm2_(add("norm2", LayerNorm({d_model}, {.eps = options.layer_norm_eps, .bias = options.bias}))),
-      norm3_(add("norm3", LayerNorm({d_model}, {.eps = options.layer_norm_eps, .bias = options.bias}))),
+      norm1_(add("norm1",
+                 LayerNorm({d_model}, {.eps = options.layer_norm_eps, .bias = options.bias}))),
+      norm2_(add("norm2",
+                 LayerNorm({d_model}, {.eps = options.layer_norm_eps, .bias = options.bias}))),
+      norm3_(add("norm3",
+                 LayerNorm({d_model}, {.eps = options.layer_norm_eps, .bias = options.bias}))),
       dropout_(add("dropout", Dropout(options.dropout, options.generator))),
       dropout1_(add("dropout1", Dropout(options.dropout, options.generator))),
       dropout2_(add("dropout2", Dropout(options.dropout, options.generator))),
@@ -122,7 +129,9 @@ TransformerDecoder::TransformerDecoder(int64_t d_model, int64_t nhead, int64_t n
   for (int64_t i = 0; i < num_layers; ++i) {
     layers_->push_back(TransformerDecoderLayer(d_model, nhead, options));
   }
-  if (final_norm) norm_ = add("norm", LayerNorm({d_model}, {.eps = options.layer_norm_eps, .bias = options.bias}));
+  if (final_norm)
+    norm_ =
+        add("norm", LayerNorm({d_model}, {.eps = options.layer_norm_eps, .bias = options.bias}));
 }
 
 Tensor TransformerDecoder::forward(const Tensor& tgt, const Tensor& memory,

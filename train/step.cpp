@@ -2,7 +2,6 @@
 
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/view.h"
-#include "wick/dist/reducer.h"
 #include "wick/nn/activation_offload.h"
 #include "wick/train/invalid_option.h"
 
@@ -104,16 +103,15 @@ Step::Step(std::shared_ptr<nn::Module> model, optim::Optimizer& optimizer, LossF
 }
 
 BatchLoss Step::forward(const data::Batch& batch, dist::DistributedDataParallel* parallel) {
-  if (parallel != nullptr) parallel->reducer()->before_forward(model_->is_training());
   const amp::Autocast autocast = make_autocast(options_.autocast, device_);
   std::optional<nn::OffloadActivations> offload;
   if (options_.offload_activations) offload.emplace();
-  BatchLoss result = loss_(batch);
+  const auto compute = [&] { return loss_(batch); };
+  BatchLoss result = parallel == nullptr ? compute() : parallel->pass(compute);
   WICK_CHECK(result.loss.defined() && result.loss.numel() == 1,
              "train: the loss function's result: got ",
              result.loss.defined() ? concat("shape ", result.loss.shape()) : "no tensor",
              ", expected a tensor of one element, the mean over the batch");
-  if (parallel != nullptr) parallel->reducer()->after_forward(result.loss);
   return result;
 }
 
