@@ -35,10 +35,6 @@ class Registry {
                listed());
     return *found;
   }
-  bool has(const std::string& name) const {
-    const std::lock_guard lock(mutex_);
-    return look_up(name) != nullptr;
-  }
   /// In the order of registration.
   std::vector<std::string> names() const {
     const std::lock_guard lock(mutex_);
