@@ -88,13 +88,13 @@ struct Mish : OnFloats<1> {
   // 20 it is 1 to all digits.
   template <class V>
   WICK_HOST_DEVICE V operator()(V x) const {
-    const V e = exp(select(x > 20.0, x * 0.0 + 20.0, x));
+    const V e = exp(select(x > 20.0, 20.0, x));
     const V n = e * (e + 2.0);
     return x * (n / (n + 2.0));
   }
   template <class V>
   WICK_HOST_DEVICE V gradient(V dy, V x) const {
-    const V e = exp(select(x > 20.0, x * 0.0 + 20.0, x));
+    const V e = exp(select(x > 20.0, 20.0, x));
     const V n = e * (e + 2.0);
     const V t = n / (n + 2.0);
     return dy * (t + x * (e / (e + 1.0)) * (1.0 - t * t));

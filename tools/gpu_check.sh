@@ -235,7 +235,7 @@ tests nn 'Offload*:*Activation*:*CheckpointOn*:DetectAnomaly*:AutocastModels*:Li
 tests optim '*'
 tests core 'Autocast*:CudaGraphTest*'
 tests data 'Batch*:Prefetcher*:RandomStreams*:*Gpu*'
-tests dist '*Gpu*:Nccl*:ProcessGroup*:AllReduceSum*'
+tests dist '*Gpu*:Nccl*:ProcessGroup*:AllReduceSum*:Replicas*'
 if [ "$preset" = sim ]; then
   beside simulator $limit "$bin/sim_test" --gtest_output="json:$logs/sim.json"
   # The peers' program on a GPU, with nobody beside it.

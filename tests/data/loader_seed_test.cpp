@@ -97,6 +97,16 @@ TEST(LoaderSeed, AGivenSeedDrawsNothing) {
   EXPECT_EQ(epoch_of(again), first);
 }
 
+// What runs of earlier versions, resumed, are to go on with.
+TEST(LoaderSeed, AGivenSeedMeansTheSameInAllVersions) {
+  DataLoader loader = loader_of(8, {.batch_size = 8, .shuffle = true, .seed = 3});
+  const Batch first = *loader.next();
+  EXPECT_EQ(indices(first), (std::vector<int64_t>{7, 3, 0, 1, 2, 5, 6, 4}));
+  EXPECT_NEAR(first[0].data<float>()[0], 0.529464, 1e-6);
+  loader.next();
+  EXPECT_EQ(indices(*loader.next()), (std::vector<int64_t>{0, 2, 1, 6, 5, 7, 4, 3}));
+}
+
 // With the position, its seed and the state of the generator, what follows has the same bytes.
 TEST(LoaderSeed, GoesOnFromWithinAnEpochThatDrewItsSeed) {
   for (const int workers : {0, 2}) {

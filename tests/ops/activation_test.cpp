@@ -165,6 +165,7 @@ TEST(ActivationCorners, KinksInfinitiesAndNan) {
   const auto mish_of = [](const Tensor& x) { return mish(x); };
   expect_at(mish_of, 200, 200, 1);
   expect_at(mish_of, -200, 0, 0);
+  EXPECT_EQ(mish(tensor<float>({INFINITY})).item(), INFINITY);
   const auto prelu_of = [](const Tensor& x) { return prelu(x, full({1}, 0.5)); };
   expect_at(prelu_of, 0, 0, 0.5f);
   const auto softplus_of = [](const Tensor& x) { return softplus(x); };

@@ -231,7 +231,7 @@ double Training::accuracy(int64_t count) {
   std::optional<optim::Ema::Swap> averages;
   if (ema_) averages.emplace(*ema_);
   model_->eval();
-  data::DataLoader loader(images_.test, {.batch_size = 100});
+  data::DataLoader loader(images_.test, {.batch_size = 100, .seed = 0});
   int64_t right = 0, seen = 0;
   while (seen < count) {
     const std::optional<data::Batch> batch = loader.next();
