@@ -44,6 +44,10 @@ wick::sim::NcclFaults faults_of(int rank) {
   return is_meant ? current_faults : wick::sim::NcclFaults{};
 }
 
+}  // namespace
+
+namespace wick::sim {
+
 // What queued work shares with the communicator, which it may outlive.
 struct Meeting {
   std::string folder;
@@ -76,6 +80,12 @@ struct Meeting {
     return data;
   }
 };
+
+}  // namespace wick::sim
+
+using wick::sim::Meeting;
+
+namespace {
 
 constexpr const char* kFolderPrefix = "wick-nccl-";
 
