@@ -129,8 +129,8 @@ Tensor attention_of_ops(const Tensor& query, const Tensor& key, const Tensor& va
 // The same, of 16-bit operands in float32.
 Tensor composed_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                           const Tensor& mask, const Scores& how, double dropout_p = 0) {
-  return computed_wide({query, key, value, mask}, [&](const std::vector<Tensor>& in) {
-    return attention_of_ops(in[0], in[1], in[2], in[3], how, dropout_p);
+  return computed_wide({query, key, value}, [&](const std::vector<Tensor>& in) {
+    return attention_of_ops(in[0], in[1], in[2], mask, how, dropout_p);
   });
 }
 
