@@ -225,7 +225,8 @@ AttentionWithWeights MultiheadAttention::forward_with_weights(
   Tensor weights =
       dropout(weights_of(x.q, x.k, mask), options_.dropout, is_training(), options_.generator);
   AttentionWithWeights result;
-  result.output = traced([&] { return output(matmul(weights, x.v), query); });
+  ForwardScope scope(*this);
+  result.output = scope.made(output(matmul(weights, x.v), query));
   if (average_attn_weights) weights = weights.mean({1});
   result.weights = query.rank() == 2 ? weights.squeeze(0) : weights;
   return result;

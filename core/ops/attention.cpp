@@ -131,8 +131,8 @@ Tensor attention_of_ops(const Tensor& query, const Tensor& key, const Tensor& va
 Tensor composed_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                           const Tensor& mask, const Scores& how, double dropout_p = 0,
                           Generator* generator = nullptr) {
-  return computed_wide({query, key, value, mask}, [&](const std::vector<Tensor>& in) {
-    return attention_of_ops(in[0], in[1], in[2], in[3], how, dropout_p, generator);
+  return computed_wide({query, key, value}, [&](const std::vector<Tensor>& in) {
+    return attention_of_ops(in[0], in[1], in[2], mask, how, dropout_p, generator);
   });
 }
 

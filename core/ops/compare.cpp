@@ -216,6 +216,15 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value) {
   const Tensor wide = shape == x.shape() ? x : x.expand(shape);
   return apply(filling<MaskedFill>("masked_fill", wide, mask, value), wide, mask);
 }
+Tensor masked_fill(const Tensor& x, const Tensor& mask, const Tensor& value) {
+  WICK_CHECK(value.rank() == 0, "masked_fill: the value must be one number: got shape ",
+             value.shape(), ", expected []");
+  WICK_CHECK(promote(value.dtype(), x.dtype()) == x.dtype() || is_floating(x.dtype()),
+             "masked_fill: the value's dtype does not fit: got ", value.dtype(), ", expected ",
+             x.dtype());
+  check_mask("masked_fill", mask);
+  return where(mask, value.to(x.dtype()), x);
+}
 const Tensor& Tensor::masked_fill_(const Tensor& mask, Scalar value) const {
   apply(filling<MaskedFillInPlace>("masked_fill_", *this, mask, value), *this, mask);
   return *this;

@@ -77,5 +77,7 @@ Tensor where(const Tensor& condition, Scalar x, const Tensor& y);
 /// `value` where `mask` (bool) holds, else x, in x's dtype. Shapes broadcast; in place the mask's
 /// to x's.
 Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value);
+/// The same with the value in a tensor of rank 0, by which it is differentiable.
+Tensor masked_fill(const Tensor& x, const Tensor& mask, const Tensor& value);
 
 }  // namespace wick

@@ -1,6 +1,9 @@
 #include "wick/core/ops/elementwise.h"
 
+#include <cmath>
+
 #include "wick/core/ops/elementwise_op.h"
+#include "wick/core/ops/wide.h"
 #include "wick/kernels/elementwise_ops_arithmetic.h"
 #include "wick/kernels/elementwise_ops_math.h"
 
@@ -208,6 +211,62 @@ Tensor pow(const Tensor& x, Scalar y) {
 Tensor atan2(const Tensor& y, const Tensor& x) { return apply(Binary<Atan2Rule>{}, y, x); }
 Tensor maximum(const Tensor& x, const Tensor& y) { return apply(Binary<MaximumRule>{}, x, y); }
 Tensor minimum(const Tensor& x, const Tensor& y) { return apply(Binary<MinimumRule>{}, x, y); }
+
+namespace {
+// x + value f(a, b)
+template <class F>
+Tensor add_result(const char* op, const Tensor& x, const Tensor& a, const Tensor& b, Scalar value,
+                  const F& f) {
+  const OpInfo info{.name = op, .autocast = {.cuda = Autocast::kPromote}};
+  const std::array<Tensor, 3> given{x, a, b};
+  std::vector<Tensor> cast;
+  const std::span<const Tensor> in = amp::cast_inputs(info, given, cast);
+  check_alpha(op, promote(in[0].dtype(), promote(in[1].dtype(), in[2].dtype())), value);
+  return computed_wide({in[0], in[1], in[2]}, [&](const std::vector<Tensor>& wide) {
+    return add(wide[0], f(wide[1], wide[2]), value);
+  });
+}
+
+// Of the two forms the one that is exact at the end that is nearer.
+Tensor from_start(const Tensor& x, const Tensor& end, const Tensor& weight) {
+  return x + weight * (end - x);
+}
+Tensor from_end(const Tensor& x, const Tensor& end, const Tensor& weight) {
+  return end - (1 - weight) * (end - x);
+}
+
+void check_lerp(const Tensor& x, const Tensor& end, const Tensor& weight) {
+  WICK_CHECK(is_floating(x.dtype()) && end.dtype() == x.dtype() && weight.dtype() == x.dtype(),
+             "lerp: needs one floating dtype: got ", x.dtype(), ", ", end.dtype(), " and ",
+             weight.dtype());
+}
+}  // namespace
+
+Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, Scalar value) {
+  return add_result("addcmul", x, a, b, value,
+                    [](const Tensor& p, const Tensor& q) { return mul(p, q); });
+}
+Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, Scalar value) {
+  WICK_CHECK(is_floating(a.dtype()) || is_floating(b.dtype()),
+             "addcdiv: integers are not divided: got ", a.dtype(), " and ", b.dtype(),
+             ", expected a floating dtype: convert one, or use div and add");
+  return add_result("addcdiv", x, a, b, value,
+                    [](const Tensor& p, const Tensor& q) { return div(p, q); });
+}
+Tensor lerp(const Tensor& x, const Tensor& end, const Tensor& weight) {
+  check_lerp(x, end, weight);
+  return computed_wide({x, end, weight}, [](const std::vector<Tensor>& in) {
+    return where(lt(abs(in[2]), 0.5), from_start(in[0], in[1], in[2]),
+                 from_end(in[0], in[1], in[2]));
+  });
+}
+Tensor lerp(const Tensor& x, const Tensor& end, double weight) {
+  check_lerp(x, end, end);
+  return computed_wide({x, end}, [=](const std::vector<Tensor>& in) {
+    const Tensor w = scalar_tensor(weight, in[0].dtype(), in[0].device());
+    return std::fabs(weight) < 0.5 ? from_start(in[0], in[1], w) : from_end(in[0], in[1], w);
+  });
+}
 
 const Tensor& Tensor::add_(const Tensor& other, Scalar alpha) const {
   check_alpha("add_", dtype(), alpha);

@@ -6,7 +6,9 @@
 #include "wick/core/base/checked.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/index.h"
+#include "wick/core/ops/reduce.h"
 #include "wick/core/ops/slice.h"
+#include "wick/core/ops/sort.h"
 #include "wick/kernels/index.h"
 
 namespace wick {
@@ -228,6 +230,38 @@ Tensor repeat(const Tensor& x, const Shape& times) {
   y = y.reshape(shape);
   // Repeating single elements can be a view.
   return y.raw_data() == x.raw_data() ? y.clone() : y;
+}
+
+Tensor repeat_interleave(const Tensor& x, int64_t times, std::optional<int64_t> axis) {
+  const char* op = "repeat_interleave";
+  WICK_CHECK(times >= 0, op, ": negative number: got ", times, ", expected 0 or more");
+  if (!axis) return repeat_interleave(x.reshape({-1}), times, 0);
+  const int a = wrap_axis(op, *axis, x.rank());
+  if (x.rank() == 0) return repeat_interleave(x.reshape({1}), times, 0);
+  Shape each = x.shape(), shape = x.shape();
+  each.insert(a + 1, times);
+  shape[a] = checked_mul(op, shape[a], times);
+  return x.unsqueeze(a + 1).expand(each).reshape(shape).clone();
+}
+
+Tensor repeat_interleave(const Tensor& x, const Tensor& times, std::optional<int64_t> axis) {
+  const char* op = "repeat_interleave";
+  if (!axis) return repeat_interleave(x.reshape({-1}), times, 0);
+  if (x.rank() == 0) return repeat_interleave(x.reshape({1}), times, axis);
+  const int a = wrap_axis(op, *axis, x.rank());
+  WICK_CHECK(times.dtype() == kInt64 || times.dtype() == kInt32, op,
+             ": times must be int64 or int32: got ", times.dtype());
+  const int64_t n = x.size(a);
+  WICK_CHECK(times.rank() <= 1 && (times.numel() == 1 || times.numel() == n), op,
+             ": times does not fit: got shape ", times.shape(), ", expected [", n, "]");
+  const Tensor each = times.to(kInt64).reshape({times.numel()}).expand({n});
+  WICK_CHECK(n == 0 || amin(each).item<int64_t>() >= 0, op, ": negative number: got ",
+             amin(each).item<int64_t>(), ", expected 0 or more");
+  // A place in the result is of the slice before which as many slices have ended.
+  const int64_t total = sum(each).item<int64_t>();
+  const Tensor ended = scatter_add(zeros({total + 1}, kInt64, x.device()), 0, cumsum(each, 0),
+                                   ones({n}, kInt64, x.device()));
+  return index_select(x, a, cumsum(ended, 0).narrow(0, 0, total));
 }
 
 Tensor tril(const Tensor& x, int64_t diagonal) { return triangle_of("tril", x, diagonal, false); }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "wick/core/tensor.h"
@@ -28,6 +29,13 @@ Tensor pad(const Tensor& x, const std::vector<int64_t>& pads, double value = 0,
 
 /// `x` repeated `times[i]` times along axis i; more times than axes add axes in front.
 Tensor repeat(const Tensor& x, const Shape& times);
+
+/// `x` with each slice along `axis` (by default: each element of all, in a row) repeated `times`
+/// times.
+Tensor repeat_interleave(const Tensor& x, int64_t times, std::optional<int64_t> axis = {});
+/// The same with slice k repeated times[k] times: int64 or int32, one for each or one for all.
+/// Waits for the device.
+Tensor repeat_interleave(const Tensor& x, const Tensor& times, std::optional<int64_t> axis = {});
 
 /// The part of each matrix (the last two axes) on and below diagonal `diagonal`, zeros elsewhere.
 Tensor tril(const Tensor& x, int64_t diagonal = 0);

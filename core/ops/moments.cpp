@@ -6,6 +6,7 @@
 #include "wick/core/ops/elementwise_op.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/core/ops/reduce_axes.h"
+#include "wick/core/ops/wide.h"
 
 // Reductions that need more than one pass: variance, log-sum-exp and norms.
 namespace wick {
@@ -138,7 +139,7 @@ struct Norm {
 
   Tensor forward(Saved& saved, const Tensor& x) const {
     Tensor kept;
-    Tensor y = finish(value(wide(x)), x, axes, keepdim, &kept);
+    Tensor y = finish(value(x), x, axes, keepdim, &kept);
     saved.save(x, kept);
     return y;
   }
@@ -169,7 +170,7 @@ struct Norm {
     if (ord == 1) return total(abs(x));
     if (ord == 0) return total(ne(x, 0));
     if (std::isinf(ord)) return ord > 0 ? amax(abs(x), axes, true) : amin(abs(x), axes, true);
-    return pow(total(pow(abs(x), ord)), 1 / ord);
+    return pow(total(pow(abs(wide(x)), ord)), 1 / ord);
   }
 };
 
@@ -186,6 +187,23 @@ Tensor stddev(const Tensor& x, const Shape& axes, int64_t correction, bool keepd
 Tensor logsumexp(const Tensor& x, const Shape& axes, bool keepdim) {
   const Tensor in = is_floating(x.dtype()) ? x : x.to(kFloat32);
   return apply(LogSumExp{reduced_axes("logsumexp", x, axes), keepdim}, in);
+}
+Tensor cosine_similarity(const Tensor& x, const Tensor& y, int64_t axis, double eps) {
+  const OpInfo info{.name = "cosine_similarity", .autocast = {.cuda = Autocast::kToFloat32}};
+  check_floating(info.name, x);
+  check_floating(info.name, y);
+  const std::array<Tensor, 2> given{x, y};
+  std::vector<Tensor> cast;
+  const std::span<const Tensor> inputs = amp::cast_inputs(info, given, cast);
+  return computed_wide({inputs[0], inputs[1]}, [&](const std::vector<Tensor>& in) {
+    const Shape shape = broadcast_shapes(info.name, in[0].shape(), in[1].shape());
+    const Shape axes{wrap_axis(info.name, axis, shape.rank())};
+    const auto direction = [&](const Tensor& given_vector) {
+      const Tensor vector = given_vector.expand(shape);
+      return vector / clamp(norm(vector, 2, axes, true), eps);
+    };
+    return sum(direction(in[0]) * direction(in[1]), axes);
+  });
 }
 Tensor norm(const Tensor& x, double ord, const Shape& axes, bool keepdim) {
   check_floating("norm", x);

@@ -39,6 +39,9 @@ Tensor logsumexp(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
 /// (sum |x|^ord)^(1/ord); `ord` may be 0 (elements that are not 0) and infinity (largest or, if
 /// negative, smallest |x|). Its gradient is 0 where the norm is 0.
 Tensor norm(const Tensor& x, double ord = 2, const Shape& axes = {}, bool keepdim = false);
+/// The cosine of the angle between x and y, which broadcast, along `axis`: the sum of x y over the
+/// product of their norms, of which neither counts as less than `eps`. Error for integers.
+Tensor cosine_similarity(const Tensor& x, const Tensor& y, int64_t axis = 1, double eps = 1e-8);
 /// Whether an element is not 0 (NaN is not); bool.
 Tensor any(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
 /// Whether no element is 0; bool.

@@ -13,18 +13,18 @@ namespace wick {
 /// where inputs were widened.
 template <class Compute>
 Tensor computed_wide(std::vector<Tensor> inputs, const Compute& compute) {
-  Tensor like;
   bool widened = false;
-  std::optional<Dtype> dtype;
+  std::optional<Dtype> of_rank_0, dtype;
   for (Tensor& input : inputs) {
     if (!input.defined() || !is_floating(input.dtype())) continue;
-    dtype = dtype ? promote(*dtype, input.dtype()) : input.dtype();
+    std::optional<Dtype>& widest = input.rank() == 0 ? of_rank_0 : dtype;
+    widest = widest ? promote(*widest, input.dtype()) : input.dtype();
     widened = widened || is_reduced(input.dtype());
     input = wide(input);
   }
   if (!widened) return compute(inputs);
   const amp::Pause pause;
-  return compute(inputs).to(*dtype);
+  return compute(inputs).to(dtype ? *dtype : *of_rank_0);
 }
 
 }  // namespace wick

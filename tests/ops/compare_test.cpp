@@ -134,6 +134,23 @@ WICK_OP_CASE(
     .reference = elementwise([](double x, double mask) { return mask != 0 ? -3 : x; }),
     .tolerance = Tolerance::exact(), .second_order = true);
 
+WICK_OP_CASE(
+    masked_fill_by_a_tensor, .samples = {{normal({4, 300}), normal({}), mask({300})}},
+    .call = [](const Tensors& x) -> Tensors { return {masked_fill(x[0], x[2], x[1])}; },
+    .composed = [](const Tensors& x) -> Tensors {
+      return {masked_fill(x[0], x[2], 0) + x[1] * x[2].to(x[0].dtype())};
+    },
+    .second_order = true);
+
+TEST(Compare, FillsWithOneNumber) {
+  const Tensor x = arange(0, 2), mask = x == 0;
+  EXPECT_EQ(masked_fill(x, mask, scalar_tensor(true, kBool)).to_vector<int64_t>(),
+            (std::vector<int64_t>{1, 1}));
+  EXPECT_EQ(masked_fill(ones({2}, kFloat16), mask, scalar_tensor(2.0)).dtype(), kFloat16);
+  EXPECT_THROW(masked_fill(x, mask, scalar_tensor(0.5)), Error);
+  EXPECT_THROW(masked_fill(x, mask, ones({1}, kInt64)), Error);
+}
+
 TEST(Compare, HoldsForNan) {
   const Tensor nan = tensor<float>({NAN}), one = ones({1});
   for (const Tensor& other : {nan, one}) {

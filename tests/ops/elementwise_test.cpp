@@ -139,6 +139,32 @@ WICK_OP_CASE(
     .reference = elementwise([](double x, double y) { return std::pow(x, y); }),
     .second_order = true);
 
+WICK_OP_CASE(
+    addc,
+    .samples = {{uniform({31}, -2, 2), uniform({31}, -2, 2), uniform({31}, 0.5, 2)},
+                {uniform({3, 1}, -2, 2), uniform({5}, -2, 2), uniform({}, 0.5, 2)},
+                {uniform({}, -2, 2), uniform({300}, -2, 2), uniform({2, 1}, 0.5, 2)}},
+    .call = [](const Tensors& x) -> Tensors {
+      return {addcmul(x[0], x[1], x[2], -2.5), addcdiv(x[0], x[1], x[2], 0.3)};
+    },
+    .composed = [](const Tensors& x) -> Tensors {
+      return {x[0] - 2.5 * x[1] * x[2], x[0] + 0.3 * x[1] / x[2]};
+    },
+    .second_order = true);
+WICK_OP_CASE(
+    lerp,
+    .samples = {{uniform({31}, -2, 2), uniform({31}, -2, 2),
+                 uniform({31}, -2, 2).avoiding({-0.5, 0.5})},
+                {uniform({3, 1}, -2, 2), uniform({5}, -2, 2), uniform({}, 0.1, 0.3)}},
+    .call = [](const Tensors& x) -> Tensors {
+      return {lerp(x[0], x[1], x[2]), lerp(x[0], x[1], 0.25), lerp(x[0], x[1], 0.75)};
+    },
+    .composed = [](const Tensors& x) -> Tensors {
+      const Tensor way = x[1] - x[0];
+      return {x[0] + x[2] * way, x[0] + 0.25 * way, x[0] + 0.75 * way};
+    },
+    .tolerance = Tolerance::reduction(), .second_order = true);
+
 // Far from ties, in every dtype.
 Samples distinct_pairs() {
   return {{distinct({31}), uniform({31})},
@@ -290,6 +316,21 @@ TEST(ElementwiseDtypes, IntegersAreExact) {
       (tensor<bool>({true, true, false}) * tensor<bool>({true, false, false})).to_vector<bool>(),
       (std::vector<bool>{true, false, false}));
   EXPECT_EQ((tensor<int64_t>({7}) / 2).to_vector<float>()[0], 3.5f);
+}
+
+TEST(ElementwiseDtypes, OfThreeTensors) {
+  const Tensor whole = tensor<int64_t>({1, 2}), half = ones({2}, kFloat16);
+  EXPECT_EQ(addcmul(whole, whole, whole, 3).to_vector<int64_t>(), (std::vector<int64_t>{4, 14}));
+  EXPECT_EQ(addcmul(half, half, ones({}, kFloat32)).dtype(), kFloat16);
+  EXPECT_EQ(addcmul(half, half, ones({1}, kFloat32)).dtype(), kFloat32);
+  EXPECT_EQ(addcdiv(whole, half, half).dtype(), kFloat16);
+  EXPECT_THROW(addcmul(whole, whole, whole, 0.5), Error);
+  EXPECT_THROW(addcdiv(half, whole, whole), Error);
+  EXPECT_THROW(lerp(whole, whole, 0.5), Error);
+  EXPECT_THROW(lerp(half, ones({2}), 0.5), Error);
+  const Tensor x = tensor<float>({1e-8f, 3}), end = tensor<float>({1, -0.1f});
+  EXPECT_EQ(lerp(x, end, 0).to_vector<float>(), x.to_vector<float>());
+  EXPECT_EQ(lerp(x, end, 1).to_vector<float>(), end.to_vector<float>());
 }
 
 TEST(ElementwiseDtypes, RejectsWhatHasNoMeaning) {

@@ -81,6 +81,11 @@ TEST(Half, CastsOfAutocastComeFirst) {
       kBFloat16);
 }
 
+TEST(Half, AttentionIsOfTheDtypeOfItsOperands) {
+  const Tensor x = ones({1, 2, 4}, kBFloat16);
+  EXPECT_EQ(scaled_dot_product_attention(x, x, x, zeros({2, 2})).dtype(), kBFloat16);
+}
+
 TEST(Half, ComparesWithATolerance) {
   // 1e-8 is 0 in float16, and so is the tolerance of numbers below 2^-14 / 1e-5.
   const Tensor x = full({1}, 0x1p-24, kFloat16), zero = zeros({1}, kFloat16);

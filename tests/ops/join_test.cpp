@@ -228,6 +228,35 @@ TEST(Join, CatSkipsTensorsWithoutAnything) {
   EXPECT_EQ(one.grad().to_vector<float>(), (std::vector<float>{1, 1, 1, 1}));
 }
 
+WICK_OP_CASE(
+    repeat_interleave, .samples = {{normal({2, 3, 4})}},
+    .call = [](const Tensors& x) -> Tensors {
+      const Tensor times = tensor<int64_t>({2, 0, 3}).to(x[0].device());
+      return {repeat_interleave(x[0], 2, 1), repeat_interleave(x[0], 3),
+              repeat_interleave(x[0], times, 1)};
+    },
+    .composed = [](const Tensors& x) -> Tensors {
+      const Tensor first = x[0].narrow(1, 0, 1), last = x[0].narrow(1, 2, 1);
+      const Tensor rows = x[0].reshape({24, 1});
+      return {cat({first, first, x[0].narrow(1, 1, 1), x[0].narrow(1, 1, 1), last, last}, 1),
+              cat({rows, rows, rows}, 1).reshape({-1}), cat({first, first, last, last, last}, 1)};
+    },
+    .second_order = true);
+
+TEST(Join, RepeatsEachSliceAsOftenAsAsked) {
+  const Tensor x = counting({3});
+  EXPECT_EQ(repeat_interleave(x, tensor<int32_t>({0, 2, 1})).to_vector<int64_t>(),
+            (std::vector<int64_t>{1, 1, 2}));
+  EXPECT_EQ(repeat_interleave(x, tensor<int64_t>({2})).numel(), 6);
+  EXPECT_EQ(repeat_interleave(x, 0).shape(), Shape{0});
+  EXPECT_EQ(repeat_interleave(x, zeros({3}, kInt64)).shape(), Shape{0});
+  EXPECT_FALSE(repeat_interleave(x, 1).raw_data() == x.raw_data());
+  EXPECT_THROW(repeat_interleave(x, -1), Error);
+  EXPECT_THROW(repeat_interleave(x, tensor<int64_t>({1, 2})), Error);
+  EXPECT_THROW(repeat_interleave(x, tensor<int64_t>({1, -2, 1})), Error);
+  EXPECT_THROW(repeat_interleave(x, ones({3})), Error);
+}
+
 TEST(Join, CatKeepsChannelsLast) {
   const Tensor x = ones({2, 3, 4, 5}).contiguous(MemoryFormat::kChannelsLast);
   EXPECT_TRUE(cat({x, x}, 1).is_contiguous(MemoryFormat::kChannelsLast));

@@ -169,6 +169,21 @@ NORM_CASE(norm_3_both, 3, kBoth);
 NORM_CASE(norm_6_last, 6, kLast);
 NORM_CASE(norm_half_all, 0.5, kLast);
 WICK_OP_CASE(
+    cosine_similarity,
+    .samples = {{normal({4, 31}), normal({4, 31})},
+                {uniform({3, 1, 5}, 0.5, 2), uniform({2, 1}, 0.5, 2)}},
+    .call = [](const Tensors& x) -> Tensors {
+      return {cosine_similarity(x[0], x[1], 1), cosine_similarity(x[0], x[1], -1)};
+    },
+    .composed = [](const Tensors& x) -> Tensors {
+      const auto cosine = [&](int64_t axis) {
+        const Tensor zero = zeros_like(x[0] * x[1]).detach(), a = x[0] + zero, b = x[1] + zero;
+        return sum(a * b, {axis}) * rsqrt(sum(a * a, {axis}) * sum(b * b, {axis}));
+      };
+      return {cosine(1), cosine(-1)};
+    },
+    .tolerance = Tolerance::reduction(), .second_order = true);
+WICK_OP_CASE(
     norm_inf, .samples = kDistinct,
     .call = [](const Tensors& x) -> Tensors {
       return {norm(x[0], std::numeric_limits<double>::infinity(), kLast)};
@@ -359,6 +374,15 @@ TEST(Reduce, NormsOfZeroHaveGradientZero) {
   EXPECT_EQ(norm(tensor<float>({0, 3, 0, -1}), 0).item<float>(), 2);
   EXPECT_EQ(norm(tensor<float>({2, 3, -1}), -std::numeric_limits<double>::infinity()).item<float>(),
             1);
+}
+
+TEST(Reduce, CosineOfNothingIsZero) {
+  const Tensor x = zeros({2, 3}).set_requires_grad(), y = ones({2, 3});
+  const Tensor cosine = cosine_similarity(x, y);
+  EXPECT_EQ(cosine.to_vector<float>(), (std::vector<float>{0, 0}));
+  cosine.sum().backward();
+  EXPECT_TRUE(all(isfinite(x.grad())).item<bool>());
+  EXPECT_THROW(cosine_similarity(x, ones({2, 3}, kInt64)), Error);
 }
 
 TEST(Reduce, SumToUndoesBroadcasting) {
