@@ -26,9 +26,13 @@ TEST(Registry, NamesWhatIsWrong) {
   Registry<Fruit> fruits("fruit", {{"apple", 150}, {"pear", 180}});
   EXPECT_EQ(error_of([&] { fruits.find("plum"); }),
             "fruit: unknown name: got \"plum\", expected one of apple, pear");
-  EXPECT_EQ(error_of([&] { fruits.add({"pear", 1}); }),
+  EXPECT_EQ(error_of([&] {
+              fruits.add({"pear", 1});
+            }),
             "fruit: register: got the name pear, which is taken, expected another");
-  EXPECT_EQ(error_of([&] { fruits.add({"", 1}); }),
+  EXPECT_EQ(error_of([&] {
+              fruits.add({"", 1});
+            }),
             "fruit: register: got an empty name, expected one");
   EXPECT_EQ(fruits.find("pear").weight, 180);
 }
