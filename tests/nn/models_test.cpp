@@ -60,10 +60,10 @@ TEST(Models, EachTakesImagesAndLearnsInAllItsParameters) {
       const Tensor x = randn({2, image[0], image[1], image[2]});
       const Tensor y = model->call(x);
       ASSERT_EQ(y.shape(), (Shape{2, 7})) << entry.name;
-      if (image.channels == 1) continue;
+      if (image[0] == 1) continue;
       y.backward(randn(y.shape()));
-      for (const auto& [name, parameter] : model->named_parameters()) {
-        ASSERT_TRUE(parameter.grad().defined()) << entry.name << ": " << name;
+      for (const auto& [path, parameter] : model->named_parameters()) {
+        ASSERT_TRUE(parameter.grad().defined()) << entry.name << ": " << path;
       }
       EXPECT_GT(entry.lr, 0);
       EXPECT_GT(entry.batch_size, 0);

@@ -64,7 +64,7 @@ TEST(TransformerDecoderLayer, AttendsToItselfAndToMemory) {
     for (const Tensor& parameter : layer.parameters()) parameter.detach().uniform_(-0.5, 0.5);
     nn::MultiheadAttention own(8, 2, {.batch_first = true}), other(8, 2, {.batch_first = true});
     nn::Linear linear1(8, 12), linear2(12, 8);
-    nn::LayerNorm norm1({8}, 1e-3), norm2({8}, 1e-3), norm3({8}, 1e-3);
+    nn::LayerNorm norm1({8}, {.eps = 1e-3}), norm2({8}, {.eps = 1e-3}), norm3({8}, {.eps = 1e-3});
     const std::pair<const char*, nn::Module*> parts[] = {
         {"self_attn.", &own},   {"multihead_attn.", &other}, {"linear1.", &linear1},
         {"linear2.", &linear2}, {"norm1.", &norm1},          {"norm2.", &norm2},
