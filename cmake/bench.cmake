@@ -2,18 +2,16 @@
 # the preset count it counts what kernels do with memory.
 file(GLOB bench_sources CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/bench/kernels/*.cpp ${PROJECT_SOURCE_DIR}/bench/runner/*.cpp)
-list(APPEND bench_sources ${PROJECT_SOURCE_DIR}/tools/child.cpp
-     ${PROJECT_SOURCE_DIR}/tools/statistics.cpp)
 wick_find_package(fmt libfmt-dev)
 wick_find_package(nlohmann_json nlohmann-json3-dev)
-wick_find_package(CLI11 libcli11-dev)
 wick_program(wick_bench ${bench_sources})
 set_target_properties(wick_bench PROPERTIES OUTPUT_NAME wick-bench)
 # What it times is in the library, but for the loops that find the machine's ceilings.
 target_compile_options(wick_bench PRIVATE $<$<CONFIG:Release>:-O1>)
 set_source_files_properties(${PROJECT_SOURCE_DIR}/bench/runner/ceilings.cpp PROPERTIES
                             COMPILE_OPTIONS -O3)
-target_link_libraries(wick_bench PRIVATE fmt::fmt nlohmann_json::nlohmann_json CLI11::CLI11)
+target_link_libraries(wick_bench PRIVATE
+  wick_tool_common fmt::fmt nlohmann_json::nlohmann_json)
 if(WICK_SIM_COUNT)
   target_compile_definitions(wick_bench PRIVATE WICK_SIM_COUNT=1)
 endif()

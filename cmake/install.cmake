@@ -18,7 +18,7 @@ install(FILES wick.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wick COMPONENT wick
 # find_package(wick COMPONENTS program) gives wick::program too: the command line as a library.
 if(TARGET wick_command)
   install(FILES program.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wick COMPONENT wick)
-  install(TARGETS wick_command EXPORT wick_program_targets
+  install(TARGETS wick_command wick_tool_common EXPORT wick_program_targets
           ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT wick)
   install(EXPORT wick_program_targets NAMESPACE wick:: FILE wickProgramTargets.cmake
           DESTINATION ${package_dir} COMPONENT wick)

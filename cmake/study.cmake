@@ -2,7 +2,6 @@
 # own, so that `wick` alone is built quickly. What its pages need is in the program.
 wick_find_package(fmt libfmt-dev)
 wick_find_package(nlohmann_json nlohmann-json3-dev)
-wick_find_package(CLI11 libcli11-dev)
 find_file(WICK_CHART_JS chart.min.js PATH_SUFFIXES ../share/javascript/chart.js)
 mark_as_advanced(WICK_CHART_JS)
 if(NOT WICK_CHART_JS)
@@ -30,8 +29,7 @@ file(CONFIGURE OUTPUT ${page_files} @ONLY CONTENT
      "#include \"wick/tools/study/page_files.h\"\nnamespace wick::study {\n@definitions@}\n")
 
 file(GLOB study_sources CONFIGURE_DEPENDS ${study_folder}/*.cpp)
-wick_program(wick_study ${study_sources} ${page_files}
-             ${PROJECT_SOURCE_DIR}/tools/child.cpp ${PROJECT_SOURCE_DIR}/tools/statistics.cpp)
+wick_program(wick_study ${study_sources} ${page_files})
 set_target_properties(wick_study PROPERTIES OUTPUT_NAME wick-study)
 # What it times is in the library.
 target_compile_options(wick_study PRIVATE $<$<CONFIG:Release>:-O1>)

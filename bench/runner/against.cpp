@@ -13,7 +13,7 @@
 
 #include "wick/bench/runner/result.h"
 #include "wick/bench/runner/serve.h"
-#include "wick/tools/child.h"
+#include "wick/tools/common/child.h"
 
 namespace wick::bench {
 
@@ -42,7 +42,7 @@ struct Compared {
 
   void judge() {
     if (verdict == Verdict::kFailed || blocks.size() < kLeastBlocks) return;
-    const Interval interval = centre_interval(blocks);
+    const Interval interval = tool::centre_interval(blocks, kConfidence);
     const double margin = std::log(kMargin);
     if (interval.low > margin) {
       verdict = Verdict::kSlower;
@@ -55,7 +55,7 @@ struct Compared {
 };
 
 bool are_tight(const std::vector<double>& ratios) {
-  const Interval interval = median_interval(ratios, kConfidence);
+  const Interval interval = tool::median_interval(ratios, kConfidence);
   return interval.high - interval.low <= 2 * kTightPairs;
 }
 
@@ -74,9 +74,9 @@ void print_row(const Compared& c) {
   if (c.verdict == Verdict::kFailed) {
     fmt::print("{:<52} {}\n", c.name, c.error);
   } else if (!c.blocks.empty()) {
-    const Interval interval = centre_interval(c.blocks);
+    const Interval interval = tool::centre_interval(c.blocks, kConfidence);
     fmt::print("{:<52} {:>8} {:>6.3f}  {:>6.3f} to {:>6.3f}  {:>7}\n", c.name, duration(c.seconds),
-               std::exp(centre(c.blocks)), std::exp(interval.low), std::exp(interval.high),
+               std::exp(tool::centre(c.blocks)), std::exp(interval.low), std::exp(interval.high),
                verdict_text(c.verdict));
   }
   std::fflush(stdout);
@@ -236,8 +236,8 @@ int run_against(const Options& options, const std::vector<const Row*>& rows) {
     failed += row.verdict == Verdict::kFailed;
   }
   fmt::print("{} of {} rows slower, {} failed\n", slower, rows.size(), failed);
-  if (interrupted()) return kInterrupted;
-  return failed > 0 ? kFailed : slower > 0 ? kSlower : 0;
+  if (interrupted()) return tool::kInterruptedExit;
+  return failed > 0 ? tool::kFailedExit : slower > 0 ? tool::kSlowerExit : 0;
 }
 
 }  // namespace wick::bench

@@ -48,7 +48,7 @@ int run_counts(const Options& options) {
              "row, and its kernels", "accesses", "/ least", "shared", "/ least", "lanes");
   int code = 0;
   for (const Row* row : choose_rows(options, setting.device)) {
-    if (interrupted()) return kInterrupted;
+    if (interrupted()) return tool::kInterruptedExit;
     std::string wrong;
     try {
       wrong = count_row(*row, setting);
@@ -57,7 +57,7 @@ int run_counts(const Options& options) {
     }
     if (wrong.empty()) continue;
     fmt::print("{}: {}\n", row->name, wrong);
-    code = kFailed;
+    code = tool::kFailedExit;
   }
   return code;
 }

@@ -18,7 +18,8 @@
 #include "wick/core/file.h"
 #include "wick/core/random.h"
 #include "wick/core/stream.h"
-#include "wick/tools/standard_files.h"
+#include "wick/tools/common/spin.h"
+#include "wick/tools/common/standard_files.h"
 
 namespace wick::bench {
 namespace {
@@ -85,11 +86,11 @@ class Run {
     save();
     if (interrupted()) {
       fmt::print("interrupted: {} of {} rows measured\n", report_.results.size(), rows_.size());
-      return kInterrupted;
+      return tool::kInterruptedExit;
     }
     if (failed > 0) fmt::print("{} of {} rows failed\n", failed, rows_.size());
     const int slower = compare();
-    return failed > 0 ? kFailed : slower > 0 ? kSlower : 0;
+    return failed > 0 ? tool::kFailedExit : slower > 0 ? tool::kSlowerExit : 0;
   }
 
  private:
@@ -194,20 +195,12 @@ int parse_and_run(int argc, char** argv) {
   } catch (const CLI::CallForHelp& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    return fail(kUsage, std::string(error.what()) + ". See wick bench --help");
+    return fail(tool::kUsageExit, std::string(error.what()) + ". See wick bench --help");
   } catch (const UsageError& error) {
-    return fail(kUsage, error.what());
+    return fail(tool::kUsageExit, error.what());
   } catch (const std::exception& error) {
-    return fail(kFailed, error.what());
+    return fail(tool::kFailedExit, error.what());
   }
-}
-
-// OpenMP's threads would spin for so long that two programs taking turns were in each other's way.
-// The runtime reads how long from the environment when the process starts.
-void spin_briefly(char** argv) {
-  if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
-  setenv("GOMP_SPINCOUNT", "1000", 1);
-  execv("/proc/self/exe", argv);  // returns only if it fails: then it goes on as it is
 }
 
 }  // namespace
@@ -215,11 +208,11 @@ void spin_briefly(char** argv) {
 
 int main(int argc, char** argv) {
   wick::tool::open_standard_files();
-  wick::bench::spin_briefly(argv);
+  wick::tool::spin_briefly(argv);
   wick::bench::handle_interrupts();
   std::signal(SIGXFSZ, SIG_IGN);
   const int code = wick::bench::parse_and_run(argc, argv);
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-  return code == 0 ? wick::bench::fail(wick::bench::kFailed, "cannot write to standard output")
+  return code == 0 ? wick::bench::fail(wick::tool::kFailedExit, "cannot write to standard output")
                    : code;
 }

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <ctime>
 
-#include "wick/bench/runner/statistics.h"
 #include "wick/core/stream.h"
 
 namespace wick::bench {
@@ -23,7 +22,7 @@ double cpu_now() {
 
 bool is_tight(const std::vector<double>& seconds) {
   if (seconds.size() < kLeastSamples) return false;
-  const Interval interval = median_interval(seconds, kConfidence);
+  const Interval interval = tool::median_interval(seconds, kConfidence);
   return interval.high - interval.low <= 2 * kTight * median(seconds);
 }
 

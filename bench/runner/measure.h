@@ -5,8 +5,15 @@
 #include <vector>
 
 #include "wick/core/base/device.h"
+#include "wick/tools/common/statistics.h"
 
 namespace wick::bench {
+
+using tool::Interval;
+using tool::median;
+
+/// Of all intervals that a benchmark gives.
+inline constexpr double kConfidence = 0.95;
 
 /// Seconds on the steady clock.
 double now();

@@ -5,7 +5,7 @@
 #include <regex>
 
 #include "wick/core/stream.h"
-#include "wick/tools/interrupt.h"
+#include "wick/tools/common/interrupt.h"
 
 namespace wick::bench {
 

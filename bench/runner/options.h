@@ -1,11 +1,12 @@
 #pragma once
 
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "wick/bench/kernels/row.h"
 #include "wick/bench/runner/measure.h"
+#include "wick/tools/common/exit_codes.h"
+#include "wick/tools/common/usage_error.h"
 
 namespace wick::bench {
 
@@ -18,11 +19,7 @@ struct Options {
   std::string json, baseline, against;
 };
 
-/// Options that cannot be followed: exit code 2.
-class UsageError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+using tool::UsageError;
 
 /// What --device and --quick mean.
 Setting setting_of(const Options& options);
@@ -35,10 +32,5 @@ std::vector<const Row*> choose_rows(const Options& options, Device device);
 /// Whether the user asked to end (SIGINT, SIGTERM).
 bool interrupted();
 void handle_interrupts();
-
-inline constexpr int kFailed = 1;
-inline constexpr int kUsage = 2;
-inline constexpr int kSlower = 3;  // rows are slower than those they are compared with
-inline constexpr int kInterrupted = 130;
 
 }  // namespace wick::bench

@@ -5,7 +5,6 @@
 
 #include "wick/bench/runner/ceilings.h"
 #include "wick/bench/runner/measure.h"
-#include "wick/bench/runner/statistics.h"
 
 namespace wick::bench {
 
@@ -18,7 +17,7 @@ struct Result {
   Ceilings::Bound bound;
 
   double seconds() const { return median(timing.seconds); }
-  Interval interval() const { return median_interval(timing.seconds, kConfidence); }
+  Interval interval() const { return tool::median_interval(timing.seconds, kConfidence); }
   /// How near it comes to the bound: 1 is there; 0 where there is none.
   double fraction() const { return bound.seconds / seconds(); }
 };

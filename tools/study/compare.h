@@ -2,7 +2,7 @@
 
 #include <atomic>
 
-#include "wick/tools/statistics.h"
+#include "wick/tools/common/statistics.h"
 #include "wick/tools/study/worker_process.h"
 
 namespace wick::tool {

@@ -6,21 +6,21 @@
 #include <csignal>
 #include <cstdio>
 
-#include "wick/tools/standard_files.h"
+#include "wick/tools/common/exit_codes.h"
+#include "wick/tools/common/number_flag.h"
+#include "wick/tools/common/standard_files.h"
+#include "wick/tools/common/usage_error.h"
 #include "wick/tools/study/report.h"
 #include "wick/tools/study/run.h"
 #include "wick/tools/study/scaling.h"
 #include "wick/tools/study/scaling_lab.h"
 #include "wick/tools/study/worker.h"
-#include "wick/tools/wick/config.h"
-#include "wick/tools/wick/number_flag.h"
 
 namespace {
 
 using wick::study::StudyOptions;
-
-constexpr int kFailed = 1;
-constexpr int kUsage = 2;
+using wick::tool::kFailedExit;
+using wick::tool::kUsageExit;
 
 int list_techniques() {
   for (const wick::study::Technique& technique : wick::study::techniques()) {
@@ -82,13 +82,13 @@ int run(int argc, char** argv) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
     fmt::print(stderr, "wick: {}\n", error.what());
-    return kUsage;
+    return kUsageExit;
   } catch (const wick::tool::UsageError& error) {
     fmt::print(stderr, "wick: {}\n", error.what());
-    return kUsage;
+    return kUsageExit;
   } catch (const std::exception& error) {
     fmt::print(stderr, "wick: {}\n", error.what());
-    return kFailed;
+    return kFailedExit;
   }
 }
 
@@ -105,5 +105,5 @@ int main(int argc, char** argv) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   if (code != 0) return code;
   fmt::print(stderr, "wick: cannot write to standard output\n");
-  return kFailed;
+  return kFailedExit;
 }

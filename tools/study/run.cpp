@@ -9,14 +9,15 @@
 #include <filesystem>
 
 #include "wick/core/stream.h"
-#include "wick/tools/interrupt.h"
+#include "wick/tools/common/exit_codes.h"
+#include "wick/tools/common/interrupt.h"
+#include "wick/tools/common/shell_word.h"
+#include "wick/tools/common/suggest.h"
 #include "wick/tools/study/roofline.h"
 #include "wick/tools/study/scaling.h"
 #include "wick/tools/study/study_page.h"
 #include "wick/tools/wick/config.h"
 #include "wick/tools/wick/setup.h"
-#include "wick/tools/wick/shell_word.h"
-#include "wick/tools/wick/suggest.h"
 #include "wick/train/hardware.h"
 #include "wick/train/run_folder.h"
 
@@ -29,8 +30,6 @@ namespace {
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-constexpr int kInterruptedExit = 130;
-constexpr int kSomeFailed = 1;
 constexpr double kQuickSeconds = 560;
 constexpr double kLeastSeconds = 0.2;  // of a pair of processes, unless less is asked for
 // Of a study's time: the most that the ladder takes, and what is kept for learning.
@@ -319,7 +318,7 @@ int run_study(const StudyOptions& options) {
   fmt::print("\npage    {}\n", store.page());
   if (complete) return 0;
   fmt::print("not all of it was measured; go on with: {}\n", command_to_go_on(options, folder));
-  return interrupted ? kInterruptedExit : kSomeFailed;
+  return interrupted ? tool::kInterruptedExit : tool::kFailedExit;
 }
 
 }  // namespace wick::study

@@ -6,9 +6,10 @@
 #include <cmath>
 #include <filesystem>
 
+#include "wick/tools/common/attempt.h"
+#include "wick/tools/common/exit_codes.h"
 #include "wick/tools/study/compare.h"
 #include "wick/tools/study/scaling_lab.h"
-#include "wick/tools/wick/attempt.h"
 #include "wick/train/hardware.h"
 
 namespace wick::study {
@@ -55,7 +56,7 @@ bool run_lab(const LabTask& task) {
     interrupted = true;
     throw Interrupted();
   }
-  if (attempt.failed() && attempt.exit_code() == kNoLab) return false;
+  if (attempt.failed() && attempt.exit_code() == tool::kNoLabExit) return false;
   if (attempt.failed()) throw ChildError(attempt.sentence());
   return true;
 }

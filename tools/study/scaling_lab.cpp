@@ -16,6 +16,7 @@
 #include <fstream>
 
 #include "wick/core/base/check.h"
+#include "wick/tools/common/exit_codes.h"
 #include "wick/tools/wick/supervisor.h"
 
 namespace wick::study {
@@ -132,10 +133,10 @@ int serve_lab(const std::string& text) {
     return 0;
   } catch (const NoLab& error) {
     fmt::print(stderr, "wick: {}\n", error.what());
-    return kNoLab;
+    return tool::kNoLabExit;
   } catch (const std::exception& error) {
     fmt::print(stderr, "wick: study: {}\n", error.what());
-    return 1;
+    return tool::kFailedExit;
   }
 }
 

@@ -26,11 +26,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LabTask, megabits, runs)
 /// The share of a link's bits that are the payload of TCP in full frames of 1500 bytes.
 inline constexpr double kPayloadShare = 1448.0 / 1514;
 
-/// What serve_lab returns where it may not make namespaces, or a program for it is missing.
-inline constexpr int kNoLab = 77;
-
 /// Runs ranks as `task` (JSON) says, in namespaces that nobody else sees and that end with this
-/// process, however it ends. Returns the exit code.
+/// process, however it ends. Returns the exit code: kNoLabExit where it may not make namespaces.
 int serve_lab(const std::string& task);
 
 }  // namespace wick::study

@@ -14,6 +14,7 @@
 #include "wick/core/ops/random.h"
 #include "wick/dist/dist.h"
 #include "wick/optim/optim.h"
+#include "wick/tools/common/exit_codes.h"
 #include "wick/tools/study/compare.h"
 #include "wick/tools/study/training.h"
 
@@ -272,7 +273,7 @@ int serve_rank(const std::string& text) {
     return 0;
   } catch (const std::exception& error) {
     fmt::print(stderr, "wick: {}\n", error.what());
-    return 1;
+    return tool::kFailedExit;
   }
 }
 

@@ -12,6 +12,7 @@
 #include "wick/core/memory/stats.h"
 #include "wick/core/plans.h"
 #include "wick/core/stream.h"
+#include "wick/tools/common/exit_codes.h"
 #include "wick/tools/study/training.h"
 #include "wick/tools/study/workload.h"
 
@@ -122,7 +123,7 @@ int serve(const std::string& settings) {
     return 0;
   } catch (const std::exception& error) {
     answer({{"error", error.what()}});
-    return 1;
+    return tool::kFailedExit;
   }
 }
 

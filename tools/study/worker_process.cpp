@@ -3,8 +3,8 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include "wick/tools/common/spin.h"
 #include "wick/tools/study/compare.h"
-#include "wick/tools/wick/commands.h"
 
 namespace wick::study {
 

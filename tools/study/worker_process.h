@@ -1,6 +1,6 @@
 #pragma once
 
-#include "wick/tools/child.h"
+#include "wick/tools/common/child.h"
 #include "wick/tools/study/settings.h"
 
 namespace wick::study {

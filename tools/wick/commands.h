@@ -10,9 +10,6 @@ class App;
 
 namespace wick::tool {
 
-/// The GOMP_SPINCOUNT that the program gives itself.
-inline constexpr const char* kSpinCount = "1000";
-
 /// What a subcommand does once its flags are read; the result is the program's exit code.
 using Command = std::function<int()>;
 

@@ -15,8 +15,8 @@
 #include "wick/core/file.h"
 #include "wick/data/catalog.h"
 #include "wick/nn/models/registry.h"
-#include "wick/tools/wick/number_flag.h"
-#include "wick/tools/wick/suggest.h"
+#include "wick/tools/common/number_flag.h"
+#include "wick/tools/common/suggest.h"
 #include "wick/train/optimizers.h"
 #include "wick/train/run_schedule.h"
 

@@ -4,23 +4,17 @@
 #include <iosfwd>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "wick/data/image_io.h"
+#include "wick/tools/common/usage_error.h"
 
 namespace CLI {
 class App;
 }
 
 namespace wick::tool {
-
-/// A mistake in how the program was called: exit code 2.
-class UsageError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 /// What --lr, and every other rate, must be within.
 constexpr double kLeastLr = 1e-12, kMostLr = 1e6;

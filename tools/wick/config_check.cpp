@@ -3,9 +3,9 @@
 #include "wick/core/base/device.h"
 #include "wick/data/catalog.h"
 #include "wick/data/fetch.h"
+#include "wick/tools/common/number_flag.h"
 #include "wick/tools/wick/classification.h"
 #include "wick/tools/wick/config.h"
-#include "wick/tools/wick/number_flag.h"
 #include "wick/tools/wick/setup.h"
 #include "wick/train/invalid_option.h"
 

@@ -6,8 +6,8 @@
 
 #include <cstdio>
 
-#include "wick/tools/wick/config.h"
-#include "wick/tools/wick/number_flag.h"
+#include "wick/tools/common/number_flag.h"
+#include "wick/tools/common/usage_error.h"
 
 namespace wick::tool {
 

@@ -8,6 +8,7 @@
 #include "wick/core/base/check.h"
 #include "wick/data/check_images.h"
 #include "wick/data/packed.h"
+#include "wick/tools/common/exit_codes.h"
 #include "wick/tools/wick/config.h"
 #include "wick/tools/wick/data.h"
 
@@ -105,7 +106,7 @@ void add_data_check(CLI::App& data, Command& command) {
       } else {
         print_text(result);
       }
-      return result.report.bad.empty() ? 0 : 1;
+      return result.report.bad.empty() ? 0 : kFailedExit;
     };
   });
 }

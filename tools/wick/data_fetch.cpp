@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "wick/data/fetch.h"
-#include "wick/tools/wick/config.h"
+#include "wick/tools/common/shell_word.h"
+#include "wick/tools/common/suggest.h"
+#include "wick/tools/common/usage_error.h"
 #include "wick/tools/wick/data.h"
-#include "wick/tools/wick/shell_word.h"
-#include "wick/tools/wick/suggest.h"
 
 namespace wick::tool {
 

@@ -5,9 +5,9 @@
 #include <filesystem>
 
 #include "wick/data/packed.h"
+#include "wick/tools/common/shell_word.h"
 #include "wick/tools/wick/config.h"
 #include "wick/tools/wick/data.h"
-#include "wick/tools/wick/shell_word.h"
 
 namespace wick::tool {
 

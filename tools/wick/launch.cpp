@@ -87,8 +87,8 @@ void add_launch(CLI::App& app, Command& command, const std::vector<std::string>&
   add_launch_flags(*sub, *flags);
   sub->footer(
       "`wick train --ranks 2` is short for `wick launch --ranks 2 -- train`. Any other program is\n"
-      "started with torchrun's variables. All ranks are on this machine: for several give\n"
-      "`wick train` as it is to torchrun, mpirun or srun, whose variables it understands.");
+      "started with torchrun's variables. The ranks run on this machine. On several machines let\n"
+      "torchrun, mpirun or srun start `wick train` as it is: it reads their variables.");
   sub->callback(
       [flags, words, &command] { command = [flags, words] { return launch(*flags, words); }; });
 }

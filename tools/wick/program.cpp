@@ -1,29 +1,25 @@
 #include "wick/program.h"
 
-#include <unistd.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <iterator>
 #include <string>
 #include <vector>
 
 #include "wick/core/base/check.h"
-#include "wick/tools/standard_files.h"
+#include "wick/tools/common/exit_codes.h"
+#include "wick/tools/common/spin.h"
+#include "wick/tools/common/standard_files.h"
+#include "wick/tools/common/suggest.h"
+#include "wick/tools/common/usage_error.h"
 #include "wick/tools/wick/commands.h"
-#include "wick/tools/wick/config.h"
 #include "wick/tools/wick/ranks.h"
-#include "wick/tools/wick/suggest.h"
 
 namespace {
-
-constexpr int kFailed = 1;
-constexpr int kUsage = 2;
-constexpr int kBrokenDevice = 75;  // EX_TEMPFAIL: started again, it may work
 
 // What to say of words that no flag or subcommand takes.
 std::string unknown_words(const CLI::App& app, const std::string& first) {
@@ -64,19 +60,6 @@ int fail(int code, const std::string& message) {
   return code;
 }
 
-// OpenMP's threads wait for each other by spinning, for so long that a machine with other work to
-// do loses most of its speed (with GCC's runtime some 10 ms at a time). The runtime reads how long
-// from the environment when the process starts, so this starts it again.
-void spin_briefly(char** argv) {
-  if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
-  char path[4096];
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-  if (length <= 0) return;
-  path[length] = 0;
-  setenv("GOMP_SPINCOUNT", wick::tool::kSpinCount, 1);
-  execv(path, argv);  // returns only if it fails: then it goes on as it is
-}
-
 std::vector<std::string> called_with;
 
 }  // namespace
@@ -113,26 +96,26 @@ int run_program(const std::vector<std::string>& words) {
     for (CLI::App* sub : app.get_subcommands({})) sub->allow_extras();
     app.parse(std::vector<std::string>(std::make_reverse_iterator(end), words.rend()));
     std::vector<std::string> extras = app.remaining(true);
-    if (!extras.empty()) return fail(kUsage, unknown_words(app, extras.front()));
+    if (!extras.empty()) return fail(kUsageExit, unknown_words(app, extras.front()));
     if (!command) {
       std::printf("%s", app.help().c_str());
-      return words.empty() ? 0 : kUsage;
+      return words.empty() ? 0 : kUsageExit;
     }
     return command();
   } catch (const CLI::CallForHelp& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    return fail(kUsage, error.what());
+    return fail(kUsageExit, error.what());
   } catch (const UsageError& error) {
-    return fail(kUsage, error.what());
+    return fail(kUsageExit, error.what());
   } catch (const OtherRankFailed& error) {
     return fail(kOtherRankFailedExit, error.what());
   } catch (const DeviceError& error) {
-    return fail(kBrokenDevice, error.what());
+    return fail(kBrokenDeviceExit, error.what());
   } catch (const std::bad_alloc&) {
-    return fail(kFailed, "out of memory");
+    return fail(kFailedExit, "out of memory");
   } catch (const std::exception& error) {
-    return fail(kFailed, error.what());
+    return fail(kFailedExit, error.what());
   }
 }
 
@@ -140,10 +123,10 @@ int run_program(const std::vector<std::string>& words) {
 
 int wick::program(int argc, char** argv) {
   tool::open_standard_files();
-  spin_briefly(argv);
+  tool::spin_briefly(argv);
   // A file at its size limit is an error to report, not the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
   const int code = tool::run_program({argv + 1, argv + std::max(argc, 1)});
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-  return code == 0 ? fail(kFailed, "cannot write to standard output") : code;
+  return code == 0 ? fail(tool::kFailedExit, "cannot write to standard output") : code;
 }

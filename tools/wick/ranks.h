@@ -8,12 +8,12 @@
 
 namespace wick::tool {
 
-/// This rank ends because of another one: exit code 3, by which `supervise` tells it from that one.
+/// This rank ends because of another one: kOtherRankFailedExit, by which `supervise` tells it from
+/// that one.
 class OtherRankFailed : public Error {
  public:
   using Error::Error;
 };
-inline constexpr int kOtherRankFailedExit = 3;
 
 /// Joins the other ranks, if a launcher's variables say that there are some, and waits until all
 /// have come. Error if --ranks, where it is given, says another number. OtherRankFailed if they do

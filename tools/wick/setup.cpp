@@ -11,7 +11,7 @@
 #include "wick/core/stream.h"
 #include "wick/nn/models/registry.h"
 #include "wick/nn/norm.h"
-#include "wick/tools/wick/number_flag.h"
+#include "wick/tools/common/number_flag.h"
 #include "wick/train/optimizers.h"
 
 namespace wick::tool {

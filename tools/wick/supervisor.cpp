@@ -17,7 +17,7 @@
 
 #include "wick/core/base/check.h"
 #include "wick/core/base/threads.h"
-#include "wick/tools/wick/attempt.h"
+#include "wick/tools/common/exit_codes.h"
 
 namespace wick::tool {
 
@@ -134,7 +134,7 @@ int supervise(const SuperviseOptions& all_options, const RankWords& words) {
                     signals);
     attempt.wait();
     const int code = attempt.exit_code();
-    if (attempt.interrupted()) return kStoppedExit;
+    if (attempt.interrupted()) return kInterruptedExit;
     if (!attempt.failed()) return code;
     const bool again = !attempt.was_asked_to_stop() && restarts < options.max_restarts &&
                        code != kUsageExit && code != kCannotStartExit;

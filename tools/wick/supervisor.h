@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "wick/tools/wick/attempt.h"
+#include "wick/tools/common/attempt.h"
 
 namespace wick::tool {
 

@@ -7,7 +7,9 @@
 #include "wick/core/plans.h"
 #include "wick/core/stream.h"
 #include "wick/dist/launch_env.h"
-#include "wick/tools/interrupt.h"
+#include "wick/tools/common/exit_codes.h"
+#include "wick/tools/common/interrupt.h"
+#include "wick/tools/common/shell_word.h"
 #include "wick/tools/wick/classification.h"
 #include "wick/tools/wick/commands.h"
 #include "wick/tools/wick/config.h"
@@ -16,13 +18,10 @@
 #include "wick/tools/wick/lint.h"
 #include "wick/tools/wick/memory_hint.h"
 #include "wick/tools/wick/ranks.h"
-#include "wick/tools/wick/shell_word.h"
 
 namespace wick::tool {
 
 namespace {
-
-constexpr int kInterruptedExit = 130;
 
 struct TrainFlags {
   TrainConfig config;

@@ -7,7 +7,7 @@
 
 #include "wick/core/file.h"
 #include "wick/core/memory/allocator.h"
-#include "wick/tools/wick/number_flag.h"
+#include "wick/tools/common/number_flag.h"
 #include "wick/tools/wick/progress.h"
 #include "wick/tools/wick/tune.h"
 

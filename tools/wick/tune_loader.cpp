@@ -10,7 +10,7 @@
 #include "wick/core/file.h"
 #include "wick/core/stream.h"
 #include "wick/optim/training_snapshot.h"
-#include "wick/tools/wick/number_flag.h"
+#include "wick/tools/common/number_flag.h"
 #include "wick/tools/wick/tune.h"
 
 namespace wick::tool {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "wick/core/file.h"
-#include "wick/tools/wick/number_flag.h"
+#include "wick/tools/common/number_flag.h"
 #include "wick/tools/wick/tune.h"
 
 namespace wick::tool {

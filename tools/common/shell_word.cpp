@@ -1,4 +1,4 @@
-#include "wick/tools/wick/shell_word.h"
+#include "wick/tools/common/shell_word.h"
 
 namespace wick::tool {
 

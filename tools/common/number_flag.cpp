@@ -1,4 +1,4 @@
-#include "wick/tools/wick/number_flag.h"
+#include "wick/tools/common/number_flag.h"
 
 #include <CLI/CLI.hpp>
 

@@ -1,4 +1,4 @@
-#include "wick/tools/child.h"
+#include "wick/tools/common/child.h"
 
 #include <fcntl.h>
 #include <poll.h>

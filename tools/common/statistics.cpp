@@ -1,7 +1,8 @@
-#include "wick/tools/statistics.h"
+#include "wick/tools/common/statistics.h"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "wick/core/base/check.h"
 
@@ -30,6 +31,31 @@ Interval narrowest(const std::vector<double>& sorted, double confidence, const R
     so_far = now;
   }
   return {median(sorted), sorted[left_out], sorted[n - 1 - left_out], std::max(0.0, so_far)};
+}
+
+std::vector<double> pair_means(const std::vector<double>& values) {
+  std::vector<double> means;
+  for (size_t i = 0; i < values.size(); ++i) {
+    for (size_t j = i; j < values.size(); ++j) means.push_back((values[i] + values[j]) / 2);
+  }
+  std::sort(means.begin(), means.end());
+  return means;
+}
+
+// The largest k for which a sum of signed ranks of n values is below k with a chance of at most
+// `tail`.
+size_t signed_rank_cut(size_t n, double tail) {
+  std::vector<double> chances(n * (n + 1) / 2 + 1, 0);  // of each sum
+  chances[0] = 1;
+  for (size_t rank = 1; rank <= n; ++rank) {
+    for (size_t sum = chances.size(); sum-- > 0;) {
+      chances[sum] = (chances[sum] + (sum >= rank ? chances[sum - rank] : 0)) / 2;
+    }
+  }
+  double below = 0;
+  size_t k = 0;
+  while (k < chances.size() && below + chances[k] <= tail) below += chances[k++];
+  return k;
 }
 
 }  // namespace
@@ -71,6 +97,18 @@ Interval sequential_median_interval(std::vector<double> values, double confidenc
         std::exp((n + 1) * std::log(2.0) - std::log(n + 1) - log_choose(n, k)) * (1 - tail);
     return 1 - 2 / wealth;  // of both ends
   });
+}
+
+double centre(const std::vector<double>& values) { return median(pair_means(values)); }
+
+Interval centre_interval(const std::vector<double>& values, double confidence) {
+  const size_t k = signed_rank_cut(values.size(), (1 - confidence) / 2);
+  if (k == 0) {
+    const double infinity = std::numeric_limits<double>::infinity();
+    return {centre(values), -infinity, infinity, 1};
+  }
+  const std::vector<double> means = pair_means(values);
+  return {median(means), means[k - 1], means[means.size() - k], confidence};
 }
 
 }  // namespace wick::tool

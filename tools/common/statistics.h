@@ -25,4 +25,13 @@ Interval median_interval(std::vector<double> values, double confidence);
 /// Takes more values for the same interval: 11 before it has 99 %, 15 before it leaves out any.
 Interval sequential_median_interval(std::vector<double> values, double confidence);
 
+/// The centre of `values` by Hodges and Lehmann (1963): the median of the means of all pairs of
+/// them, a value paired with itself included. Error for none.
+double centre(const std::vector<double>& values);
+
+/// Where Wilcoxon's signed-rank test (1945), without approximation, leaves that centre with
+/// `confidence`: values are taken to scatter around it evenly to both sides, in whatever way. Too
+/// few (fewer than six for 95 %) cannot exclude anything: then it is unbounded. Error for none.
+Interval centre_interval(const std::vector<double>& values, double confidence);
+
 }  // namespace wick::tool

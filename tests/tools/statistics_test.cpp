@@ -1,20 +1,28 @@
-#include "wick/bench/runner/statistics.h"
+#include "wick/tools/common/statistics.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
-#include "wick/bench/runner/statistics.cpp"  // of programs, so there is no library to link
-#include "wick/tools/statistics.cpp"
+#include "wick/core/base/check.h"
 
-namespace wick::bench {
+namespace wick::tool {
 namespace {
+
+constexpr double kConfidence = 0.95;
 
 TEST(Statistics, MedianIsInTheMiddle) {
   EXPECT_EQ(median({3, 1, 2}), 2);
   EXPECT_EQ(median({4, 1, 3, 2}), 2.5);
+}
+
+TEST(Statistics, OfNoValuesThereAreNone) {
   EXPECT_THROW(median({}), Error);
+  EXPECT_THROW(median_interval({}, 0.9), Error);
+  EXPECT_THROW(sequential_median_interval({}, 0.9), Error);
+  EXPECT_THROW(centre({}), Error);
+  EXPECT_THROW(centre_interval({}, 0.9), Error);
 }
 
 // Ranks from tables: of 9 values the 2nd and 8th, of 20 the 6th and 15th.
@@ -43,7 +51,7 @@ TEST(Statistics, SequentialIntervalNeedsMoreValues) {
   std::vector<size_t> counts;
   for (int i = 1; i <= 22; ++i) {
     values.push_back(i);
-    const Interval interval = tool::sequential_median_interval(values, 0.99);
+    const Interval interval = sequential_median_interval(values, 0.99);
     const auto left_out = static_cast<size_t>(interval.low) - 1;
     EXPECT_EQ(interval.high, i - static_cast<int>(left_out));
     EXPECT_EQ(interval.middle, median(values));
@@ -78,21 +86,22 @@ TEST(Statistics, OnlyTheSequentialIntervalMayBeLookedAt) {
   std::mt19937 random(1);
   std::cauchy_distribution<double> wild(1, 0.1);
   const auto draw = [&] { return wild(random); };
-  EXPECT_LT(ever_missed(draw, tool::sequential_median_interval), 0.1);
+  EXPECT_LT(ever_missed(draw, sequential_median_interval), 0.1);
   EXPECT_GT(ever_missed(draw, median_interval), 0.2);
 }
 
 TEST(Statistics, CentreOfAFewIsUnknown) {
   EXPECT_EQ(centre({1, 2, 3}), 2);
-  EXPECT_TRUE(std::isinf(centre_interval({1, 2, 3, 4, 5}).high));
-  const Interval six = centre_interval({1, 2, 3, 4, 5, 6});
+  EXPECT_TRUE(std::isinf(centre_interval({1, 2, 3, 4, 5}, kConfidence).high));
+  const Interval six = centre_interval({1, 2, 3, 4, 5, 6}, kConfidence);
   EXPECT_EQ(six.low, 1);
   EXPECT_EQ(six.high, 6);
 }
 
 // The table's 5 % point of the signed-rank sum of 8 values is 3: three means from each end go.
 TEST(Statistics, CentreIntervalIsTheTables) {
-  const Interval interval = centre_interval({0, 1, 10, 100, 1000, 10000, 100000, 1000000});
+  const Interval interval =
+      centre_interval({0, 1, 10, 100, 1000, 10000, 100000, 1000000}, kConfidence);
   EXPECT_EQ(interval.low, 5);  // after 0, 0.5, 1
 }
 
@@ -104,7 +113,7 @@ TEST(Statistics, CentreIntervalHoldsTheCentreAsOftenAsItSays) {
   for (int trial = 0; trial < kTrials; ++trial) {
     std::vector<double> values(8);
     for (double& value : values) value = wild(random);
-    const Interval interval = centre_interval(values);
+    const Interval interval = centre_interval(values, kConfidence);
     inside += interval.low <= 1 && 1 <= interval.high;
   }
   EXPECT_GT(inside, 0.94 * kTrials);
@@ -112,10 +121,11 @@ TEST(Statistics, CentreIntervalHoldsTheCentreAsOftenAsItSays) {
 }
 
 TEST(Statistics, OneOutlierOfEightMovesLittle) {
-  const Interval interval = centre_interval({1, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 50});
+  const Interval interval =
+      centre_interval({1, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 50}, kConfidence);
   EXPECT_LT(centre({1, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 50}), 1.06);
   EXPECT_GE(interval.low, 1);
 }
 
 }  // namespace
-}  // namespace wick::bench
+}  // namespace wick::tool

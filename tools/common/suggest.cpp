@@ -1,4 +1,4 @@
-#include "wick/tools/wick/suggest.h"
+#include "wick/tools/common/suggest.h"
 
 #include <algorithm>
 

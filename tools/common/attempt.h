@@ -10,10 +10,6 @@
 
 namespace wick::tool {
 
-inline constexpr int kUsageExit = 2;
-inline constexpr int kCannotStartExit = 127;  // as a shell says it
-inline constexpr int kStoppedExit = 130;
-
 /// A process of a job, such as a rank.
 struct Member {
   std::string name;                                   // for sentences: "rank 1 of 4"
@@ -57,7 +53,7 @@ class Attempt {
   /// Which one failed first: by a signal, else by another exit code than kOtherRankFailedExit, else
   /// at all.
   std::optional<size_t> failed() const { return failed_; }
-  /// 0, kStoppedExit, or that of the one that failed, 128 + N for signal N.
+  /// 0, kInterruptedExit, or that of the one that failed: kSignalExit + N for signal N.
   int exit_code() const;
   /// What became of the one that failed.
   std::string sentence() const;

@@ -1,4 +1,4 @@
-#include "wick/tools/wick/attempt.h"
+#include "wick/tools/common/attempt.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "wick/core/base/check.h"
-#include "wick/tools/wick/ranks.h"
+#include "wick/tools/common/exit_codes.h"
 
 namespace wick::tool {
 
@@ -68,7 +68,7 @@ void send(pid_t pid, int signal) {
 int guilt(int status) {
   if (WIFSIGNALED(status)) return 3;
   const int code = WEXITSTATUS(status);
-  if (code == 0 || code == kStoppedExit) return 0;
+  if (code == 0 || code == kInterruptedExit) return 0;
   return code == kOtherRankFailedExit ? 1 : 2;
 }
 
@@ -181,7 +181,7 @@ bool Attempt::reap() {
     kill(-p.pid, SIGKILL);  // what it may have left behind, while the number is still its own
     if (waitpid(p.pid, &status, 0) != p.pid) continue;
     p.status = status;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == kStoppedExit) {
+    if (WIFEXITED(status) && WEXITSTATUS(status) == kInterruptedExit) {
       // It was asked to stop by somebody else: so are the others.
       if (!interrupted_) signal_all(SIGTERM);
       interrupted_ = true;
@@ -203,9 +203,9 @@ bool Attempt::interrupted() const {
 }
 
 int Attempt::exit_code() const {
-  if (!failed_) return interrupted() ? kStoppedExit : 0;
+  if (!failed_) return interrupted() ? kInterruptedExit : 0;
   const int status = *processes_[*failed_].status;
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  return WIFSIGNALED(status) ? kSignalExit + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 std::string Attempt::sentence() const {

@@ -1,0 +1,9 @@
+# What the programs share, and the tests of it: child processes, signals, exit codes, words of the
+# command line, statistics of measurements.
+wick_find_package(CLI11 libcli11-dev)
+file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/common/*.cpp)
+add_library(wick_tool_common STATIC ${sources})
+wick_options(wick_tool_common)
+# Quicker to build; what takes time when it runs is in the library.
+target_compile_options(wick_tool_common PRIVATE $<$<CONFIG:Release>:-O1>)
+target_link_libraries(wick_tool_common PUBLIC wick::wick CLI11::CLI11)

@@ -1,0 +1,74 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include "wick/tools/common/interrupt.h"
+#include "wick/tools/common/spin.h"
+#include "wick/tools/common/standard_files.h"
+
+namespace wick::tool {
+namespace {
+
+volatile std::sig_atomic_t calls = 0, calls_on_own_stack = 0;
+
+void note(int) {
+  stack_t stack{};
+  sigaltstack(nullptr, &stack);
+  calls = calls + 1;
+  calls_on_own_stack = calls_on_own_stack + ((stack.ss_flags & SS_ONSTACK) != 0 ? 1 : 0);
+}
+
+// What processes of their own do; their exit code says whether all was well.
+
+[[noreturn]] void leave(bool is_well) { std::_Exit(is_well ? 0 : 1); }
+
+[[noreturn]] void take_signals() {
+  on_interrupt(note, /*once=*/false);
+  for (const int number : {SIGINT, SIGTERM, SIGINT}) std::raise(number);
+  leave(calls == 3 && calls_on_own_stack == 3);
+}
+
+[[noreturn]] void take_one_signal() {
+  on_interrupt(note, /*once=*/true);
+  std::raise(SIGTERM);
+  if (calls == 1) std::raise(SIGTERM);
+  leave(false);
+}
+
+[[noreturn]] void open_missing_files() {
+  close(STDIN_FILENO);
+  close(STDERR_FILENO);
+  open_standard_files();
+  char byte = 0;
+  const bool is_empty = read(STDIN_FILENO, &byte, 1) == 0;
+  leave(is_empty && write(STDERR_FILENO, &byte, 1) == 1);
+}
+
+[[noreturn]] void spin_as_told_by(const char* name) {
+  unsetenv("OMP_WAIT_POLICY");
+  unsetenv("GOMP_SPINCOUNT");
+  setenv(name, "7", 1);
+  spin_briefly(nullptr);
+  leave(std::strcmp(std::getenv(name), "7") == 0);
+}
+
+const ::testing::ExitedWithCode kWell(0);
+
+TEST(Interrupt, HandlersRunOnAStackOfTheirOwn) { EXPECT_EXIT(take_signals(), kWell, ""); }
+
+TEST(Interrupt, ASecondOneEndsTheProcess) {
+  EXPECT_EXIT(take_one_signal(), ::testing::KilledBySignal(SIGTERM), "");
+}
+
+TEST(StandardFiles, ThoseThatAreMissingAreOpened) { EXPECT_EXIT(open_missing_files(), kWell, ""); }
+
+TEST(Spin, WhatTheEnvironmentSaysStands) {
+  EXPECT_EXIT(spin_as_told_by("OMP_WAIT_POLICY"), kWell, "");
+  EXPECT_EXIT(spin_as_told_by("GOMP_SPINCOUNT"), kWell, "");
+}
+
+}  // namespace
+}  // namespace wick::tool

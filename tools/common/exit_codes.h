@@ -1,0 +1,35 @@
+#pragma once
+
+namespace wick::tool {
+
+// The exit codes of the programs. 0: what was asked for is done.
+
+/// An error, which one sentence on standard error names; or not all of the work could be done.
+inline constexpr int kFailedExit = 1;
+
+/// A mistake in how the program was called. Called so again it fails again.
+inline constexpr int kUsageExit = 2;
+
+/// `wick train`: another rank failed, and this one ends because of it.
+inline constexpr int kOtherRankFailedExit = 3;
+
+/// `wick bench`: some rows are slower than those that they are compared with.
+inline constexpr int kSlowerExit = 3;
+
+/// The GPU can do no more work in this process; started again, it may (EX_TEMPFAIL).
+inline constexpr int kBrokenDeviceExit = 75;
+
+/// wick-study's lab: this system does not let it make network namespaces, or lacks a program for
+/// it.
+inline constexpr int kNoLabExit = 77;
+
+/// The program to start could not be run. A shell says it so, too.
+inline constexpr int kCannotStartExit = 127;
+
+/// Signal N ended a rank, and so the job: 128 + N, as a shell says it.
+inline constexpr int kSignalExit = 128;
+
+/// A signal asked the program to stop, and it did, with its work saved: 128 + SIGINT.
+inline constexpr int kInterruptedExit = 130;
+
+}  // namespace wick::tool
