@@ -127,11 +127,16 @@ Tensor attention_of_ops(const Tensor& query, const Tensor& key, const Tensor& va
   return matmul(weights, value);
 }
 
-// The same, of 16-bit operands in float32.
+// The same, of 16-bit operands in float32. Autocast makes all operands 16-bit.
 Tensor composed_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                           const Tensor& mask, const Scores& how, double dropout_p = 0,
                           Generator* generator = nullptr) {
-  return computed_wide({query, key, value}, [&](const std::vector<Tensor>& in) {
+  static constexpr OpInfo info{.name = "scaled_dot_product_attention",
+                               .autocast = {.cuda = Autocast::kLower, .cpu = Autocast::kLower}};
+  const std::array<Tensor, 3> given{query, key, value};
+  std::vector<Tensor> cast;
+  const std::span<const Tensor> operands = amp::cast_inputs(info, given, cast);
+  return computed_wide({operands.begin(), operands.end()}, [&](const std::vector<Tensor>& in) {
     return attention_of_ops(in[0], in[1], in[2], mask, how, dropout_p, generator);
   });
 }

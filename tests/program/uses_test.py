@@ -29,7 +29,8 @@ CHANGES_WEIGHTS = {
     "warmup": "0.5", "weight_decay": "0.5", "label_smoothing": "0.1", "clip_norm": "0.01",
     "ema": "0.5", "seed": "1", "amp": "bf16", "epochs": "2"}
 # Those that need another beside them, or show elsewhere than in the weights.
-OTHERS = {"model", "data", "device", "log_every", "eval_every", "schedule_epochs",
+OTHERS = {"model", "data", "device", "log_every", "eval_every", "checkpoint_every",
+          "schedule_epochs",
           "schedule_gamma", "schedule_power", "offload_activations", "accumulate", "workers",
           "data_timeout", "detect_anomaly", "threads", "run_dir", "resume", "zero",
           "rank_timeout", "backend", "benchmark", "deterministic", "tf32", "cuda_graph",
