@@ -13,8 +13,8 @@ namespace {
 constexpr size_t kGenerators = 1 + kMaxGpus;
 
 thread_local Generator* own_generators = nullptr;  // of the innermost scope
-thread_local DrawLog::Recording* recording = nullptr;
-thread_local DrawLog::Replay* replay = nullptr;
+thread_local DrawLog::Recording* active_recording = nullptr;
+thread_local DrawLog::Replay* active_replay = nullptr;
 
 // kGenerators of them.
 Generator* generators() {
@@ -33,26 +33,26 @@ std::unique_ptr<Generator[]> generators_of_a_scope() {
 
 RandomKey Generator::next(int64_t draws) {
   RandomKey key;
-  if (replay != nullptr && replay->log_ != nullptr) {
-    const std::vector<RandomKey>& keys = replay->log_->keys;
-    WICK_CHECK(replay->drawn_ < keys.size(),
+  if (active_replay != nullptr && active_replay->log_ != nullptr) {
+    const std::vector<RandomKey>& keys = active_replay->log_->keys;
+    WICK_CHECK(active_replay->drawn_ < keys.size(),
                "checkpoint: the function did something else when it was run again: it draws more "
                "than the ",
                keys.size(), " times of its first run");
-    key = keys[replay->drawn_++];
+    key = keys[active_replay->drawn_++];
   } else {
     const std::lock_guard lock(mutex_);
     key = state_;
     state_.offset += static_cast<uint64_t>(draws);
   }
-  for (DrawLog::Recording* r = recording; r != nullptr; r = r->around_) {
+  for (DrawLog::Recording* r = active_recording; r != nullptr; r = r->around_) {
     if (r->log_ != nullptr) r->log_->keys.push_back(key);
   }
   return key;
 }
 
 void Generator::set_state(RandomKey state) {
-  if (replay != nullptr && replay->log_ != nullptr) return;
+  if (active_replay != nullptr && active_replay->log_ != nullptr) return;
   const std::lock_guard lock(mutex_);
   state_ = state;
 }
@@ -92,18 +92,19 @@ RandomScope::RandomScope() : own_(generators_of_a_scope()), before_(own_generato
 
 RandomScope::~RandomScope() { own_generators = before_; }
 
-DrawLog::Recording::Recording(DrawLog* log) : log_(log), around_(std::exchange(recording, this)) {}
+DrawLog::Recording::Recording(DrawLog* log)
+    : log_(log), around_(std::exchange(active_recording, this)) {}
 
-DrawLog::Recording::~Recording() { recording = around_; }
+DrawLog::Recording::~Recording() { active_recording = around_; }
 
 DrawLog::Replay::Replay(const DrawLog* log)
     : log_(log),
-      around_(std::exchange(replay, this)),
-      recording_around_(std::exchange(recording, nullptr)) {}
+      around_(std::exchange(active_replay, this)),
+      recording_around_(std::exchange(active_recording, nullptr)) {}
 
 DrawLog::Replay::~Replay() {
-  replay = around_;
-  recording = recording_around_;
+  active_replay = around_;
+  active_recording = recording_around_;
 }
 
 }  // namespace wick

@@ -149,10 +149,34 @@ void Trainer::load(const Checkpoint& checkpoint) {
                  epoch * steps_per_epoch() + batch == checkpoint.step,
              "checkpoint: step ", checkpoint.step, " is not at batch ", batch, " of epoch ", epoch,
              ", with ", steps_per_epoch(), " steps per epoch");
-  loader_.seek(epoch, batch);
-  default_generator(device()).set_state({static_cast<uint64_t>(number("random_seed")),
-                                         static_cast<uint64_t>(number("random_offset"))});
+  const auto has = [&](const char* name) { return position.count(name) != 0; };
+  std::optional<uint64_t> seed;
+  if (has("loader_seed")) seed = static_cast<uint64_t>(number("loader_seed"));
+  loader_.seek(epoch, batch, seed);
+  const auto set_generator = [&](Device of, const char* seed_name, const char* offset_name) {
+    default_generator(of).set_state(
+        {static_cast<uint64_t>(number(seed_name)), static_cast<uint64_t>(number(offset_name))});
+  };
+  set_generator(device(), "random_seed", "random_offset");
+  if (has("host_seed")) set_generator(kCpu, "host_seed", "host_offset");
   steps_ = checkpoint.step;
+}
+
+TensorMap Trainer::position() const {
+  const auto number = [](auto value) { return scalar_tensor(static_cast<int64_t>(value), kInt64); };
+  const RandomKey random = default_generator(step_.device()).get_state();
+  TensorMap position{{"epoch", number(loader_.epoch())},
+                     {"batch", number(loader_.batch())},
+                     {"random_seed", number(random.seed)},
+                     {"random_offset", number(random.offset)}};
+  // A loader without a seed draws one per epoch, from the CPU's generator.
+  if (!data_.loading.seed && loader_.seed()) position["loader_seed"] = number(*loader_.seed());
+  if (!data_.loading.seed && device().is_cuda()) {
+    const RandomKey host = default_generator(kCpu).get_state();
+    position["host_seed"] = number(host.seed);
+    position["host_offset"] = number(host.offset);
+  }
+  return position;
 }
 
 void Trainer::save_checkpoint() {
@@ -168,12 +192,7 @@ void Trainer::save_checkpoint() {
   const amp::GradScaler& scaler = step_.scaler();
   if (scaler.enabled()) checkpoint.parts["scaler"] = scaler.state_dict();
   if (const optim::Ema* ema = step_.ema()) checkpoint.parts["ema"] = ema->state_dict();
-  const RandomKey random = default_generator(device()).get_state();
-  checkpoint.parts["position"] = {
-      {"epoch", scalar_tensor(loader_.epoch(), kInt64)},
-      {"batch", scalar_tensor(loader_.batch(), kInt64)},
-      {"random_seed", scalar_tensor(static_cast<int64_t>(random.seed), kInt64)},
-      {"random_offset", scalar_tensor(static_cast<int64_t>(random.offset), kInt64)}};
+  checkpoint.parts["position"] = position();
   const CheckpointStore store(folder_->checkpoints(), options_.keep_checkpoints);
   const std::string path = store.save(checkpoint);
   if (options_.on_checkpoint) options_.on_checkpoint(steps_, path);

@@ -157,6 +157,8 @@ class Trainer {
   /// Makes the ranks' models one, and with `zero` their optimizers.
   void join_models();
   void load(const Checkpoint& checkpoint);
+  /// Where the run stands in its data and its random numbers.
+  TensorMap position() const;
   /// Gives the ranks what they must have in common from here on, and random states of their own.
   void settle_ranks();
   void train_epoch();

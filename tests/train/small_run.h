@@ -33,15 +33,16 @@ inline train::LossFunction small_loss(const std::shared_ptr<nn::Sequential>& mod
   };
 }
 
-/// A trainer with all that it trains: 10 steps per epoch, unless `batch` is another size than 8.
+/// A trainer with all that it trains: 10 steps per epoch.
 struct SmallRun {
-  explicit SmallRun(train::TrainerOptions options = {}, Device device = kCpu, int64_t batch = 8)
+  explicit SmallRun(train::TrainerOptions options = {}, Device device = kCpu,
+                    std::optional<uint64_t> loader_seed = 5)
       : model(small_model(device)),
         optimizer(
             std::make_shared<optim::AdamW>(model->parameters(), optim::AdamWOptions{.lr = 0.01})),
         trainer(model, optimizer, small_loss(model),
                 {.train = rows(80),
-                 .loading = {.batch_size = batch, .shuffle = true, .seed = 5},
+                 .loading = {.batch_size = 8, .shuffle = true, .seed = loader_seed},
                  .test = rows(30, 2),
                  .test_loading = {.batch_size = 8}},
                 std::move(options)) {}

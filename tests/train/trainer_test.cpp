@@ -135,6 +135,28 @@ TEST(Trainer, ResumesAtAnyStepToTheSameBytes) {
   }
 }
 
+TEST(Trainer, ResumesALoaderThatDrawsItsSeeds) {
+  for (const Device device : devices()) {
+    TrainerOptions options{.epochs = 3};
+    SmallRun whole(options, device, {});
+    whole.trainer.run();
+    for (const int64_t stop_after : {4, 10, 17}) {
+      const TemporaryFolder folder;
+      options.folder = folder.path("run");
+      TrainerOptions first = options;
+      first.stop = StopToken();
+      first.on_step = [&first, stop_after](const train::StepEvent& event) {
+        if (event.step >= stop_after) first.stop.request();
+      };
+      SmallRun(first, device, {}).trainer.run();
+      SmallRun second(options, device, {});
+      EXPECT_TRUE(second.trainer.resume());
+      second.trainer.run();
+      EXPECT_EQ(second.weights(), whole.weights()) << "stopped after " << stop_after;
+    }
+  }
+}
+
 TEST(Trainer, ResumeBeginsWhereThereIsNothing) {
   const TemporaryFolder folder;
   SmallRun run({.epochs = 1, .folder = folder.path("run"), .config = "{\"mine\": 1}"});
