@@ -172,11 +172,25 @@ TEST(Catalog, PoliciesOfAugmentationDiffer) {
                {"augmentation", "got auto", "randaugment"});
 }
 
+TEST(Catalog, TakesDataOfTheProgramsOwn) {
+  const auto open = [](const std::string& where) {
+    const auto rows = std::make_shared<TensorDataset>(std::vector<Tensor>{ones({4, 2}), ones({4})});
+    return TrainTest{.train = rows, .test = rows, .class_names = {where}, .images = false};
+  };
+  register_data({.name = "own_rows", .needs_files = false, .open = open});
+  EXPECT_EQ(open_data("own_rows", "here").class_names[0], "here");
+  EXPECT_EQ(open_data("own_rows", "").sample().shape, (Shape{2}));
+  expect_error([] { open_images("own_rows", ""); }, {"own_rows", "expected a data set of images"});
+  expect_error([&] { register_data({.name = "mnist", .open = open}); }, {"mnist", "taken"});
+  expect_error([] { register_data({.name = "nothing"}); }, {"nothing", "neither"});
+}
+
 TEST(Catalog, UnknownNamesAreErrors) {
   expect_error([] { open_data("imagenet", "/"); }, {"imagenet", "cifar100", "shapes10"});
   expect_error([] { open_data("mnist", "/nowhere"); }, {"mnist", "/nowhere/mnist"});
   for (const std::string& name : data_names()) {
-    if (name != "shapes10") expect_error([&] { open_data(name, ""); }, {"--data-dir"});
+    if (!find_data(name).needs_files) continue;
+    expect_error([&] { open_data(name, ""); }, {"--data-dir"});
   }
 }
 
