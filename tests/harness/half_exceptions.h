@@ -19,6 +19,8 @@ struct HalfException {
 inline constexpr HalfException kHalfExceptions[] = {
     {"linear_gelu", 8, "GELU is computed of its argument as backward keeps it, in 16 bits"},
     {"losses_broadcast", 4, "its four losses add their gradients to those of one input"},
+    {"scaled_dot_product_attention_of_heads", 4,
+     "a GPU's library starts backward from the output, in 16 bits"},
     {"tanh", 4, "backward starts from the output, in 16 bits"},
 };
 

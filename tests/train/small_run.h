@@ -33,10 +33,11 @@ inline train::LossFunction small_loss(const std::shared_ptr<nn::Sequential>& mod
   };
 }
 
-/// A trainer with all that it trains: 10 steps per epoch.
+/// A trainer with all that it trains: 10 steps per epoch. With `stop_at` it asks to stop in that
+/// step.
 struct SmallRun {
-  explicit SmallRun(train::TrainerOptions options = {}, Device device = kCpu,
-                    std::optional<uint64_t> loader_seed = 5)
+  explicit SmallRun(const train::TrainerOptions& options = {}, Device device = kCpu,
+                    std::optional<uint64_t> loader_seed = 5, int64_t stop_at = 0)
       : model(small_model(device)),
         optimizer(
             std::make_shared<optim::AdamW>(model->parameters(), optim::AdamWOptions{.lr = 0.01})),
@@ -44,8 +45,13 @@ struct SmallRun {
                 {.train = rows(80),
                  .loading = {.batch_size = 8, .shuffle = true, .seed = loader_seed},
                  .test = rows(30, 2),
-                 .test_loading = {.batch_size = 8}},
-                std::move(options)) {}
+                 .test_loading = {.batch_size = 8},
+                 .prepare =
+                     [stop = options.stop, stop_at](data::Batch batch, int64_t epoch, int64_t i) {
+                       if (10 * epoch + i + 1 == stop_at) stop.request();
+                       return batch;
+                     }},
+                options) {}
 
   /// Parameters and buffers, one after the other.
   std::vector<double> weights() const {

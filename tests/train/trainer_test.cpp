@@ -121,11 +121,7 @@ TEST(Trainer, ResumesAtAnyStepToTheSameBytes) {
         options.folder = folder.path("run");
         TrainerOptions first = options;
         first.stop = StopToken();
-        first.on_step = [&first, stop_at](const train::StepEvent& event) {
-          if (event.step >= stop_at - 1) first.stop.request();
-        };
-        if (stop_at == 1) first.stop.request();
-        EXPECT_EQ(SmallRun(first, device).trainer.run(), Outcome::kInterrupted);
+        EXPECT_EQ(SmallRun(first, device, 5, stop_at).trainer.run(), Outcome::kInterrupted);
         SmallRun second(options, device);
         EXPECT_TRUE(second.trainer.resume());
         EXPECT_EQ(second.trainer.run(), Outcome::kComplete);
@@ -140,19 +136,16 @@ TEST(Trainer, ResumesALoaderThatDrawsItsSeeds) {
     TrainerOptions options{.epochs = 3};
     SmallRun whole(options, device, {});
     whole.trainer.run();
-    for (const int64_t stop_after : {4, 10, 17}) {
+    for (const int64_t stop_at : {5, 10, 17}) {
       const TemporaryFolder folder;
       options.folder = folder.path("run");
       TrainerOptions first = options;
       first.stop = StopToken();
-      first.on_step = [&first, stop_after](const train::StepEvent& event) {
-        if (event.step >= stop_after) first.stop.request();
-      };
-      SmallRun(first, device, {}).trainer.run();
+      EXPECT_EQ(SmallRun(first, device, {}, stop_at).trainer.run(), Outcome::kInterrupted);
       SmallRun second(options, device, {});
       EXPECT_TRUE(second.trainer.resume());
       second.trainer.run();
-      EXPECT_EQ(second.weights(), whole.weights()) << "stopped after " << stop_after;
+      EXPECT_EQ(second.weights(), whole.weights()) << "stopped at " << stop_at;
     }
   }
 }
