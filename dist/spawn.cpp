@@ -48,9 +48,11 @@ constexpr int kThreadsOfSanitizer = __has_feature(thread_sanitizer) ? 1 : 0;
 constexpr int kThreadsOfSanitizer = 0;
 #endif
 
+// ThreadSanitizer has a thread of its own, but not in a process that was forked.
 int count_threads() {
   const fs::directory_iterator tasks("/proc/self/task");
-  return static_cast<int>(std::distance(fs::begin(tasks), fs::end(tasks))) - kThreadsOfSanitizer;
+  const int all = static_cast<int>(std::distance(fs::begin(tasks), fs::end(tasks)));
+  return std::max(1, all - kThreadsOfSanitizer);
 }
 
 std::string new_token() {
