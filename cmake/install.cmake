@@ -6,12 +6,16 @@ install(TARGETS wick wick_archive EXPORT wick_targets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT wick)
 install(EXPORT wick_targets NAMESPACE wick:: FILE wickTargets.cmake
         DESTINATION ${package_dir} COMPONENT wick)
-foreach(folder core kernels nn optim data dist train)
+foreach(folder core nn optim data dist train)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} COMPONENT wick
           DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wick
           FILES_MATCHING PATTERN "*.h"
-          PATTERN kernels/cpu EXCLUDE PATTERN kernels/cuda EXCLUDE PATTERN kernels/sim EXCLUDE
-          PATTERN nccl_api.h EXCLUDE)
+          PATTERN detail EXCLUDE PATTERN core/cuda EXCLUDE)
+endforeach()
+# The only kernels' headers that public ones include.
+foreach(header conv declare engine optim plan_key random)
+  install(FILES ${PROJECT_SOURCE_DIR}/kernels/${header}.h COMPONENT wick
+          DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wick/kernels)
 endforeach()
 install(FILES wick.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wick COMPONENT wick)
 

@@ -17,7 +17,7 @@ file(GLOB_RECURSE sources CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/core/*.cpp ${PROJECT_SOURCE_DIR}/nn/*.cpp
      ${PROJECT_SOURCE_DIR}/optim/*.cpp ${PROJECT_SOURCE_DIR}/data/*.cpp
      ${PROJECT_SOURCE_DIR}/dist/*.cpp ${PROJECT_SOURCE_DIR}/train/*.cpp)
-list(FILTER sources EXCLUDE REGEX "/core/cuda/|/dist/nccl")
+list(FILTER sources EXCLUDE REGEX "/core/cuda/|/dist/detail/nccl")
 file(GLOB kernel_sources CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/kernels/*.cpp ${PROJECT_SOURCE_DIR}/kernels/cpu/dnnl/*.cpp)
 # The same bytes from every compiler, and vectors: no multiply-add is fused, no exception flag read.
@@ -73,7 +73,7 @@ if(NOT WICK_GPU STREQUAL "off")
   include(${PROJECT_SOURCE_DIR}/kernels/${WICK_GPU}/${WICK_GPU}.cmake)
 endif()
 if(NOT WICK_HAS_NCCL)
-  target_sources(wick_archive PRIVATE ${PROJECT_SOURCE_DIR}/dist/nccl_absent.cpp)
+  target_sources(wick_archive PRIVATE ${PROJECT_SOURCE_DIR}/dist/detail/nccl_absent.cpp)
 endif()
 
 add_library(wick INTERFACE)

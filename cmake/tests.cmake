@@ -33,14 +33,14 @@ file(GLOB_RECURSE test_files CONFIGURE_DEPENDS RELATIVE ${WICK_TEST_ROOT}
      ${WICK_TEST_ROOT}/*_test.cpp)
 list(FILTER test_files EXCLUDE REGEX "^(embed|fuzz|golden)/")
 if(NOT WICK_GPU STREQUAL "sim")
-  list(FILTER test_files EXCLUDE REGEX "^(sim|boundary|races)/")
+  list(FILTER test_files EXCLUDE REGEX "^kernels/(sim|boundary|races)/")
 elseif(CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
-  list(FILTER test_files EXCLUDE REGEX "^boundary/")  # about indices, not about order
+  list(FILTER test_files EXCLUDE REGEX "^kernels/boundary/")  # about indices, not about order
 else()
-  list(FILTER test_files EXCLUDE REGEX "^races/")
+  list(FILTER test_files EXCLUDE REGEX "^kernels/races/")
 endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
-  set_source_files_properties(${WICK_TEST_ROOT}/sim/count_test.cpp PROPERTIES
+  set_source_files_properties(${WICK_TEST_ROOT}/kernels/sim/count_test.cpp PROPERTIES
                               COMPILE_OPTIONS "${WICK_SIM_COUNT_OPTIONS}")
 endif()
 set(folders)
@@ -57,7 +57,7 @@ foreach(folder ${folders})
   endif()
   wick_test_program(${name}_test ${sources})
   target_link_libraries(${name}_test PRIVATE GTest::gtest_main)
-  if(folder STREQUAL "boundary")
+  if(folder STREQUAL "kernels/boundary")
     target_compile_definitions(${name}_test PRIVATE WICK_STOP_AT_INTEGERS=1)
   endif()
   if(folder STREQUAL "tools")
@@ -65,7 +65,7 @@ foreach(folder ${folders})
   endif()
   # The slow ones in parts, which can run side by side.
   set(parts 1)
-  if(name STREQUAL "ops" AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
+  if(name STREQUAL "core_ops" AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
     set(parts 4)
   endif()
   foreach(part RANGE 1 ${parts})
@@ -79,10 +79,10 @@ foreach(folder ${folders})
       ENVIRONMENT "GTEST_TOTAL_SHARDS=${parts};GTEST_SHARD_INDEX=${index}")
   endforeach()
 endforeach()
-if(TARGET races_test)  # each race, also where one of the same lines was reported before
+if(TARGET kernels_races_test)  # each race, also where one of the same lines was reported before
   string(CONCAT options "TSAN_OPTIONS=ignore_noninstrumented_modules=1:"
                         "suppress_equal_stacks=0:suppress_equal_addresses=0")
-  set_tests_properties(races PROPERTIES ENVIRONMENT "${options}")
+  set_tests_properties(kernels_races PROPERTIES ENVIRONMENT "${options}")
 endif()
 
 file(GLOB golden_sources CONFIGURE_DEPENDS ${WICK_TEST_ROOT}/golden/*.cpp)
@@ -149,11 +149,11 @@ if(TARGET wick_cli AND WICK_GPU STREQUAL "cuda")
 endif()
 if(WICK_GPU STREQUAL "sim")
   add_test(NAME sim_expandable
-           COMMAND sim_test --gtest_brief=1
+           COMMAND kernels_sim_test --gtest_brief=1
                    --gtest_filter=SimulatedVirtualMemory*:SimulatedTraining.L*:*Fail*:*LateUse*)
   set_tests_properties(sim_expandable PROPERTIES
                        ENVIRONMENT "WICK_CUDA_ALLOC=expandable_segments:true")
-  add_test(NAME sim_small COMMAND sim_test --gtest_brief=1 --gtest_filter=SimulatedGrids*)
+  add_test(NAME sim_small COMMAND kernels_sim_test --gtest_brief=1 --gtest_filter=SimulatedGrids*)
   set_tests_properties(sim_small PROPERTIES ENVIRONMENT "WICK_SIM_MULTIPROCESSORS=1")
   # The threads of a block in another order than in the preset tsan.
   if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=address")
@@ -171,7 +171,7 @@ if(WICK_INSTALL)
 endif()
 
 # The longest first, so that no core waits for them at the end.
-foreach(test boundary optim program program_ranks program_schedule program_study)
+foreach(test kernels_boundary optim program program_ranks program_schedule program_study)
   if(TEST ${test})
     set_tests_properties(${test} PROPERTIES COST 100)
   endif()
@@ -179,8 +179,8 @@ endforeach()
 
 # Every public header compiles by itself: cmake --build --preset release --target wick_headers
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
-     core/*.h kernels/*.h nn/*.h optim/*.h data/*.h dist/*.h train/*.h)
-list(FILTER headers EXCLUDE REGEX "^((kernels/(cpu|cuda|sim)|core/cuda)/|dist/nccl_api)")
+     core/*.h nn/*.h optim/*.h data/*.h dist/*.h train/*.h)
+list(FILTER headers EXCLUDE REGEX "(^core/cuda|/detail)/")
 list(APPEND headers wick.h program.h)
 set(header_sources)
 foreach(header ${headers})

@@ -2,9 +2,9 @@
 
 #include <unordered_map>
 
-#include "wick/core/autocast.h"
 #include "wick/core/autograd.h"
-#include "wick/core/base/per_thread.h"
+#include "wick/core/base/detail/per_thread.h"
+#include "wick/core/detail/autocast.h"
 
 namespace wick {
 

@@ -4,8 +4,8 @@
 #include <atomic>
 
 #include "wick/core/anomaly.h"
-#include "wick/core/autocast.h"
-#include "wick/core/graph_checks.h"
+#include "wick/core/detail/autocast.h"
+#include "wick/core/detail/graph_checks.h"
 #include "wick/core/ops/view.h"
 
 namespace wick {

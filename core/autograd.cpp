@@ -1,7 +1,7 @@
 #include "wick/core/autograd.h"
 
 #include "wick/core/apply.h"
-#include "wick/core/graph_checks.h"
+#include "wick/core/detail/graph_checks.h"
 #include "wick/core/ops/elementwise.h"
 
 namespace wick {

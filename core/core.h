@@ -1,9 +1,5 @@
 #pragma once
 
-// Not here, being the engine's own: autocast.h, capture.h, file.h, graph_checks.h,
-// memory/allocator_impl.h, memory/block.h, memory/workspace.h, ops/composed_gradient.h,
-// ops/compute_dtype.h, ops/dense.h, ops/elementwise_op.h, ops/images.h, ops/matmul_plan.h,
-// ops/norm_composed.h, ops/norm_views.h, ops/reduce_axes.h, ops/wide.h, safetensors_header.h.
 #include "wick/core/amp.h"
 #include "wick/core/anomaly.h"
 #include "wick/core/apply.h"
@@ -15,6 +11,7 @@
 #include "wick/core/conv_plan.h"
 #include "wick/core/cuda_graph.h"
 #include "wick/core/fields.h"
+#include "wick/core/file.h"
 #include "wick/core/index.h"
 #include "wick/core/memory/allocator.h"
 #include "wick/core/memory/stats.h"

@@ -2,10 +2,10 @@
 
 #include <optional>
 
-#include "wick/core/autocast.h"
 #include "wick/core/autograd.h"
 #include "wick/core/base/check.h"
-#include "wick/core/capture.h"
+#include "wick/core/detail/autocast.h"
+#include "wick/core/detail/capture.h"
 #include "wick/core/memory/allocator.h"
 #include "wick/core/random.h"
 #include "wick/core/stream.h"

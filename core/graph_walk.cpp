@@ -4,10 +4,10 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "wick/core/autocast.h"
 #include "wick/core/autograd.h"
-#include "wick/core/base/per_thread.h"
-#include "wick/core/graph_checks.h"
+#include "wick/core/base/detail/per_thread.h"
+#include "wick/core/detail/autocast.h"
+#include "wick/core/detail/graph_checks.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/stream.h"
 

@@ -12,8 +12,8 @@
 #include <unordered_map>
 
 #include "wick/core/base/check.h"
-#include "wick/core/capture.h"
 #include "wick/core/conv_plan.h"
+#include "wick/core/detail/capture.h"
 #include "wick/core/file.h"
 #include "wick/core/stream.h"
 #include "wick/kernels/pause.h"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "wick/core/base/check.h"
-#include "wick/core/capture.h"
+#include "wick/core/detail/capture.h"
 
 namespace wick {
 

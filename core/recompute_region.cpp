@@ -2,7 +2,7 @@
 
 #include "wick/core/amp.h"
 #include "wick/core/autograd.h"
-#include "wick/core/capture.h"
+#include "wick/core/detail/capture.h"
 #include "wick/core/random.h"
 
 namespace wick {

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "wick/core/detail/safetensors_header.h"
 #include "wick/core/file.h"
-#include "wick/core/safetensors_header.h"
 
 namespace wick {
 

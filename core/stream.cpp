@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "wick/core/base/check.h"
-#include "wick/core/capture.h"
+#include "wick/core/detail/capture.h"
 #include "wick/kernels/declare.h"
 #ifdef WICK_HAS_CUDA
 #include "wick/core/cuda/runtime.h"

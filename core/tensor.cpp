@@ -6,7 +6,7 @@
 
 #include "wick/core/apply.h"
 #include "wick/core/autograd.h"
-#include "wick/core/base/checked.h"
+#include "wick/core/base/detail/checked.h"
 #include "wick/core/ops/slice.h"
 #include "wick/kernels/copy.h"
 

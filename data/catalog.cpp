@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "wick/core/base/registry.h"
+#include "wick/core/base/detail/registry.h"
 #include "wick/data/augment.h"
 #include "wick/data/cifar.h"
 #include "wick/data/fetch.h"

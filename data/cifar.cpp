@@ -5,7 +5,7 @@
 
 #include "wick/core/base/check.h"
 #include "wick/core/file.h"
-#include "wick/data/files.h"
+#include "wick/data/detail/files.h"
 
 namespace wick::data {
 

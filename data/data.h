@@ -1,7 +1,5 @@
 #pragma once
 
-// Not here, being the readers' own: decode_time.h, download.h, files.h, jpeg.h, packed_format.h,
-// png_decoder.h, tar.h; the loader's: loader_reader.h, loader_tuner.h, loader_workers.h, streams.h.
 #include "wick/data/augment.h"
 #include "wick/data/batch_color_jitter.h"
 #include "wick/data/batch_mix.h"

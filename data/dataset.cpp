@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "wick/data/streams.h"
+#include "wick/data/detail/streams.h"
 
 namespace wick::data {
 

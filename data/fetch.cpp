@@ -11,8 +11,8 @@
 
 #include "wick/core/base/check.h"
 #include "wick/core/file.h"
-#include "wick/data/download.h"
-#include "wick/data/tar.h"
+#include "wick/data/detail/download.h"
+#include "wick/data/detail/tar.h"
 
 namespace wick::data {
 

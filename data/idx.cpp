@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "wick/core/base/check.h"
-#include "wick/data/files.h"
+#include "wick/data/detail/files.h"
 
 namespace wick::data {
 

@@ -7,8 +7,8 @@
 
 #include "wick/core/base/check.h"
 #include "wick/core/file.h"
-#include "wick/data/jpeg.h"
-#include "wick/data/png_decoder.h"
+#include "wick/data/detail/jpeg.h"
+#include "wick/data/detail/png_decoder.h"
 #include "wick/data/transforms.h"
 
 namespace wick::data {

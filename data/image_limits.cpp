@@ -2,7 +2,7 @@
 #include <ctime>
 
 #include "wick/core/base/check.h"
-#include "wick/data/decode_time.h"
+#include "wick/data/detail/decode_time.h"
 #include "wick/data/image_io.h"
 
 namespace wick::data {

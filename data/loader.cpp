@@ -10,9 +10,9 @@
 #include "wick/core/base/check.h"
 #include "wick/core/base/philox.h"
 #include "wick/core/random.h"
-#include "wick/data/loader_reader.h"
-#include "wick/data/loader_tuner.h"
-#include "wick/data/loader_workers.h"
+#include "wick/data/detail/loader_reader.h"
+#include "wick/data/detail/loader_tuner.h"
+#include "wick/data/detail/loader_workers.h"
 
 namespace wick::data {
 

@@ -4,9 +4,9 @@
 
 #include "wick/core/base/check.h"
 #include "wick/core/file.h"
-#include "wick/data/jpeg.h"
+#include "wick/data/detail/jpeg.h"
+#include "wick/data/detail/packed_format.h"
 #include "wick/data/packed.h"
-#include "wick/data/packed_format.h"
 #include "wick/data/transforms.h"
 
 namespace wick::data {

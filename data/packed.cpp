@@ -10,7 +10,7 @@
 
 #include "wick/core/base/check.h"
 #include "wick/core/file.h"
-#include "wick/data/packed_format.h"
+#include "wick/data/detail/packed_format.h"
 #include "wick/data/sha256.h"
 
 namespace wick::data {

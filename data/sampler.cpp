@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "wick/core/base/check.h"
-#include "wick/data/streams.h"
+#include "wick/data/detail/streams.h"
 
 namespace wick::data {
 

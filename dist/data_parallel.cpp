@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "wick/dist/all_reduce.h"
-#include "wick/dist/reducer.h"
+#include "wick/dist/detail/reducer.h"
 #include "wick/nn/norm.h"
 
 namespace wick::dist {

@@ -1,9 +1,6 @@
 #pragma once
 
-// Not here, since only files of this folder use them: backend.h, control.h, coordinator.h,
-// gloo_link.h, link.h, nccl.h, nccl_api.h, peer_collectives.h, reducer.h, reduction.h,
-// shared_memory_link.h, socket.h. Nor scaling.h, which is for plans alone.
-
+// Not here: scaling.h, which is for plans alone.
 #include "wick/dist/all_reduce.h"
 #include "wick/dist/data_parallel.h"
 #include "wick/dist/gloo.h"

@@ -11,13 +11,13 @@
 #include <utility>
 
 #include "wick/core/stream.h"
-#include "wick/dist/backend.h"
-#include "wick/dist/control.h"
-#include "wick/dist/gloo_link.h"
-#include "wick/dist/nccl.h"
-#include "wick/dist/peer_collectives.h"
-#include "wick/dist/reduction.h"
-#include "wick/dist/shared_memory_link.h"
+#include "wick/dist/detail/backend.h"
+#include "wick/dist/detail/control.h"
+#include "wick/dist/detail/gloo_link.h"
+#include "wick/dist/detail/nccl.h"
+#include "wick/dist/detail/peer_collectives.h"
+#include "wick/dist/detail/reduction.h"
+#include "wick/dist/detail/shared_memory_link.h"
 
 namespace wick::dist {
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "wick/core/autograd.h"
-#include "wick/dist/reducer.h"
+#include "wick/dist/detail/reducer.h"
 #include "wick/nn/norm.h"
 
 namespace wick::dist {

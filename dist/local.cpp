@@ -6,8 +6,8 @@
 #include <map>
 #include <mutex>
 
+#include "wick/dist/detail/reduction.h"
 #include "wick/dist/process_group.h"
-#include "wick/dist/reduction.h"
 
 namespace wick::dist {
 

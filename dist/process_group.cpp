@@ -12,7 +12,7 @@
 
 #include "wick/core/autograd.h"
 #include "wick/core/base/threads.h"
-#include "wick/core/capture.h"
+#include "wick/core/detail/capture.h"
 #include "wick/core/file.h"
 
 namespace wick::dist {

@@ -4,8 +4,8 @@
 
 #include "wick/core/autograd.h"
 #include "wick/core/ops/join.h"
-#include "wick/dist/reducer.h"
-#include "wick/dist/reduction.h"
+#include "wick/dist/detail/reducer.h"
+#include "wick/dist/detail/reduction.h"
 
 namespace wick::dist {
 

@@ -10,8 +10,8 @@
 #include "wick/core/memory/stats.h"
 #include "wick/core/stream.h"
 #include "wick/nn/activation_plan.h"
-#include "wick/nn/child_observer.h"
-#include "wick/nn/trial_state.h"
+#include "wick/nn/detail/child_observer.h"
+#include "wick/nn/detail/trial_state.h"
 
 namespace wick::nn {
 

@@ -4,7 +4,7 @@
 
 #include "wick/core/memory/allocator.h"
 #include "wick/nn/activation_plan.h"
-#include "wick/nn/trial_state.h"
+#include "wick/nn/detail/trial_state.h"
 
 namespace wick::nn {
 

@@ -1,6 +1,5 @@
 #pragma once
 
-// Not here, being these modules' own: child_observer.h, trial_state.h.
 #include "wick/nn/activation.h"
 #include "wick/nn/activation_checkpoint.h"
 #include "wick/nn/activation_offload.h"

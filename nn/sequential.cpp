@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "wick/nn/activation_checkpoint.h"
-#include "wick/nn/child_observer.h"
+#include "wick/nn/detail/child_observer.h"
 #include "wick/nn/module.h"
 
 namespace wick::nn {

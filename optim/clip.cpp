@@ -7,7 +7,7 @@
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/kernels/clip.h"
-#include "wick/optim/grad_survey.h"
+#include "wick/optim/detail/grad_survey.h"
 
 namespace wick::optim {
 

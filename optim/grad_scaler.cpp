@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "wick/core/autograd.h"
-#include "wick/core/capture.h"
-#include "wick/optim/grad_survey.h"
+#include "wick/core/detail/capture.h"
+#include "wick/optim/detail/grad_survey.h"
 
 namespace wick::amp {
 

@@ -5,9 +5,9 @@
 #include <unordered_map>
 
 #include "wick/core/autograd.h"
-#include "wick/core/capture.h"
+#include "wick/core/detail/capture.h"
 #include "wick/core/ops/compare.h"
-#include "wick/optim/grad_survey.h"
+#include "wick/optim/detail/grad_survey.h"
 
 namespace wick::optim {
 

@@ -26,11 +26,14 @@ LAYERS = (("core/base/", 0), ("kernels/", 1), ("core/", 2), ("nn/", 3),
           ("optim/", 4), ("data/", 4), ("dist/", 4), ("train/", 5), ("wick.h", 5), ("program.h", 5),
           ("tools/", 6), ("bench/", 6), ("tests/", 6))
 CUDA_HEADER = re.compile(r"^(cuda|cublas|cudnn|nccl|nvrtc|nvtx|cooperative_groups|cub/|mma\.h)")
-CUDA_FOLDERS = ("kernels/cuda/", "kernels/sim/", "core/cuda/", "dist/nccl", "tools/cudnn_graphs/")
+CUDA_FOLDERS = ("kernels/cuda/", "kernels/sim/", "core/cuda/", "dist/detail/nccl",
+                "tools/cudnn_graphs/")
 THIRD_PARTY = re.compile(r"^(Eigen|unsupported|dnnl|oneapi|fmt|nlohmann|CLI|png|jpeglib|jerror"
                          r"|openssl|zlib|gloo|gtest|benchmark|omp\.h)")
-PRIVATE_FOLDERS = ("kernels/cpu/", "kernels/cuda/", "kernels/sim/",
-                   "tools/", "bench/", "tests/")
+# Headers that are not installed: those of these folders but for the named ones, and of detail/.
+PRIVATE_FOLDERS = ("kernels/", "core/cuda/", "tools/", "bench/", "tests/")
+PUBLIC_KERNEL_HEADERS = tuple(f"kernels/{name}.h" for name in
+                              ("conv", "declare", "engine", "optim", "plan_key", "random"))
 UMBRELLA_FOLDERS = ("core", "nn", "optim", "data", "dist", "train")
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 
@@ -44,6 +47,12 @@ OPAQUE = re.compile(
 # an inline function that hands it on the linker keeps one copy: the library's, or a program's.
 CLOSURE = re.compile(r"(?<![\w\])\[])\[\s*[&=*\w][^\[\]]*\]\s*[({<]")
 SCOPE = re.compile(r"\s*(inline\s+)?(namespace|class|struct|union|enum|extern)\b")
+
+
+def is_public(path):
+    """Whether the file at `path` is a header that is installed."""
+    return path.endswith(".h") and "/detail/" not in path and (
+        path in PUBLIC_KERNEL_HEADERS or not path.startswith(PRIVATE_FOLDERS))
 
 
 def layer(path):
@@ -60,9 +69,11 @@ def check_include(path, quote, target):
             return f"include of {target}: not a folder of the library"
         if own is not None and other > own:
             return f"include of {target}: its layer comes after that of {path}"
+        if is_public(path) and not is_public(target[len("wick/"):]):
+            return f"include of {target}: a public header includes no private one"
     if CUDA_HEADER.match(target) and not path.startswith(CUDA_FOLDERS):
         return f"include of {target}: CUDA headers belong under {', '.join(CUDA_FOLDERS)}"
-    if path.endswith(".h") and THIRD_PARTY.match(target) and not path.startswith(PRIVATE_FOLDERS):
+    if is_public(path) and THIRD_PARTY.match(target):
         return f"include of {target}: a public header shows no other library's"
     return None
 
@@ -118,7 +129,7 @@ def check(path, text):
         message = check_include(path, *include.groups()) if include else None
         if message:
             yield number, message
-    if path.endswith(".h") and not path.startswith(PRIVATE_FOLDERS + ("core/cuda/",)):
+    if is_public(path):
         for match in CLOSURE.finditer(OPAQUE.sub(blank, text)):
             yield (text.count("\n", 0, match.start()) + 1,
                    "lambda that captures, in a public header: a struct has one layout")
@@ -153,7 +164,7 @@ def check_umbrellas(files):
     for folder in UMBRELLA_FOLDERS:
         path = f"{folder}/{folder}.h"
         headers = [f for f in files if f.startswith(folder + "/") and f.endswith(".h")
-                   and not f.startswith(("core/base/", "core/cuda/"))]
+                   and is_public(f) and not f.startswith("core/base/")]
         if path in headers:
             with open(os.path.join(ROOT, path), encoding="utf-8") as file:
                 for message in check_umbrella(folder, file.read(), headers):
@@ -177,6 +188,10 @@ def self_test():
         ("core/cuda/a.cpp", "#include <cuda_runtime.h>\n", None),
         ("core/a.h", "#pragma once\n#include <fmt/core.h>\n", "other library"),
         ("core/a.cpp", "#include <dnnl.hpp>\n", None),
+        ("core/a.h", '#pragma once\n#include "wick/core/detail/b.h"\n', "private"),
+        ("core/a.h", '#pragma once\n#include "wick/kernels/softmax.h"\n', "private"),
+        ("core/a.h", '#pragma once\n#include "wick/kernels/optim.h"\n', None),
+        ("core/detail/a.h", '#pragma once\n#include "wick/core/detail/b.h"\n', None),
         ("nn/a.cpp", "// " + "x" * 98 + "\n", "101 characters"),
         ("nn/a.cpp", "int a;\n" * 501, "501 lines"),
         ("nn/a.cpp", "// TO" "DO\n", "unfinished"),

@@ -70,8 +70,8 @@ def main():
     if not link.is_symlink():
         link.symlink_to(ROOT)
     files = [f.resolve() for f in arguments.files] or sorted(
-        f for pattern in ("kernels/cuda/*.c*", "core/cuda/*.cpp", "dist/nccl.cpp",
-                             "dist/nccl_api.cpp")
+        f for pattern in ("kernels/cuda/*.c*", "core/cuda/*.cpp", "dist/detail/nccl.cpp",
+                          "dist/detail/nccl_api.cpp")
         for f in ROOT.glob(pattern) if f.suffix in (".cu", ".cpp"))
     if not files:
         sys.exit("compile_kernels: no kernels found")

@@ -98,14 +98,18 @@ END
 collect_programs() {
   local preset=$1 program library
   local targets=(wick_cli wick_bench wick_peer wick_study core_test data_test dist_test golden_test)
-  targets+=(nn_test ops_test optim_test)
+  targets+=(nn_test core_ops_test optim_test)
   local given=(-DWICK_TESTS=ON -DWICK_BENCH=ON)
-  if [ "$preset" = sim ]; then targets+=(sim_test); else given+=(-DCMAKE_CUDA_ARCHITECTURES=90); fi
+  if [ "$preset" = sim ]; then
+    targets+=(kernels_sim_test)
+  else
+    given+=(-DCMAKE_CUDA_ARCHITECTURES=90)
+  fi
   cmake --preset "$preset" "${given[@]}"
   cmake --build --preset "$preset" --target "${targets[@]}"
   mkdir -p bundle/bin
   for program in wick wick-bench wick_peer wick-study \
-    {core,data,dist,golden,nn,ops,optim,sim}_test; do
+    {core,data,dist,golden,nn,core_ops,optim,kernels_sim}_test; do
     [ -f "build/$preset/bin/$program" ] || continue
     put "build/$preset/bin/$program" "bin/$program"
     strip "bundle/bin/$program"
@@ -154,7 +158,7 @@ rehearse() {
       cd /wick
       ! [ -e /usr/include/fmt ] && ! [ -e /usr/include/dnnl.hpp ] && ! [ -e /usr/include/png.h ]
       cmake -C bundle/cache.cmake --preset $preset
-      cmake --build --preset $preset --target wick_cli wick_bench wick_peer ops_test -- -j2
+      cmake --build --preset $preset --target wick_cli wick_bench wick_peer core_ops_test -- -j2
       build/$preset/bin/wick train --device cpu --model mlp --max-steps 2 --eval-every 0 --json
       ldd build/$preset/bin/wick | grep -c bundle"
   '

@@ -27,7 +27,7 @@ while [ $# -gt 0 ]; do
   esac
 done
 case $preset in cuda | sim) ;; *) echo "gpu_check: no such preset: $preset" >&2; exit 2 ;; esac
-steps=(doctor golden train ops nn optim core data dist)
+steps=(doctor golden train core_ops nn optim core data dist)
 if [ "$preset" = sim ]; then
   steps+=(simulator peer)
 else
@@ -200,9 +200,9 @@ use_carried() {
 
 build_here() {
   local targets=(wick_cli) given=(-DWICK_TESTS=ON -DWICK_BENCH=ON)
-  targets+=(wick_bench wick_peer core_test data_test dist_test golden_test nn_test ops_test)
+  targets+=(wick_bench wick_peer core_test data_test dist_test golden_test nn_test core_ops_test)
   targets+=(optim_test)
-  if [ "$preset" = sim ]; then targets+=(sim_test); fi
+  if [ "$preset" = sim ]; then targets+=(kernels_sim_test); fi
   if [ "$preset" = cuda ] && wanted study; then targets+=(wick_study); fi
   if [ -f bundle/cache.cmake ]; then given+=(-C bundle/cache.cmake); fi
   if [ "$preset" = cuda ] && ! command -v nvidia-smi >/dev/null; then  # which tells it otherwise
@@ -230,14 +230,14 @@ beside train $limit "$bin/wick" train --device cuda --model lenet --max-steps 20
   --run-dir "$logs/run" --json
 on_gpu='*other_device*:to_device*:*AGpu*:*OnEveryDevice:*KernelsName*:*MatMulOn*:AddLayerNorm*'
 on_gpu+=':Attention.RowsWhose*:BatchNorm.IsAccurate*:CropImages*:CrossEntropy.SmoothsLarge*'
-tests ops "$on_gpu"
+tests core_ops "$on_gpu"
 tests nn 'Offload*:*Activation*:*CheckpointOn*:DetectAnomaly*:AutocastModels*:Lint*:Module*'
 tests optim '*'
 tests core 'Autocast*:CudaGraphTest*'
 tests data 'Batch*:Prefetcher*:RandomStreams*:*Gpu*'
 tests dist '*Gpu*:Nccl*:ProcessGroup*:AllReduceSum*:Replicas*'
 if [ "$preset" = sim ]; then
-  beside simulator $limit "$bin/sim_test" --gtest_output="json:$logs/sim.json"
+  beside simulator $limit "$bin/kernels_sim_test" --gtest_output="json:$logs/sim.json"
   # The peers' program on a GPU, with nobody beside it.
   beside peer $limit sh -c "printf 'run 2\nmemory\nrequests\n' | '$bin/wick_peer' mlp_b64 2 cuda"
   wait
@@ -297,7 +297,7 @@ for tool in memcheck racecheck synccheck; do
   for shard in 0 1 2 3; do
     beside "${tool}_$shard" $limit env GTEST_TOTAL_SHARDS=4 GTEST_SHARD_INDEX=$shard \
       compute-sanitizer --tool "$tool" --error-exitcode 1 \
-      "$bin/ops_test" --gtest_filter='*other_device_float32'
+      "$bin/core_ops_test" --gtest_filter='*other_device_float32'
   done
 done
 wait

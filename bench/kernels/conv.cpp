@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "wick/bench/kernels/row.h"
-#include "wick/core/memory/workspace.h"
+#include "wick/core/memory/detail/workspace.h"
 
 namespace wick::bench::conv_rows {
 namespace {

@@ -1,5 +1,5 @@
 // What a gradient scaler does: one look at 8 gradients of 2^20 elements, and its scale's update.
-#include "wick/optim/grad_survey.h"
+#include "wick/optim/detail/grad_survey.h"
 
 #include "wick/bench/kernels/row.h"
 #include "wick/core/ops/elementwise.h"

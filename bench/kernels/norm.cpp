@@ -4,8 +4,8 @@
 
 #include "wick/bench/kernels/row.h"
 #include "wick/core/ops/activation.h"
+#include "wick/core/ops/detail/norm_composed.h"
 #include "wick/core/ops/elementwise.h"
-#include "wick/core/ops/norm_composed.h"
 
 namespace wick::bench::norm_rows {
 namespace {

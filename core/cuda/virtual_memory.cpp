@@ -9,7 +9,7 @@
 #else
 #include <cuda.h>
 
-#include "wick/core/base/dynamic_library.h"
+#include "wick/core/base/detail/dynamic_library.h"
 #endif
 
 namespace wick::cuda {

@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "wick/core/base/check.h"
-#include "wick/core/memory/allocator_impl.h"
+#include "wick/core/memory/detail/allocator_impl.h"
 
 namespace wick {
 

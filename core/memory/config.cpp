@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "wick/core/base/check.h"
-#include "wick/core/memory/block.h"
+#include "wick/core/memory/detail/block.h"
 
 namespace wick {
 

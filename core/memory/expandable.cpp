@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "wick/core/memory/allocator_impl.h"
+#include "wick/core/memory/detail/allocator_impl.h"
 
 // Segments that grow: addresses for more than the device has are reserved once, and get memory page
 // by page, next to what is there. A free part that is too small then grows instead of lying idle

@@ -2,7 +2,7 @@
 
 #include "wick/core/base/check.h"
 #include "wick/core/file.h"
-#include "wick/core/memory/allocator_impl.h"
+#include "wick/core/memory/detail/allocator_impl.h"
 
 namespace wick {
 

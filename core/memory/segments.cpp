@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "wick/core/base/check.h"
-#include "wick/core/memory/allocator_impl.h"
+#include "wick/core/memory/detail/allocator_impl.h"
 
 namespace wick {
 

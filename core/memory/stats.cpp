@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "wick/core/base/check.h"
-#include "wick/core/memory/allocator_impl.h"
+#include "wick/core/memory/detail/allocator_impl.h"
 
 namespace wick {
 

@@ -1,8 +1,8 @@
 #include "wick/core/ops/activation.h"
 
 #include "wick/core/ops/compare.h"
+#include "wick/core/ops/detail/elementwise_op.h"
 #include "wick/core/ops/elementwise.h"
-#include "wick/core/ops/elementwise_op.h"
 #include "wick/kernels/elementwise_ops_activation.h"
 
 namespace wick {

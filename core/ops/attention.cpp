@@ -5,16 +5,16 @@
 #include <limits>
 
 #include "wick/core/apply.h"
-#include "wick/core/autocast.h"
-#include "wick/core/memory/workspace.h"
+#include "wick/core/detail/autocast.h"
+#include "wick/core/memory/detail/workspace.h"
 #include "wick/core/ops/compare.h"
-#include "wick/core/ops/composed_gradient.h"
+#include "wick/core/ops/detail/composed_gradient.h"
+#include "wick/core/ops/detail/wide.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/matmul.h"
 #include "wick/core/ops/random.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/core/ops/softmax.h"
-#include "wick/core/ops/wide.h"
 #include "wick/core/plans.h"
 #include "wick/kernels/attention.h"
 

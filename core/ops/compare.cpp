@@ -1,6 +1,6 @@
 #include "wick/core/ops/compare.h"
 
-#include "wick/core/ops/elementwise_op.h"
+#include "wick/core/ops/detail/elementwise_op.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/kernels/elementwise_ops_compare.h"
 

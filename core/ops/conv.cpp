@@ -1,12 +1,12 @@
 #include "wick/core/ops/conv.h"
 
 #include "wick/core/apply.h"
-#include "wick/core/base/checked.h"
+#include "wick/core/base/detail/checked.h"
 #include "wick/core/conv_plan.h"
-#include "wick/core/memory/workspace.h"
-#include "wick/core/ops/compute_dtype.h"
+#include "wick/core/memory/detail/workspace.h"
+#include "wick/core/ops/detail/compute_dtype.h"
+#include "wick/core/ops/detail/image_format.h"
 #include "wick/core/ops/elementwise.h"
-#include "wick/core/ops/images.h"
 #include "wick/core/ops/join.h"
 
 namespace wick {

@@ -1,10 +1,10 @@
 #include "wick/core/apply.h"
-#include "wick/core/capture.h"
+#include "wick/core/detail/capture.h"
 #include "wick/core/stream.h"
 #ifdef WICK_HAS_CUDA
 #include "wick/core/cuda/runtime.h"
 #endif
-#include "wick/core/ops/elementwise_op.h"
+#include "wick/core/ops/detail/elementwise_op.h"
 #include "wick/kernels/copy.h"
 
 namespace wick {

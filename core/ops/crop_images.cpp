@@ -1,7 +1,7 @@
 #include "wick/core/ops/crop_images.h"
 
 #include "wick/core/apply.h"
-#include "wick/core/ops/images.h"
+#include "wick/core/ops/detail/image_format.h"
 #include "wick/kernels/crop_images.h"
 
 namespace wick {

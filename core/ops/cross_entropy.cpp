@@ -1,14 +1,14 @@
 #include "wick/core/apply.h"
-#include "wick/core/memory/workspace.h"
+#include "wick/core/memory/detail/workspace.h"
 #include "wick/core/ops/compare.h"
-#include "wick/core/ops/composed_gradient.h"
+#include "wick/core/ops/detail/composed_gradient.h"
+#include "wick/core/ops/detail/norm_views.h"
+#include "wick/core/ops/detail/wide.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/index.h"
 #include "wick/core/ops/loss.h"
-#include "wick/core/ops/norm_views.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/core/ops/softmax.h"
-#include "wick/core/ops/wide.h"
 #include "wick/kernels/loss.h"
 
 namespace wick {

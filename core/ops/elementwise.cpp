@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "wick/core/ops/elementwise_op.h"
-#include "wick/core/ops/wide.h"
+#include "wick/core/ops/detail/elementwise_op.h"
+#include "wick/core/ops/detail/wide.h"
 #include "wick/kernels/elementwise_ops_arithmetic.h"
 #include "wick/kernels/elementwise_ops_math.h"
 

@@ -1,5 +1,5 @@
 #include "wick/core/ops/compare.h"
-#include "wick/core/ops/elementwise_op.h"
+#include "wick/core/ops/detail/elementwise_op.h"
 #include "wick/kernels/elementwise_ops_math.h"
 
 namespace wick {

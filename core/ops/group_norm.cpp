@@ -1,10 +1,10 @@
 #include "wick/core/apply.h"
-#include "wick/core/memory/workspace.h"
-#include "wick/core/ops/composed_gradient.h"
-#include "wick/core/ops/dense.h"
+#include "wick/core/memory/detail/workspace.h"
+#include "wick/core/ops/detail/composed_gradient.h"
+#include "wick/core/ops/detail/dense.h"
+#include "wick/core/ops/detail/norm_composed.h"
+#include "wick/core/ops/detail/norm_views.h"
 #include "wick/core/ops/norm.h"
-#include "wick/core/ops/norm_composed.h"
-#include "wick/core/ops/norm_views.h"
 #include "wick/kernels/norm.h"
 
 namespace wick {

@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include "wick/core/apply.h"
-#include "wick/core/base/checked.h"
+#include "wick/core/base/detail/checked.h"
 #include "wick/core/base/parallel.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/elementwise.h"

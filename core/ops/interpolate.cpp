@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "wick/core/apply.h"
-#include "wick/core/ops/images.h"
+#include "wick/core/ops/detail/image_format.h"
 #include "wick/kernels/interpolate.h"
 
 namespace wick {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "wick/core/apply.h"
-#include "wick/core/base/checked.h"
+#include "wick/core/base/detail/checked.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/index.h"
 #include "wick/core/ops/reduce.h"

@@ -5,9 +5,9 @@
 #include "wick/core/apply.h"
 #include "wick/core/ops/activation.h"
 #include "wick/core/ops/compare.h"
+#include "wick/core/ops/detail/wide.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/reduce.h"
-#include "wick/core/ops/wide.h"
 
 // Losses of single elements: ops made of elementwise ones, so that autocast and the profiler see
 // them by name and only their inputs are kept.

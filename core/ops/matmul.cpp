@@ -3,10 +3,10 @@
 #include <array>
 
 #include "wick/core/apply.h"
-#include "wick/core/ops/compute_dtype.h"
+#include "wick/core/ops/detail/compute_dtype.h"
+#include "wick/core/ops/detail/elementwise_op.h"
+#include "wick/core/ops/detail/matmul_plan.h"
 #include "wick/core/ops/elementwise.h"
-#include "wick/core/ops/elementwise_op.h"
-#include "wick/core/ops/matmul_plan.h"
 #include "wick/kernels/elementwise_ops_activation.h"
 
 namespace wick {

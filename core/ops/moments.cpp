@@ -3,10 +3,10 @@
 
 #include "wick/core/apply.h"
 #include "wick/core/ops/compare.h"
-#include "wick/core/ops/elementwise_op.h"
+#include "wick/core/ops/detail/elementwise_op.h"
+#include "wick/core/ops/detail/reduce_axes.h"
+#include "wick/core/ops/detail/wide.h"
 #include "wick/core/ops/reduce.h"
-#include "wick/core/ops/reduce_axes.h"
-#include "wick/core/ops/wide.h"
 
 // Reductions that need more than one pass: variance, log-sum-exp and norms.
 namespace wick {

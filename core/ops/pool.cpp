@@ -3,7 +3,7 @@
 #include <array>
 
 #include "wick/core/apply.h"
-#include "wick/core/ops/images.h"
+#include "wick/core/ops/detail/image_format.h"
 #include "wick/kernels/pool.h"
 
 namespace wick {

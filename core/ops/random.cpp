@@ -5,7 +5,7 @@
 
 #include "wick/core/apply.h"
 #include "wick/core/autograd.h"
-#include "wick/core/capture.h"
+#include "wick/core/detail/capture.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/index.h"

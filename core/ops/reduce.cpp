@@ -1,10 +1,10 @@
 #include "wick/core/ops/reduce.h"
 
 #include "wick/core/apply.h"
-#include "wick/core/memory/workspace.h"
+#include "wick/core/memory/detail/workspace.h"
 #include "wick/core/ops/compare.h"
-#include "wick/core/ops/elementwise_op.h"
-#include "wick/core/ops/reduce_axes.h"
+#include "wick/core/ops/detail/elementwise_op.h"
+#include "wick/core/ops/detail/reduce_axes.h"
 
 namespace wick {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "wick/core/apply.h"
-#include "wick/core/base/checked.h"
+#include "wick/core/base/detail/checked.h"
 #include "wick/core/ops/join.h"
 #include "wick/core/ops/view.h"
 

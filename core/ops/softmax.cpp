@@ -1,8 +1,8 @@
 #include "wick/core/ops/softmax.h"
 
 #include "wick/core/apply.h"
-#include "wick/core/ops/dense.h"
-#include "wick/core/ops/elementwise_op.h"
+#include "wick/core/ops/detail/dense.h"
+#include "wick/core/ops/detail/elementwise_op.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/kernels/softmax.h"
 

@@ -1,7 +1,7 @@
 #include "wick/core/ops/sort.h"
 
 #include "wick/core/apply.h"
-#include "wick/core/memory/workspace.h"
+#include "wick/core/memory/detail/workspace.h"
 #include "wick/core/ops/index.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/kernels/scan.h"

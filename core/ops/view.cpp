@@ -1,7 +1,7 @@
 #include "wick/core/ops/view.h"
 
 #include "wick/core/apply.h"
-#include "wick/core/base/checked.h"
+#include "wick/core/base/detail/checked.h"
 
 namespace wick {
 

@@ -3,7 +3,7 @@
 // What the convolutions on matrix units share: the instructions, and how pixels are numbered.
 
 #include "wick/kernels/cpu/amx.h"
-#include "wick/kernels/cpu/images.h"
+#include "wick/kernels/cpu/channels_last.h"
 
 namespace wick::WICK_ISA::amx {
 

@@ -1,6 +1,6 @@
 #include "wick/kernels/crop_images.h"
 
-#include "wick/kernels/cpu/images.h"
+#include "wick/kernels/cpu/channels_last.h"
 
 namespace wick::WICK_ISA {
 

@@ -1,6 +1,6 @@
 #include "wick/kernels/interpolate.h"
 
-#include "wick/kernels/cpu/images.h"
+#include "wick/kernels/cpu/channels_last.h"
 #include "wick/kernels/interpolate_axis.h"
 
 namespace wick::WICK_ISA {

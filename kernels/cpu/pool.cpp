@@ -1,6 +1,6 @@
 #include "wick/kernels/pool.h"
 
-#include "wick/kernels/cpu/images.h"
+#include "wick/kernels/cpu/channels_last.h"
 #include "wick/kernels/pool_axis.h"
 
 namespace wick::WICK_ISA {

@@ -1,6 +1,6 @@
 #include "wick/kernels/cpu/winograd.h"
 
-#include "wick/kernels/cpu/images.h"
+#include "wick/kernels/cpu/channels_last.h"
 #include "wick/kernels/cpu/winograd_transform.h"
 
 namespace wick::WICK_ISA {

@@ -1,6 +1,6 @@
 #include "wick/kernels/crop_images.h"
 
-#include "wick/kernels/cuda/images.h"
+#include "wick/kernels/cuda/channels_last.h"
 
 namespace wick::cuda {
 

@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "wick/core/base/check.h"
-#include "wick/core/base/dynamic_library.h"
+#include "wick/core/base/detail/dynamic_library.h"
 #include "wick/core/base/tf32.h"
 #include "wick/core/base/view.h"
 #include "wick/kernels/copy.h"

@@ -43,8 +43,8 @@ find_path(WICK_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
 mark_as_advanced(WICK_NCCL_INCLUDE)
 if(WICK_NCCL_INCLUDE)
   set(WICK_HAS_NCCL ON)
-  list(APPEND cuda_sources ${PROJECT_SOURCE_DIR}/dist/nccl.cpp
-       ${PROJECT_SOURCE_DIR}/dist/nccl_api.cpp)
+  list(APPEND cuda_sources ${PROJECT_SOURCE_DIR}/dist/detail/nccl.cpp
+       ${PROJECT_SOURCE_DIR}/dist/detail/nccl_api.cpp)
 else()
   message(STATUS "NCCL's header nccl.h was not found: GPUs of several ranks will exchange tensors "
                  "through the host's memory")

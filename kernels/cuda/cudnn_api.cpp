@@ -3,7 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include "wick/core/base/check.h"
-#include "wick/core/base/dynamic_library.h"
+#include "wick/core/base/detail/dynamic_library.h"
 #include "wick/kernels/cuda/common/library_error.h"
 
 namespace wick::cuda {

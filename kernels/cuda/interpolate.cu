@@ -1,6 +1,6 @@
 #include "wick/kernels/interpolate.h"
 
-#include "wick/kernels/cuda/images.h"
+#include "wick/kernels/cuda/channels_last.h"
 #include "wick/kernels/interpolate_axis.h"
 
 namespace wick::cuda {

@@ -1,6 +1,6 @@
 #include "wick/kernels/pool.h"
 
-#include "wick/kernels/cuda/images.h"
+#include "wick/kernels/cuda/channels_last.h"
 #include "wick/kernels/pool_axis.h"
 
 namespace wick::cuda {

@@ -9,7 +9,7 @@ endif()
 file(GLOB sim_sources CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cu ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cpp
      ${PROJECT_SOURCE_DIR}/kernels/sim/*.cpp ${PROJECT_SOURCE_DIR}/core/cuda/*.cpp
-     ${PROJECT_SOURCE_DIR}/dist/nccl.cpp ${PROJECT_SOURCE_DIR}/dist/nccl_api.cpp)
+     ${PROJECT_SOURCE_DIR}/dist/detail/nccl.cpp ${PROJECT_SOURCE_DIR}/dist/detail/nccl_api.cpp)
 set(WICK_HAS_NCCL ON)
 # The vendor's libraries; what stands for them is in kernels/sim.
 list(FILTER sim_sources EXCLUDE REGEX "/kernels/cuda/(cublaslt|cudnn)")
@@ -29,8 +29,8 @@ if(WICK_SIM_COUNT)
   endif()
   list(APPEND kernel_options ${WICK_SIM_COUNT_OPTIONS} -DWICK_SIM_COUNT=1)
 endif()
-# Indices that wrap or lose bits are legal C++, and what tests/boundary looks for: there they end
-# the program, elsewhere they are printed.
+# Indices that wrap or lose bits are legal C++. tests/kernels/boundary looks for them: there they
+# end the program, elsewhere they are printed.
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=address")
   string(JOIN "," integer_checks unsigned-integer-overflow implicit-unsigned-integer-truncation
          implicit-signed-integer-truncation implicit-integer-sign-change)

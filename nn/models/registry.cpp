@@ -1,6 +1,6 @@
 #include "wick/nn/models/registry.h"
 
-#include "wick/core/base/registry.h"
+#include "wick/core/base/detail/registry.h"
 
 namespace wick::nn {
 

@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "wick/core/amp.h"
-#include "wick/core/autocast.h"
 #include "wick/core/core.h"
+#include "wick/core/detail/autocast.h"
 #include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
 

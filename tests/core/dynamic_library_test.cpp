@@ -1,4 +1,4 @@
-#include "wick/core/base/dynamic_library.h"
+#include "wick/core/base/detail/dynamic_library.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "wick/core/base/registry.h"
+#include "wick/core/base/detail/registry.h"
 
 #include <gtest/gtest.h>
 

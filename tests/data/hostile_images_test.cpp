@@ -7,8 +7,8 @@
 #include <fstream>
 #include <string>
 
+#include "wick/data/detail/jpeg.h"
 #include "wick/data/image_io.h"
-#include "wick/data/jpeg.h"
 #include "wick/data/transforms.h"
 #include "wick/tests/data/jpeg_testing.h"
 

@@ -10,7 +10,7 @@
 
 #include "wick/core/random.h"
 #include "wick/core/stream.h"
-#include "wick/data/loader_tuner.h"
+#include "wick/data/detail/loader_tuner.h"
 #include "wick/data/worker_info.h"
 #include "wick/tests/data/loader_testing.h"
 

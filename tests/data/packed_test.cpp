@@ -13,8 +13,8 @@
 #include <functional>
 
 #include "wick/core/file.h"
+#include "wick/data/detail/packed_format.h"
 #include "wick/data/loader.h"
-#include "wick/data/packed_format.h"
 #include "wick/tests/data/jpeg_testing.h"
 #include "wick/tests/harness/sanitized.h"
 

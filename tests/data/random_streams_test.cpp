@@ -14,8 +14,8 @@
 #include "wick/data/augment.h"
 #include "wick/data/batch_color_jitter.h"
 #include "wick/data/batch_mix.h"
+#include "wick/data/detail/streams.h"
 #include "wick/data/prefetcher.h"
-#include "wick/data/streams.h"
 #include "wick/tests/data/loader_testing.h"
 #include "wick/tests/harness/devices.h"
 

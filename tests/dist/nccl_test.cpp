@@ -11,8 +11,8 @@
 
 #include "wick/core/core.h"
 #include "wick/dist/data_parallel.h"
+#include "wick/dist/detail/nccl.h"
 #include "wick/dist/join.h"
-#include "wick/dist/nccl.h"
 #include "wick/dist/zero.h"
 #include "wick/nn/models/registry.h"
 #include "wick/nn/nn.h"

@@ -13,8 +13,8 @@
 #include <nlohmann/json.hpp>
 
 #include "wick/core/core.h"
-#include "wick/dist/coordinator.h"
 #include "wick/dist/data_parallel.h"
+#include "wick/dist/detail/coordinator.h"
 #include "wick/dist/gloo.h"
 #include "wick/nn/models/registry.h"
 #include "wick/nn/nn.h"

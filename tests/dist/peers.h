@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <string>
 
+#include "wick/dist/detail/nccl.h"
 #include "wick/dist/gloo.h"
-#include "wick/dist/nccl.h"
 #include "wick/tests/dist/ranks.h"
 #include "wick/tests/harness/temporary_folder.h"
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "wick/core/base/check.h"
+#include "wick/data/detail/packed_format.h"
 #include "wick/data/packed.h"
-#include "wick/data/packed_format.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "wick/core/base/check.h"
-#include "wick/data/tar.h"
+#include "wick/data/detail/tar.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 

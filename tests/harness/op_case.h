@@ -11,7 +11,7 @@
 #include "wick/tests/harness/gradcheck.h"
 #include "wick/tests/harness/host_array.h"
 
-// One declaration per op makes all its tests, in tests/ops/<family>_test.cpp:
+// One declaration per op makes all its tests, in tests/core/ops/<family>_test.cpp:
 //
 //   WICK_OP_CASE(softmax,
 //       .samples = {{normal({31, 33})}, {normal({1})}, {normal({0, 5})}, {normal({2, 127, 3})}},

@@ -10,7 +10,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = ("wick", "wick-bench", "wick_peer", "core_test", "data_test", "dist_test", "golden_test",
-            "nn_test", "ops_test", "optim_test")
+            "nn_test", "core_ops_test", "optim_test")
 
 
 class GpuCheck(unittest.TestCase):
@@ -49,11 +49,11 @@ class GpuCheck(unittest.TestCase):
         return file.read_text().splitlines() if file.exists() else []
 
     def test_carried_programs_are_run(self):
-        self.assertEqual(self.verdicts("--only", "doctor,ops"),
-                         ({"carried": "passed", "doctor": "passed", "ops": "passed"}, 0))
+        self.assertEqual(self.verdicts("--only", "doctor,core_ops"),
+                         ({"carried": "passed", "doctor": "passed", "core_ops": "passed"}, 0))
         self.assertEqual(self.cmake_calls(), [])
         with tarfile.open(self.tree / "out/logs.tar.gz") as logs:
-            self.assertEqual(logs.extractfile("./ops.log").read(), b"ops_test runs\n")
+            self.assertEqual(logs.extractfile("./core_ops.log").read(), b"core_ops_test runs\n")
 
     def test_carried_programs_find_the_sources_where_they_were(self):
         was = pathlib.Path(self.folder.name, "was/here")

@@ -8,7 +8,7 @@
 #include <map>
 #include <mutex>
 
-#include "wick/data/jpeg.h"
+#include "wick/data/detail/jpeg.h"
 #include "wick/data/shapes10.h"
 
 namespace wick::study {

@@ -6,10 +6,10 @@
 #include <string>
 #include <thread>
 
-#include "wick/core/base/dynamic_library.h"
+#include "wick/core/base/detail/dynamic_library.h"
 #include "wick/core/base/parallel.h"
 #include "wick/core/stream.h"
-#include "wick/dist/nccl.h"
+#include "wick/dist/detail/nccl.h"
 #include "wick/kernels/declare.h"
 #include "wick/kernels/library_version.h"
 #include "wick/tools/wick/commands.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "wick/core/autocast.h"
+#include "wick/core/detail/autocast.h"
 #include "wick/tools/wick/commands.h"
 
 namespace wick::tool {

@@ -2,8 +2,8 @@
 
 #include <string_view>
 
+#include "wick/core/base/detail/per_thread.h"
 #include "wick/core/base/parallel.h"
-#include "wick/core/base/per_thread.h"
 
 namespace wick::cpu {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "wick/core/base/detail/per_thread.h"
 #include "wick/core/base/parallel.h"
-#include "wick/core/base/per_thread.h"
 #include "wick/kernels/cpu/dnnl/execution.h"
 
 namespace wick::cpu {
