@@ -6,4 +6,5 @@ add_library(wick_tool_common STATIC ${sources})
 wick_options(wick_tool_common)
 # Quicker to build; what takes time when it runs is in the library.
 target_compile_options(wick_tool_common PRIVATE $<$<CONFIG:Release>:-O1>)
-target_link_libraries(wick_tool_common PUBLIC wick::wick CLI11::CLI11)
+wick_find_package(fmt libfmt-dev)
+target_link_libraries(wick_tool_common PUBLIC wick::wick CLI11::CLI11 PRIVATE fmt::fmt)

@@ -34,6 +34,7 @@
 #include "wick/core/ops/softmax.h"
 #include "wick/core/ops/sort.h"
 #include "wick/core/ops/view.h"
+#include "wick/core/options.h"
 #include "wick/core/plans.h"
 #include "wick/core/random.h"
 #include "wick/core/recompute_region.h"

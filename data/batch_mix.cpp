@@ -97,4 +97,20 @@ BatchMix::Mixed BatchMix::mix(const Tensor& images, const Tensor& labels, int64_
   return {mixed, targets};
 }
 
+OptionFields fields(BatchMixOptions& options) {
+  return {
+      OptionField("mixup", &options.mixup,
+                  "mix training images and labels with shares of Beta(A, A), such as 0.2 (0: off)")
+          .between(1e-4, 1e3)
+          .or_zero()
+          .lasting(),
+      OptionField("cutmix", &options.cutmix,
+                  "paste rectangles of other training images, of shares of Beta(A, A), such as 1 "
+                  "(0: off)")
+          .between(1e-4, 1e3)
+          .or_zero()
+          .lasting(),
+  };
+}
+
 }  // namespace wick::data

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "wick/core/base/philox.h"
+#include "wick/core/options.h"
 #include "wick/core/tensor.h"
 #include "wick/data/transforms.h"
 
@@ -13,6 +14,7 @@ struct BatchMixOptions {
   double cutmix = 0;  // the same
   uint64_t seed = 0;
 };
+OptionFields fields(BatchMixOptions& options);
 
 /// How the images of one batch are mixed, each with the one before it, the first with the last.
 struct BatchMixDraw {

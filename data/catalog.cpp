@@ -150,4 +150,81 @@ TrainTest open_data(const std::string& name, const std::string& data_dir,
           images.train->class_names(), images.preparation.photographs};
 }
 
+OptionFields fields(DataOptions& options) {
+  return {
+      OptionField("data", &options.name, "").one_of(data_names()).lasting(),
+      OptionField("data_dir", &options.dir,
+                  "folder that holds the data's files, or its parent (of packed: the file); not "
+                  "needed after wick data fetch")
+          .per_rank(),
+      OptionField("augment", &options.augmentation.policy,
+                  "random changes of training images (basic: crop and flip; color and randaugment "
+                  "come beside basic)")
+          .one_of(augmentation_names())
+          .lasting(),
+      OptionField("random_erasing", &options.augmentation.erasing,
+                  "chance that a rectangle of a training image is erased")
+          .between(0, 1)
+          .lasting(),
+      OptionField("image_size", &options.image_size,
+                  "pixels of a crop of photographs (imagefolder, and what was packed from one): "
+                  "224 unless told")
+          .between(8, 4096)
+          .lasting(),
+      OptionField("max_image_pixels", &options.limits.pixels,
+                  "most pixels of an image that is read")
+          .between(1, 1e12),
+      OptionField("max_image_seconds", &options.limits.seconds,
+                  "most processor time to decode an image (0: any)")
+          .between(0, 1e9),
+  };
+}
+
+void check(const DataOptions& options) {
+  DataOptions checked = options;
+  check(fields(checked));
+  if (!find_data(options.name).needs_files || !options.dir.empty() ||
+      !fetched_folder(options.name).empty()) {
+    return;
+  }
+  const std::vector<std::string>& known = fetch_names();
+  const bool known_place = std::find(known.begin(), known.end(), options.name) != known.end();
+  throw InvalidOption(
+      "data_dir", concat("data ", options.name, " needs it, ",
+                         options.name == "packed" ? "the file that wick data pack made"
+                                                  : "the folder that holds its files",
+                         known_place ? concat(", or first: wick data fetch ", options.name) : ""));
+}
+
+TrainTest open_data(const DataOptions& options) {
+  set_image_limits(options.limits);
+  return open_data(options.name, options.dir, options.image_size, options.augmentation);
+}
+
+void check_uses(const DataOptions& options, const TrainTest& data) {
+  const DataOptions usual;
+  const Shape& sample = data.sample().shape;
+  const std::string of_data = concat("not with data ", options.name);
+  const std::string no_images = concat(of_data, ", whose samples are no images");
+  const auto require_use = [](const char* option, bool is_told, bool is_used,
+                              const std::string& problem) {
+    require(!is_told || is_used, option, problem);
+  };
+  require_use("data_dir", !options.dir.empty(), find_data(options.name).needs_files,
+              concat(of_data, ", which reads no files"));
+  require_use("augment", options.augmentation.policy != usual.augmentation.policy, data.images,
+              no_images);
+  require_use("random_erasing", options.augmentation.erasing > 0, data.images, no_images);
+  require_use("image_size", options.image_size.has_value(), data.photographs,
+              data.images ? concat(of_data, ", whose images are all of one size: ", sample[1],
+                                   " x ", sample[2])
+                          : no_images);
+  const bool in_files = options.name == "imagefolder" || options.name == "packed";
+  const std::string in_memory = concat(of_data, ", whose images need no decoding");
+  require_use("max_image_pixels", options.limits.pixels != usual.limits.pixels, in_files,
+              in_memory);
+  require_use("max_image_seconds", options.limits.seconds != usual.limits.seconds, in_files,
+              in_memory);
+}
+
 }  // namespace wick::data

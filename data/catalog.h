@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "wick/core/options.h"
 #include "wick/data/dataset.h"
+#include "wick/data/image_io.h"
 #include "wick/data/image_source.h"
 
 namespace wick::data {
@@ -81,5 +83,23 @@ LabelledImages open_images(const std::string& name, const std::string& data_dir)
 /// square, 224 unless told; images that are all of one size stay as they are.
 TrainTest open_data(const std::string& name, const std::string& data_dir,
                     std::optional<int64_t> image_size = {}, const Augmentation& augmentation = {});
+
+/// A data set by name, and how its images are read and changed.
+struct DataOptions {
+  std::string name = "shapes10";  // one of data_names()
+  std::string dir = {};           // as open_images takes it
+  Augmentation augmentation = {};
+  std::optional<int64_t> image_size = {};  // of photographs
+  ImageLimits limits = {};
+};
+OptionFields fields(DataOptions& options);
+/// InvalidOption unless the values are right, and `dir` is given where files are needed that have
+/// not been downloaded. Looks into no file.
+void check(const DataOptions& options);
+/// The same, with the limits for all images that this process decodes from now on.
+TrainTest open_data(const DataOptions& options);
+/// InvalidOption where the options ask for what `data` has no use of, as an augmentation of data
+/// that is no images.
+void check_uses(const DataOptions& options, const TrainTest& data);
 
 }  // namespace wick::data

@@ -62,4 +62,28 @@ void register_optimizer(OptimizerEntry entry) { registry().add(std::move(entry))
 std::vector<std::string> optimizer_names() { return registry().names(); }
 const OptimizerEntry& find_optimizer(const std::string& name) { return registry().find(name); }
 
+OptionFields fields(OptimizerOptions& options) {
+  return {
+      OptionField("optimizer", &options.name, "").one_of(optimizer_names()).lasting(),
+      OptionField("lr", &options.lr, "peak learning rate").between(kLeastLr, kMostLr).lasting(),
+      OptionField("weight_decay", &options.weight_decay,
+                  "weight decay: times the rate off the weights, as in AdamW; of adam, sgd, lars "
+                  "and novograd part of the gradient")
+          .between(0, kMostWeightDecay)
+          .lasting(),
+  };
+}
+
+std::unique_ptr<optim::Optimizer> make_optimizer(const OptimizerOptions& options,
+                                                 const std::vector<Tensor>& params) {
+  const OptimizerEntry& entry = find_optimizer(options.name);
+  const double lr = options.lr.value_or(entry.lr);
+  require(lr > 0, "lr", "optimizer ", options.name, " has no default: expected a rate");
+  return entry.make(params, lr, options.weight_decay.value_or(entry.weight_decay));
+}
+
+bool is_elementwise(const std::string& optimizer) {
+  return find_optimizer(optimizer).make({zeros({1}).set_requires_grad()}, 1, 0)->is_elementwise();
+}
+
 }  // namespace wick::train

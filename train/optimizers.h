@@ -2,9 +2,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "wick/core/options.h"
 #include "wick/optim/optim.h"
 
 namespace wick::train {
@@ -28,5 +30,24 @@ std::vector<std::string> optimizer_names();
 /// Error for an unknown name, which lists the names. LARS and LAMB take biases and all else of one
 /// axis in a group that they do not adapt.
 const OptimizerEntry& find_optimizer(const std::string& name);
+
+/// What rates and weight decays may be.
+inline constexpr double kLeastLr = 1e-12, kMostLr = 1e6, kMostWeightDecay = 1e6;
+
+/// An optimizer by name.
+struct OptimizerOptions {
+  std::string name = "adamw";               // one of optimizer_names()
+  std::optional<double> lr = {};            // none: the optimizer's default
+  std::optional<double> weight_decay = {};  // the same
+};
+OptionFields fields(OptimizerOptions& options);
+
+/// The optimizer that the options name. InvalidOption where a value is open and the optimizer has
+/// no default of its own.
+std::unique_ptr<optim::Optimizer> make_optimizer(const OptimizerOptions& options,
+                                                 const std::vector<Tensor>& params);
+
+/// Whether an element's update by the optimizer depends on no other element.
+bool is_elementwise(const std::string& optimizer);
 
 }  // namespace wick::train

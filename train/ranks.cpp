@@ -86,4 +86,30 @@ void Ranks::barrier() const {
   if (!alone()) group_->barrier().wait();
 }
 
+OptionFields fields(RankOptions& options) {
+  return {
+      OptionField("sync_batch_norm", &options.sync_batch_norm,
+                  "batch normalisation by the batches of all ranks together")
+          .lasting(),
+      OptionField("zero", &options.zero,
+                  "share the optimizer's state out among the ranks (ZeRO stage 1)"),
+      OptionField("rank_timeout", &options.timeout,
+                  "seconds that ranks wait for one of them before all give up")
+          .between(0.1, 1e6),
+      OptionField("backend", &options.backend,
+                  "what carries tensors between the GPUs of ranks: nccl, gloo (through the host), "
+                  "or auto: nccl where each rank has a real GPU of its own")
+          .one_of({"auto", "nccl", "gloo"}),
+  };
+}
+
+dist::ProcessGroupOptions group_options(const RankOptions& options, Device device) {
+  dist::ProcessGroupOptions group;
+  group.timeout =
+      std::chrono::milliseconds(static_cast<int64_t>(std::max(1.0, 1e3 * options.timeout)));
+  group.backend = dist::parse_backend(options.backend);
+  group.device = device;
+  return group;
+}
+
 }  // namespace wick::train

@@ -6,11 +6,23 @@
 #include <string>
 #include <vector>
 
+#include "wick/core/options.h"
 #include "wick/data/loader.h"
 #include "wick/dist/launch_env.h"
 #include "wick/dist/process_group.h"
 
 namespace wick::train {
+
+/// How the ranks of a run work together.
+struct RankOptions {
+  bool sync_batch_norm = false;  // batch normalisation by the batches of all ranks together
+  bool zero = false;             // ranks share the optimizer's state (ZeRO stage 1)
+  double timeout = 600;          // seconds that ranks wait for one of them
+  std::string backend = "auto";  // as dist::parse_backend takes it
+};
+OptionFields fields(RankOptions& options);
+/// For a process group of ranks that train on `device`.
+dist::ProcessGroupOptions group_options(const RankOptions& options, Device device);
 
 /// The processes that train one model together, each on its share of every batch; or one alone.
 class Ranks {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "wick/train/invalid_option.h"
-
 namespace wick::train {
 
 namespace {
@@ -184,14 +182,41 @@ std::vector<std::string> schedule_names() {
   return names;
 }
 
+OptionFields fields(ScheduleOptions& options) {
+  return {
+      OptionField("schedule", &options.name, "course of the learning rate")
+          .one_of(schedule_names())
+          .lasting(),
+      OptionField("warmup", &options.warmup,
+                  "epochs (0.5 is fine) in which the rate first rises to its peak: in a straight "
+                  "line, with onecycle as that rises")
+          .between(0, 1e9)
+          .lasting(),
+      OptionField("schedule_epochs", &options.epochs,
+                  "epochs from cut to cut of step, or of a cycle of cyclic (default: a third of "
+                  "the run); epochs of the cuts of multistep, as 30,60 (default: after 1/2 and "
+                  "3/4); epochs without a better test loss before a cut of plateau (default: 2)")
+          .lasting(),
+      OptionField("schedule_gamma", &options.gamma,
+                  "factor of a cut of step, multistep and plateau (default: 0.1), or of each epoch "
+                  "of exponential (default: such that 1 % is left at the end)")
+          .between(1e-6, 1 - 1e-6)
+          .lasting(),
+      OptionField("schedule_power", &options.power, "power of polynomial (default: 2)")
+          .between(0.01, 100)
+          .lasting(),
+  };
+}
+
 void check(const ScheduleOptions& options) {
+  ScheduleOptions checked = options;
+  check(fields(checked));
   const ScheduleParts parts = find_schedule(options.name).parts;
   const auto& epochs = options.epochs;
   const char* const name = options.name.c_str();
   require(epochs.empty() || parts.epochs, "schedule_epochs", "not with schedule ", name);
   require(!options.gamma || parts.gamma, "schedule_gamma", "not with schedule ", name);
   require(!options.power || parts.power, "schedule_power", "not with schedule ", name);
-  require(options.warmup >= 0, "warmup", "got ", options.warmup, " epochs, expected 0 or more");
   require(options.warmup == 0 || options.name != "cyclic", "warmup",
           "not with schedule cyclic, which begins low and rises itself");
   require(epochs.size() <= 1 || options.name == "multistep", "schedule_epochs", "got ",

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "wick/core/options.h"
 #include "wick/optim/optim.h"
 
 namespace wick::train {
@@ -31,7 +32,8 @@ struct ScheduleOptions {
 /// onecycle cosine constant step multistep exponential polynomial linear cyclic plateau
 std::vector<std::string> schedule_names();
 
-/// InvalidOption unless the options go together.
+OptionFields fields(ScheduleOptions& options);
+/// InvalidOption unless the values are right and go together.
 void check(const ScheduleOptions& options);
 
 /// How long a run is.

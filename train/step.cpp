@@ -3,7 +3,6 @@
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/view.h"
 #include "wick/nn/activation_offload.h"
-#include "wick/train/invalid_option.h"
 
 namespace wick::train {
 
@@ -40,13 +39,34 @@ std::unique_ptr<optim::Ema> make_ema(const StepOptions& options, const nn::Modul
 
 }  // namespace
 
+OptionFields fields(StepOptions& options) {
+  return {
+      OptionField("clip_norm", &options.clip_norm, "norm that gradients are clipped to")
+          .between(0, 1e15)
+          .lasting(),
+      OptionField("accumulate", &options.accumulate,
+                  "pieces that a step's samples are taken in, to need as much less memory")
+          .between(1, 1e6)
+          .lasting(),
+      OptionField("ema", &options.ema, "decay of averaged weights, which are evaluated and saved")
+          .between(0, 0.9999999)
+          .alone("0.999")
+          .lasting(),
+      OptionField("offload_activations", &options.offload_activations,
+                  "keep activations of a GPU in pinned host memory until backward"),
+      OptionField("cuda_graph", &options.cuda_graph,
+                  "capture a step on a GPU once and replay it, so that the host queues it by one "
+                  "call"),
+  };
+}
+
 void check(const StepOptions& options) {
+  StepOptions checked = options;
+  check(fields(checked));
   require(!options.autocast || options.autocast == kFloat16 || options.autocast == kBFloat16, "amp",
           "got ", options.autocast.value_or(kFloat32), ", expected float16 or bfloat16");
-  require(options.accumulate >= 1, "accumulate", "got ", options.accumulate,
-          ", expected 1 or more");
-  require(!options.clip_norm || *options.clip_norm >= 0, "clip_norm", "got ",
-          options.clip_norm.value_or(0), ", expected 0 or more");
+  require(!options.cuda_graph || !options.offload_activations, "cuda_graph",
+          "not with offload_activations");
 }
 
 Device device_of(const nn::Module& model) {

@@ -10,6 +10,7 @@
 
 #include "wick/core/amp.h"
 #include "wick/core/cuda_graph.h"
+#include "wick/core/options.h"
 #include "wick/data/loader.h"
 #include "wick/dist/data_parallel.h"
 #include "wick/optim/optim.h"
@@ -49,6 +50,8 @@ struct StepOptions {
   bool cuda_graph = false;
 };
 
+/// All but `autocast`, which is a part of ArithmeticOptions.
+OptionFields fields(StepOptions& options);
 /// InvalidOption unless each value is in its range.
 void check(const StepOptions& options);
 

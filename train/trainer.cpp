@@ -8,10 +8,10 @@
 #include "wick/core/memory/stats.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/join.h"
+#include "wick/core/options.h"
 #include "wick/core/random.h"
 #include "wick/core/serialize.h"
 #include "wick/dist/zero.h"
-#include "wick/train/invalid_option.h"
 
 namespace wick::train {
 

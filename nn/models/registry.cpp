@@ -80,4 +80,8 @@ void register_model(ModelEntry entry) { registry().add(std::move(entry)); }
 std::vector<std::string> model_names() { return registry().names(); }
 const ModelEntry& find_model(const std::string& name) { return registry().find(name); }
 
+OptionFields fields(ModelOptions& options) {
+  return {OptionField("model", &options.name, "").one_of(model_names()).lasting()};
+}
+
 }  // namespace wick::nn

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "wick/core/options.h"
 #include "wick/nn/models/resnet.h"
 #include "wick/nn/models/simple.h"
 
@@ -32,5 +33,11 @@ std::vector<std::string> model_names();
 
 /// The model of that name; an unknown one is an error that lists the names.
 const ModelEntry& find_model(const std::string& name);
+
+/// A model by name.
+struct ModelOptions {
+  std::string name = "resnet20";  // one of model_names()
+};
+OptionFields fields(ModelOptions& options);
 
 }  // namespace wick::nn

@@ -13,10 +13,12 @@
 
 #include "wick/core/base/check.h"
 #include "wick/data/image_io.h"
+#include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/temporary_folder.h"
 
 namespace wick::data {
 
+using wick::testing::expect_error;
 using Bytes = std::vector<uint8_t>;
 
 /// A folder for a test's own data files.
@@ -31,21 +33,6 @@ class TemporaryFolder : public wick::testing::TemporaryFolder {
     return path(name);
   }
 };
-
-/// Expects `call` to throw wick::Error with a text that holds all of `parts`.
-template <class Call>
-void expect_error(const Call& call, const std::vector<std::string>& parts) {
-  try {
-    call();
-    ADD_FAILURE() << "no error; expected one with \"" << parts[0] << "\"";
-  } catch (const Error& error) {
-    const std::string text = error.what();
-    for (const std::string& part : parts) {
-      EXPECT_NE(text.find(part), std::string::npos) << "no \"" << part << "\" in: " << text;
-    }
-    EXPECT_EQ(text.find('\n'), std::string::npos) << text;
-  }
-}
 
 /// The picture in `bytes`, a file in memory.
 inline Image decode(const Bytes& bytes) {

@@ -41,7 +41,7 @@ def main():
         assert len(found["points"]) > 2, found
         assert "perceptron" in succeeds("train", "--help")
         fails("resnet20, resnet18, resnet34, resnet50, vit, perceptron", "train", "--model", "nope")
-        fails("--augment: not with --data halves", "train", *OWN, "--augment", "none",
+        fails("--augment: not with data halves", "train", *OWN, "--augment", "none",
               "--run-dir", pathlib.Path(name) / "refused")
     print("a program of its own: trained, evaluated, resumed by two ranks, tuned")
 

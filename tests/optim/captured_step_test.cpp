@@ -16,6 +16,7 @@
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/host_array.h"
 #include "wick/tests/optim/reference.h"
+#include "wick/train/training_snapshot.h"
 
 // ScaledTraining steps captured in a graph: replays do to the bit what the calls would.
 
@@ -243,7 +244,7 @@ TEST_F(CapturedStep, FollowsASnapshotThatIsPutBack) {
       optimizer.step();
     };
     for (int i = 0; i < steps_before; ++i) step();
-    const TrainingSnapshot snapshot(model, optimizer);
+    const train::TrainingSnapshot snapshot(model, optimizer);
     step();
     CudaGraph graph(kGpu, step);
     graph.replay();

@@ -6,6 +6,7 @@
 #include "wick/optim/optim.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/optim/reference.h"
+#include "wick/train/lr_finder.h"
 
 // Groups, hyperparameters, state and errors.
 
@@ -156,7 +157,7 @@ TEST(Defaults, OfSchedulesAndScalersAreThoseOfPyTorch) {
   EXPECT_EQ(plateau.factor, 0.1);
   EXPECT_EQ(plateau.threshold, 1e-4);
   EXPECT_EQ(plateau.eps, 1e-8);
-  const LrFinderOptions finder;
+  const train::LrFinderOptions finder;
   EXPECT_EQ(finder.start_lr, 1e-7);
   EXPECT_EQ(finder.end_lr, 10);
   EXPECT_EQ(finder.num_iter, 100);

@@ -331,7 +331,7 @@ class Hostile(DataCase):
     def test_mistakes_of_use_have_code_2(self):
         for command in (["pack", "--out", "p"], ["check"]):
             self.says("data", *command, "--data", "mnits", code=2, part="Did you mean mnist?")
-            self.says("data", *command, "--data", "imagefolder", code=2, part="needs --data-dir")
+            self.says("data", *command, "--data", "imagefolder", code=2, part="--data-dir: data")
             self.says("data", *command, "--data", "packed", code=2, part="wick data pack")
         self.says("data", "pack", "--data", "shapes10", "--out", "", code=2, part="empty")
         self.says("data", "check", "--data", "shapes10", "--max-image-pixels", "0", code=2)

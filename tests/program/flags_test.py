@@ -57,8 +57,9 @@ class Words(FlagsCase):
                  "batch": ["--noise-batches -5", "--noise-batches 1", "--noise-batches 010",
                            "--noise-batches ", "--most 0", "--most 0x10", "--seconds -1",
                            "--seconds nan", "--seconds ", "--memory ", "--memory much"],
-                 "loader": ["--most-workers 257", "--most-workers 010", "--most-workers -1",
-                            "--most-workers ", "--seconds nan", "--seconds 0", "--seconds "]}
+                 "loader": ["--workers 257", "--workers 010", "--workers 0:4:0", "--workers 4:0",
+                            "--workers ", "--workers auto", "--pin maybe", "--seconds nan",
+                            "--seconds 0", "--seconds "]}
         run_dir = self.folder / "run"
         absent = ["--data", "mnist", "--data-dir", self.folder / "absent"]
         for what, cases in wrong.items():

@@ -99,7 +99,7 @@ class Usage(ProgramCase):
         self.assertEqual([values[k] for k in ("batch_size", "seed", "epochs")], [3, 2, 1])
 
     def test_missing_data(self):
-        self.fails(2, "needs --data-dir", "train", "--data", "mnist")
+        self.fails(2, "--data-dir: data", "train", "--data", "mnist")
         self.fails(1, str(self.folder), "train", "--data", "cifar10", "--data-dir",
                    str(self.folder), "--run-dir", str(self.folder / "run"))
         self.assertFalse((self.folder / "run").exists())
@@ -269,7 +269,7 @@ class Runs(ProgramCase):
     def test_tune_loader_sweeps_and_suggests(self):
         run_dir = self.folder / "tune"
         done = run("tune", "loader", *MLP, "--threads", "1", "--batch-size", "16", "--seconds",
-                   "0.01", "--most-workers", "2", "--run-dir", str(run_dir))
+                   "0.01", "--workers", "0:3", "--run-dir", str(run_dir))
         self.assertEqual(done.returncode, 0, done.stderr)
         found = json.loads((run_dir / "tune_loader.json").read_text())
         tried = [(trial["workers"], trial["prefetch_factor"]) for trial in found["trials"]]

@@ -55,9 +55,9 @@ class Usage(RanksCase):
         self.fails(2, "--on-bad-sample", *train, "--ranks", "2", "--on-bad-sample", "skip")
         self.fails(2, "--max-restarts", *train, "--max-restarts", "-1")
         self.fails(2, "--rank-timeout", *train, "--rank-timeout", "0")
-        self.fails(2, "--zero: not with --optimizer lamb", *train, "--zero", "--optimizer", "lamb")
+        self.fails(2, "--zero: not with optimizer lamb", *train, "--zero", "--optimizer", "lamb")
         self.fails(2, "--backend", *train, "--backend", "mpi")
-        self.fails(2, "--backend nccl: it is for GPUs", *train, "--ranks", "2", "--backend", "nccl",
+        self.fails(2, "--backend: nccl is for GPUs", *train, "--ranks", "2", "--backend", "nccl",
                    "--device", "cpu")
         self.assertFalse((self.folder / "run").exists())
 

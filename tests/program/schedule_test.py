@@ -72,7 +72,8 @@ class Schedules(InFolder):
     def test_schedules_are_checked(self):
         for message, words in [
                 ("Did you mean linear?", ["liner"]),
-                ("--schedule-epochs: got \"3,2\"", ["multistep", "--schedule-epochs", "3,2"]),
+                ("--schedule-epochs: got 2, expected numbers above 0 that rise",
+                 ["multistep", "--schedule-epochs", "3,2"]),
                 ("--schedule-epochs: got \"2,\"", ["multistep", "--schedule-epochs", "2,"]),
                 ("got 2 numbers for schedule step", ["step", "--schedule-epochs", "1,2"]),
                 ("a cut before the warm-up is over", ["multistep", "--schedule-epochs", "1,4",

@@ -88,7 +88,7 @@ class Study(StudyCase):
     def test_words_are_checked(self):
         self.fails(2, "Did you mean fused-norm?", "study", "fused-nrm")
         self.fails(2, "tpu", "study", "shuffle", "--device", "tpu")
-        self.fails(2, "needs --data-dir", "study", "shuffle", "--data", "mnist")
+        self.fails(2, "--data-dir: data", "study", "shuffle", "--data", "mnist")
         for flag in ["--link-gbit", "--link-us", "--seconds"]:
             for value in ["nan", "-nan", "-1", "1e9", "much"]:
                 self.fails(2, f"wick: {flag}: ", "study", "--list", f"{flag}={value}")

@@ -135,11 +135,11 @@ class Uses(InFolder):
                 with self.subTest(data=name, flag=key):
                     flag, words = words_of(key, value)[0], given(size, key, value)
                     if key == "image_size" and not photographs:
-                        self.refuses("--image-size: not with --data " + where[1], *words)
+                        self.refuses("--image-size: not with data " + where[1], *words)
                     elif key.startswith("max_image") and not in_files:
-                        self.refuses(f"{flag}: not with --data {where[1]}", *words)
+                        self.refuses(f"{flag}: not with data {where[1]}", *words)
                     elif key == "data_dir" and name == "shapes10":
-                        self.refuses("--data-dir: not with --data shapes10", *words)
+                        self.refuses("--data-dir: not with data shapes10", *words)
                     elif key == "data_dir":
                         self.ends_by("/nowhere", f"{name} {key}", *words)
                     elif key == "max_image_pixels":
@@ -159,7 +159,7 @@ class Uses(InFolder):
             self.assertEqual(done.returncode, 0, done.stderr)
         size = [*sets.words["mnist"], "--model", "mlp", "--threads", "1"]
         for words in [["tune", "lr"], ["tune", "batch"], ["tune", "loader"], ["train", "--lint"]]:
-            self.fails(2, "--image-size: not with --data mnist, whose images are all of one size: "
+            self.fails(2, "--image-size: not with data mnist, whose images are all of one size: "
                        "28 x 28", *words, *size, "--image-size", "32", "--run-dir",
                        self.folder / "tune")
 
@@ -169,7 +169,7 @@ class Uses(InFolder):
         config = self.folder / "run" / "config.json"
         config.write_text(json.dumps(json.loads(config.read_text()) | {"image_size": 224}))
         again = ["train", "--run-dir", self.folder / "run", "--resume"]
-        self.fails(2, "image_size cannot change: got 64", *again, "--image-size", "64")
+        self.fails(2, "--image-size cannot change: got 64", *again, "--image-size", "64")
         done = run(*again, "--max-steps", "3")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(lines(self.folder / "run")[-1]["step"], 3)
@@ -182,7 +182,7 @@ class Uses(InFolder):
                 with self.subTest(model=model, flag=key):
                     words = [*size, *words_of(key, value)]
                     if key == "sync_batch_norm" and model not in normalized:
-                        self.refuses(f"--sync-batch-norm: not with --model {model}", *words)
+                        self.refuses(f"--sync-batch-norm: not with model {model}", *words)
                     elif key == "sync_batch_norm":
                         self.weights(f"{model} {key}", *words)
                     elif model in ("mlp", "lenet"):

@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <memory>
 
+#include "wick/core/options.h"
 #include "wick/tools/common/number_flag.h"
 #include "wick/tools/common/shell_word.h"
-#include "wick/tools/common/suggest.h"
 
 namespace wick::tool {
 namespace {

@@ -4,7 +4,6 @@
 
 #include "wick/core/core.h"
 #include "wick/tests/harness/expect_error.h"
-#include "wick/train/invalid_option.h"
 
 namespace wick::testing {
 namespace {
@@ -94,21 +93,22 @@ TEST(RunSchedule, NamesTheOptionThatIsWrong) {
     return error_of([&] { train::check(options); });
   };
   EXPECT_EQ(error({.name = "onecyle"}),
-            "train: schedule: unknown name: got \"onecyle\", expected one of onecycle, cosine, "
-            "constant, step, multistep, exponential, polynomial, linear, cyclic, plateau");
+            "option schedule: unknown value: got \"onecyle\", expected one of onecycle, cosine, "
+            "constant, step, multistep, exponential, polynomial, linear, cyclic, plateau. Did you "
+            "mean onecycle?");
   EXPECT_EQ(error({.name = "cosine", .gamma = 0.5}),
-            "train: schedule_gamma: not with schedule cosine");
-  EXPECT_EQ(error({.name = "step", .power = 2}), "train: schedule_power: not with schedule step");
+            "option schedule_gamma: not with schedule cosine");
+  EXPECT_EQ(error({.name = "step", .power = 2}), "option schedule_power: not with schedule step");
   EXPECT_EQ(error({.name = "step", .epochs = {1, 2}}),
-            "train: schedule_epochs: got 2 numbers for schedule step, expected one");
+            "option schedule_epochs: got 2 numbers for schedule step, expected one");
   EXPECT_EQ(error({.name = "multistep", .epochs = {2, 1}}),
-            "train: schedule_epochs: got 1, expected numbers above 0 that rise");
+            "option schedule_epochs: got 1, expected numbers above 0 that rise");
   EXPECT_EQ(error({.name = "multistep", .warmup = 2, .epochs = {1}}),
-            "train: schedule_epochs: a cut before the warm-up is over: got epoch 1, expected 2 or "
+            "option schedule_epochs: a cut before the warm-up is over: got epoch 1, expected 2 or "
             "later");
-  EXPECT_EQ(error({.warmup = -1}), "train: warmup: got -1 epochs, expected 0 or more");
+  EXPECT_EQ(error({.warmup = -1}), "option warmup: out of range: got -1, expected 0 to 1e+09");
   EXPECT_EQ(error({.name = "cyclic", .warmup = 1}),
-            "train: warmup: not with schedule cyclic, which begins low and rises itself");
+            "option warmup: not with schedule cyclic, which begins low and rises itself");
   for (const std::string& name : train::schedule_names())
     EXPECT_EQ(error({.name = name}), "no error");
 }

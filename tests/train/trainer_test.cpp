@@ -193,23 +193,24 @@ TEST(Trainer, RefusesAShorterRunThanItHasDone) {
   options.epochs = 1;
   SmallRun again(options);
   EXPECT_EQ(error_of([&] { again.trainer.resume(); }),
-            "train: epochs: the run has done 20 steps, more than the 10 that are asked for");
+            "option epochs: the run has done 20 steps, more than the 10 that are asked for");
 }
 
 TEST(Trainer, NamesTheOptionThatIsWrong) {
   const auto error = [](const TrainerOptions& options) {
     return error_of([&] { SmallRun{options}; });
   };
-  EXPECT_EQ(error({.epochs = 0}), "train: epochs: got 0, expected 1 or more");
-  EXPECT_EQ(error({.max_steps = 0}), "train: max_steps: got 0, expected 1 or more");
-  EXPECT_EQ(error({.eval_every = -1}), "train: eval_every: got -1, expected 0 or more");
-  EXPECT_EQ(error({.log_every = 0}), "train: log_every: got 0, expected 1 or more");
-  EXPECT_EQ(error({.checkpoint_every = 0}), "train: checkpoint_every: got 0, expected 1 or more");
-  EXPECT_EQ(error({.step = {.accumulate = 0}}), "train: accumulate: got 0, expected 1 or more");
+  EXPECT_EQ(error({.epochs = 0}), "option epochs: got 0, expected 1 or more");
+  EXPECT_EQ(error({.max_steps = 0}), "option max_steps: got 0, expected 1 or more");
+  EXPECT_EQ(error({.eval_every = -1}), "option eval_every: got -1, expected 0 or more");
+  EXPECT_EQ(error({.log_every = 0}), "option log_every: got 0, expected 1 or more");
+  EXPECT_EQ(error({.checkpoint_every = 0}), "option checkpoint_every: got 0, expected 1 or more");
+  EXPECT_EQ(error({.step = {.accumulate = 0}}),
+            "option accumulate: out of range: got 0, expected 1 to 1e+06");
   EXPECT_EQ(error({.step = {.autocast = kFloat64}}),
-            "train: amp: got float64, expected float16 or bfloat16");
+            "option amp: got float64, expected float16 or bfloat16");
   EXPECT_EQ(error({.step = {.cuda_graph = true}}),
-            "train: cuda_graph: expected a GPU, got the CPU");
+            "option cuda_graph: expected a GPU, got the CPU");
 }
 
 TEST(Trainer, EndsWithDivergedWhereTheLossIsNotFinite) {

@@ -8,16 +8,16 @@
 #include <ctime>
 #include <filesystem>
 
+#include "wick/core/options.h"
 #include "wick/core/stream.h"
+#include "wick/data/catalog.h"
 #include "wick/tools/common/exit_codes.h"
 #include "wick/tools/common/interrupt.h"
 #include "wick/tools/common/shell_word.h"
-#include "wick/tools/common/suggest.h"
 #include "wick/tools/study/roofline.h"
 #include "wick/tools/study/scaling.h"
 #include "wick/tools/study/study_page.h"
-#include "wick/tools/wick/config.h"
-#include "wick/tools/wick/setup.h"
+#include "wick/train/device.h"
 #include "wick/train/hardware.h"
 #include "wick/train/run_folder.h"
 
@@ -95,7 +95,7 @@ std::vector<const Technique*> chosen(const StudyOptions& options) {
     const Technique* technique = find_technique(name);
     if (technique == nullptr) {
       throw tool::UsageError(fmt::format("study: unknown technique {}.{} See wick study --list",
-                                         name, tool::suggestion(name, known)));
+                                         name, suggestion(name, known)));
     }
     result.push_back(technique);
   }
@@ -279,7 +279,7 @@ Settings base_settings(const StudyOptions& options, const std::string& scratch) 
       throw tool::UsageError(std::string("--device: ") + error.what());
     }
   }
-  const Device device = tool::choose_device(options.device);
+  const Device device = train::choose_device(options.device);
   if (device.is_cuda() && device_properties(device).simulated) {
     throw tool::UsageError("study: --device " + options.device +
                            ": a simulated GPU has no speed: use --device cpu");
@@ -294,7 +294,7 @@ Settings base_settings(const StudyOptions& options, const std::string& scratch) 
 
 int run_study(const StudyOptions& options) {
   chosen(options);
-  tool::check_data(options.data, options.data_dir);
+  data::check({.name = options.data, .dir = options.data_dir});
   if (!options.bench.empty()) check_bench(options.bench);
   const std::string folder = options.run_dir.empty() ? new_folder() : options.run_dir;
   const Settings base = base_settings(options, folder + "/.study-scratch");

@@ -17,7 +17,7 @@
 
 #include "wick/core/base/check.h"
 #include "wick/tools/common/exit_codes.h"
-#include "wick/tools/wick/supervisor.h"
+#include "wick/tools/common/supervisor.h"
 
 namespace wick::study {
 

@@ -8,9 +8,7 @@
 #include "wick/core/file.h"
 #include "wick/core/serialize.h"
 #include "wick/data/data.h"
-#include "wick/tools/wick/config.h"
-#include "wick/tools/wick/setup.h"
-#include "wick/train/run_folder.h"
+#include "wick/train/classifier.h"
 
 namespace wick::study {
 
@@ -172,7 +170,7 @@ TrainedRun read_run(const std::string& folder) {
   run.name = path.filename().string();
   if (run.name.empty() || run.name == ".") run.name = folder;
   const train::RunFolder files = train::RunFolder::open(folder);
-  run.config = to_json(tool::config_from_json(files.config_file()));
+  run.config = nlohmann::ordered_json::parse(to_json(train::recipe_from_json(files.config_file())));
   WICK_CHECK(std::filesystem::exists(files.metrics_file()), "report: ", folder,
              " has no metrics.jsonl: nothing was trained in it yet");
   read_metrics(files.metrics_file(), run);
@@ -182,21 +180,22 @@ TrainedRun read_run(const std::string& folder) {
 
 Examination examine(const std::string& folder, const std::string& data_dir) {
   const train::RunFolder files = train::RunFolder::open(folder);
-  tool::TrainConfig config = tool::resolve(tool::config_from_json(files.config_file()));
-  if (!data_dir.empty()) config.data_dir = data_dir;
-  config.on_bad_sample = "fail";  // guesses and images go by number
-  tool::check_config(config);
-  const Device device = tool::choose_device("auto");
-  const data::TrainTest data = tool::open_train_data(config);
-  const data::LabelledImages stored = data::open_images(config.data, config.data_dir);
-  const auto model = tool::make_model(config, data);
-  model->load_state_dict(load_safetensors(files.weights_file()));
-  model->to(device);
+  train::Recipe recipe = train::resolve(train::recipe_from_json(files.config_file()));
+  if (!data_dir.empty()) recipe.data.dir = data_dir;
+  recipe.loading.on_bad_sample = "fail";  // guesses and images go by number
+  train::check(recipe);
+  recipe.run.device = "auto";
+  recipe.run.resume = true;  // what it has no use of was told when it began
+  train::Classifier classifier(recipe);
+  classifier.model()->load_state_dict(load_safetensors(files.weights_file()));
+  const data::TrainTest& data = classifier.data();
+  const data::LabelledImages stored = data::open_images(recipe.data.name, recipe.data.dir);
   Examination result;
   result.classes = data.class_names;
-  const data::DataLoaderOptions options = tool::loader_options(config, device);
-  count_and_rank(guess_all(*model, data, options, device), *stored.test, result);
-  result.augmented = augmentation_sheet(*data.train, stored.preparation, config.seed);
+  const Guesses guesses =
+      guess_all(*classifier.model(), data, classifier.test_loading(), classifier.device());
+  count_and_rank(guesses, *stored.test, result);
+  result.augmented = augmentation_sheet(*data.train, stored.preparation, recipe.run.seed);
   return result;
 }
 

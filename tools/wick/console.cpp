@@ -7,8 +7,8 @@
 
 namespace wick::tool {
 
-Console::Console(const TrainConfig& config, bool json, const train::Ranks& ranks, Device device)
-    : config_(config),
+Console::Console(const train::Recipe& recipe, bool json, const train::Ranks& ranks, Device device)
+    : recipe_(recipe),
       json_(json && ranks.first()),
       text_(!json && ranks.first()),
       device_(device),
@@ -41,7 +41,7 @@ void Console::show(const train::StepEvent& event) {
   correct_ += train::find(event.means, "accuracy").value_or(0) * static_cast<double>(event.samples);
   StepReport shown;
   shown.epoch = event.epoch;
-  shown.epochs = *config_.epochs;
+  shown.epochs = *recipe_.run.epochs;
   shown.step = (event.step - 1) % steps_per_epoch_ + 1;
   shown.steps = steps_per_epoch_;
   shown.last = shown.step == shown.steps || event.step == total_steps_;
@@ -49,7 +49,7 @@ void Console::show(const train::StepEvent& event) {
   shown.accuracy = correct_ / static_cast<double>(images_);
   shown.images_per_second = event.samples_per_second;
   shown.data_wait = event.data_wait;
-  const int64_t images_left = (total_steps_ - event.step) * *config_.batch_size;
+  const int64_t images_left = (total_steps_ - event.step) * *recipe_.loading.batch_size;
   shown.seconds_left = static_cast<double>(images_left) / event.samples_per_second;
   shown.memory_bytes = static_cast<int64_t>(max_memory_allocated(device_));
   progress_.show(shown);
@@ -58,7 +58,7 @@ void Console::show(const train::StepEvent& event) {
 void Console::show(const train::EpochEvent& event) {
   progress_.finish_line();
   if (!text_ || !event.evaluation) return;
-  const std::string when = event.is_whole ? concat("epoch ", event.epoch, "/", *config_.epochs)
+  const std::string when = event.is_whole ? concat("epoch ", event.epoch, "/", *recipe_.run.epochs)
                                           : concat("step ", event.step, ", in epoch ", event.epoch);
   fmt::print("{}  test loss {:.4f}  test accuracy {:.2f} %\n", when, event.evaluation->loss,
              100 * train::find(event.evaluation->means, "accuracy").value_or(0));

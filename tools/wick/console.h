@@ -1,7 +1,7 @@
 #pragma once
 
-#include "wick/tools/wick/config.h"
 #include "wick/tools/wick/progress.h"
+#include "wick/train/recipe.h"
 #include "wick/train/trainer.h"
 
 namespace wick::tool {
@@ -9,8 +9,8 @@ namespace wick::tool {
 /// Tells a terminal, or by --json another program, how far a run is.
 class Console {
  public:
-  /// Silent but on the first rank. `config` is resolved.
-  Console(const TrainConfig& config, bool json, const train::Ranks& ranks, Device device);
+  /// Silent but on the first rank. `recipe` is resolved.
+  Console(const train::Recipe& recipe, bool json, const train::Ranks& ranks, Device device);
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
 
@@ -30,7 +30,7 @@ class Console {
   void show(const train::EpochEvent& event);
   void print_json(const std::string& line) const;
 
-  const TrainConfig& config_;
+  const train::Recipe& recipe_;
   bool json_, text_;
   Device device_;
   Progress progress_;

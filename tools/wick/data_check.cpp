@@ -9,7 +9,7 @@
 #include "wick/data/check_images.h"
 #include "wick/data/packed.h"
 #include "wick/tools/common/exit_codes.h"
-#include "wick/tools/wick/config.h"
+#include "wick/tools/common/usage_error.h"
 #include "wick/tools/wick/data.h"
 
 namespace wick::tool {
@@ -30,7 +30,7 @@ struct Result {
 };
 
 Result check(const CheckFlags& flags) {
-  check_data(flags.data, flags.data_dir);
+  data::check({.name = flags.data, .dir = flags.data_dir});
   data::set_image_limits(flags.limits);
   Result result;
   try {

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "wick/core/options.h"
 #include "wick/data/fetch.h"
 #include "wick/tools/common/shell_word.h"
-#include "wick/tools/common/suggest.h"
 #include "wick/tools/common/usage_error.h"
 #include "wick/tools/wick/data.h"
 

@@ -6,7 +6,7 @@
 
 #include "wick/data/packed.h"
 #include "wick/tools/common/shell_word.h"
-#include "wick/tools/wick/config.h"
+#include "wick/tools/common/usage_error.h"
 #include "wick/tools/wick/data.h"
 
 namespace wick::tool {
@@ -23,7 +23,7 @@ struct PackFlags {
 
 int pack(const PackFlags& flags) {
   using Form = data::PackOptions::Form;
-  check_data(flags.data, flags.data_dir);
+  data::check({.name = flags.data, .dir = flags.data_dir});
   if (flags.out.empty()) throw UsageError("data pack: --out: the name is empty");
   if (flags.raw && flags.jpeg) throw UsageError("data pack: --raw and --jpeg: expected one");
   data::set_image_limits(flags.limits);

@@ -14,7 +14,7 @@
 #include "wick/kernels/library_version.h"
 #include "wick/tools/wick/commands.h"
 #include "wick/tools/wick/flight.h"
-#include "wick/tools/wick/setup.h"
+#include "wick/train/device.h"
 #include "wick/train/hardware.h"
 
 namespace wick::tool {
@@ -86,7 +86,7 @@ void show_gpu(const train::Hardware& hardware) {
   line(!hardware.gpus.empty(), "hardware", names.empty() ? "none" : names,
        "no NVIDIA GPU is visible to the kernel driver");
   std::string why_cpu;
-  const Device chosen = choose_device("auto", &why_cpu);
+  const Device chosen = train::choose_device("auto", &why_cpu);
   line(chosen.is_cuda(), "auto device", "goes to " + to_string(chosen), why_cpu);
   line(!hardware.nvidia_driver.empty(), "driver",
        hardware.nvidia_driver.empty() ? "none" : hardware.nvidia_driver,

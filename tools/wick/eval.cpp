@@ -2,11 +2,10 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "wick/core/base/parallel.h"
 #include "wick/core/serialize.h"
-#include "wick/tools/wick/classification.h"
 #include "wick/tools/wick/commands.h"
 #include "wick/tools/wick/progress.h"
+#include "wick/train/classifier.h"
 
 namespace wick::tool {
 
@@ -22,26 +21,25 @@ struct EvalFlags {
 
 int eval(const EvalFlags& flags) {
   const auto folder = train::RunFolder::open(flags.run_dir);
-  TrainConfig config = resolve(config_from_json(folder.config_file()));
-  if (!flags.data_dir.empty()) config.data_dir = flags.data_dir;
-  check_config(config);
-  set_num_threads(static_cast<int>(*config.threads));
+  train::Recipe recipe = train::resolve(train::recipe_from_json(folder.config_file()));
+  if (!flags.data_dir.empty()) recipe.data.dir = flags.data_dir;
+  train::check(recipe);
+  recipe.run.device = flags.device;
+  recipe.run.resume = true;  // what it has no use of was told when it began
   folder.load_plans();
-  set_arithmetic(config);
-  const Device device = choose_device(flags.device);
   const TensorMap weights =
       load_safetensors(flags.weights.empty() ? folder.weights_file() : flags.weights);
-  const data::TrainTest data = open_train_data(config);
-  const auto model = make_model(config, data);
-  model->load_state_dict(weights);
-  model->to(device);
+  train::Classifier classifier(recipe);
+  classifier.model()->load_state_dict(weights);
+  const data::Dataset& test = *classifier.data().test;
   Progress progress(flags.json);
-  data::Prefetcher loader = data::load_ahead(data.test, loader_options(config, device), device);
+  data::Prefetcher loader =
+      data::load_ahead(classifier.data().test, classifier.test_loading(), classifier.device());
   train::EvaluationOptions options;
-  options.autocast = autocast_dtype(config);
-  options.on_batch = [&](int64_t done) { progress.show_evaluation(done, data.test->size()); };
+  options.autocast = train::autocast_dtype(recipe.arithmetic);
+  options.on_batch = [&](int64_t done) { progress.show_evaluation(done, test.size()); };
   const train::Evaluation result =
-      train::evaluate(*model, loader, classification_loss(model, /*label_smoothing=*/0), options);
+      train::evaluate(*classifier.model(), loader, classifier.evaluation_loss(), options);
   const double accuracy = train::find(result.means, "accuracy").value_or(0);
   progress.finish_line();
   if (flags.json) {
@@ -50,8 +48,8 @@ int eval(const EvalFlags& flags) {
     line["test_accuracy"] = accuracy;
     fmt::print("{}\n", line.dump());
   } else {
-    fmt::print("{} on {}: test loss {:.4f}, test accuracy {:.2f} % of {} images\n", config.model,
-               config.data, result.loss, 100 * accuracy, data.test->size());
+    fmt::print("{} on {}: test loss {:.4f}, test accuracy {:.2f} % of {} images\n",
+               recipe.model.name, recipe.data.name, result.loss, 100 * accuracy, test.size());
   }
   return 0;
 }

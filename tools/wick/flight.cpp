@@ -11,7 +11,7 @@
 
 #include "wick/core/base/check.h"
 #include "wick/core/file.h"
-#include "wick/tools/wick/config.h"
+#include "wick/tools/common/usage_error.h"
 
 namespace wick::tool {
 

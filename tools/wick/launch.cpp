@@ -3,11 +3,11 @@
 #include <memory>
 
 #include "wick/dist/launch_env.h"
+#include "wick/tools/common/usage_error.h"
 #include "wick/tools/wick/commands.h"
-#include "wick/tools/wick/config.h"
 #include "wick/tools/wick/launch.h"
 #include "wick/tools/wick/ranks.h"
-#include "wick/train/run_folder.h"
+#include "wick/train/classifier.h"
 
 namespace wick::tool {
 
@@ -64,18 +64,18 @@ bool starts_ranks(const LaunchFlags& flags) {
   return wanted && !dist::launch_env();
 }
 
-int launch_train(const LaunchFlags& flags, const TrainConfig& config) {
+int launch_train(const LaunchFlags& flags, const train::Recipe& recipe) {
   const SuperviseOptions options = options_of(flags);
-  check_shares(config, options.ranks);
-  check_backend(config);
-  train::RunFolder folder = config.resume ? train::RunFolder::open(config.run_dir)
-                                          : train::RunFolder::plan(config.run_dir);
+  train::check_shares(recipe, options.ranks);
+  check_backend(recipe);
+  train::RunFolder folder = recipe.run.resume ? train::RunFolder::open(recipe.run.dir)
+                                              : train::RunFolder::plan(recipe.run.dir);
   folder.claim_for_ranks();  // what they restart into is to be their own
   return supervise(options, [&](int64_t restarts) {
     std::vector<std::string> words = program_words();
     words.insert(words.begin(), "/proc/self/exe");
-    if (config.run_dir.empty()) words.insert(words.end(), {"--run-dir", folder.path()});
-    if (restarts > 0 && !config.resume && folder.holds_run()) words.emplace_back("--resume");
+    if (recipe.run.dir.empty()) words.insert(words.end(), {"--run-dir", folder.path()});
+    if (restarts > 0 && !recipe.run.resume && folder.holds_run()) words.emplace_back("--resume");
     return words;
   });
 }

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "wick/tools/wick/config.h"
-#include "wick/tools/wick/supervisor.h"
+#include "wick/tools/common/supervisor.h"
+#include "wick/train/recipe.h"
 
 namespace wick::tool {
 
@@ -23,7 +23,7 @@ void add_launch_flags(CLI::App& app, LaunchFlags& flags);
 bool starts_ranks(const LaunchFlags& flags);
 
 /// Starts the ranks of `wick train`, with the words that it was called with, and when they fail
-/// again with --resume. `config` is resolved.
-int launch_train(const LaunchFlags& flags, const TrainConfig& config);
+/// again with --resume. `recipe` is resolved.
+int launch_train(const LaunchFlags& flags, const train::Recipe& recipe);
 
 }  // namespace wick::tool

@@ -9,21 +9,21 @@
 #include "wick/core/memory/stats.h"
 #include "wick/core/ops/random.h"
 #include "wick/nn/lint.h"
-#include "wick/tools/wick/tune.h"
+#include "wick/train/trial.h"
 
 namespace wick::tool {
 
-int lint(const TrainConfig& config, bool json) {
-  Tuning run(config);
+int lint(const train::Recipe& recipe, bool json) {
+  train::Trial run(recipe);
   const auto step = [&](const Tensor& images) {
     run.step_on({{images, zeros({images.size(0)}, kInt64, run.device())}});
   };
   // Already on the device: `wick train` always loads into pinned memory for a GPU, so that no flag
   // makes its copies pageable.
   const Tensor images = run.next_batch()[0];
-  if (config.memory_history) record_memory_history(run.device());
+  if (recipe.memory.history) record_memory_history(run.device());
   std::optional<DetectAnomaly> search;
-  if (config.detect_anomaly) search.emplace();
+  if (recipe.run.detect_anomaly) search.emplace();
   const std::vector<nn::Lint> found = nn::lint_training(run.model(), run.device(), images, step);
   if (json) {
     nlohmann::ordered_json lines = nlohmann::ordered_json::array();

@@ -10,14 +10,14 @@
 #include <string>
 #include <vector>
 
-#include "wick/core/base/check.h"
+#include "wick/core/options.h"
 #include "wick/tools/common/exit_codes.h"
 #include "wick/tools/common/spin.h"
 #include "wick/tools/common/standard_files.h"
-#include "wick/tools/common/suggest.h"
 #include "wick/tools/common/usage_error.h"
 #include "wick/tools/wick/commands.h"
 #include "wick/tools/wick/ranks.h"
+#include "wick/tools/wick/recipe_flags.h"
 
 namespace {
 
@@ -36,7 +36,7 @@ std::string unknown_words(const CLI::App& app, const std::string& first) {
   for (const CLI::App* sub : called->get_subcommands({})) known.push_back(sub->get_name());
   const std::string word = first.substr(0, first.find('='));
   return "unknown " + std::string(word.starts_with("-") ? "flag " : "word ") + word + "." +
-         wick::tool::suggestion(word, known) + " See " + command + "--help";
+         wick::suggestion(word, known) + " See " + command + "--help";
 }
 
 // `text` in one line that moves no cursor: control characters as \xNN.
@@ -58,6 +58,18 @@ int fail(int code, const std::string& message) {
   std::fflush(stdout);
   std::fprintf(stderr, "wick: %s\n", printable(message).c_str());
   return code;
+}
+
+// What is wrong with an option, which on a command line is a flag, as are those that it names.
+std::string flag_problem(const wick::InvalidOption& error) {
+  std::string problem = error.problem();
+  wick::train::Recipe recipe;
+  for (const wick::OptionField& field : wick::train::fields(recipe)) {
+    const size_t at = problem.find(field.key());
+    if (field.key().find('_') == std::string::npos || at == std::string::npos) continue;
+    problem.replace(at, field.key().size(), wick::tool::flag_name(field.key()));
+  }
+  return wick::tool::flag_name(error.option()) + ": " + problem;
 }
 
 std::vector<std::string> called_with;
@@ -107,6 +119,10 @@ int run_program(const std::vector<std::string>& words) {
   } catch (const CLI::ParseError& error) {
     return fail(kUsageExit, error.what());
   } catch (const UsageError& error) {
+    return fail(kUsageExit, error.what());
+  } catch (const InvalidOption& error) {
+    return fail(kUsageExit, flag_problem(error));
+  } catch (const OptionError& error) {
     return fail(kUsageExit, error.what());
   } catch (const OtherRankFailed& error) {
     return fail(kOtherRankFailedExit, error.what());

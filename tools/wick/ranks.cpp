@@ -2,26 +2,27 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
-
 #include "wick/dist/launch_env.h"
-#include "wick/tools/wick/setup.h"
+#include "wick/tools/common/usage_error.h"
+#include "wick/train/classifier.h"
+#include "wick/train/device.h"
 
 namespace wick::tool {
 
 namespace {
 
 // What must be the same on all ranks.
-std::string common_flags(const TrainConfig& config) {
-  nlohmann::ordered_json values = to_json(config);
-  for (const char* own : {"data_dir", "run_dir", "threads", "workers", "device"}) values.erase(own);
-  return values.dump();
+std::string common_options(train::Recipe recipe) {
+  OptionFields common;
+  for (const OptionField& field : train::fields(recipe)) {
+    if (!field.is_per_rank()) common.push_back(field);
+  }
+  return to_json(common);
 }
 
 }  // namespace
 
-train::Ranks join_ranks(const TrainConfig& config, std::optional<int64_t> ranks) {
+train::Ranks join_ranks(const train::Recipe& recipe, std::optional<int64_t> ranks) {
   const std::optional<dist::LaunchEnv> env = dist::launch_env();
   const int64_t size = env ? env->world_size : 1;
   if (ranks && *ranks != size) {
@@ -30,45 +31,24 @@ train::Ranks join_ranks(const TrainConfig& config, std::optional<int64_t> ranks)
                     "alone",
                     *ranks, env ? env->launcher : "nobody", size));
   }
-  check_shares(config, size);
+  train::check_shares(recipe, size);
   if (size == 1) return {};
-  if (config.cuda_graph) throw UsageError("--cuda-graph: not with several ranks");
-  check_backend(config);
-  dist::ProcessGroupOptions options;
-  options.timeout =
-      std::chrono::milliseconds(static_cast<int64_t>(std::max(1.0, 1e3 * config.rank_timeout)));
-  options.backend = dist::parse_backend(config.backend);
-  options.device = choose_device(config.device, env->local_rank);
+  require(!recipe.step.cuda_graph, "cuda_graph", "not with several ranks");
+  check_backend(recipe);
+  const Device device = train::choose_device(recipe.run.device, env->local_rank);
   try {
-    train::Ranks joined = train::Ranks::join(options);
-    joined.check_same("flags", common_flags(config));
+    train::Ranks joined = train::Ranks::join(train::group_options(recipe.ranks, device));
+    joined.check_same("flags", common_options(recipe));
     return joined;
   } catch (const dist::ProcessGroupError& error) {
     throw OtherRankFailed(error.what());
   }
 }
 
-void check_backend(const TrainConfig& config) {
-  if (!choose_device(config.device).is_cpu() || config.backend != "nccl") return;
-  throw UsageError(
-      "--backend nccl: it is for GPUs, and the device is the CPU: leave it out, or name a GPU by "
-      "--device");
-}
-
-void check_shares(const TrainConfig& config, int64_t ranks) {
-  if (ranks == 1) return;
-  const int64_t batch = *config.batch_size;
-  if (batch % ranks != 0) {
-    const int64_t below = batch / ranks * ranks;
-    throw UsageError(fmt::format(
-        "--batch-size: {} images of a step cannot be shared evenly among {} ranks: expected {}{}",
-        batch, ranks, below > 0 ? fmt::format("{} or ", below) : "", below + ranks));
-  }
-  if (config.on_bad_sample == "skip") {
-    throw UsageError(
-        "--on-bad-sample skip: not with several ranks, whose batches must be of one size: find the "
-        "images by wick data check and take them out");
-  }
+void check_backend(const train::Recipe& recipe) {
+  const bool is_on_cpu = train::choose_device(recipe.run.device).is_cpu();
+  require(!is_on_cpu || recipe.ranks.backend != "nccl", "backend",
+          "nccl is for GPUs, and the device is the CPU: leave it out, or name a GPU by --device");
 }
 
 }  // namespace wick::tool

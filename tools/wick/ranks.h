@@ -3,8 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "wick/tools/wick/config.h"
-#include "wick/train/ranks.h"
+#include "wick/train/recipe.h"
 
 namespace wick::tool {
 
@@ -18,12 +17,10 @@ class OtherRankFailed : public Error {
 /// Joins the other ranks, if a launcher's variables say that there are some, and waits until all
 /// have come. Error if --ranks, where it is given, says another number. OtherRankFailed if they do
 /// not come together.
-train::Ranks join_ranks(const TrainConfig& config, std::optional<int64_t> ranks);
+train::Ranks join_ranks(const train::Recipe& recipe, std::optional<int64_t> ranks);
 
-/// Error if this machine does not have the device that `config` names, or --backend is not for it.
-void check_backend(const TrainConfig& config);
-
-/// UsageError if the ranks cannot share out what `config` (resolved) asks for.
-void check_shares(const TrainConfig& config, int64_t ranks);
+/// Error if this machine does not have the device that `recipe` names, or the backend is not for
+/// it.
+void check_backend(const train::Recipe& recipe);
 
 }  // namespace wick::tool

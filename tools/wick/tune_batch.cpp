@@ -8,16 +8,20 @@
 #include "wick/core/file.h"
 #include "wick/core/memory/allocator.h"
 #include "wick/tools/common/number_flag.h"
+#include "wick/tools/common/usage_error.h"
 #include "wick/tools/wick/progress.h"
+#include "wick/tools/wick/recipe_flags.h"
 #include "wick/tools/wick/tune.h"
+#include "wick/train/batch_finder.h"
+#include "wick/train/trial.h"
 
 namespace wick::tool {
 
 namespace {
 
 struct BatchFlags {
-  TrainConfig config;
-  optim::BatchFinderOptions finder{.seconds = 120};
+  train::Recipe recipe;
+  train::BatchFinderOptions finder{.seconds = 120};
   std::string memory;
   int64_t noise_batches = 20;
   bool json = false;
@@ -37,21 +41,21 @@ int64_t available_memory(Device device) {
   return most + (most > 0 ? memory_reserved(device) : 0);
 }
 
-optim::NoiseScale measure_noise(Tuning& tuning, int64_t batch, int64_t batches) {
-  const optim::TrainingSnapshot snapshot(tuning.model(), tuning.optimizer(), tuning.parts());
+train::NoiseScale measure_noise(train::Trial& trial, int64_t batch, int64_t batches) {
+  const train::TrainingSnapshot snapshot(trial.model(), trial.optimizer(), trial.parts());
   return snapshot.around([&] {
-    return optim::gradient_noise_scale(tuning.model(), batch, batches, [&] { tuning.backward(); });
+    return train::gradient_noise_scale(trial.model(), batch, batches, [&] { trial.backward(); });
   });
 }
 
-nlohmann::ordered_json to_json(const optim::BatchFinderResult& found,
-                               const optim::NoiseScale* noise, int64_t memory) {
+nlohmann::ordered_json to_json(const train::BatchFinderResult& found,
+                               const train::NoiseScale* noise, int64_t memory) {
   nlohmann::ordered_json values;
   values["memory_bytes"] = memory;
   values["largest"] = found.largest;
   values["exact"] = found.exact;
   values["fastest"] = found.fastest;
-  for (const optim::BatchTrial& t : found.trials) {
+  for (const train::BatchTrial& t : found.trials) {
     values["trials"].push_back({{"batch", t.batch},
                                 {"fits", t.fits},
                                 {"images_per_second", t.samples_per_second},
@@ -64,11 +68,11 @@ nlohmann::ordered_json to_json(const optim::BatchFinderResult& found,
   return values;
 }
 
-void show_trials(const optim::BatchFinderResult& found, int64_t memory) {
+void show_trials(const train::BatchFinderResult& found, int64_t memory) {
   double best = 0;
-  for (const optim::BatchTrial& t : found.trials) best = std::max(best, t.samples_per_second);
+  for (const train::BatchTrial& t : found.trials) best = std::max(best, t.samples_per_second);
   fmt::print("{:>8} {:>12} {:>12}\n", "batch", "images/s", "memory");
-  for (const optim::BatchTrial& t : found.trials) {
+  for (const train::BatchTrial& t : found.trials) {
     if (!t.fits) {
       fmt::print("{:>8} {:>12} {:>12}\n", t.batch, "-", "does not fit");
       continue;
@@ -82,8 +86,8 @@ void show_trials(const optim::BatchFinderResult& found, int64_t memory) {
   fmt::print("fastest batch  {}\n", found.fastest);
 }
 
-void show_advice(const TrainConfig& config, const optim::BatchFinderResult& found,
-                 const optim::NoiseScale* noise) {
+void show_advice(const train::Recipe& recipe, const train::BatchFinderResult& found,
+                 const train::NoiseScale* noise) {
   if (noise != nullptr) {
     if (noise->batch) {
       fmt::print("noise scale    {:.0f} at the initial weights; it grows as the loss falls\n",
@@ -93,36 +97,36 @@ void show_advice(const TrainConfig& config, const optim::BatchFinderResult& foun
     }
   }
   fmt::print("\n{:>8} {:>14} {:>14}   rates to try, from {:.3g} at {}\n", "batch", "linear (SGD)",
-             "sqrt (Adam)", *config.lr, *config.batch_size);
+             "sqrt (Adam)", *recipe.optimizer.lr, *recipe.loading.batch_size);
   std::vector<int64_t> batches{found.fastest, found.largest};
   if (found.fastest == found.largest) batches.pop_back();
   for (const int64_t batch : batches) {
     if (batch == 0) continue;
     fmt::print("{:>8} {:>14.3g} {:>14.3g}\n", batch,
-               optim::scale_lr_linear(*config.lr, *config.batch_size, batch),
-               optim::scale_lr_sqrt(*config.lr, *config.batch_size, batch));
+               train::scale_lr_linear(*recipe.optimizer.lr, *recipe.loading.batch_size, batch),
+               train::scale_lr_sqrt(*recipe.optimizer.lr, *recipe.loading.batch_size, batch));
   }
 }
 
 int tune_batch(const BatchFlags& flags) {
-  if (flags.config.checkpoint_activations.starts_with("budget")) {
+  if (flags.recipe.memory.checkpoint_activations.starts_with("budget")) {
     throw UsageError("--checkpoint-activations: a budget is for one batch: use off or on here");
   }
-  Tuning tuning(flags.config);
-  const train::RunFolder folder = tuning_folder(flags.config);
-  optim::BatchFinderOptions options = flags.finder;
-  options.memory = flags.memory.empty() ? available_memory(tuning.device())
-                                        : parse_bytes("--memory", flags.memory);
-  options.most = std::min(options.most, tuning.train_size());
+  train::Trial trial(flags.recipe);
+  const train::RunFolder folder = tuning_folder(flags.recipe);
+  train::BatchFinderOptions options = flags.finder;
+  options.memory =
+      flags.memory.empty() ? available_memory(trial.device()) : parse_bytes("memory", flags.memory);
+  options.most = std::min(options.most, trial.train_size());
   options.start = std::min(options.start, options.most);
-  std::optional<optim::NoiseScale> noise;
+  std::optional<train::NoiseScale> noise;
   if (flags.noise_batches > 0) {
-    noise = measure_noise(tuning, std::min(*flags.config.batch_size, tuning.train_size()),
+    noise = measure_noise(trial, std::min(*flags.recipe.loading.batch_size, trial.train_size()),
                           flags.noise_batches);
   }
-  const optim::BatchFinderResult found = optim::find_batch_size(
-      tuning.model(), tuning.optimizer(), tuning.device(),
-      [&](int64_t batch) { tuning.step_on_noise(batch); }, options, tuning.parts());
+  const train::BatchFinderResult found = train::find_batch_size(
+      trial.model(), trial.optimizer(), trial.device(),
+      [&](int64_t batch) { trial.step_on_noise(batch); }, options, trial.parts());
   const auto values = to_json(found, noise ? &*noise : nullptr, options.memory);
   write_file(folder.path() + "/tune_batch.json", values.dump(2) + "\n");
   if (flags.json) {
@@ -130,7 +134,7 @@ int tune_batch(const BatchFlags& flags) {
     return 0;
   }
   show_trials(found, options.memory);
-  show_advice(flags.config, found, noise ? &*noise : nullptr);
+  show_advice(flags.recipe, found, noise ? &*noise : nullptr);
   fmt::print("\nfigures  {}/tune_batch.json\n", folder.path());
   return 0;
 }
@@ -141,8 +145,8 @@ void add_tune_batch(CLI::App& tune, Command& command) {
   CLI::App* sub = tune.add_subcommand(
       "batch", "Largest batch that trains, by doubling and bisection, and the fastest");
   auto flags = std::make_shared<BatchFlags>();
-  add_config_flags(*sub, flags->config);
-  optim::BatchFinderOptions& finder = flags->finder;
+  add_recipe_flags(*sub, flags->recipe);
+  train::BatchFinderOptions& finder = flags->finder;
   sub->add_option("--memory", flags->memory,
                   "what tensors may take, as 512MB or 4GiB (default: what the device has left)")
       ->check([](const std::string& word) { return word.empty() ? "the value is empty" : ""; });
@@ -158,8 +162,8 @@ void add_tune_batch(CLI::App& tune, Command& command) {
       if (flags->noise_batches == 1) {
         throw UsageError("--noise-batches: got 1, expected 0, or 2 or more");
       }
-      if (!flags->memory.empty()) parse_bytes("--memory", flags->memory);
-      prepare_tuning(flags->config);
+      if (!flags->memory.empty()) parse_bytes("memory", flags->memory);
+      prepare_tuning(flags->recipe);
       return tune_batch(*flags);
     };
   });

@@ -3,177 +3,92 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
-#include <thread>
 
 #include "wick/core/file.h"
-#include "wick/core/stream.h"
-#include "wick/optim/training_snapshot.h"
 #include "wick/tools/common/number_flag.h"
+#include "wick/tools/wick/progress.h"
+#include "wick/tools/wick/recipe_flags.h"
 #include "wick/tools/wick/tune.h"
+#include "wick/train/loader_finder.h"
 
 namespace wick::tool {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 struct LoaderFlags {
-  TrainConfig config;
-  int64_t most_workers = 0;  // 0: as many as the loader would take by itself
+  train::Recipe recipe;
+  std::string workers, pin = "auto";
+  int64_t prefetch_factor = 0;  // 0: 2 and 4
   double seconds = 0.5;
   bool json = false;
 };
 
-// How a loader was set up, and the images per second that it then gave.
-struct Trial {
-  int workers = 0, prefetch = 2;
-  bool pinned = false;
-  double alone = 0, training = 0;  // copies to the device included
-  double wait = 0;                 // share of the time of training
-  double difference = 0;           // between rounds of training: relative
-};
-
-struct Sweep {
-  std::vector<Trial> trials;
-  double in_memory = 0;  // images per second of steps on data that is on the device already
-  double noise = 0;      // by how much two measurements of the same thing differ
-  Trial suggestion;
-};
-
-struct Rate {
-  double images_per_second = 0, wait = 0;
-};
-
-// Gives batches to `use` for so many seconds, after a few more that do not count.
-template <class Use>
-Rate measure(data::Prefetcher& loader, Device device, double seconds, const Use& use) {
-  constexpr int kWarmUp = 4;
-  for (int i = 0; i < kWarmUp; ++i) use(next_batch(loader));
-  synchronize(device);
-  const double waited = loader.wait_seconds();
-  const auto start = Clock::now();
-  int64_t images = 0;
-  std::chrono::duration<double> elapsed{};
-  while (elapsed.count() < seconds) {
-    const data::Batch batch = next_batch(loader);
-    images += batch.size();
-    use(batch);
-    elapsed = Clock::now() - start;
+// The numbers that "0,2,4" lists, or that "0:50:5" counts: from 0, by 5, below 50.
+std::vector<int64_t> parse_workers(const std::string& text) {
+  constexpr int64_t kMost = 256;
+  const bool is_range = text.find(':') != std::string::npos;
+  std::vector<int64_t> numbers;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.size(), text.find(is_range ? ':' : ',', begin));
+    const std::string word = text.substr(begin, end - begin);
+    require(check_whole_number(word).empty() && word.size() <= 3 && std::stoll(word) >= 0 &&
+                std::stoll(word) <= kMost,
+            "workers", "got \"", text.substr(0, kMaxShown),
+            "\", expected numbers up to 256 as 0,2,4, or FROM:BELOW:STEP as 0:50:5");
+    numbers.push_back(std::stoll(word));
+    begin = end + 1;
   }
-  synchronize(device);
-  elapsed = Clock::now() - start;
-  return {static_cast<double>(images) / elapsed.count(),
-          (loader.wait_seconds() - waited) / elapsed.count()};
+  if (!is_range) return numbers;
+  const int64_t step = numbers.size() == 3 ? numbers[2] : 1;
+  require((numbers.size() == 2 || numbers.size() == 3) && step > 0 && numbers[0] < numbers[1],
+          "workers", "got \"", text.substr(0, kMaxShown),
+          "\", expected FROM:BELOW:STEP as 0:50:5, with a number to try");
+  std::vector<int64_t> counted;
+  for (int64_t number = numbers[0]; number < numbers[1]; number += step) counted.push_back(number);
+  return counted;
 }
 
-// Keeps what is better than in earlier rounds.
-void run_trial(Tuning& tuning, const LoaderFlags& flags, Trial& trial) {
-  const Device device = tuning.device();
-  data::DataLoaderOptions options = train_loader_options(flags.config, tuning.data(), device);
-  options.num_workers = trial.workers;
-  options.pin_memory = trial.pinned;
-  options.prefetch_factor.reset();
-  if (trial.workers > 0) {
-    options.prefetch_factor = trial.prefetch;
-  } else {
-    options.timeout = 0;
+train::LoaderFinderOptions finder_options(const LoaderFlags& flags) {
+  train::LoaderFinderOptions options;
+  if (!flags.workers.empty()) options.workers = parse_workers(flags.workers);
+  check_name("pin", flags.pin, {"auto", "yes", "no", "both"});
+  if (flags.pin == "yes") options.pin_memory = {true};
+  if (flags.pin == "no") options.pin_memory = {false};
+  if (flags.pin == "both") options.pin_memory = {false, true};
+  if (flags.prefetch_factor > 0) {
+    options.prefetch_factors = {static_cast<int>(flags.prefetch_factor)};
   }
-  {
-    data::Prefetcher loader = data::load_ahead(tuning.data().train, options, device);
-    const Rate rate = measure(loader, device, flags.seconds,
-                              [&](const data::Batch&) { synchronize(current_stream(device)); });
-    trial.alone = std::max(trial.alone, rate.images_per_second);
-  }
-  data::Prefetcher loader = data::load_ahead(tuning.data().train, options, device);
-  const Rate rate = measure(loader, device, flags.seconds,
-                            [&](const data::Batch& batch) { tuning.step_on(batch); });
-  if (trial.training > 0) {
-    const auto [low, high] = std::minmax(trial.training, rate.images_per_second);
-    trial.difference = 1 - low / high;
-  }
-  if (rate.images_per_second <= trial.training) return;
-  trial.training = rate.images_per_second;
-  trial.wait = rate.wait;
+  options.seconds = flags.seconds;
+  options.epochs = flags.recipe.run.epochs;
+  return options;
 }
 
-double measure_in_memory(Tuning& tuning, const LoaderFlags& flags) {
-  const int64_t batch = std::min(*flags.config.batch_size, tuning.train_size());
-  for (int i = 0; i < 2; ++i) tuning.step_on_noise(batch);
-  synchronize(tuning.device());
-  const auto start = Clock::now();
-  int64_t images = 0;
-  while (std::chrono::duration<double>(Clock::now() - start).count() < flags.seconds) {
-    tuning.step_on_noise(batch);
-    images += batch;
-  }
-  synchronize(tuning.device());
-  const std::chrono::duration<double> elapsed = Clock::now() - start;
-  return static_cast<double>(images) / elapsed.count();
-}
-
-std::vector<Trial> settings(const LoaderFlags& flags, Device device) {
-  const auto cores = static_cast<int64_t>(std::thread::hardware_concurrency());
-  const int64_t most =
-      flags.most_workers > 0 ? flags.most_workers : std::max<int64_t>(2, 2 * cores);
-  std::vector<int64_t> counts = {0};
-  for (int64_t workers = 1; workers < most; workers *= 2) counts.push_back(workers);
-  counts.push_back(most);
-  std::vector<Trial> trials;
-  for (const int64_t workers : counts) {
-    for (const int prefetch : {2, 4}) {
-      if (workers == 0 && prefetch != 2) continue;  // nothing is read ahead
-      for (const bool pinned : {false, true}) {
-        if (pinned && device.is_cpu()) continue;
-        Trial trial;
-        trial.workers = static_cast<int>(workers);
-        trial.prefetch = prefetch;
-        trial.pinned = pinned;
-        trials.push_back(trial);
-      }
-    }
-  }
-  return trials;
-}
-
-// What needs least of all that train as fast as the fastest, but for what is noise.
-void suggest(Sweep& sweep) {
-  constexpr double kLeastNoise = 0.02;
-  double best = 0, differences = 0;
-  for (const Trial& trial : sweep.trials) {
-    best = std::max(best, trial.training);
-    differences += trial.difference;
-  }
-  sweep.noise = std::max(kLeastNoise, differences / static_cast<double>(sweep.trials.size()));
-  sweep.suggestion =
-      *std::find_if(sweep.trials.begin(), sweep.trials.end(),
-                    [&](const Trial& trial) { return trial.training >= (1 - sweep.noise) * best; });
-}
-
-nlohmann::ordered_json to_json(const Trial& trial) {
+nlohmann::ordered_json to_json(const train::LoaderTrial& trial) {
   return {{"workers", trial.workers},
-          {"prefetch_factor", trial.prefetch},
-          {"pin_memory", trial.pinned},
+          {"prefetch_factor", trial.prefetch_factor},
+          {"pin_memory", trial.pin_memory},
           {"alone_images_per_second", trial.alone},
           {"training_images_per_second", trial.training},
-          {"data_wait", trial.wait}};
+          {"seconds", trial.seconds},
+          {"data_wait", trial.wait},
+          {"resident_bytes", trial.resident_bytes}};
 }
 
-nlohmann::ordered_json to_json(const Sweep& sweep, Device device) {
+nlohmann::ordered_json to_json(const train::LoaderFinderResult& found, Device device) {
   nlohmann::ordered_json values;
   values["device"] = to_string(device);
-  values["in_memory_images_per_second"] = sweep.in_memory;
-  values["noise"] = sweep.noise;
-  for (const Trial& trial : sweep.trials) values["trials"].push_back(to_json(trial));
-  values["suggestion"] = to_json(sweep.suggestion);
+  values["in_memory_images_per_second"] = found.in_memory;
+  values["noise"] = found.noise;
+  for (const train::LoaderTrial& trial : found.trials) values["trials"].push_back(to_json(trial));
+  values["suggestion"] = to_json(found.suggestion);
   return values;
 }
 
 // Training with the best of each number of workers that a logarithmic axis can show.
-Curve curve_of(const Sweep& sweep) {
+Curve curve_of(const train::LoaderFinderResult& found) {
   std::map<int, double> best;
-  for (const Trial& trial : sweep.trials) {
+  for (const train::LoaderTrial& trial : found.trials) {
     if (trial.workers > 0) {
       best[trial.workers] = std::max(best[trial.workers], trial.training);
     }
@@ -185,61 +100,48 @@ Curve curve_of(const Sweep& sweep) {
   }
   curve.x_name = "workers";
   curve.y_name = "images/s";
-  if (sweep.suggestion.workers > 0) curve.mark = sweep.suggestion.workers;
+  if (found.suggestion.workers > 0) curve.mark = found.suggestion.workers;
   return curve;
 }
 
-void show(const Sweep& sweep, Device device) {
-  fmt::print("{:>8} {:>9} {:>7} {:>16} {:>19} {:>10} {:>10}\n", "workers", "prefetch", "pinned",
-             "alone, images/s", "training, images/s", "data wait", "in memory");
-  for (const Trial& trial : sweep.trials) {
-    fmt::print("{:>8} {:>9} {:>7} {:>16.0f} {:>19.1f} {:>8.1f} % {:>8.1f} %\n", trial.workers,
-               trial.workers > 0 ? std::to_string(trial.prefetch) : "-",
-               trial.pinned ? "yes" : "no", trial.alone, trial.training, 100 * trial.wait,
-               100 * trial.training / sweep.in_memory);
+void show(const train::LoaderFinderResult& found, Device device) {
+  fmt::print("{:>8} {:>9} {:>7} {:>16} {:>19} {:>9} {:>10} {:>10} {:>9}\n", "workers", "prefetch",
+             "pinned", "alone, images/s", "training, images/s", "seconds", "data wait", "in memory",
+             "resident");
+  for (const train::LoaderTrial& trial : found.trials) {
+    fmt::print("{:>8} {:>9} {:>7} {:>16.0f} {:>19.1f} {:>9.2f} {:>8.1f} % {:>8.1f} % {:>9}\n",
+               trial.workers, trial.workers > 0 ? std::to_string(trial.prefetch_factor) : "-",
+               trial.pin_memory ? "yes" : "no", trial.alone, trial.training, trial.seconds,
+               100 * trial.wait, 100 * trial.training / found.in_memory,
+               bytes_text(trial.resident_bytes));
   }
   fmt::print("\nin memory     {:.1f} images/s: the step on images that lie on {} already\n",
-             sweep.in_memory, to_string(device));
-  const Trial& best = sweep.suggestion;
+             found.in_memory, to_string(device));
+  const train::LoaderTrial& best = found.suggestion;
   fmt::print(
       "suggestion    --workers {}{}{}: as fast as the fastest but for {:.0f} %, by which "
       "measuring twice differs\n",
-      best.workers, best.workers > 0 ? fmt::format(", prefetch_factor {}", best.prefetch) : "",
-      device.is_cpu() ? ""
-      : best.pinned   ? ", pin_memory"
-                      : ", without pin_memory",
-      100 * sweep.noise);
+      best.workers,
+      best.workers > 0 ? fmt::format(", prefetch_factor {}", best.prefetch_factor) : "",
+      device.is_cpu()   ? ""
+      : best.pin_memory ? ", pin_memory"
+                        : ", without pin_memory",
+      100 * found.noise);
   fmt::print("              (--workers auto finds the number while training)\n");
 }
 
-int tune_loader(const LoaderFlags& flags) {
-  constexpr int kRounds =
-      2;  // so that what disturbs one measurement is not taken for the setting's
-  Tuning tuning(flags.config);
-  const train::RunFolder folder = tuning_folder(flags.config);
-  Sweep sweep;
-  sweep.trials = settings(flags, tuning.device());
-  {
-    const optim::TrainingSnapshot snapshot(tuning.model(), tuning.optimizer(), tuning.parts());
-    // Weights are put back: those that diverge may take another time.
-    for (int round = 0; round < kRounds; ++round) {
-      sweep.in_memory = std::max(sweep.in_memory, measure_in_memory(tuning, flags));
-      snapshot.restore();
-      for (Trial& trial : sweep.trials) {
-        run_trial(tuning, flags, trial);
-        snapshot.restore();
-      }
-    }
-  }
-  suggest(sweep);
-  const auto values = to_json(sweep, tuning.device());
+int tune_loader(const LoaderFlags& flags, const train::LoaderFinderOptions& options) {
+  train::Trial trial(flags.recipe);
+  const train::RunFolder folder = tuning_folder(flags.recipe);
+  const train::LoaderFinderResult found = train::find_loading(trial, options);
+  const auto values = to_json(found, trial.device());
   write_file(folder.path() + "/tune_loader.json", values.dump(2) + "\n");
-  write_file(folder.path() + "/tune_loader.svg", svg_plot(curve_of(sweep)));
+  write_file(folder.path() + "/tune_loader.svg", svg_plot(curve_of(found)));
   if (flags.json) {
     fmt::print("{}\n", values.dump());
     return 0;
   }
-  show(sweep, tuning.device());
+  show(found, trial.device());
   fmt::print("\nfigures  {0}/tune_loader.json\nplot     {0}/tune_loader.svg\n", folder.path());
   return 0;
 }
@@ -250,16 +152,29 @@ void add_tune_loader(CLI::App& tune, Command& command) {
   CLI::App* sub = tune.add_subcommand(
       "loader", "Speed of loading, alone and under training, by workers, prefetching and pinning");
   auto flags = std::make_shared<LoaderFlags>();
-  add_config_flags(*sub, flags->config);
-  add_number_flag(*sub, "--most-workers", flags->most_workers, 0, 256,
-                  "largest number tried (0: twice the cores)");
+  add_recipe_flags(*sub, flags->recipe);
+  sub->remove_option(sub->get_option("--workers"));  // which here is what to try
+  const auto not_empty = [](const std::string& word) {
+    return word.empty() ? "the value is empty" : "";
+  };
+  sub->add_option("--workers", flags->workers,
+                  "numbers of workers to try, as 0,2,4, or FROM:BELOW:STEP as 0:50:5 (default: "
+                  "powers of two up to twice the cores)")
+      ->check(not_empty);
+  sub->add_option("--pin", flags->pin,
+                  "pinned memory for batches: yes, no or both (default: both on a GPU)")
+      ->check(not_empty);
+  add_number_flag(*sub, "--prefetch-factor", flags->prefetch_factor, 0, 1024,
+                  "batches that each worker loads ahead (0: try 2 and 4)");
+  sub->get_option("--epochs")->description("measure so many epochs in place of --seconds");
   add_number_flag(*sub, "--seconds", flags->seconds, 0.001, 3600,
                   "of each measurement, of which a setting takes four");
   sub->add_flag("--json", flags->json, "print one JSON object");
   sub->callback([flags, &command] {
     command = [flags] {
-      prepare_tuning(flags->config);
-      return tune_loader(*flags);
+      const train::LoaderFinderOptions options = finder_options(*flags);
+      prepare_tuning(flags->recipe);
+      return tune_loader(*flags, options);
     };
   });
 }

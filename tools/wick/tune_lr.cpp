@@ -4,34 +4,38 @@
 
 #include "wick/core/file.h"
 #include "wick/tools/common/number_flag.h"
+#include "wick/tools/common/usage_error.h"
+#include "wick/tools/wick/recipe_flags.h"
 #include "wick/tools/wick/tune.h"
+#include "wick/train/lr_finder.h"
+#include "wick/train/trial.h"
 
 namespace wick::tool {
 
 namespace {
 
 struct LrFlags {
-  TrainConfig config;
-  optim::LrFinderOptions finder;
+  train::Recipe recipe;
+  train::LrFinderOptions finder;
   bool json = false;
 };
 
-nlohmann::ordered_json to_json(const optim::LrFinderResult& found) {
+nlohmann::ordered_json to_json(const train::LrFinderResult& found) {
   nlohmann::ordered_json values;
   values["suggestion"] = found.suggestion ? nlohmann::ordered_json(*found.suggestion)
                                           : nlohmann::ordered_json(nullptr);
   values["diverged"] = found.diverged;
-  for (const optim::LrFinderPoint& p : found.points) {
+  for (const train::LrFinderPoint& p : found.points) {
     values["points"].push_back({{"lr", p.lr}, {"loss", p.loss}, {"smoothed", p.smoothed}});
   }
   return values;
 }
 
-void show(const optim::LrFinderResult& found, const Curve& curve) {
+void show(const train::LrFinderResult& found, const Curve& curve) {
   fmt::print("{:>12} {:>12} {:>12}\n", "rate", "loss", "smoothed");
   const size_t every = std::max<size_t>(1, found.points.size() / 20);
   for (size_t i = 0; i < found.points.size(); i += every) {
-    const optim::LrFinderPoint& p = found.points[i];
+    const train::LrFinderPoint& p = found.points[i];
     fmt::print("{:>12.3g} {:>12.4f} {:>12.4f}\n", p.lr, p.loss, p.smoothed);
   }
   fmt::print("\n{}\n", text_plot(curve));
@@ -48,13 +52,12 @@ void show(const optim::LrFinderResult& found, const Curve& curve) {
 }
 
 int tune_lr(const LrFlags& flags) {
-  Tuning tuning(flags.config);
-  const train::RunFolder folder = tuning_folder(flags.config);
-  const optim::LrFinderResult found = optim::find_lr(
-      tuning.model(), tuning.optimizer(), [&] { return tuning.step(); }, flags.finder,
-      tuning.parts());
+  train::Trial trial(flags.recipe);
+  const train::RunFolder folder = tuning_folder(flags.recipe);
+  const train::LrFinderResult found = train::find_lr(
+      trial.model(), trial.optimizer(), [&] { return trial.step(); }, flags.finder, trial.parts());
   Curve curve;
-  for (const optim::LrFinderPoint& p : found.points) {
+  for (const train::LrFinderPoint& p : found.points) {
     curve.x.push_back(p.lr);
     curve.y.push_back(p.smoothed);
   }
@@ -78,22 +81,23 @@ void add_tune_lr(CLI::App& tune, Command& command) {
   CLI::App* sub = tune.add_subcommand(
       "lr", "Learning rate range test: trains with rising rates until the loss diverges");
   auto flags = std::make_shared<LrFlags>();
-  add_config_flags(*sub, flags->config);
-  optim::LrFinderOptions& finder = flags->finder;
-  add_number_flag(*sub, "--start-lr", finder.start_lr, kLeastLr, kMostLr, "first rate");
-  add_number_flag(*sub, "--end-lr", finder.end_lr, kLeastLr, kMostLr, "last rate");
+  add_recipe_flags(*sub, flags->recipe);
+  train::LrFinderOptions& finder = flags->finder;
+  add_number_flag(*sub, "--start-lr", finder.start_lr, train::kLeastLr, train::kMostLr,
+                  "first rate");
+  add_number_flag(*sub, "--end-lr", finder.end_lr, train::kLeastLr, train::kMostLr, "last rate");
   add_number_flag(*sub, "--num-iter", finder.num_iter, 2, 1e15, "steps");
   add_number_flag(*sub, "--smoothing", finder.smoothing, 0, 0.9999999,
                   "weight of a step's loss in the running one");
   sub->add_flag("--json", flags->json, "print one JSON object");
   sub->callback([flags, &command] {
     command = [flags] {
-      const optim::LrFinderOptions& o = flags->finder;
+      const train::LrFinderOptions& o = flags->finder;
       if (o.start_lr >= o.end_lr) {
         throw UsageError(fmt::format("--start-lr: got {}, expected less than the {} of --end-lr",
                                      o.start_lr, o.end_lr));
       }
-      prepare_tuning(flags->config);
+      prepare_tuning(flags->recipe);
       return tune_lr(*flags);
     };
   });

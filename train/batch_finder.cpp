@@ -1,4 +1,4 @@
-#include "wick/optim/batch_finder.h"
+#include "wick/train/batch_finder.h"
 
 #include <algorithm>
 #include <chrono>
@@ -10,7 +10,7 @@
 #include "wick/core/memory/allocator.h"
 #include "wick/core/stream.h"
 
-namespace wick::optim {
+namespace wick::train {
 
 namespace {
 
@@ -134,7 +134,7 @@ double squared_norm(const std::vector<Tensor>& tensors) {
 
 }  // namespace
 
-BatchFinderResult find_batch_size(nn::Module& model, Optimizer& optimizer, Device device,
+BatchFinderResult find_batch_size(nn::Module& model, optim::Optimizer& optimizer, Device device,
                                   const std::function<void(int64_t)>& step,
                                   const BatchFinderOptions& options, const TrainingParts& parts) {
   check(options);
@@ -183,4 +183,4 @@ double scale_lr_sqrt(double lr, int64_t from_batch, int64_t to_batch) {
   return lr * std::sqrt(scale_lr_linear(1, from_batch, to_batch));
 }
 
-}  // namespace wick::optim
+}  // namespace wick::train

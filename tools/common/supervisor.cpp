@@ -1,4 +1,4 @@
-#include "wick/tools/wick/supervisor.h"
+#include "wick/tools/common/supervisor.h"
 
 #include <arpa/inet.h>
 #include <fmt/core.h>

@@ -13,14 +13,14 @@
 #include "wick/optim/optimizer.h"
 #include "wick/optim/schedule.h"
 
-namespace wick::optim {
+namespace wick::train {
 
 /// What else training steps move on, where there is any of it.
 struct TrainingParts {
   amp::GradScaler* scaler = nullptr;
-  Ema* ema = nullptr;
-  Schedule* schedule = nullptr;
-  DeviceSchedule* counted = nullptr;  // with its schedule
+  optim::Ema* ema = nullptr;
+  optim::Schedule* schedule = nullptr;
+  optim::DeviceSchedule* counted = nullptr;  // with its schedule
   /// Puts the rest back, such as a loader's position: called when all else is as it was.
   std::function<void()> rest = {};
 };
@@ -31,7 +31,7 @@ struct TrainingParts {
 class TrainingSnapshot {
  public:
   /// All of them must outlive it.
-  TrainingSnapshot(nn::Module& model, Optimizer& optimizer, TrainingParts parts = {});
+  TrainingSnapshot(nn::Module& model, optim::Optimizer& optimizer, TrainingParts parts = {});
   /// Puts all of it back, and forgets gradients.
   void restore() const;
   /// What `work()` returns, after which all of it is put back. If `work` throws, that is the error,
@@ -59,16 +59,16 @@ class TrainingSnapshot {
       throw;
     }
   }
-  static std::vector<HostCopy> copy(const StateDict& state);
-  static StateDict view(const std::vector<HostCopy>& copies);
+  static std::vector<HostCopy> copy(const optim::StateDict& state);
+  static optim::StateDict view(const std::vector<HostCopy>& copies);
   void try_restore() const noexcept;
 
   nn::Module& model_;
-  Optimizer& optimizer_;
+  optim::Optimizer& optimizer_;
   TrainingParts parts_;
   std::vector<HostCopy> weights_, state_, scaler_, ema_, schedule_;
   std::vector<RandomKey> random_;
   std::vector<std::pair<nn::Module*, bool>> training_;  // of each part of the model
 };
 
-}  // namespace wick::optim
+}  // namespace wick::train

@@ -1,13 +1,14 @@
-#include "wick/optim/training_snapshot.h"
+#include "wick/train/training_snapshot.h"
 
 #include <cstring>
 
 #include "wick/core/autograd.h"
 #include "wick/core/random.h"
 
-namespace wick::optim {
+namespace wick::train {
 
-TrainingSnapshot::TrainingSnapshot(nn::Module& model, Optimizer& optimizer, TrainingParts parts)
+TrainingSnapshot::TrainingSnapshot(nn::Module& model, optim::Optimizer& optimizer,
+                                   TrainingParts parts)
     : model_(model), optimizer_(optimizer), parts_(std::move(parts)), random_(random_states()) {
   WICK_CHECK(optimizer.sharding() == nullptr,
              "training snapshot: the optimizer's state is shared out among ranks");
@@ -25,7 +26,7 @@ TrainingSnapshot::TrainingSnapshot(nn::Module& model, Optimizer& optimizer, Trai
   if (parts_.schedule != nullptr) schedule_ = copy(parts_.schedule->state_dict());
 }
 
-std::vector<TrainingSnapshot::HostCopy> TrainingSnapshot::copy(const StateDict& state) {
+std::vector<TrainingSnapshot::HostCopy> TrainingSnapshot::copy(const optim::StateDict& state) {
   std::vector<HostCopy> copies;
   for (const auto& [name, tensor] : state) {
     const Tensor host = tensor.detach().cpu().contiguous();
@@ -36,8 +37,8 @@ std::vector<TrainingSnapshot::HostCopy> TrainingSnapshot::copy(const StateDict& 
   return copies;
 }
 
-StateDict TrainingSnapshot::view(const std::vector<HostCopy>& copies) {
-  StateDict state;
+optim::StateDict TrainingSnapshot::view(const std::vector<HostCopy>& copies) {
+  optim::StateDict state;
   for (const HostCopy& copy : copies) {
     state[copy.name] = from_blob(const_cast<char*>(copy.bytes.data()), copy.shape, copy.dtype);
   }
@@ -51,8 +52,8 @@ void TrainingSnapshot::restore() const {
   if (parts_.counted != nullptr) parts_.counted->count_from_schedule();
   // The options first, which lets go of the state there is before the other is made (but not of
   // what a captured step works on).
-  const StateDict state = view(state_);
-  StateDict options;
+  const optim::StateDict state = view(state_);
+  optim::StateDict options;
   for (const auto& [name, tensor] : state) {
     if (name.starts_with("group.")) options[name] = tensor;
   }
@@ -73,4 +74,4 @@ void TrainingSnapshot::try_restore() const noexcept {
   }
 }
 
-}  // namespace wick::optim
+}  // namespace wick::train

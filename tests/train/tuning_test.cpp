@@ -7,6 +7,8 @@
 #include "wick/nn/nn.h"
 #include "wick/optim/optim.h"
 #include "wick/tests/harness/expect_error.h"
+#include "wick/train/batch_finder.h"
+#include "wick/train/lr_finder.h"
 
 namespace {
 
@@ -49,7 +51,7 @@ struct Task {
     return loss.item();
   }
   // What find_lr and find_batch_size are to put back beside model and optimizer.
-  optim::TrainingParts parts() {
+  train::TrainingParts parts() {
     return {.scaler = &scaler,
             .ema = ema.get(),
             .schedule = schedule.get(),
@@ -92,7 +94,7 @@ TEST_P(TuningOn, RangeTestPutsEverythingBack) {
   for (const int steps : {0, 3}) {  // before and after the optimizer has state
     for (int i = 0; i < steps; ++i) task.step();
     const std::string before = task.state();
-    const optim::LrFinderResult found = optim::find_lr(
+    const train::LrFinderResult found = train::find_lr(
         task.net, *task.optimizer, [&] { return task.step(); }, {.num_iter = 30}, task.parts());
     EXPECT_GT(found.points.size(), 20u);
     EXPECT_EQ(task.state(), before);
@@ -111,8 +113,8 @@ TEST_P(TuningOn, RangeTestPutsBackWhatTheDeviceHasCounted) {
   };
   for (const Tensor& weight : task.net.parameters()) weight.set_grad(zeros_like(weight));
   step();
-  optim::TrainingParts parts{.counted = &counted};
-  optim::find_lr(task.net, *task.optimizer, step, {.num_iter = 7}, parts);
+  train::TrainingParts parts{.counted = &counted};
+  train::find_lr(task.net, *task.optimizer, step, {.num_iter = 7}, parts);
   EXPECT_EQ(task.optimizer->lr(), 0.01 * 0.9);
   EXPECT_EQ(task.optimizer->device_rates(0)[0].item(), 0.01 * 0.9);
   counted.step(taken);
@@ -125,7 +127,7 @@ TEST_P(TuningOn, RangeTestThatFailsPutsEverythingBack) {
   task.step();
   const std::string before = task.state();
   expect_error("enough", [&] {
-    optim::find_lr(
+    train::find_lr(
         task.net, *task.optimizer,
         [&] {
           task.step();
@@ -146,7 +148,7 @@ TEST_P(TuningOn, BatchFinderPutsEverythingBack) {
   task.step();
   const std::string before = task.state();
   const size_t limit = allocator(GetParam()).memory_limit();
-  const auto found = optim::find_batch_size(
+  const auto found = train::find_batch_size(
       task.net, *task.optimizer, GetParam(),
       [&](int64_t batch) {
         task.x = randn({batch, 8}, kFloat32, GetParam());
@@ -170,12 +172,12 @@ TEST_P(TuningOn, BatchFinderFindsTheLimitOfMemory) {
   };
   empty_cache(GetParam());
   const int64_t held = memory_reserved(GetParam());
-  const auto found = optim::find_batch_size(task.net, *task.optimizer, GetParam(), step,
+  const auto found = train::find_batch_size(task.net, *task.optimizer, GetParam(), step,
                                             {.memory = held + 22 * kSample - (1 << 20)});
   EXPECT_EQ(found.largest, 21);
   EXPECT_TRUE(found.exact);
   EXPECT_EQ(tried, (std::vector<int64_t>{2, 2, 4, 4, 8, 8, 16, 16, 32, 24, 20, 20, 22, 21, 21}));
-  for (const optim::BatchTrial& trial : found.trials) {
+  for (const train::BatchTrial& trial : found.trials) {
     EXPECT_EQ(trial.fits, trial.batch <= 21);
     EXPECT_EQ(trial.samples_per_second > 0, trial.fits);
     EXPECT_TRUE(!trial.fits || trial.peak_bytes >= trial.batch * kSample);
@@ -193,18 +195,18 @@ TEST(BatchFinder, StopsAtItsLimits) {
   int steps = 0;
   const auto step = [&](int64_t) { ++steps; };
   const auto few =
-      optim::find_batch_size(task.net, *task.optimizer, kCpu, step, {.steps = 3, .trials = 4});
+      train::find_batch_size(task.net, *task.optimizer, kCpu, step, {.steps = 3, .trials = 4});
   EXPECT_EQ(few.largest, 16);
   EXPECT_FALSE(few.exact);
   EXPECT_EQ(steps, 12);
-  const auto none = optim::find_batch_size(task.net, *task.optimizer, kCpu,
+  const auto none = train::find_batch_size(task.net, *task.optimizer, kCpu,
                                            [](int64_t) { throw std::bad_alloc(); }, {});
   EXPECT_EQ(none.largest, 0);
   EXPECT_EQ(none.fastest, 0);
   EXPECT_TRUE(none.exact);
   const std::string before = task.state();
   expect_error("test: no memory problem", [&] {
-    optim::find_batch_size(
+    train::find_batch_size(
         task.net, *task.optimizer, kCpu,
         [&](int64_t) {
           task.step();
@@ -217,8 +219,8 @@ TEST(BatchFinder, StopsAtItsLimits) {
 
 TEST(BatchFinder, RefusesWrongOptions) {
   Task task(kCpu);
-  const auto find = [&](const optim::BatchFinderOptions& options) {
-    optim::find_batch_size(
+  const auto find = [&](const train::BatchFinderOptions& options) {
+    train::find_batch_size(
         task.net, *task.optimizer, kCpu, [](int64_t) {}, options);
   };
   expect_error("wrong batches: got 0", [&] { find({.start = 0}); });
@@ -229,13 +231,13 @@ TEST(BatchFinder, RefusesWrongOptions) {
 }
 
 // A step whose losses are given: the finder's rules alone.
-optim::LrFinderResult with_losses(const std::function<double(int64_t)>& loss,
-                                  const optim::LrFinderOptions& options,
+train::LrFinderResult with_losses(const std::function<double(int64_t)>& loss,
+                                  const train::LrFinderOptions& options,
                                   std::vector<double>* rates = nullptr) {
   nn::Linear model(1, 1);
   optim::SGD sgd({{{model.weight}, {.lr = 1}}, {{model.bias}, {.lr = 0.5}}});
   int64_t i = 0;
-  const auto found = optim::find_lr(
+  const auto found = train::find_lr(
       model, sgd,
       [&] {
         if (rates != nullptr) rates->push_back(sgd.lr(1));
@@ -309,7 +311,7 @@ TEST(LrFinder, SuggestsTheSteepestDescentWithinTheKeptSteps) {
 }
 
 TEST(LrFinder, RefusesWrongOptions) {
-  const auto find = [](const optim::LrFinderOptions& options) {
+  const auto find = [](const train::LrFinderOptions& options) {
     with_losses([](int64_t) { return 1.0; }, options);
   };
   expect_error("wrong range of rates: got 0 to 10", [&] { find({.start_lr = 0}); });
@@ -326,7 +328,7 @@ TEST(NoiseScale, IsThatOfKnownGradients) {
   manual_seed(1);
   nn::Linear model(50, 1, {.bias = false});
   const int64_t batch = 16;
-  const auto found = optim::gradient_noise_scale(model, batch, 400, [&] {
+  const auto found = train::gradient_noise_scale(model, batch, 400, [&] {
     model(randn({batch, 50}) * 2 + 0.5).mean().backward();
   });
   EXPECT_NEAR(found.noise, 50 * 4, 10);
@@ -334,18 +336,18 @@ TEST(NoiseScale, IsThatOfKnownGradients) {
   ASSERT_TRUE(found.batch.has_value());
   EXPECT_NEAR(*found.batch, 16, 1.5);
   EXPECT_FALSE(model.weight.grad().defined());
-  const auto lost = optim::gradient_noise_scale(model, 1, 2, [&, flip = 1.0]() mutable {
+  const auto lost = train::gradient_noise_scale(model, 1, 2, [&, flip = 1.0]() mutable {
     model(full({1, 50}, flip)).mean().backward();
     flip = -flip;
   });
   EXPECT_FALSE(lost.batch.has_value());
-  expect_error("expected 2 or more", [&] { optim::gradient_noise_scale(model, 1, 1, [] {}); });
+  expect_error("expected 2 or more", [&] { train::gradient_noise_scale(model, 1, 1, [] {}); });
 }
 
 TEST(ScaleLr, IsLinearOrBySquareRoot) {
-  EXPECT_DOUBLE_EQ(optim::scale_lr_linear(0.1, 32, 128), 0.4);
-  EXPECT_DOUBLE_EQ(optim::scale_lr_sqrt(0.1, 32, 128), 0.2);
-  expect_error("wrong batches: got 0", [] { optim::scale_lr_linear(0.1, 0, 128); });
+  EXPECT_DOUBLE_EQ(train::scale_lr_linear(0.1, 32, 128), 0.4);
+  EXPECT_DOUBLE_EQ(train::scale_lr_sqrt(0.1, 32, 128), 0.2);
+  expect_error("wrong batches: got 0", [] { train::scale_lr_linear(0.1, 0, 128); });
 }
 
 }  // namespace

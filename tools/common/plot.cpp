@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "wick/tools/wick/tune.h"
+#include "wick/tools/common/plot.h"
 
 namespace wick::tool {
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "wick/nn/module.h"
-#include "wick/optim/training_snapshot.h"
+#include "wick/train/training_snapshot.h"
 
-namespace wick::optim {
+namespace wick::train {
 
 struct LrFinderOptions {
   double start_lr = 1e-7;
@@ -39,7 +39,8 @@ struct LrFinderResult {
 /// optimizer step, accumulation and mixed precision included, and returns its loss. Groups keep the
 /// ratio of their rates. Model, optimizer, random states and what `parts` names are put back at the
 /// end, be it by an error, and gradients forgotten. Error for options out of range.
-LrFinderResult find_lr(nn::Module& model, Optimizer& optimizer, const std::function<double()>& step,
-                       const LrFinderOptions& options = {}, const TrainingParts& parts = {});
+LrFinderResult find_lr(nn::Module& model, optim::Optimizer& optimizer,
+                       const std::function<double()>& step, const LrFinderOptions& options = {},
+                       const TrainingParts& parts = {});
 
-}  // namespace wick::optim
+}  // namespace wick::train

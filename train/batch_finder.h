@@ -7,9 +7,9 @@
 
 #include "wick/core/base/device.h"
 #include "wick/nn/module.h"
-#include "wick/optim/training_snapshot.h"
+#include "wick/train/training_snapshot.h"
 
-namespace wick::optim {
+namespace wick::train {
 
 struct BatchFinderOptions {
   int64_t start = 2;       // the first batch tried; then it is doubled
@@ -42,7 +42,7 @@ struct BatchFinderResult {
 /// counts: the optimizer's state and the convolutions' workspaces are only made in the first.
 /// Model, optimizer, random states, what `parts` names and the device's memory limit are put back
 /// at the end, be it by an error, and gradients forgotten. Error for options out of range.
-BatchFinderResult find_batch_size(nn::Module& model, Optimizer& optimizer, Device device,
+BatchFinderResult find_batch_size(nn::Module& model, optim::Optimizer& optimizer, Device device,
                                   const std::function<void(int64_t batch)>& step,
                                   const BatchFinderOptions& options = {},
                                   const TrainingParts& parts = {});
@@ -71,4 +71,4 @@ double scale_lr_linear(double lr, int64_t from_batch, int64_t to_batch);
 /// 2014, arXiv 1404.5997).
 double scale_lr_sqrt(double lr, int64_t from_batch, int64_t to_batch);
 
-}  // namespace wick::optim
+}  // namespace wick::train

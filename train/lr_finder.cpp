@@ -1,9 +1,9 @@
-#include "wick/optim/lr_finder.h"
+#include "wick/train/lr_finder.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace wick::optim {
+namespace wick::train {
 
 namespace {
 
@@ -43,7 +43,7 @@ std::optional<double> steepest_descent(const std::vector<LrFinderPoint>& points,
   return best_rate;
 }
 
-LrFinderResult run_test(Optimizer& optimizer, const std::function<double()>& step,
+LrFinderResult run_test(optim::Optimizer& optimizer, const std::function<double()>& step,
                         const LrFinderOptions& options) {
   std::vector<double> ratios;
   for (int g = 0; g < optimizer.num_groups(); ++g) {
@@ -75,11 +75,12 @@ LrFinderResult run_test(Optimizer& optimizer, const std::function<double()>& ste
 
 }  // namespace
 
-LrFinderResult find_lr(nn::Module& model, Optimizer& optimizer, const std::function<double()>& step,
-                       const LrFinderOptions& options, const TrainingParts& parts) {
+LrFinderResult find_lr(nn::Module& model, optim::Optimizer& optimizer,
+                       const std::function<double()>& step, const LrFinderOptions& options,
+                       const TrainingParts& parts) {
   check(options);
   const TrainingSnapshot snapshot(model, optimizer, parts);
   return snapshot.around([&] { return run_test(optimizer, step, options); });
 }
 
-}  // namespace wick::optim
+}  // namespace wick::train
