@@ -133,6 +133,12 @@ if(TARGET wick_cli)
                        $<TARGET_FILE:wick_cli>)
     endforeach()
   endif()
+  add_test(NAME program_study
+           COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/program/study_test.py
+                   $<TARGET_FILE:wick_cli>)
+  add_test(NAME program_docs
+           COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/program/docs_test.py
+                   $<TARGET_FILE:wick_cli>)
   add_test(NAME program_memory
            COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/program/memory_test.py
                    $<TARGET_FILE:wick_cli>)

@@ -97,7 +97,7 @@ END
 # The programs, and what they load but for the C and C++ libraries, which every machine has.
 collect_programs() {
   local preset=$1 program library
-  local targets=(wick_cli wick_bench wick_peer wick_study core_test data_test dist_test golden_test)
+  local targets=(wick_cli wick_bench wick_peer core_test data_test dist_test golden_test)
   targets+=(nn_test core_ops_test optim_test)
   local given=(-DWICK_TESTS=ON -DWICK_BENCH=ON)
   if [ "$preset" = sim ]; then
@@ -108,7 +108,7 @@ collect_programs() {
   cmake --preset "$preset" "${given[@]}"
   cmake --build --preset "$preset" --target "${targets[@]}"
   mkdir -p bundle/bin
-  for program in wick wick-bench wick_peer wick-study \
+  for program in wick wick-bench wick_peer \
     {core,data,dist,golden,nn,core_ops,optim,kernels_sim}_test; do
     [ -f "build/$preset/bin/$program" ] || continue
     put "build/$preset/bin/$program" "bin/$program"

@@ -203,7 +203,6 @@ build_here() {
   targets+=(wick_bench wick_peer core_test data_test dist_test golden_test nn_test core_ops_test)
   targets+=(optim_test)
   if [ "$preset" = sim ]; then targets+=(kernels_sim_test); fi
-  if [ "$preset" = cuda ] && wanted study; then targets+=(wick_study); fi
   if [ -f bundle/cache.cmake ]; then given+=(-C bundle/cache.cmake); fi
   if [ "$preset" = cuda ] && ! command -v nvidia-smi >/dev/null; then  # which tells it otherwise
     given+=(-DCMAKE_CUDA_ARCHITECTURES=90)
@@ -307,7 +306,7 @@ if [ -n "$python" ]; then
 fi
 step train_resnet $limit "$bin/wick" train --device cuda --model resnet20 --epochs 5 \
   --run-dir "$logs/run_resnet" --json
-step study $((limit * 10)) "$bin/wick-study" study --device cuda --seconds 3 \
+step study $((limit * 10)) "$bin/wick" study --device cuda --seconds 3 \
   --run-dir "$logs/study" --bench "$out/bench.json" \
   use-the-gpu pinned-memory copy-ahead float16 bfloat16 conv-autotuning channels-last \
   fused-norm fused-optimizer fused-loss set-to-none read-loss-seldom activation-checkpointing

@@ -39,11 +39,15 @@ def main():
         found = json.loads(succeeds("tune", "lr", *OWN, "--num-iter", "20", "--json", "--run-dir",
                                     pathlib.Path(name) / "tune"))
         assert len(found["points"]) > 2, found
+        study = pathlib.Path(name) / "study"
+        assert "page    " in succeeds("study", "alias-memory", "--threads", "1", "--seconds", "0.02",
+                                      "--run-dir", study)
+        assert (study / "study.html").exists(), list(study.iterdir())
         assert "perceptron" in succeeds("train", "--help")
         fails("resnet20, resnet18, resnet34, resnet50, vit, perceptron", "train", "--model", "nope")
         fails("--augment: not with data halves", "train", *OWN, "--augment", "none",
               "--run-dir", pathlib.Path(name) / "refused")
-    print("a program of its own: trained, evaluated, resumed by two ranks, tuned")
+    print("a program of its own: trained, evaluated, resumed by two ranks, tuned, studied")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Tests wick-study: study_test.py PATH-OF-WICK-STUDY PATH-OF-WICK. What is kept of a study that is
+"""Tests wick study and wick report: study_test.py PATH-OF-WICK. What is kept of a study that is
 interrupted or in part fails, and that its page and a run's report are safe and whole; in Chromium,
 where there is one, that pages draw without errors and requests."""
 
@@ -20,9 +20,8 @@ import unittest
 from mnist import write_images
 from programs import InFolder, run_program
 
-WICK = sys.argv.pop(2)
-STUDY = sys.argv.pop(1)
-run = functools.partial(run_program, STUDY)
+WICK = sys.argv.pop(1)
+run = functools.partial(run_program, WICK)
 CHROMIUM = shutil.which("chromium")
 SHORT = ["--threads", "1", "--seconds", "0.02"]  # for each of two that take next to no time:
 LIGHT, OTHER = "alias-memory", "reduced-jpeg"
@@ -72,7 +71,7 @@ class Page(html.parser.HTMLParser):
 
 
 class StudyCase(InFolder):
-    program = STUDY
+    program = WICK
 
     def check_page(self, path):
         page = Page(path)
@@ -94,8 +93,6 @@ class Study(StudyCase):
                 self.fails(2, f"wick: {flag}: ", "study", "--list", f"{flag}={value}")
         self.assertGreaterEqual(len(run("study", "--list").stdout.splitlines()), 40)
         self.assertIn("--quick", run("study", "--help").stdout)
-        # wick itself passes these words on.
-        self.assertIn("--quick", run_program(WICK, "study", "--help").stdout)
 
     def test_a_study_is_measured_and_shown(self):
         folder = self.folder / NASTY
@@ -191,7 +188,7 @@ class Study(StudyCase):
         self.assertEqual(len(page.charts[0]["series"]), 3)
 
     def start(self, *names):
-        process = subprocess.Popen([STUDY, "study", *names, "--threads", "1", "--seconds", "60",
+        process = subprocess.Popen([WICK, "study", *names, "--threads", "1", "--seconds", "60",
                                     "--run-dir", str(self.folder)], stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True)
         children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
@@ -298,7 +295,7 @@ class Streams(StudyCase):
                     self.assertIn("cannot write to standard output", done.stderr)
 
     def test_a_study_holds_nothing_that_is_printed(self):
-        done = self.closed("<&- >&-", STUDY, "study", LIGHT, *SHORT, "--run-dir", "study")
+        done = self.closed("<&- >&-", WICK, "study", LIGHT, *SHORT, "--run-dir", "study")
         self.assertIn("cannot write to standard output", done.stderr)
         self.assertEqual(ids(self.folder / "study"), [LIGHT])
 
@@ -308,7 +305,7 @@ class NewFolders(StudyCase):
         write_images(self.folder)
         train = [WICK, "train", "--model", "mlp", "--data", "mnist", "--data-dir", ".",
                  "--max-steps", "2", "--threads", "1"]
-        for words, count in [(train, 6), ([STUDY, "study", LIGHT, *SHORT], 3)]:
+        for words, count in [(train, 6), ([WICK, "study", LIGHT, *SHORT], 3)]:
             started = [subprocess.Popen(words, cwd=self.folder, text=True, stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT) for _ in range(count)]
             for process in started:
@@ -323,7 +320,7 @@ class NewFolders(StudyCase):
         for words in [[WICK, "train", "--model", "mlp", "--data", "mnist", "--data-dir", "."],
                       [WICK, "train", "--ranks", "2", "--model", "mlp", "--data", "mnist",
                        "--data-dir", ".", "--threads", "1"],
-                      [STUDY, "study", LIGHT, "--device", "tpu"]]:
+                      [WICK, "study", LIGHT, "--device", "tpu"]]:
             with self.subTest(words=words):
                 done = subprocess.run(words, cwd=self.folder, capture_output=True, text=True,
                                       timeout=600)
@@ -362,7 +359,7 @@ class Report(StudyCase):
     def test_output_that_cannot_be_written(self):
         for words in [["report", self.train("run")], ["study", "--list"], ["study", "--help"]]:
             with self.subTest(words=words), open("/dev/full", "w") as full:
-                done = subprocess.run([STUDY, *map(str, words)], stdout=full, text=True,
+                done = subprocess.run([WICK, *map(str, words)], stdout=full, text=True,
                                       stderr=subprocess.PIPE, timeout=600)
                 self.assertEqual(done.returncode, 1)
                 self.assertIn("cannot write", done.stderr)
@@ -418,7 +415,7 @@ class Worker(unittest.TestCase):
             self.skipTest("no simulated GPU in this build")
         settings = {"device": "cuda:0", "model": "mlp", "batch": 16, "schedule": "cosine",
                     "cuda_graph": True}
-        done = subprocess.run([STUDY, "worker", json.dumps(settings)], input="run 6\n",
+        done = subprocess.run([WICK, "study-worker", json.dumps(settings)], input="run 6\n",
                               capture_output=True, text=True, timeout=600)
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertIn("seconds", json.loads(done.stdout))

@@ -19,7 +19,7 @@ inline constexpr int kSlowerExit = 3;
 /// The GPU can do no more work in this process; started again, it may (EX_TEMPFAIL).
 inline constexpr int kBrokenDeviceExit = 75;
 
-/// wick-study's lab: this system does not let it make network namespaces, or lacks a program for
+/// a study's lab: this system does not let it make network namespaces, or lacks a program for
 /// it.
 inline constexpr int kNoLabExit = 77;
 

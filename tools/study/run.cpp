@@ -14,6 +14,7 @@
 #include "wick/tools/common/exit_codes.h"
 #include "wick/tools/common/interrupt.h"
 #include "wick/tools/common/shell_word.h"
+#include "wick/tools/common/usage_error.h"
 #include "wick/tools/study/roofline.h"
 #include "wick/tools/study/scaling.h"
 #include "wick/tools/study/study_page.h"
@@ -272,13 +273,7 @@ Thoroughness thoroughness(const StudyOptions& options) {
 
 Settings base_settings(const StudyOptions& options, const std::string& scratch) {
   Settings settings;
-  if (options.device != "auto") {
-    try {
-      parse_device(options.device);
-    } catch (const Error& error) {
-      throw tool::UsageError(std::string("--device: ") + error.what());
-    }
-  }
+  train::check_device_name(options.device);
   const Device device = train::choose_device(options.device);
   if (device.is_cuda() && device_properties(device).simulated) {
     throw tool::UsageError("study: --device " + options.device +

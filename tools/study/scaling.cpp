@@ -1,4 +1,5 @@
 #include "wick/tools/study/scaling.h"
+#include "wick/tools/study/commands.h"
 
 #include <fmt/core.h>
 
@@ -49,7 +50,7 @@ bool run_lab(const LabTask& task) {
   const tool::HeldSignals signals;
   tool::Attempt attempt(
       {{"the lab",
-        {std::filesystem::read_symlink("/proc/self/exe").string(), "lab", json(task).dump()}}},
+        {std::filesystem::read_symlink("/proc/self/exe").string(), kLabWord, json(task).dump()}}},
       signals);
   attempt.wait();
   if (attempt.was_asked_to_stop()) {

@@ -18,6 +18,7 @@
 #include "wick/core/base/check.h"
 #include "wick/tools/common/exit_codes.h"
 #include "wick/tools/common/supervisor.h"
+#include "wick/tools/study/commands.h"
 
 namespace wick::study {
 
@@ -105,7 +106,7 @@ void run_ranks(const tool::HeldSignals& signals, const LabRun& run, bool has_net
                         .master_addr = address(0),
                         .master_port = 29'500,
                         .token = std::to_string(getpid())},
-                       {program, "rank", nlohmann::json(run.task).dump()});
+                       {program, kRankWord, nlohmann::json(run.task).dump()});
   for (size_t r = 0; r < members.size() && has_network; ++r) {
     const Words inside = {"ip", "netns", "exec", host(static_cast<int64_t>(r))};
     members[r].words.insert(members[r].words.begin(), inside.begin(), inside.end());

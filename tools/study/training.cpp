@@ -1,12 +1,9 @@
 #include "wick/tools/study/training.h"
 
 #include "wick/core/core.h"
-#include "wick/core/memory/stats.h"
 #include "wick/core/ops/random.h"
-#include "wick/dist/data_parallel.h"
 #include "wick/nn/nn.h"
 #include "wick/tools/study/article_net.h"
-#include "wick/tools/study/plain_adamw.h"
 
 namespace wick::study {
 
@@ -19,35 +16,19 @@ Shape image_shape(const Settings& settings, const Images& images) {
   return images.train ? images.shape : Shape{3, settings.image, settings.image};
 }
 
-std::unique_ptr<optim::Optimizer> make_optimizer(const Settings& settings,
-                                                 const std::vector<Tensor>& params) {
-  const double lr = settings.lr, decay = settings.weight_decay;
-  if (settings.optimizer == "sgd") {
-    return std::make_unique<optim::SGD>(
-        params, optim::SGDOptions{.lr = lr, .momentum = 0.9, .weight_decay = decay});
-  }
-  if (settings.optimizer == "adam") {
-    return std::make_unique<optim::Adam>(params,
-                                         optim::AdamOptions{.lr = lr, .weight_decay = decay});
-  }
-  if (settings.optimizer == "lamb") {
-    return std::make_unique<optim::LAMB>(params,
-                                         optim::LAMBOptions{.lr = lr, .weight_decay = decay});
-  }
-  return std::make_unique<optim::AdamW>(params,
-                                        optim::AdamWOptions{.lr = lr, .weight_decay = decay});
+train::StepOptions step_options(const Settings& settings) {
+  train::StepOptions options;
+  if (settings.amp != "off") options.autocast = settings.amp == "fp16" ? kFloat16 : kBFloat16;
+  if (settings.clip == "fused") options.clip_norm = kClipNorm;
+  options.accumulate = settings.accumulate;
+  if (settings.ema > 0) options.ema = settings.ema;
+  options.cuda_graph = settings.cuda_graph;
+  return options;
 }
 
-std::unique_ptr<optim::Schedule> make_schedule(const Settings& settings, int64_t total_steps,
-                                               optim::Optimizer& optimizer) {
-  if (settings.schedule == "onecycle") {
-    return std::make_unique<optim::OneCycleLR>(
-        optimizer, optim::OneCycleOptions{.max_lr = settings.lr, .total_steps = total_steps});
-  }
-  if (settings.schedule == "cosine") {
-    return std::make_unique<optim::CosineAnnealingLR>(optimizer, total_steps);
-  }
-  return nullptr;
+// Whether train::Step cannot be told to take a step so.
+bool is_unusual(const Settings& settings) {
+  return !settings.fused_optimizer || !settings.set_to_none || settings.clip == "separate";
 }
 
 // The loss as it is written down: what the fused one is compared with.
@@ -97,26 +78,25 @@ std::shared_ptr<nn::Module> make_model(const Settings& settings, const Shape& sh
 
 Training::Training(const Settings& settings, int64_t total_steps,
                    std::shared_ptr<dist::ProcessGroup> group)
-    : settings_(settings),
-      device_(parse_device(settings.device)),
-      scaler_({.enabled = settings.amp == "fp16"}) {
+    : settings_(settings), device_(parse_device(settings.device)) {
   if (settings.source != "memory") images_ = open_images(settings);
   manual_seed(static_cast<uint64_t>(settings.seed));
   const Shape shape = image_shape(settings, images_);
   const int64_t classes = images_.train ? images_.classes : kNoiseClasses;
   model_ = make_model(settings, shape, classes);
   model_->to(device_);
-  if (group) {
-    model_ = std::make_shared<dist::DistributedDataParallel>(model_, std::move(group));
-  }
-  params_ = model_->parameters();
-  optimizer_ = make_optimizer(settings, params_);
+  if (group) parallel_ = std::make_unique<dist::DistributedDataParallel>(model_, std::move(group));
+  optimizer_ = train::make_optimizer(
+      {.name = settings.optimizer, .lr = settings.lr, .weight_decay = settings.weight_decay},
+      model_->parameters());
   if (!settings.fused_optimizer) {
-    auto plain = std::make_shared<PlainAdamW>(params_, settings.lr, settings.weight_decay);
-    plain_step_ = [plain] { plain->step(); };
+    plain_ = std::make_unique<PlainAdamW>(model_->parameters(), settings.lr, settings.weight_decay);
   }
-  schedule_ = make_schedule(settings, total_steps, *optimizer_);
-  if (settings.ema > 0) ema_ = std::make_unique<optim::Ema>(params_, settings.ema);
+  const auto loss = [this](const data::Batch& batch) { return loss_of(batch); };
+  step_ = std::make_unique<train::Step>(model_, *optimizer_, loss, step_options(settings));
+  schedule_ = std::make_unique<train::RunSchedule>(
+      train::ScheduleOptions{.name = settings.schedule},
+      train::RunLength{.total_steps = total_steps, .steps_per_epoch = total_steps}, *optimizer_);
   if (images_.train) {
     const data::DataLoaderOptions options = loader_options(settings, device_);
     if (settings.ahead) {
@@ -132,18 +112,12 @@ Training::Training(const Settings& settings, int64_t total_steps,
   } else {
     const int64_t batch = settings.batch / settings.ranks;
     Generator generator(static_cast<uint64_t>(settings.seed));
-    resident_ = {randn({batch, shape[0], shape[1], shape[2]}, kFloat32, device_, &generator)
-                     .contiguous(settings.channels_last ? MemoryFormat::kChannelsLast
-                                                        : MemoryFormat::kContiguous),
-                 randint(0, classes, {batch}, kInt64, device_, &generator)};
+    resident_ = {{randn({batch, shape[0], shape[1], shape[2]}, kFloat32, device_, &generator)
+                      .contiguous(settings.channels_last ? MemoryFormat::kChannelsLast
+                                                         : MemoryFormat::kContiguous),
+                  randint(0, classes, {batch}, kInt64, device_, &generator)}};
   }
   model_->train();
-  if (!settings_.cuda_graph) return;
-  optimizer_->make_capturable();
-  captured_.emplace(device_, [this](const std::vector<Tensor>& inputs) -> std::vector<Tensor> {
-    train_on({inputs[0], inputs[1]});
-    return {loss_};
-  });
 }
 
 Tensor Training::normalized(const Tensor& bytes) const {
@@ -152,70 +126,41 @@ Tensor Training::normalized(const Tensor& bytes) const {
   return settings_.normalize == "step" ? (images - mean_) / std_ : images;
 }
 
-Training::Inputs Training::next() {
+data::Batch Training::next() {
   if (!loader_) return resident_;
-  std::optional<data::Batch> batch = loader_->next();
-  if (!batch) batch = loader_->next();  // of the next epoch
-  WICK_CHECK(batch, "study: the data set has fewer images than a batch of ", settings_.batch);
-  return {normalized((*batch)[0].to(device_)), (*batch)[1].to(device_)};
+  const data::Batch batch = train::next_batch(*loader_);
+  return {{normalized(batch[0].to(device_)), batch[1].to(device_)}};
 }
 
-Tensor Training::forward_loss(const Tensor& images, const Tensor& labels) {
-  const bool mixed = settings_.amp != "off";
-  const amp::Autocast autocast(device_, settings_.amp == "fp16" ? kFloat16 : kBFloat16, mixed);
-  const Tensor logits = (*model_)(images);
-  if (!settings_.fused_loss) return composed_cross_entropy(logits, labels);
-  return cross_entropy(logits, labels, {.label_smoothing = settings_.label_smoothing});
+train::BatchLoss Training::loss_of(const data::Batch& batch) {
+  const Tensor logits = (*model_)(batch[0]);
+  if (settings_.second_forward) (*model_)(batch[0]);
+  if (!settings_.fused_loss) return {composed_cross_entropy(logits, batch[1])};
+  return {cross_entropy(logits, batch[1], {.label_smoothing = settings_.label_smoothing})};
 }
 
-void Training::backward(const Inputs& inputs) {
-  optim::accumulate(
-      inputs.labels.size(0), settings_.accumulate, [&](int64_t begin, int64_t end, double share) {
-        if (share == 1) {
-          const Tensor loss = forward_loss(inputs.images, inputs.labels);
-          scaler_.scale(loss).backward();
-          loss_ = loss.detach();
-          return;
-        }
-        const Tensor loss =
-            forward_loss(inputs.images.slice(0, begin, end), inputs.labels.slice(0, begin, end));
-        scaler_.scale(loss * share).backward();
-        loss_ = loss.detach();
-      });
-}
-
-void Training::update() {
-  if (settings_.clip == "separate") optim::clip_grad_norm_(params_, kClipNorm);
-  if (plain_step_) {
-    plain_step_();
-  } else if (scaler_.enabled()) {
-    scaler_.step(*optimizer_);
-    scaler_.update();
-  } else if (settings_.clip == "fused") {
-    optimizer_->step({.max_norm = kClipNorm});
+train::Step::Result Training::take_unusual_step(const data::Batch& batch) {
+  optimizer_->zero_grad(settings_.set_to_none);
+  train::Step::Result result = step_->backpropagate(batch, parallel_.get());
+  if (settings_.clip == "separate") optim::clip_grad_norm_(model_->parameters(), kClipNorm);
+  if (plain_) {
+    plain_->step();
   } else {
     optimizer_->step();
   }
-  if (ema_) ema_->update();
-}
-
-void Training::train_on(const Inputs& inputs) {
-  optimizer_->zero_grad(settings_.set_to_none);
-  backward(inputs);
-  if (settings_.second_forward) (*model_)(inputs.images);
-  update();
+  if (step_->ema() != nullptr) step_->ema()->update();
+  return result;
 }
 
 void Training::step() {
   std::optional<DetectAnomaly> search;
   if (settings_.detect_anomaly) search.emplace();
-  const Inputs inputs = next();
-  if (captured_) {
-    loss_ = (*captured_)({inputs.images, inputs.labels})[0];
-  } else {
-    train_on(inputs);
-  }
-  if (schedule_) schedule_->step();
+  const data::Batch batch = next();
+  const train::Step::Result result = is_unusual(settings_)
+                                         ? take_unusual_step(batch)
+                                         : step_->take_or_replay(batch, parallel_.get());
+  loss_ = result.loss;
+  schedule_->step(result.skipped);
   if (settings_.read_loss) loss();
   if (settings_.empty_cache) empty_cache(device_);
 }
@@ -229,7 +174,7 @@ void Training::drop_loaded() {
 double Training::accuracy(int64_t count) {
   const InferenceMode inference;
   std::optional<optim::Ema::Swap> averages;
-  if (ema_) averages.emplace(*ema_);
+  if (step_->ema() != nullptr) averages.emplace(*step_->ema());
   model_->eval();
   data::DataLoader loader(images_.test, {.batch_size = 100, .seed = 0});
   int64_t right = 0, seen = 0;

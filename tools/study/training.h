@@ -1,19 +1,13 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
 
-#include "wick/core/amp.h"
-#include "wick/data/prefetcher.h"
-#include "wick/optim/optim.h"
 #include "wick/tools/study/images.h"
+#include "wick/tools/study/plain_adamw.h"
 #include "wick/tools/study/settings.h"
-
-namespace wick::dist {
-class ProcessGroup;
-}
+#include "wick/train/train.h"
 
 namespace wick::study {
 
@@ -48,30 +42,24 @@ class Training {
   double accuracy(int64_t count);
 
  private:
-  struct Inputs {
-    Tensor images, labels;
-  };
-  Inputs next();
-  Tensor forward_loss(const Tensor& images, const Tensor& labels);
-  void backward(const Inputs& inputs);
-  void update();
-  void train_on(const Inputs& inputs);
+  data::Batch next();
+  train::BatchLoss loss_of(const data::Batch& batch);
+  /// A step with a habit that train::Step does not have.
+  train::Step::Result take_unusual_step(const data::Batch& batch);
   Tensor normalized(const Tensor& bytes) const;
 
   Settings settings_;
   Device device_;
   Images images_;
   std::shared_ptr<nn::Module> model_;
-  std::vector<Tensor> params_;
+  std::unique_ptr<dist::DistributedDataParallel> parallel_;  // around it, with a group
   std::unique_ptr<optim::Optimizer> optimizer_;
-  std::function<void()> plain_step_;  // in place of the optimizer's
-  std::unique_ptr<optim::Schedule> schedule_;
-  std::unique_ptr<optim::Ema> ema_;
-  amp::GradScaler scaler_;
+  std::unique_ptr<PlainAdamW> plain_;  // in place of the optimizer
+  std::unique_ptr<train::Step> step_;
+  std::unique_ptr<train::RunSchedule> schedule_;
   std::optional<data::Prefetcher> loader_;
-  Inputs resident_;  // with source memory
+  data::Batch resident_;  // with source memory
   Tensor mean_, std_, loss_;
-  std::optional<CapturedFunction> captured_;  // train_on()
 };
 
 }  // namespace wick::study

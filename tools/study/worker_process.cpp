@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "wick/tools/common/spin.h"
+#include "wick/tools/study/commands.h"
 #include "wick/tools/study/compare.h"
 
 namespace wick::study {
@@ -24,7 +25,7 @@ std::vector<std::string> environment(bool brief_spin) {
 }  // namespace
 
 WorkerProcess::WorkerProcess(const Settings& settings)
-    : child_("/proc/self/exe", {"worker", nlohmann::json(settings).dump()},
+    : child_("/proc/self/exe", {kWorkerWord, nlohmann::json(settings).dump()},
              {.name = "its process",
               .environment = environment(settings.brief_spin),
               .rests = true,

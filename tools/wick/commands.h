@@ -29,8 +29,7 @@ void add_data(CLI::App& app, Command& command);
 /// `words` are those behind "--".
 void add_launch(CLI::App& app, Command& command, const std::vector<std::string>& words);
 
-/// Becomes wick-`what` (study, bench), from this program's folder, with `words`. Error where there
-/// is none.
-[[noreturn]] void run_sibling(const char* what, std::vector<std::string> words);
+/// Becomes wick-bench, from this program's folder, with `words`. Error where there is none.
+[[noreturn]] void run_bench(std::vector<std::string> words);
 
 }  // namespace wick::tool

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <exception>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "wick/tools/common/spin.h"
 #include "wick/tools/common/standard_files.h"
 #include "wick/tools/common/usage_error.h"
+#include "wick/tools/study/commands.h"
 #include "wick/tools/wick/commands.h"
 #include "wick/tools/wick/ranks.h"
 #include "wick/tools/wick/recipe_flags.h"
@@ -97,13 +99,11 @@ int run_program(const std::vector<std::string>& words) {
   add_tune(app, command);
   add_data(app, command);
   add_launch(app, command, behind);
-  app.add_subcommand("study", "Measures what each optimization is worth here, on a page of charts");
-  app.add_subcommand("report", "Writes a page about training runs, one or several side by side");
+  study::add_study(app, command);
+  study::add_report(app, command);
   app.add_subcommand("bench", "Measures every kernel against what the hardware can do at best");
   try {
-    const std::string word = words.empty() ? "" : words[0];
-    if (word == "study" || word == "report") run_sibling("study", words);
-    if (word == "bench") run_sibling("bench", {words.begin() + 1, words.end()});
+    if (!words.empty() && words[0] == "bench") run_bench({words.begin() + 1, words.end()});
     app.allow_extras();
     for (CLI::App* sub : app.get_subcommands({})) sub->allow_extras();
     app.parse(std::vector<std::string>(std::make_reverse_iterator(end), words.rend()));
@@ -139,10 +139,13 @@ int run_program(const std::vector<std::string>& words) {
 
 int wick::program(int argc, char** argv) {
   tool::open_standard_files();
-  tool::spin_briefly(argv);
   // A file at its size limit is an error to report, not the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
-  const int code = tool::run_program({argv + 1, argv + std::max(argc, 1)});
+  const std::vector<std::string> words(argv + 1, argv + std::max(argc, 1));
+  // Its threads wait for each other as the study says.
+  if (const std::optional<int> code = study::serve_study(words)) return *code;
+  tool::spin_briefly(argv);
+  const int code = tool::run_program(words);
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   return code == 0 ? fail(tool::kFailedExit, "cannot write to standard output") : code;
 }

@@ -1,0 +1,46 @@
+# The command line as a library, wick::program, and the program wick of it. What the study's pages
+# need is in the library.
+wick_find_package(fmt libfmt-dev)
+wick_find_package(nlohmann_json nlohmann-json3-dev)
+find_file(WICK_CHART_JS chart.min.js PATH_SUFFIXES ../share/javascript/chart.js)
+mark_as_advanced(WICK_CHART_JS)
+if(NOT WICK_CHART_JS)
+  message(FATAL_ERROR "wick study needs Chart.js 3: install Debian's libjs-chart.js, or set "
+                      "WICK_CHART_JS to chart.min.js.")
+endif()
+
+# Adds the file `path` to `definitions` as the string `name`.
+macro(wick_page_file name path)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
+  file(READ ${path} bytes HEX)
+  string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
+  string(APPEND definitions
+         "static const unsigned char ${name}Bytes[] = {${bytes}};\n"
+         "const std::string_view ${name}(reinterpret_cast<const char*>(${name}Bytes),\n"
+         "                               sizeof ${name}Bytes);\n")
+endmacro()
+set(study_folder ${PROJECT_SOURCE_DIR}/tools/study)
+set(definitions)
+wick_page_file(kPageCss ${study_folder}/page/page.css)
+wick_page_file(kPageJs ${study_folder}/page/page.js)
+wick_page_file(kChartJs ${WICK_CHART_JS})
+set(page_files ${PROJECT_BINARY_DIR}/study/page_files.cpp)
+file(CONFIGURE OUTPUT ${page_files} @ONLY CONTENT
+     "#include \"wick/tools/study/page_files.h\"\nnamespace wick::study {\n@definitions@}\n")
+
+file(GLOB command_sources CONFIGURE_DEPENDS
+     ${PROJECT_SOURCE_DIR}/tools/wick/*.cpp ${study_folder}/*.cpp)
+list(FILTER command_sources EXCLUDE REGEX "/main\\.cpp$")
+add_library(wick_command STATIC ${command_sources} ${page_files})
+wick_options(wick_command)
+# Quicker to build; what takes time when it runs is in the library.
+target_compile_options(wick_command PRIVATE $<$<CONFIG:Release>:-O1>)
+target_link_libraries(wick_command PUBLIC wick::wick
+                      PRIVATE wick_tool_common fmt::fmt nlohmann_json::nlohmann_json CLI11::CLI11
+                              OpenSSL::Crypto PNG::PNG)
+set_target_properties(wick_command PROPERTIES EXPORT_NAME program)
+add_library(wick::program ALIAS wick_command)
+wick_program(wick_cli ${PROJECT_SOURCE_DIR}/tools/wick/main.cpp)
+set_target_properties(wick_cli PROPERTIES OUTPUT_NAME wick)
+target_link_libraries(wick_cli PRIVATE wick_command)
+install(TARGETS wick_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT wick)
