@@ -1,6 +1,6 @@
 #pragma once
 
-#include "wick/kernels/grad_survey_rules.h"
+#include "wick/kernels/gradient_norm_rules.h"
 #include "wick/kernels/optim_layer_rules.h"
 
 // What is made of a step's arguments for each tensor, on its device and before its elements are

@@ -1,7 +1,5 @@
 #pragma once
 
-// Left out: grad_survey.h, which is for the library itself.
-
 #include "wick/optim/accumulate.h"
 #include "wick/optim/adam.h"
 #include "wick/optim/adam_variants.h"

@@ -30,7 +30,7 @@ Tensor norm_of(const Tensor& x) {
   const View view = x.view_for_kernel();
   const Tensor partial = empty({chunks_of(view)}, kFloat64, kGpu);
   const Tensor norm = empty({}, kFloat32, kGpu);
-  WICK_CALL_CUDA(grad_norm(&view, 1, 2, partial.view_for_kernel(), norm.view_for_kernel()));
+  WICK_CALL_CUDA(grad_p_norm(&view, 1, 2, partial.view_for_kernel(), norm.view_for_kernel()));
   return norm;
 }
 /// The places of the chunks that are run, over one another.

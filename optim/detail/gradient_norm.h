@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "wick/core/tensor.h"
-#include "wick/kernels/grad_survey.h"
+#include "wick/kernels/gradient_norm.h"
 
 namespace wick::optim {
 
@@ -29,16 +29,16 @@ class DenseGrads {
   std::vector<View> views_;
 };
 
-/// What one pass over gradients finds, on their device.
-struct SurveyResult {
+/// What one pass over gradients gives, on their device.
+struct GradientNorm {
   Tensor norm;       // float64, rank 0: 2-norm of all of them, divided by the scale
   Tensor found_inf;  // float32, rank 0: 1 if an element is not finite, else 0
 };
 
-/// Looks at the gradients of `params`; with `unscale`, divides them by `grad_scale` (float32, rank
-/// 0, or undefined for 1) in place. `more` says where else to put what is found. For the library's
-/// own use.
-SurveyResult survey_grads(const char* name, const std::vector<Tensor>& params,
-                          const Tensor& grad_scale, bool unscale, GradSurvey more = {});
+/// The norm of the gradients of `params`, divided by `grad_scale` (float32, rank 0, or undefined
+/// for 1); with `unscale`, the gradients are divided too, in place. `more` says where else results
+/// go.
+GradientNorm gradient_norm(const char* name, const std::vector<Tensor>& params,
+                           const Tensor& grad_scale, bool unscale, GradientNormArgs more = {});
 
 }  // namespace wick::optim

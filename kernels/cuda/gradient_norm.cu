@@ -2,7 +2,7 @@
 #include "wick/kernels/cuda/common/convert.h"
 #include "wick/kernels/cuda/common/tensor_batch.h"
 #include "wick/kernels/cuda/common/vector_access.h"
-#include "wick/kernels/grad_survey_rules.h"
+#include "wick/kernels/gradient_norm_rules.h"
 
 namespace wick::cuda {
 
@@ -17,7 +17,7 @@ struct Lesser {
 
 /// kCount elements, computed in T.
 template <int kCount, class T, class S>
-__device__ void survey_pack(S* x, T factor, bool write, double& sum, bool& bad) {
+__device__ void norm_of_pack(S* x, T factor, bool write, double& sum, bool& bad) {
   Pack<S, kCount> values = load_pack<kCount>(x);
   for (int j = 0; j < kCount; ++j) {
     const T value = convert<T>(values[j]);
@@ -32,7 +32,7 @@ __device__ void survey_pack(S* x, T factor, bool write, double& sum, bool& bad) 
 /// partial: those of the batch's chunks.
 template <class S, class Batch>
 __global__ void __launch_bounds__(256)
-    survey_pieces_kernel(const __grid_constant__ Batch batch, const float* scale, bool unscale,
+    gradient_norm_kernel(const __grid_constant__ Batch batch, const float* scale, bool unscale,
                          double* partial) {
   using T = typename ArithmeticOf<S>::type;
   constexpr int kSize = kPackSize<S>;
@@ -47,11 +47,11 @@ __global__ void __launch_bounds__(256)
   if (reinterpret_cast<uintptr_t>(x) % 16 == 0) {
     rest = piece.end - (piece.end - piece.begin) % kSize;
     for (int64_t i = piece.begin + thread * kSize; i < rest; i += threads * kSize) {
-      survey_pack<kSize, T>(x + i, T(factor), write, sum, bad);
+      norm_of_pack<kSize, T>(x + i, T(factor), write, sum, bad);
     }
   }
   for (int64_t i = rest + thread; i < piece.end; i += threads) {
-    survey_pack<1, T>(x + i, T(factor), write, sum, bad);
+    norm_of_pack<1, T>(x + i, T(factor), write, sum, bad);
   }
   sum = block_sum(sum);
   bad = block_reduce(bad, Either{}, false);
@@ -61,35 +61,35 @@ __global__ void __launch_bounds__(256)
 }
 
 /// One block.
-__global__ void survey_all_kernel(int64_t chunks, GradSurvey survey) {
+__global__ void gradient_norm_total_kernel(int64_t chunks, GradientNormArgs args) {
   double sum = 0;
   int64_t first = chunks;
   for (int64_t c = threadIdx.x; c < chunks; c += blockDim.x) {
-    sum += survey.partial[2 * c];
-    if (survey.partial[2 * c + 1] != 0 && c < first) first = c;
+    sum += args.partial[2 * c];
+    if (args.partial[2 * c + 1] != 0 && c < first) first = c;
   }
   sum = block_sum(sum);
   first = block_reduce(first, Lesser{}, chunks);
   if (threadIdx.x != 0) return;
   const bool bad = first < chunks;
-  if (survey.norm != nullptr) *survey.norm = ::sqrt(sum);
-  if (survey.found_inf != nullptr) *survey.found_inf = bad ? 1.0f : 0.0f;
-  if (survey.any_inf != nullptr && bad) *survey.any_inf = 1.0f;
-  if (survey.first != nullptr) *survey.first = bad ? first : -1;
+  if (args.norm != nullptr) *args.norm = ::sqrt(sum);
+  if (args.found_inf != nullptr) *args.found_inf = bad ? 1.0f : 0.0f;
+  if (args.any_inf != nullptr && bad) *args.any_inf = 1.0f;
+  if (args.first != nullptr) *args.first = bad ? first : -1;
 }
 
 __global__ void update_scale_kernel(GradScaleUpdate update) { update_scale(update); }
 
 template <class S, class Batch>
-void survey_batch(const View& like, const Batch& batch, int64_t chunks, const GradSurvey& survey,
-                  double* partial) {
-  launch("grad_survey", like.device, grid_of_pieces(chunks), survey_pieces_kernel<S, Batch>, batch,
-         survey.scale, survey.unscale, partial);
+void norm_of_batch(const View& like, const Batch& batch, int64_t chunks,
+                   const GradientNormArgs& args, double* partial) {
+  launch("gradient_norm", like.device, grid_of_pieces(chunks), gradient_norm_kernel<S, Batch>,
+         batch, args.scale, args.unscale, partial);
 }
 
 }  // namespace
 
-void grad_survey(const View* grads, int64_t count, const GradSurvey& survey) {
+void gradient_norm(const View* grads, int64_t count, const GradientNormArgs& args) {
   if (count == 0) return;
   int64_t done = 0;
   for_each_batch<1>(
@@ -98,18 +98,17 @@ void grad_survey(const View* grads, int64_t count, const GradSurvey& survey) {
       [&](int64_t i) { return grads[i].dtype == grads[i - 1].dtype; },
       [&](const auto& batch, int64_t chunks, int64_t first) {
         const View& like = grads[first];
-        double* const partial = survey.partial + 2 * done;
+        double* const partial = args.partial + 2 * done;
         done += chunks;
         switch (like.dtype) {
-          case Dtype::kFloat64: return survey_batch<double>(like, batch, chunks, survey, partial);
-          case Dtype::kFloat16: return survey_batch<Half>(like, batch, chunks, survey, partial);
-          case Dtype::kBFloat16:
-            return survey_batch<BFloat16>(like, batch, chunks, survey, partial);
-          default: return survey_batch<float>(like, batch, chunks, survey, partial);
+          case Dtype::kFloat64: return norm_of_batch<double>(like, batch, chunks, args, partial);
+          case Dtype::kFloat16: return norm_of_batch<Half>(like, batch, chunks, args, partial);
+          case Dtype::kBFloat16: return norm_of_batch<BFloat16>(like, batch, chunks, args, partial);
+          default: return norm_of_batch<float>(like, batch, chunks, args, partial);
         }
       });
-  launch("grad_survey", grads[0].device, Grid{dim3(1), dim3(1024)}, survey_all_kernel, done,
-         survey);
+  launch("gradient_norm", grads[0].device, Grid{dim3(1), dim3(1024)}, gradient_norm_total_kernel,
+         done, args);
 }
 
 void grad_scale_update(Device device, const GradScaleUpdate& update) {

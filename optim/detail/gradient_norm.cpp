@@ -1,4 +1,4 @@
-#include "wick/optim/detail/grad_survey.h"
+#include "wick/optim/detail/gradient_norm.h"
 
 #include "wick/core/autograd.h"
 
@@ -40,13 +40,13 @@ void DenseGrads::write_back() const {
   }
 }
 
-SurveyResult survey_grads(const char* name, const std::vector<Tensor>& params,
-                          const Tensor& grad_scale, bool unscale, GradSurvey more) {
+GradientNorm gradient_norm(const char* name, const std::vector<Tensor>& params,
+                           const Tensor& grad_scale, bool unscale, GradientNormArgs more) {
   const NoGrad no_grad;
   const DenseGrads grads(name, params);
   const Device device =
       grads.empty() ? (params.empty() ? kCpu : params[0].device()) : grads.device();
-  const SurveyResult result{empty({}, kFloat64, device), empty({}, kFloat32, device)};
+  const GradientNorm result{empty({}, kFloat64, device), empty({}, kFloat32, device)};
   if (grads.empty()) {
     result.norm.fill_(0);
     result.found_inf.fill_(0);
@@ -58,7 +58,7 @@ SurveyResult survey_grads(const char* name, const std::vector<Tensor>& params,
   more.partial = partial.data<double>();
   more.norm = result.norm.data<double>();
   more.found_inf = result.found_inf.data<float>();
-  WICK_DISPATCH(device, grad_survey(grads.views(), grads.count(), more));
+  WICK_DISPATCH(device, gradient_norm(grads.views(), grads.count(), more));
   if (unscale) grads.write_back();
   return result;
 }

@@ -1,16 +1,16 @@
-// What a gradient scaler does: one look at 8 gradients of 2^20 elements, and its scale's update.
-#include "wick/optim/detail/grad_survey.h"
+// What a gradient scaler does: the norm of 8 gradients of 2^20 elements, and its scale's update.
+#include "wick/optim/detail/gradient_norm.h"
 
 #include "wick/bench/kernels/row.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/join.h"
 #include "wick/core/ops/reduce.h"
 
-namespace wick::bench::grad_survey_rows {
+namespace wick::bench::gradient_norm_rows {
 namespace {
 
-[[maybe_unused]] const bool kSurvey =
-    add_row({.name = "grad_survey/float32", .prepare = [](const Setting& s) {
+[[maybe_unused]] const bool kNorm =
+    add_row({.name = "gradient_norm/float32", .prepare = [](const Setting& s) {
                Tensors params, grads;
                for (int i = 0; i < 8; ++i) {
                  params.push_back(zeros({s.some(1 << 20)}, kFloat32, s.device));
@@ -18,10 +18,11 @@ namespace {
                  grads.push_back(normal(params.back().shape()).to(s.device));
                  params.back().set_grad(grads.back());
                }
-               return Work{.call = [=] { optim::survey_grads("bench", params, {}, false); },
+               return Work{.call = [=] { optim::gradient_norm("bench", params, {}, false); },
                            .check =
                                [=] {
-                                 const auto found = optim::survey_grads("bench", params, {}, false);
+                                 const auto found =
+                                     optim::gradient_norm("bench", params, {}, false);
                                  const Tensor all = cat(grads).cpu().to(kFloat64);
                                  if (found.found_inf.item() != 0)
                                    return std::string("wrong: inf found");
@@ -31,7 +32,7 @@ namespace {
              }});
 
 [[maybe_unused]] const bool kScale = add_row(
-    {.name = "grad_survey/scale_update", .prepare = [](const Setting& s) {
+    {.name = "gradient_norm/scale_update", .prepare = [](const Setting& s) {
        const Tensor numbers = ones({3}, kFloat32, s.device);
        const Tensor tracker = zeros({1}, kInt32, s.device);
        const Tensor counts = zeros({2}, kInt64, s.device);
@@ -56,4 +57,4 @@ namespace {
      }});
 
 }  // namespace
-}  // namespace wick::bench::grad_survey_rows
+}  // namespace wick::bench::gradient_norm_rows

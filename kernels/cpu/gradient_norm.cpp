@@ -1,4 +1,4 @@
-#include "wick/kernels/grad_survey_rules.h"
+#include "wick/kernels/gradient_norm_rules.h"
 
 #include "wick/kernels/cpu/optim_loop.h"
 
@@ -9,7 +9,7 @@ namespace {
 /// T: what elements, stored as S, are computed in. result: sum of squares, and 1 if an element is
 /// not finite.
 template <class S, class T>
-void survey_chunk(S* grads, int64_t n, T factor, bool write, double* result) {
+void norm_of_chunk(S* grads, int64_t n, T factor, bool write, double* result) {
   constexpr int kLanes = 16;
   double sums[kLanes] = {};
   int bad[kLanes] = {};
@@ -34,23 +34,23 @@ void survey_chunk(S* grads, int64_t n, T factor, bool write, double* result) {
 
 }  // namespace
 
-void grad_survey(const View* grads, int64_t count, const GradSurvey& survey) {
-  const float factor = unscale_factor(survey.scale);
-  const bool write = survey.unscale && factor != 1;
+void gradient_norm(const View* grads, int64_t count, const GradientNormArgs& args) {
+  const float factor = unscale_factor(args.scale);
+  const bool write = args.unscale && factor != 1;
   const auto numel = [&](int64_t i) { return grads[i].numel(); };
   for_each_chunk(
       count, kGradNormChunk, numel, [&](int64_t c, int64_t i, int64_t begin, int64_t end) {
-        double* result = survey.partial + 2 * c;
+        double* result = args.partial + 2 * c;
         const int64_t n = end - begin;
         switch (grads[i].dtype) {
           case Dtype::kFloat64:
-            return survey_chunk(grads[i].as<double>() + begin, n, static_cast<double>(factor),
-                                write, result);
+            return norm_of_chunk(grads[i].as<double>() + begin, n, static_cast<double>(factor),
+                                 write, result);
           case Dtype::kFloat16:
-            return survey_chunk(grads[i].as<Half>() + begin, n, factor, write, result);
+            return norm_of_chunk(grads[i].as<Half>() + begin, n, factor, write, result);
           case Dtype::kBFloat16:
-            return survey_chunk(grads[i].as<BFloat16>() + begin, n, factor, write, result);
-          default: return survey_chunk(grads[i].as<float>() + begin, n, factor, write, result);
+            return norm_of_chunk(grads[i].as<BFloat16>() + begin, n, factor, write, result);
+          default: return norm_of_chunk(grads[i].as<float>() + begin, n, factor, write, result);
         }
       });
   int64_t chunks = 0;
@@ -58,14 +58,14 @@ void grad_survey(const View* grads, int64_t count, const GradSurvey& survey) {
   double sum = 0;
   int64_t first = chunks;
   for (int64_t c = 0; c < chunks; ++c) {
-    sum += survey.partial[2 * c];
-    if (survey.partial[2 * c + 1] != 0 && first == chunks) first = c;
+    sum += args.partial[2 * c];
+    if (args.partial[2 * c + 1] != 0 && first == chunks) first = c;
   }
   const bool bad = first < chunks;
-  if (survey.norm != nullptr) *survey.norm = ::sqrt(sum);
-  if (survey.found_inf != nullptr) *survey.found_inf = bad ? 1.0f : 0.0f;
-  if (survey.any_inf != nullptr && bad) *survey.any_inf = 1.0f;
-  if (survey.first != nullptr) *survey.first = bad ? first : -1;
+  if (args.norm != nullptr) *args.norm = ::sqrt(sum);
+  if (args.found_inf != nullptr) *args.found_inf = bad ? 1.0f : 0.0f;
+  if (args.any_inf != nullptr && bad) *args.any_inf = 1.0f;
+  if (args.first != nullptr) *args.first = bad ? first : -1;
 }
 
 void grad_scale_update(Device, const GradScaleUpdate& update) { update_scale(update); }

@@ -4,8 +4,8 @@
 
 namespace wick {
 
-/// Where a look at gradients puts what it finds, on their device; null where nobody wants it.
-struct GradSurvey {
+/// What the norm is made of, and where results go, on the gradients' device; null where not wanted.
+struct GradientNormArgs {
   const float* scale = nullptr;  // gradients are divided by it
   bool unscale = false;          // in place too
   double* partial = nullptr;     // two for each chunk (kGradNormChunk) of each gradient
@@ -15,8 +15,9 @@ struct GradSurvey {
   int64_t* first = nullptr;      // number of the first chunk with such an element, else -1
 };
 
-/// Looks at all elements of `count` dense floating gradients of one device.
-WICK_KERNEL(grad_survey, (const View* grads, int64_t count, const GradSurvey& survey));
+/// The 2-norm of `count` dense floating gradients of one device and whether all elements are
+/// finite, in one pass that also unscales them.
+WICK_KERNEL(gradient_norm, (const View* grads, int64_t count, const GradientNormArgs& args));
 
 /// What a gradient scaler keeps on its device, and how it changes.
 struct GradScaleUpdate {

@@ -1,4 +1,4 @@
-#include "wick/kernels/blend.h"
+#include "wick/kernels/lerp.h"
 
 #include "wick/kernels/cuda/common/convert.h"
 #include "wick/kernels/cuda/common/tensor_batch.h"
@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kChunk = 4096;  // elements of a block
 
 template <class T, class S, int kCount>
-__device__ void blend_pack(T* to, const S* from, double keep) {
+__device__ void lerp_pack(T* to, const S* from, double keep) {
   const Pack<S, kCount> source = load_pack<kCount>(from);
   Pack<T, kCount> result;
   if (keep != 0) result = load_pack<kCount>(to);
@@ -25,7 +25,7 @@ __device__ void blend_pack(T* to, const S* from, double keep) {
 
 template <class T, class S, class Batch>
 __global__ void __launch_bounds__(256)
-    blend_kernel(const __grid_constant__ Batch batch, double keep, BlendCondition condition) {
+    lerp_kernel(const __grid_constant__ Batch batch, double keep, LerpCondition condition) {
   if (!condition.holds()) return;
   constexpr int kSize = kPackSize<T>;
   const Piece piece = find_piece(batch, blockIdx.x, kChunk);
@@ -36,19 +36,19 @@ __global__ void __launch_bounds__(256)
   if ((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) % 16 == 0) {
     rest = piece.end - (piece.end - piece.begin) % kSize;
     for (int64_t i = piece.begin + thread * kSize; i < rest; i += threads * kSize) {
-      blend_pack<T, S, kSize>(to + i, from + i, keep);
+      lerp_pack<T, S, kSize>(to + i, from + i, keep);
     }
   }
   for (int64_t i = rest + thread; i < piece.end; i += threads) {
-    blend_pack<T, S, 1>(to + i, from + i, keep);
+    lerp_pack<T, S, 1>(to + i, from + i, keep);
   }
 }
 
 template <class T, class Batch>
-void blend_batch(Device device, Dtype from, const Batch& batch, int64_t chunks, double keep,
-                 const BlendCondition& condition) {
+void lerp_batch(Device device, Dtype from, const Batch& batch, int64_t chunks, double keep,
+                const LerpCondition& condition) {
   const auto run = [&]<class S>(Type<S>) {
-    launch("blend", device, grid_of_pieces(chunks), blend_kernel<T, S, Batch>, batch, keep,
+    launch("lerp", device, grid_of_pieces(chunks), lerp_kernel<T, S, Batch>, batch, keep,
            condition);
   };
   switch (from) {
@@ -61,8 +61,8 @@ void blend_batch(Device device, Dtype from, const Batch& batch, int64_t chunks, 
 
 }  // namespace
 
-void blend(const View* to, const View* from, int64_t count, double keep,
-           const BlendCondition& condition) {
+void lerp(const View* to, const View* from, int64_t count, double keep,
+          const LerpCondition& condition) {
   for_each_batch<2>(
       count, kChunk, [&](int64_t i) { return to[i].numel(); },
       [&](int64_t i, void** pointers) {
@@ -75,9 +75,9 @@ void blend(const View* to, const View* from, int64_t count, double keep,
       [&](const auto& batch, int64_t chunks, int64_t first) {
         const Device device = to[first].device;
         if (to[first].dtype == Dtype::kFloat64) {
-          return blend_batch<double>(device, from[first].dtype, batch, chunks, keep, condition);
+          return lerp_batch<double>(device, from[first].dtype, batch, chunks, keep, condition);
         }
-        blend_batch<float>(device, from[first].dtype, batch, chunks, keep, condition);
+        lerp_batch<float>(device, from[first].dtype, batch, chunks, keep, condition);
       });
 }
 

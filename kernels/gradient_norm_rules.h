@@ -2,9 +2,9 @@
 
 #include <math.h>
 
-#include "wick/kernels/grad_survey.h"
+#include "wick/kernels/gradient_norm.h"
 
-// What looking at gradients does to single elements, on every device.
+// What the norm of gradients, unscaling and the scaler do to single numbers, on every device.
 
 namespace wick {
 

@@ -5,7 +5,7 @@
 #include "wick/core/ops/elementwise.h"
 #include "wick/optim/ema.h"
 
-namespace wick::bench::blend_rows {
+namespace wick::bench::lerp_rows {
 namespace {
 
 Tensors weights(const Setting& s) {
@@ -15,7 +15,7 @@ Tensors weights(const Setting& s) {
 }
 
 [[maybe_unused]] const bool kEma = add_row(
-    {.name = "blend/ema/float32", .prepare = [](const Setting& s) {
+    {.name = "lerp/ema/float32", .prepare = [](const Setting& s) {
        const Tensors params = weights(s);
        const auto ema = std::make_shared<optim::Ema>(params, 0.99);
        return Work{.call = [=] { ema->update(); },
@@ -32,4 +32,4 @@ Tensors weights(const Setting& s) {
      }});
 
 }  // namespace
-}  // namespace wick::bench::blend_rows
+}  // namespace wick::bench::lerp_rows
