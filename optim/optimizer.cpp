@@ -322,9 +322,6 @@ double Optimizer::base_lr(int group, std::optional<double> otherwise) {
 void Optimizer::check_hyperparameter(std::string_view name, double value) const {
   if (name == "beta1" || name == "beta2") {
     check_below_one(name_, name, value);
-  } else if (name == "rho") {
-    WICK_CHECK(value >= 0 && value <= 1, name_, ": rho: got ", value,
-               ", expected a value in [0, 1]");
   } else {
     check_not_negative(name_, name, value);
   }

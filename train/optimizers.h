@@ -1,32 +1,13 @@
 #pragma once
 
-#include <functional>
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "wick/optim/optim.h"
+#include "wick/optim/registry.h"
 
 namespace wick::train {
 
-/// An optimizer by name, as in `wick train --optimizer NAME`.
-struct OptimizerEntry {
-  std::string name;
-  double lr = 0, weight_decay = 0;  // defaults; 0: those that suit the model
-  std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>& params, double lr,
-                                                  double weight_decay)>
-      make;
-};
-
-/// Offers an optimizer of a program's own. Error if the name is taken.
-void register_optimizer(OptimizerEntry entry);
-
-/// adamw adam sgd adamax nadam radam rmsprop adagrad adadelta asgd lars lamb novograd, and those of
-/// the program's own.
-std::vector<std::string> optimizer_names();
-
-/// Error for an unknown name, which lists the names. LARS and LAMB take biases and all else of one
-/// axis in a group that they do not adapt.
-const OptimizerEntry& find_optimizer(const std::string& name);
+// Optimizers by name are the library's: each registers itself, and a program adds its own.
+using optim::find_optimizer;
+using optim::optimizer_names;
+using optim::OptimizerEntry;
+using optim::register_optimizer;
 
 }  // namespace wick::train

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "wick/core/core.h"
+#include "wick/optim/sgd.h"
 #include "wick/tests/harness/expect_error.h"
 
 namespace wick::testing {
@@ -26,15 +29,19 @@ TEST(Optimizers, TakeOnesOfTheProgramsOwn) {
   const auto make = [](const std::vector<Tensor>& params, double lr, double) {
     return std::make_unique<optim::SGD>(params, optim::SGDOptions{.lr = lr / 2});
   };
-  train::register_optimizer({"half_sgd", 0.5, 0, make});
+  train::register_optimizer({"half_sgd", 0.5, 0, make, {}});
   const Tensor weight = ones({1}).set_requires_grad();
   EXPECT_EQ(train::find_optimizer("half_sgd").make({weight}, 0.5, 0)->lr(), 0.25);
-  EXPECT_EQ(train::optimizer_names().back(), "half_sgd");
+  const std::vector<std::string> names = train::optimizer_names();
+  EXPECT_EQ(std::count(names.begin(), names.end(), "half_sgd"), 1);
+  EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
   EXPECT_EQ(error_of([&] {
-              train::register_optimizer({"adamw", 0, 0, make});
+              train::register_optimizer({"adamw", 0, 0, make, {}});
             }),
             "optimizer: register: got the name adamw, which is taken, expected another");
-  EXPECT_NE(error_of([] { train::find_optimizer("newton"); }).find("expected one of adamw, adam"),
+  EXPECT_NE(error_of([] {
+              train::find_optimizer("newton");
+            }).find("expected one of adadelta, adagrad, adam, "),
             std::string::npos);
 }
 

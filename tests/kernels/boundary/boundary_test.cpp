@@ -6,6 +6,8 @@
 
 #include "wick/kernels/gradient_norm.h"
 #include "wick/kernels/lerp.h"
+#include "wick/kernels/optim/adam.h"
+#include "wick/kernels/optim/sgd.h"
 #include "wick/kernels/pool.h"
 
 namespace wick::testing {
@@ -93,12 +95,12 @@ Tensor count_up(const Tensor& x) {
 }
 
 void sgd(const OptimTensor& tensor, const OptimStep& how) {
-  const SgdArgs args{{0.1, 0.01, false}, 0.9, 0, false};
-  WICK_CALL_CUDA(sgd_step(&tensor, 1, args, how));
+  const rules::sgd::Args args{{0.1, 0.01, false}, 0.9, 0, false};
+  WICK_CALL_CUDA(optim_step(&tensor, 1, args, how));
 }
 void adam(const OptimTensor& tensor, const OptimStep& how) {
-  const AdamArgs args{{0.1, 0.01, false}, 0.9, 0.999, 1e-8};
-  WICK_CALL_CUDA(adam_step(&tensor, 1, args, how));
+  const rules::adam::Args args{{0.1, 0.01, false}, 0.9, 0.999, 1e-8};
+  WICK_CALL_CUDA(optim_step(&tensor, 1, args, how));
 }
 void clip_by_norm(const View& x) {
   const Tensor norm = full({}, 3, kFloat32, kGpu);

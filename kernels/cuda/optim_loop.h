@@ -1,3 +1,5 @@
+#pragma once
+
 #include "wick/kernels/cuda/common/block_reduce.h"
 #include "wick/kernels/cuda/common/convert.h"
 #include "wick/kernels/cuda/common/numbers_batch.h"
@@ -6,11 +8,7 @@
 
 namespace wick::cuda {
 
-namespace {
-
-constexpr int64_t kChunk = kOptimChunk;  // elements of a block
-
-constexpr bool uses(uint32_t states, int k) { return (states >> k & 1) != 0; }
+constexpr bool uses_state(uint32_t states, int k) { return (states >> k & 1) != 0; }
 /// How many of the states before the k-th a rule uses.
 constexpr int used_before(uint32_t states, int k) {
   return static_cast<int>((k > 0 ? states & 1 : 0) + (k > 1 ? states >> 1 & 1 : 0) +
@@ -66,7 +64,8 @@ class Elements {
       }
     }
     for (int k = 0; k < 3; ++k) {
-      states[k] = uses(Rule::kStates, k) ? load_pack<kCount>(at<T>(state(k))) : Pack<T, kCount>{};
+      states[k] =
+          uses_state(Rule::kStates, k) ? load_pack<kCount>(at<T>(state(k))) : Pack<T, kCount>{};
     }
   }
   __device__ T grad(int j) const { return convert<T>(grads_[j]); }
@@ -79,7 +78,7 @@ class Elements {
   template <uint32_t kStates>
   __device__ void store_states() const {
     for (int k = 0; k < 3; ++k) {
-      if (uses(kStates, k)) store_pack(at<T>(state(k)), states[k]);
+      if (uses_state(kStates, k)) store_pack(at<T>(state(k)), states[k]);
     }
   }
 
@@ -124,7 +123,7 @@ template <class T>
 template <class Rule, class S, class T, class Batch>
 __global__ void __launch_bounds__(256, kBlocksAtOnce<T>)
     optim_measure_kernel(const __grid_constant__ Batch batch, double* sums) {
-  const Piece piece = find_piece(batch, blockIdx.x, kChunk);
+  const Piece piece = find_piece(batch, blockIdx.x, kOptimChunk);
   void* const* const pointers = batch.pointers[piece.tensor];
   const auto record = *static_cast<const OptimRecord<Rule, T>*>(pointers[kRecord]);
   if (record.skip) return;
@@ -149,7 +148,7 @@ __global__ void __launch_bounds__(256, kBlocksAtOnce<T>)
 template <class Rule, class S, class T, class Batch>
 __global__ void __launch_bounds__(256, kBlocksAtOnce<T>)
     optim_kernel(const __grid_constant__ Batch batch) {
-  const Piece piece = find_piece(batch, blockIdx.x, kChunk);
+  const Piece piece = find_piece(batch, blockIdx.x, kOptimChunk);
   void* const* const pointers = batch.pointers[piece.tensor];
   const auto record = *static_cast<const OptimRecord<Rule, T>*>(pointers[kRecord]);
   if (record.skip) return;
@@ -164,7 +163,7 @@ __global__ void __launch_bounds__(256, kBlocksAtOnce<T>)
 }
 
 /// All of a step's tensors.
-struct Work {
+struct OptimWork {
   const char* name;
   const OptimTensor* tensors;
   int64_t count;
@@ -181,7 +180,7 @@ struct Work {
       for (batch.count = 0; i < count && batch.count < batch.kMost; ++i, ++batch.count) {
         batch.numbers[batch.count] = tensors[i].numbers;
         batch.first_chunk[batch.count] = chunks;
-        chunks += static_cast<uint32_t>((numel(i) + kChunk - 1) / kChunk);
+        chunks += static_cast<uint32_t>((numel(i) + kOptimChunk - 1) / kOptimChunk);
       }
       batch.first_chunk[batch.count] = chunks;
       run(batch);
@@ -196,14 +195,14 @@ struct Work {
       pointers[kGrad] = tensors[i].grad.data;
       pointers[kRecord] = static_cast<char*>(scratch) + i * kOptimRecordBytes;
       for (int k = 0; k < 3; ++k) {
-        if (uses(Rule::kStates, k)) {
+        if (uses_state(Rule::kStates, k)) {
           pointers[kFirstState + used_before(Rule::kStates, k)] = tensors[i].state[k].data;
         }
       }
       if (!__is_same(S, T)) pointers[kPointers<Rule, S, T> - 1] = tensors[i].master.data;
     };
     for_each_batch<kPointers<Rule, S, T>>(
-        count, kChunk, [&](int64_t i) { return numel(i); }, fill, [](int64_t) { return true; },
+        count, kOptimChunk, [&](int64_t i) { return numel(i); }, fill, [](int64_t) { return true; },
         [&](const auto& batch, int64_t chunks, int64_t) { run(batch, chunks); });
   }
 };
@@ -211,7 +210,7 @@ struct Work {
 /// A few kernels for each of: records of all tensors, for rules that measure their sums, and the
 /// updates: as many as their parameters can name tensors.
 template <class Rule, class S, class T, class Args>
-void update_typed(const Work& work, const Args& args, const OptimStep& step) {
+void update_typed(const OptimWork& work, const Args& args, const OptimStep& step) {
   static_assert(sizeof(OptimRecord<Rule, T>) <= kOptimRecordBytes);
   const Device device = work.device();
   work.for_numbers([&]<class Batch>(const Batch& batch) {
@@ -238,87 +237,16 @@ void update_typed(const Work& work, const Args& args, const OptimStep& step) {
   });
 }
 
-template <template <class> class Rule, class Args>
-void update_all(const char* name, const OptimTensor* tensors, int64_t count, const Args& args,
+template <class Args>
+void optim_step(const OptimTensor* tensors, int64_t count, const Args& args,
                 const OptimStep& step) {
   if (count == 0) return;
-  const Work work{name, tensors, count};
-  switch (tensors[0].param.dtype) {
-    case Dtype::kFloat64: return update_typed<Rule<double>, double, double>(work, args, step);
-    case Dtype::kFloat16: return update_typed<Rule<float>, Half, float>(work, args, step);
-    case Dtype::kBFloat16: return update_typed<Rule<float>, BFloat16, float>(work, args, step);
-    default: return update_typed<Rule<float>, float, float>(work, args, step);
-  }
-}
-
-}  // namespace
-
-void sgd_step(const OptimTensor* tensors, int64_t count, const SgdArgs& args,
-              const OptimStep& step) {
-  if (args.momentum == 0) return update_all<PlainSgd>("sgd_step", tensors, count, args, step);
-  update_all<MomentumSgd>("sgd_step", tensors, count, args, step);
-}
-
-void adam_step(const OptimTensor* tensors, int64_t count, const AdamArgs& args,
-               const OptimStep& step) {
-  if (args.amsgrad) return update_all<Amsgrad>("adam_step", tensors, count, args, step);
-  update_all<PlainAdam>("adam_step", tensors, count, args, step);
-}
-
-void adamax_step(const OptimTensor* tensors, int64_t count, const AdamArgs& args,
-                 const OptimStep& step) {
-  update_all<Adamax>("adamax_step", tensors, count, args, step);
-}
-
-void radam_step(const OptimTensor* tensors, int64_t count, const AdamArgs& args,
-                const OptimStep& step) {
-  update_all<Radam>("radam_step", tensors, count, args, step);
-}
-
-void nadam_step(const OptimTensor* tensors, int64_t count, const NadamArgs& args,
-                const OptimStep& step) {
-  update_all<Nadam>("nadam_step", tensors, count, args, step);
-}
-
-void rmsprop_step(const OptimTensor* tensors, int64_t count, const RmspropArgs& args,
-                  const OptimStep& step) {
-  const char* const name = "rmsprop_step";
-  if (args.centered && args.momentum != 0) {
-    return update_all<CenteredMomentumRmsprop>(name, tensors, count, args, step);
-  }
-  if (args.centered) return update_all<CenteredRmsprop>(name, tensors, count, args, step);
-  if (args.momentum != 0) return update_all<MomentumRmsprop>(name, tensors, count, args, step);
-  update_all<Rmsprop>(name, tensors, count, args, step);
-}
-
-void adagrad_step(const OptimTensor* tensors, int64_t count, const AdagradArgs& args,
-                  const OptimStep& step) {
-  update_all<Adagrad>("adagrad_step", tensors, count, args, step);
-}
-
-void adadelta_step(const OptimTensor* tensors, int64_t count, const AdadeltaArgs& args,
-                   const OptimStep& step) {
-  update_all<Adadelta>("adadelta_step", tensors, count, args, step);
-}
-
-void asgd_step(const OptimTensor* tensors, int64_t count, const AsgdArgs& args,
-               const OptimStep& step) {
-  update_all<Asgd>("asgd_step", tensors, count, args, step);
-}
-
-void lars_step(const OptimTensor* tensors, int64_t count, const LarsArgs& args,
-               const OptimStep& step) {
-  update_all<Lars>("lars_step", tensors, count, args, step);
-}
-
-void lamb_step(const OptimTensor* tensors, int64_t count, const LambArgs& args,
-               const OptimStep& step) {
-  update_all<Lamb>("lamb_step", tensors, count, args, step);
-}
-
-void novograd_step(const OptimTensor* tensors, int64_t count, const NovogradArgs& args,
-                   const OptimStep& step) {
-  update_all<Novograd>("novograd_step", tensors, count, args, step);
+  const OptimWork work{Args::kName, tensors, count};
+  choose(args, [&]<template <class> class Rule>(RuleOf<Rule>) {
+    visit_stored(tensors[0].param.dtype, [&]<class S, class T>(StoredAs<S, T>) {
+      update_typed<Rule<T>, S, T>(work, args, step);
+    });
+  });
 }
 
 }  // namespace wick::cuda
