@@ -3,8 +3,9 @@
 namespace wick {
 
 /// Runs the whole command line, `wick train`, `eval`, `tune`, `data`, `launch` and the others, with
-/// main's arguments; returns the exit code. Models, data sets and optimizers that the program has
-/// registered are known to it by name (nn/models/registry.h, data/catalog.h, train/optimizers.h).
+/// main's arguments; returns the exit code. Models, data sets, optimizers and schedules that the
+/// program has registered are known to it by name (nn/models/registry.h, data/catalog.h,
+/// train/optimizers.h, train/run_schedule.h).
 /// Prints to the standard streams; handles SIGINT and SIGTERM while it trains; starts the process
 /// again where the environment lacks what OpenMP reads at its start.
 ///

@@ -12,6 +12,8 @@ foreach(folder core nn optim data dist train)
           FILES_MATCHING PATTERN "*.h"
           PATTERN detail EXCLUDE PATTERN core/cuda EXCLUDE)
 endforeach()
+install(FILES ${WICK_GENERATED}/wick/optim/optim.h COMPONENT wick
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wick/optim)
 # The only kernels' headers that public ones include.
 foreach(header conv declare engine optim plan_key random)
   install(FILES ${PROJECT_SOURCE_DIR}/kernels/${header}.h COMPONENT wick

@@ -33,15 +33,32 @@ wick_options(wick_archive)
 target_compile_features(wick_archive PUBLIC cxx_std_20)
 target_include_directories(wick_archive PUBLIC
   $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
+  $<BUILD_INTERFACE:${WICK_GENERATED}>
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_include_directories(wick_archive SYSTEM PRIVATE ${WICK_EIGEN_INCLUDE} ${WICK_JSON_INCLUDE})
 target_link_libraries(wick_archive PRIVATE
   Threads::Threads JPEG::JPEG OpenSSL::Crypto PNG::PNG ZLIB::ZLIB wick_deps::dnnl wick_deps::gloo
   wick_deps::openmp)
 
+# The optimizers' rules, which are in a header each: makes a source of `template` for each of them.
+function(wick_optim_sources result template)
+  file(GLOB rules CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/optim/*.h)
+  string(REGEX REPLACE ".*(\\.[a-z]+)\\.in$" "\\1" extension ${template})
+  set(sources)
+  foreach(rule ${rules})
+    get_filename_component(RULE ${rule} NAME_WE)
+    set(source ${WICK_GENERATED}/optim/${RULE}${extension})
+    configure_file(${PROJECT_SOURCE_DIR}/${template} ${source} @ONLY)
+    list(APPEND sources ${source})
+  endforeach()
+  set(${result} ${sources} PARENT_SCOPE)
+endfunction()
+
 # Hand-written kernels: the same files once per instruction set, each in its own namespace, Eigen
 # included.
 file(GLOB isa_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/cpu/*.cpp)
+wick_optim_sources(optim_sources kernels/cpu/optim.cpp.in)
+list(APPEND isa_sources ${optim_sources})
 function(wick_isa name)
   set(target wick_cpu_${name})
   add_library(${target} OBJECT ${isa_sources})

@@ -85,9 +85,11 @@ size_t place_of(const Reducer& reducer, const Tensor& parameter) {
 }  // namespace
 
 void shard_optimizer(optim::Optimizer& optimizer, DistributedDataParallel& model) {
-  WICK_CHECK(optimizer.is_elementwise(),
-             "shard_optimizer: this optimizer adapts to norms of whole parameters, of which each "
-             "rank would have a part: expected none of LARS, LAMB and NovoGrad");
+  WICK_CHECK(
+      optimizer.is_elementwise(),
+      "shard_optimizer: the optimizer needs whole parameters, of which each rank would have a "
+      "part: got ",
+      optimizer.name(), ", expected one that updates each element by itself, such as adamw");
   const std::shared_ptr<Reducer> reducer = model.reducer();
   std::vector<std::vector<size_t>> places;
   for (int g = 0; g < optimizer.num_groups(); ++g) {

@@ -1,7 +1,8 @@
 #pragma once
 
-#include "wick/kernels/grad_survey_rules.h"
-#include "wick/kernels/optim_layer_rules.h"
+#include "wick/kernels/clip_rules.h"
+#include "wick/kernels/gradient_norm_rules.h"
+#include "wick/kernels/optim_rule.h"
 
 // What is made of a step's arguments for each tensor, on its device and before its elements are
 // updated: a record, in the step's scratch memory.
@@ -23,13 +24,27 @@ constexpr uint32_t written_states() {
   return Rule::kStates & ~measured_states<Rule>();
 }
 
-/// Rules whose gradient is without weight decay, which they add themselves.
+/// Whether the rule's gradient is without weight decay, which it adds itself.
 template <class Rule>
-inline constexpr bool kOwnDecay = false;
+constexpr bool has_own_decay() {
+  if constexpr (requires { Rule::kOwnDecay; }) return Rule::kOwnDecay;
+  return false;
+}
+
+/// What is done to parameter and gradient before the rule sees them.
 template <class T>
-inline constexpr bool kOwnDecay<Lamb<T>> = true;
-template <class T>
-inline constexpr bool kOwnDecay<Novograd<T>> = true;
+struct OptimElement {
+  T factor, shrink, l2;
+  /// `grad_factor`: what gradients are multiplied by.
+  WICK_HOST_DEVICE OptimElement(const OptimArgs& args, double grad_factor)
+      : factor(T(args.maximize ? -grad_factor : grad_factor)),
+        shrink(args.decoupled ? T(1 - args.lr * args.weight_decay) : T(1)),
+        l2(args.decoupled ? T(0) : T(args.weight_decay)) {}
+  template <class Rule>
+  WICK_HOST_DEVICE T update(const Rule& rule, T w, T g, T& a, T& b, T& c) const {
+    return rule(shrink * w, factor * g + l2 * w, a, b, c);
+  }
+};
 
 template <class Rule, class T>
 struct OptimRecord {
@@ -38,11 +53,15 @@ struct OptimRecord {
   OptimElement<T> element;
 };
 
-WICK_HOST_DEVICE void set_momentum(OptimArgs&, double) {}
-WICK_HOST_DEVICE void set_momentum(SgdArgs& args, double value) { args.momentum = value; }
-WICK_HOST_DEVICE void set_momentum(AdamArgs& args, double value) { args.beta1 = value; }
-WICK_HOST_DEVICE void set_momentum(RmspropArgs& args, double value) { args.momentum = value; }
-WICK_HOST_DEVICE void set_momentum(LarsArgs& args, double value) { args.momentum = value; }
+/// Sets what the optimizer's momentum is called, if it has one.
+template <class Args>
+WICK_HOST_DEVICE void set_momentum(Args& args, double value) {
+  if constexpr (requires { args.momentum; }) {
+    args.momentum = value;
+  } else if constexpr (requires { args.beta1; }) {
+    args.beta1 = value;
+  }
+}
 
 /// What the gradients of a step are multiplied by.
 WICK_HOST_DEVICE double grad_factor(const OptimStep& step) {
@@ -69,13 +88,28 @@ WICK_HOST_DEVICE void make_record(OptimRecord<Rule, T>& record, double* numbers,
   numbers[0] += 1;
   record.rule = Rule(args, numbers[0], numbers[1]);
   record.element = OptimElement<T>(args, grad_factor(step));
-  if constexpr (kOwnDecay<Rule>) record.element.l2 = T(0);
+  if constexpr (has_own_decay<Rule>()) record.element.l2 = T(0);
 }
 
 /// The parameter that an update works on: its master, unless somebody else changed it.
 template <class S>
 WICK_HOST_DEVICE float master_of(float master, S param) {
   return S(master).bits == param.bits ? master : static_cast<float>(param);
+}
+
+/// Elements stored as S are updated by T.
+template <class S, class T>
+struct StoredAs {};
+
+/// Calls run(StoredAs<...>()) with how parameters of `dtype` are stored and updated.
+template <class Run>
+WICK_INLINE void visit_stored(Dtype dtype, const Run& run) {
+  switch (dtype) {
+    case Dtype::kFloat64: return run(StoredAs<double, double>());
+    case Dtype::kFloat16: return run(StoredAs<Half, float>());
+    case Dtype::kBFloat16: return run(StoredAs<BFloat16, float>());
+    default: return run(StoredAs<float, float>());
+  }
 }
 
 }  // namespace wick

@@ -1,5 +1,9 @@
 #include "wick/optim/adam.h"
 
+#include "wick/kernels/optim/adam.h"
+#include "wick/optim/detail/offer.h"
+#include "wick/optim/detail/run_rule.h"
+
 namespace wick::optim {
 
 template <bool kDecoupled>
@@ -15,13 +19,15 @@ template <bool kDecoupled>
 void AdamOf<kDecoupled>::update(int group, const std::vector<OptimTensor>& tensors,
                                 const OptimStep& step) {
   const Options& o = this->options(group);
-  const AdamArgs args{
-      {o.lr, o.weight_decay, o.maximize, kDecoupled}, o.beta1, o.beta2, o.eps, o.amsgrad};
-  WICK_DISPATCH(tensors[0].param.device,
-                adam_step(tensors.data(), static_cast<int64_t>(tensors.size()), args, step));
+  rules::adam::Args args{common_args(o), o.beta1, o.beta2, o.eps, o.amsgrad};
+  args.decoupled = kDecoupled;
+  run_rule(tensors, args, step);
 }
 
 template class AdamOf<false>;
 template class AdamOf<true>;
+
+[[maybe_unused]] static const bool adam_offered = offer<Adam>("adam", 0, 0);
+[[maybe_unused]] static const bool adamw_offered = offer<AdamW>("adamw", 0, 0);
 
 }  // namespace wick::optim

@@ -1,5 +1,9 @@
 #include "wick/optim/asgd.h"
 
+#include "wick/kernels/optim/asgd.h"
+#include "wick/optim/detail/offer.h"
+#include "wick/optim/detail/run_rule.h"
+
 namespace wick::optim {
 
 ASGD::ASGD(std::vector<Tensor> params, const ASGDOptions& options)
@@ -10,10 +14,10 @@ ASGD::ASGD(std::vector<ParamGroup<ASGDOptions>> groups)
 
 void ASGD::update(int group, const std::vector<OptimTensor>& tensors, const OptimStep& step) {
   const ASGDOptions& o = options(group);
-  const AsgdArgs args{
-      {o.lr, o.weight_decay, o.maximize, o.decoupled_weight_decay}, o.lambd, o.alpha, o.t0};
-  WICK_DISPATCH(tensors[0].param.device,
-                asgd_step(tensors.data(), static_cast<int64_t>(tensors.size()), args, step));
+  run_rule(tensors, rules::asgd::Args{common_args(o), o.lambd, o.alpha, o.t0}, step);
 }
+
+[[maybe_unused]] static const bool asgd_offered =
+    offer<ASGD>("asgd", 0.1, 5e-4, {.decoupled_weight_decay = true});
 
 }  // namespace wick::optim

@@ -7,7 +7,7 @@
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/kernels/clip.h"
-#include "wick/optim/detail/grad_survey.h"
+#include "wick/optim/detail/gradient_norm.h"
 
 namespace wick::optim {
 
@@ -41,8 +41,8 @@ Tensor clip_grad_norm_(const std::vector<Tensor>& params, double max_norm, doubl
   } else {
     total = empty({}, grads.dtype(), device);
     const Tensor partial = empty({grads.chunks(kGradNormChunk)}, kFloat64, device);
-    WICK_DISPATCH(device, grad_norm(grads.views(), grads.count(), norm_type,
-                                    partial.view_for_kernel(), total.view_for_kernel()));
+    WICK_DISPATCH(device, grad_p_norm(grads.views(), grads.count(), norm_type,
+                                      partial.view_for_kernel(), total.view_for_kernel()));
   }
   if (error_if_nonfinite) {
     WICK_CHECK(std::isfinite(total.item()), "clip_grad_norm_: the norm of the gradients is ",

@@ -1,7 +1,7 @@
 #include "wick/optim/ema.h"
 
 #include "wick/core/autograd.h"
-#include "wick/kernels/blend.h"
+#include "wick/kernels/lerp.h"
 
 namespace wick::optim {
 
@@ -28,11 +28,11 @@ View view_of(const Tensor& tensor) {
 }
 
 // `wanted`: whether the flag, if there is one, must be other than 0.
-void blend_all(const char* name, const std::vector<Tensor>& to, const std::vector<Tensor>& from,
-               double keep, const Tensor& flag, bool wanted) {
+void lerp_all(const char* name, const std::vector<Tensor>& to, const std::vector<Tensor>& from,
+              double keep, const Tensor& flag, bool wanted) {
   if (to.empty()) return;
   const Device device = to[0].device();
-  BlendCondition condition;
+  LerpCondition condition;
   if (flag.defined()) {
     WICK_CHECK(flag.rank() == 0 && flag.dtype() == kFloat32 && flag.device() == device, name,
                ": found_inf: got ", to_string(flag.dtype()), " of shape ", flag.shape(), " on ",
@@ -47,8 +47,8 @@ void blend_all(const char* name, const std::vector<Tensor>& to, const std::vecto
     sources.push_back(view_of(from[i]));
     to[i].impl()->storage->bump_version();
   }
-  WICK_DISPATCH(device, blend(targets.data(), sources.data(), static_cast<int64_t>(to.size()), keep,
-                              condition));
+  WICK_DISPATCH(device, lerp(targets.data(), sources.data(), static_cast<int64_t>(to.size()), keep,
+                             condition));
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ Ema::Ema(std::vector<Tensor> tensors, double decay) : tensors_(std::move(tensors
 
 void Ema::update(const Tensor& found_inf) {
   const NoGrad no_grad;
-  blend_all("ema", averages_, tensors_, decay_, found_inf, /*wanted=*/false);
+  lerp_all("ema", averages_, tensors_, decay_, found_inf, /*wanted=*/false);
 }
 
 StateDict Ema::state_dict() const {
@@ -120,12 +120,12 @@ Rollback::Rollback(std::vector<Tensor> tensors) : tensors_(std::move(tensors)) {
 
 void Rollback::remember() {
   const NoGrad no_grad;
-  blend_all("rollback", copies_, tensors_, 0, {}, true);
+  lerp_all("rollback", copies_, tensors_, 0, {}, true);
 }
 
 void Rollback::restore(const Tensor& found_inf) {
   const NoGrad no_grad;
-  blend_all("rollback", tensors_, copies_, 0, found_inf, /*wanted=*/true);
+  lerp_all("rollback", tensors_, copies_, 0, found_inf, /*wanted=*/true);
 }
 
 }  // namespace wick::optim

@@ -4,7 +4,7 @@
 
 #include "wick/core/autograd.h"
 #include "wick/core/detail/capture.h"
-#include "wick/optim/detail/grad_survey.h"
+#include "wick/optim/detail/gradient_norm.h"
 
 namespace wick::amp {
 
@@ -95,11 +95,11 @@ void GradScaler::look(Optimizer& optimizer, Seen& seen, bool unscale) {
   WICK_CHECK(!seen.params.empty(), "grad_scaler: no parameter of the optimizer has a gradient");
   Tensor& first = first_[&optimizer];
   if (!first.defined()) first = empty({}, kInt64, scale_.device());
-  GradSurvey more;
+  GradientNormArgs more;
   more.any_inf = any_inf_.data<float>();
   more.first = first.data<int64_t>();
-  const optim::SurveyResult result =
-      optim::survey_grads("grad_scaler", seen.params, scale_, unscale, more);
+  const optim::GradientNorm result =
+      optim::gradient_norm("grad_scaler", seen.params, scale_, unscale, more);
   if (sharding != nullptr) {
     sharding->combine(result.norm, result.found_inf);
     const NoGrad no_grad;

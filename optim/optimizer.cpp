@@ -7,7 +7,7 @@
 #include "wick/core/autograd.h"
 #include "wick/core/detail/capture.h"
 #include "wick/core/ops/compare.h"
-#include "wick/optim/detail/grad_survey.h"
+#include "wick/optim/detail/gradient_norm.h"
 
 namespace wick::optim {
 
@@ -245,7 +245,7 @@ Tensor Optimizer::step(const StepControl& control) {
 Tensor Optimizer::grad_norm(const Tensor& grad_scale) const {
   std::vector<Tensor> params;
   for (const auto& group : groups_) params.insert(params.end(), group.begin(), group.end());
-  const SurveyResult found = survey_grads(name_, params, grad_scale, /*unscale=*/false);
+  const GradientNorm found = gradient_norm(name_, params, grad_scale, /*unscale=*/false);
   if (sharding_) sharding_->combine(found.norm, found.found_inf);
   return found.norm;
 }
@@ -322,9 +322,6 @@ double Optimizer::base_lr(int group, std::optional<double> otherwise) {
 void Optimizer::check_hyperparameter(std::string_view name, double value) const {
   if (name == "beta1" || name == "beta2") {
     check_below_one(name_, name, value);
-  } else if (name == "rho") {
-    WICK_CHECK(value >= 0 && value <= 1, name_, ": rho: got ", value,
-               ", expected a value in [0, 1]");
   } else {
     check_not_negative(name_, name, value);
   }

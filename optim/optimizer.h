@@ -76,6 +76,8 @@ class Optimizer {
   /// parameter that is there already, and for an optimizer that is sharded or capturable.
   virtual void add_param_group(std::vector<Tensor> params, const Hyperparameters& values = {}) = 0;
 
+  /// "adamw"
+  const char* name() const { return name_; }
   int num_groups() const { return static_cast<int>(groups_.size()); }
   /// What is updated: the parameters of a group, or this rank's part of each.
   const std::vector<Tensor>& params(int group) const { return groups_.at(index(group)); }
@@ -87,8 +89,9 @@ class Optimizer {
   /// Changes of each group those named. Error, and nothing changed, if there is none of a name, a
   /// value is out of its range, or the values of a group do not go together.
   virtual void set_hyperparameters(const std::vector<Hyperparameters>& groups) = 0;
-  /// Error unless the value is in the range that hyperparameters of that name have.
-  void check_hyperparameter(std::string_view name, double value) const;
+  /// Error unless the value is in the range that hyperparameters of that name have: finite and 0 or
+  /// more, of beta1 and beta2 below 1, or what the options' `check_value` says.
+  virtual void check_hyperparameter(std::string_view name, double value) const;
   double lr(int group = 0) const { return hyperparameter(group, "lr").value(); }
   /// What the optimizer's momentum is called, if it has one: "beta1" or "momentum".
   const char* momentum_name() const;
@@ -199,7 +202,8 @@ class Optimizer {
 };
 
 /// An optimizer whose hyperparameters are the fields of its options. What they may be together
-/// their `check` says, if they have one.
+/// their `check` says, if they have one, and what each may be their `check_value(name, value)`,
+/// which returns false for one that it does not check.
 template <class OptionsType>
 class OptimizerOf : public Optimizer {
  public:
@@ -210,6 +214,12 @@ class OptimizerOf : public Optimizer {
     std::optional<double> found;
     for_each_field(options_.at(index(group)), Find{name, found});
     return found;
+  }
+  void check_hyperparameter(std::string_view name, double value) const override {
+    if constexpr (requires { Options::check_value(name, value); }) {
+      if (Options::check_value(name, value)) return;
+    }
+    Optimizer::check_hyperparameter(name, value);
   }
   void add_param_group(std::vector<Tensor> params, const Hyperparameters& values = {}) override {
     Options options = defaults_;

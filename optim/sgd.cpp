@@ -1,5 +1,9 @@
 #include "wick/optim/sgd.h"
 
+#include "wick/kernels/optim/sgd.h"
+#include "wick/optim/detail/offer.h"
+#include "wick/optim/detail/run_rule.h"
+
 namespace wick::optim {
 
 void SGDOptions::check() const {
@@ -16,12 +20,9 @@ SGD::SGD(std::vector<ParamGroup<SGDOptions>> groups)
 
 void SGD::update(int group, const std::vector<OptimTensor>& tensors, const OptimStep& step) {
   const SGDOptions& o = options(group);
-  const SgdArgs args{{o.lr, o.weight_decay, o.maximize, o.decoupled_weight_decay},
-                     o.momentum,
-                     o.dampening,
-                     o.nesterov};
-  WICK_DISPATCH(tensors[0].param.device,
-                sgd_step(tensors.data(), static_cast<int64_t>(tensors.size()), args, step));
+  run_rule(tensors, rules::sgd::Args{common_args(o), o.momentum, o.dampening, o.nesterov}, step);
 }
+
+[[maybe_unused]] static const bool sgd_offered = offer<SGD>("sgd", 0.1, 5e-4, {.momentum = 0.9});
 
 }  // namespace wick::optim

@@ -4,6 +4,7 @@ a warning or on a kernel that spills registers and is not listed in tools/known_
 
   tools/compile_kernels.py [--arch 80,90] [--jobs 2] [FILE...]
 
+FILE may be a header of kernels/optim: the rule of an optimizer, of which CMake makes a source.
 A line of the list is FILE, KERNEL (a part of its mangled name) and the reason, between blanks.
 """
 import argparse
@@ -16,6 +17,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "nvcc"
+RULES = ROOT / "kernels" / "optim"
+TEMPLATE = ROOT / "kernels" / "cuda" / "optim.cu.in"
 KNOWN = ROOT / "tools" / "known_spills.txt"
 ENTRY = re.compile(r"Compiling entry function '(\w+)' for '(\w+)'")
 SPILL = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
@@ -41,7 +44,17 @@ def spills_in(output):
     return found
 
 
+def source_of(path):
+    """What to compile: the file, or of an optimizer's rule the source that CMake makes of it."""
+    if path.parent != RULES:
+        return path
+    source = BUILD / f"optim_{path.stem}.cu"
+    source.write_text(TEMPLATE.read_text().replace("@RULE@", path.stem))
+    return source
+
+
 def compile_one(nvcc, path, architectures):
+    path = source_of(path)
     command = [nvcc, "-std=c++20", "--expt-relaxed-constexpr", f"-I{BUILD / 'include'}",
                "-DWICK_HAS_CUDA=1", "-Werror", "all-warnings", "--resource-usage",
                "-DNDEBUG", "-UNDEBUG"]  # as a release build has them
@@ -70,9 +83,9 @@ def main():
     if not link.is_symlink():
         link.symlink_to(ROOT)
     files = [f.resolve() for f in arguments.files] or sorted(
-        f for pattern in ("kernels/cuda/*.c*", "core/cuda/*.cpp", "dist/detail/nccl.cpp",
-                          "dist/detail/nccl_api.cpp")
-        for f in ROOT.glob(pattern) if f.suffix in (".cu", ".cpp"))
+        f for pattern in ("kernels/cuda/*.c*", "kernels/optim/*.h", "core/cuda/*.cpp",
+                          "dist/detail/nccl.cpp", "dist/detail/nccl_api.cpp")
+        for f in ROOT.glob(pattern) if f.suffix in (".cu", ".cpp") or f.parent == RULES)
     if not files:
         sys.exit("compile_kernels: no kernels found")
     failures = kernels = 0

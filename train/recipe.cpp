@@ -156,7 +156,7 @@ Recipe resolve(Recipe recipe) {
   require(warmup == 0 || warmup < static_cast<double>(*recipe.run.epochs), "warmup",
           "longer than the run: got ", warmup, " epochs, expected less than epochs, ",
           *recipe.run.epochs);
-  const OptimizerEntry& entry = find_optimizer(recipe.optimizer.name);
+  const optim::OptimizerEntry& entry = optim::find_optimizer(recipe.optimizer.name);
   std::optional<double>& lr = recipe.optimizer.lr;
   std::optional<double>& weight_decay = recipe.optimizer.weight_decay;
   if (!lr) lr = entry.lr > 0 ? entry.lr : model.lr;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
+
+#include "wick/core/base/detail/registry.h"
 
 namespace wick::train {
 
@@ -14,25 +17,11 @@ constexpr double kPower = 2;
 constexpr double kCut = 0.1;
 constexpr const char* kOfPlateau = "plateau.";  // begins the names of its state
 
-// The lengths of a run, in steps.
-struct Steps {
-  int64_t total, per_epoch, warmup;
-
-  int64_t of(double epochs) const {
-    return static_cast<int64_t>(std::llround(epochs * static_cast<double>(per_epoch)));
-  }
-};
-
 using SchedulePtr = std::unique_ptr<optim::Schedule>;
 
-// A run that a number of steps ends may end in its warm-up.
-int64_t steps_after_warmup(const Steps& steps) {
-  return std::max<int64_t>(1, steps.total - steps.warmup);
-}
-
 // From cut to cut, or of a cycle.
-int64_t steps_of_part(const ScheduleOptions& options, const Steps& steps) {
-  if (options.epochs.empty()) return (steps_after_warmup(steps) + 2) / 3;
+int64_t steps_of_part(const ScheduleOptions& options, const RunSteps& steps) {
+  if (options.epochs.empty()) return (steps.after_warmup() + 2) / 3;
   return steps.of(options.epochs[0]);
 }
 
@@ -47,7 +36,8 @@ bool has_momentum(const optim::Optimizer& optimizer) {
   return optimizer.hyperparameter(0, optimizer.momentum_name()).value_or(0) != 0;
 }
 
-SchedulePtr make_onecycle(const ScheduleOptions&, const Steps& steps, optim::Optimizer& optimizer) {
+SchedulePtr make_onecycle(const ScheduleOptions&, const RunSteps& steps,
+                          optim::Optimizer& optimizer) {
   optim::OneCycleOptions cycle;
   cycle.max_lr = rates_of(optimizer);
   cycle.total_steps = steps.total;
@@ -60,44 +50,46 @@ SchedulePtr make_onecycle(const ScheduleOptions&, const Steps& steps, optim::Opt
   return std::make_unique<optim::OneCycleLR>(optimizer, cycle);
 }
 
-SchedulePtr make_cosine(const ScheduleOptions&, const Steps& steps, optim::Optimizer& optimizer) {
-  return std::make_unique<optim::CosineAnnealingLR>(optimizer, steps_after_warmup(steps));
+SchedulePtr make_cosine(const ScheduleOptions&, const RunSteps& steps,
+                        optim::Optimizer& optimizer) {
+  return std::make_unique<optim::CosineAnnealingLR>(optimizer, steps.after_warmup());
 }
 
-SchedulePtr make_linear(const ScheduleOptions&, const Steps& steps, optim::Optimizer& optimizer) {
-  return std::make_unique<optim::LinearLR>(optimizer, 1, 0, steps_after_warmup(steps));
+SchedulePtr make_linear(const ScheduleOptions&, const RunSteps& steps,
+                        optim::Optimizer& optimizer) {
+  return std::make_unique<optim::LinearLR>(optimizer, 1, 0, steps.after_warmup());
 }
 
-SchedulePtr make_polynomial(const ScheduleOptions& options, const Steps& steps,
+SchedulePtr make_polynomial(const ScheduleOptions& options, const RunSteps& steps,
                             optim::Optimizer& optimizer) {
-  return std::make_unique<optim::PolynomialLR>(optimizer, steps_after_warmup(steps),
+  return std::make_unique<optim::PolynomialLR>(optimizer, steps.after_warmup(),
                                                options.power.value_or(kPower));
 }
 
-SchedulePtr make_exponential(const ScheduleOptions& options, const Steps& steps,
+SchedulePtr make_exponential(const ScheduleOptions& options, const RunSteps& steps,
                              optim::Optimizer& optimizer) {
-  const int64_t length = options.gamma ? steps.per_epoch : steps_after_warmup(steps);
+  const int64_t length = options.gamma ? steps.per_epoch : steps.after_warmup();
   const double each =
       std::pow(options.gamma.value_or(kLastOfExponential), 1.0 / static_cast<double>(length));
   return std::make_unique<optim::ExponentialLR>(optimizer, each);
 }
 
-SchedulePtr make_step(const ScheduleOptions& options, const Steps& steps,
+SchedulePtr make_step(const ScheduleOptions& options, const RunSteps& steps,
                       optim::Optimizer& optimizer) {
   return std::make_unique<optim::StepLR>(
       optimizer, std::max<int64_t>(1, steps_of_part(options, steps)), options.gamma.value_or(kCut));
 }
 
-SchedulePtr make_multistep(const ScheduleOptions& options, const Steps& steps,
+SchedulePtr make_multistep(const ScheduleOptions& options, const RunSteps& steps,
                            optim::Optimizer& optimizer) {
-  const int64_t length = steps_after_warmup(steps);
+  const int64_t length = steps.after_warmup();
   std::vector<int64_t> milestones = {(length + 1) / 2, (3 * length + 3) / 4};  // not at step 0
   if (!options.epochs.empty()) milestones.clear();
   for (const double epoch : options.epochs) milestones.push_back(steps.of(epoch) - steps.warmup);
   return std::make_unique<optim::MultiStepLR>(optimizer, milestones, options.gamma.value_or(kCut));
 }
 
-SchedulePtr make_cyclic(const ScheduleOptions& options, const Steps& steps,
+SchedulePtr make_cyclic(const ScheduleOptions& options, const RunSteps& steps,
                         optim::Optimizer& optimizer) {
   const int64_t length = steps_of_part(options, steps);
   optim::CyclicOptions cycle;
@@ -109,50 +101,44 @@ SchedulePtr make_cyclic(const ScheduleOptions& options, const Steps& steps,
   return std::make_unique<optim::CyclicLR>(optimizer, cycle);
 }
 
-// What options a schedule takes beside the warm-up.
-struct ScheduleParts {
-  bool epochs = false, gamma = false, power = false;
-};
+std::deque<ScheduleEntry> built_in() {
+  constexpr auto kOne = ScheduleEpochs::kOne, kSeveral = ScheduleEpochs::kSeveral;
+  return {
+      {.name = "onecycle", .make = make_onecycle, .warmup = ScheduleWarmup::kOwn},
+      {.name = "cosine", .make = make_cosine},
+      {.name = "constant"},
+      {.name = "step", .make = make_step, .epochs = kOne, .gamma = true},
+      {.name = "multistep", .make = make_multistep, .epochs = kSeveral, .gamma = true},
+      {.name = "exponential", .make = make_exponential, .gamma = true},
+      {.name = "polynomial", .make = make_polynomial, .power = true},
+      {.name = "linear", .make = make_linear},
+      {.name = "cyclic", .make = make_cyclic, .epochs = kOne, .warmup = ScheduleWarmup::kNone},
+      {.name = "plateau", .epochs = kOne, .gamma = true},
+  };
+}
 
-// A schedule by name.
-struct ScheduleEntry {
-  const char* name;
-  ScheduleParts parts = {};
-  bool warms_up = false;  // by itself: its steps are then not counted from the warm-up's end
-  // Null: a constant rate.
-  SchedulePtr (*make)(const ScheduleOptions&, const Steps&, optim::Optimizer&) = nullptr;
-};
-constexpr ScheduleEntry kSchedules[] = {
-    {.name = "onecycle", .warms_up = true, .make = make_onecycle},
-    {.name = "cosine", .make = make_cosine},
-    {.name = "constant"},
-    {.name = "step", .parts = {.epochs = true, .gamma = true}, .make = make_step},
-    {.name = "multistep", .parts = {.epochs = true, .gamma = true}, .make = make_multistep},
-    {.name = "exponential", .parts = {.gamma = true}, .make = make_exponential},
-    {.name = "polynomial", .parts = {.power = true}, .make = make_polynomial},
-    {.name = "linear", .make = make_linear},
-    {.name = "cyclic", .parts = {.epochs = true}, .make = make_cyclic},
-    {.name = "plateau", .parts = {.epochs = true, .gamma = true}},
-};
+Registry<ScheduleEntry>& schedules() {
+  static Registry<ScheduleEntry> all("schedule", built_in());
+  return all;
+}
 
 const ScheduleEntry& find_schedule(const std::string& name) {
-  for (const ScheduleEntry& entry : kSchedules) {
-    if (name == entry.name) return entry;
-  }
   std::string names;
-  for (const ScheduleEntry& entry : kSchedules)
-    names += concat(names.empty() ? "" : ", ", entry.name);
+  for (const std::string& known : schedules().names()) {
+    if (known == name) return schedules().find(name);
+    names += (names.empty() ? "" : ", ") + known;
+  }
   throw InvalidOption("schedule",
                       concat("unknown name: got \"", name, "\", expected one of ", names));
 }
 
 // Null for a constant rate, also after the warm-up.
-SchedulePtr make_schedule(const ScheduleOptions& options, const Steps& steps,
+SchedulePtr make_schedule(const ScheduleOptions& options, const RunSteps& steps,
                           optim::Optimizer& optimizer) {
   check(options);
   const ScheduleEntry& entry = find_schedule(options.name);
-  SchedulePtr main = entry.make == nullptr ? nullptr : entry.make(options, steps, optimizer);
-  if (steps.warmup == 0 || entry.warms_up) return main;
+  SchedulePtr main = entry.make ? entry.make(options, steps, optimizer) : nullptr;
+  if (steps.warmup == 0 || entry.warmup == ScheduleWarmup::kOwn) return main;
   auto warmup = std::make_unique<optim::LinearLR>(
       optimizer, 1.0 / static_cast<double>(steps.warmup + 1), 1, steps.warmup);
   if (!main) return warmup;
@@ -176,11 +162,13 @@ std::unique_ptr<optim::ReduceLROnPlateau> make_plateau(const ScheduleOptions& op
 
 }  // namespace
 
-std::vector<std::string> schedule_names() {
-  std::vector<std::string> names;
-  for (const ScheduleEntry& entry : kSchedules) names.emplace_back(entry.name);
-  return names;
+int64_t RunSteps::of(double epochs) const {
+  return static_cast<int64_t>(std::llround(epochs * static_cast<double>(per_epoch)));
 }
+int64_t RunSteps::after_warmup() const { return std::max<int64_t>(1, total - warmup); }
+
+void register_schedule(ScheduleEntry entry) { schedules().add(std::move(entry)); }
+std::vector<std::string> schedule_names() { return schedules().names(); }
 
 OptionFields fields(ScheduleOptions& options) {
   return {
@@ -211,15 +199,16 @@ OptionFields fields(ScheduleOptions& options) {
 void check(const ScheduleOptions& options) {
   ScheduleOptions checked = options;
   check(fields(checked));
-  const ScheduleParts parts = find_schedule(options.name).parts;
+  const ScheduleEntry& entry = find_schedule(options.name);
   const auto& epochs = options.epochs;
   const char* const name = options.name.c_str();
-  require(epochs.empty() || parts.epochs, "schedule_epochs", "not with schedule ", name);
-  require(!options.gamma || parts.gamma, "schedule_gamma", "not with schedule ", name);
-  require(!options.power || parts.power, "schedule_power", "not with schedule ", name);
-  require(options.warmup == 0 || options.name != "cyclic", "warmup",
-          "not with schedule cyclic, which begins low and rises itself");
-  require(epochs.size() <= 1 || options.name == "multistep", "schedule_epochs", "got ",
+  require(epochs.empty() || entry.epochs != ScheduleEpochs::kNone, "schedule_epochs",
+          "not with schedule ", name);
+  require(!options.gamma || entry.gamma, "schedule_gamma", "not with schedule ", name);
+  require(!options.power || entry.power, "schedule_power", "not with schedule ", name);
+  require(options.warmup == 0 || entry.warmup != ScheduleWarmup::kNone, "warmup",
+          "not with schedule ", name, ", which has rises of its own");
+  require(epochs.size() <= 1 || entry.epochs == ScheduleEpochs::kSeveral, "schedule_epochs", "got ",
           epochs.size(), " numbers for schedule ", name, ", expected one");
   for (size_t i = 0; i < epochs.size(); ++i) {
     require(epochs[i] > (i == 0 ? 0 : epochs[i - 1]), "schedule_epochs", "got ", epochs[i],
@@ -234,7 +223,7 @@ RunSchedule::RunSchedule(const ScheduleOptions& options, const RunLength& length
                          optim::Optimizer& optimizer)
     : optimizer_(optimizer),
       total_steps_(length.total_steps),
-      warmup_(Steps{length.total_steps, length.steps_per_epoch, 0}.of(options.warmup)),
+      warmup_(RunSteps{length.total_steps, length.steps_per_epoch, 0}.of(options.warmup)),
       schedule_(
           make_schedule(options, {length.total_steps, length.steps_per_epoch, warmup_}, optimizer)),
       plateau_(make_plateau(options, length, optimizer)) {}

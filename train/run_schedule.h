@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,7 +30,39 @@ struct ScheduleOptions {
   std::optional<double> power = {};
 };
 
-/// onecycle cosine constant step multistep exponential polynomial linear cyclic plateau
+/// The lengths of a run, in steps.
+struct RunSteps {
+  int64_t total = 0, per_epoch = 0, warmup = 0;
+
+  /// Steps of some epochs, to the nearest.
+  int64_t of(double epochs) const;
+  /// Those after the warm-up, 1 or more: a run that a number of steps ends may end in its warm-up.
+  int64_t after_warmup() const;
+};
+
+/// How many numbers a schedule takes as its `epochs`.
+enum class ScheduleEpochs { kNone, kOne, kSeveral };
+/// Where a schedule has its warm-up: before its first step, in its own way, or nowhere.
+enum class ScheduleWarmup { kBefore, kOwn, kNone };
+
+/// A schedule by name, as in `wick train --schedule NAME`.
+struct ScheduleEntry {
+  std::string name;
+  /// Makes it for an optimizer whose rates are the peak. Null: a constant rate.
+  std::function<std::unique_ptr<optim::Schedule>(
+      const ScheduleOptions& options, const RunSteps& steps, optim::Optimizer& optimizer)>
+      make = {};
+  ScheduleEpochs epochs = ScheduleEpochs::kNone;
+  bool gamma = false, power = false;  // whether it takes them
+  ScheduleWarmup warmup = ScheduleWarmup::kBefore;
+};
+
+/// Offers a schedule of a program's own. Its state is in checkpoints, and where steps are counted
+/// on a GPU its rates are there too. Error if the name is taken.
+void register_schedule(ScheduleEntry entry);
+
+/// onecycle cosine constant step multistep exponential polynomial linear cyclic plateau, and those
+/// of the program's own.
 std::vector<std::string> schedule_names();
 
 OptionFields fields(ScheduleOptions& options);

@@ -39,8 +39,9 @@ Tensors parameters(const Setting& s, const Model& model, Dtype dtype, Device dev
   return params;
 }
 
-template <class O, class Options>
-std::string check(const Setting& s, const Model& model, const Options& options) {
+using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(const Tensors& params)>;
+
+std::string check(const Setting& s, const Model& model, const MakeOptimizer& make) {
   const Tensors got = parameters(s, model, model.dtype, s.device);
   const Tensors want = parameters(s, model, kFloat64, kCpu);
   if (model.dtype != kFloat32) {  // as narrow as those are
@@ -49,51 +50,45 @@ std::string check(const Setting& s, const Model& model, const Options& options) 
       want[i].set_grad(got[i].grad().cpu().to(kFloat64));
     }
   }
-  O ours(got, options), reference(want, options);
+  const auto ours = make(got), reference = make(want);
   for (int step = 0; step < 2; ++step) {
-    ours.step();
-    reference.step();
+    ours->step();
+    reference->step();
   }
   return difference(got, want, model.dtype);
 }
 
-// `state`: float32 tensors kept for each parameter, and a master copy of a narrow one.
-template <class O, class Options>
-bool add_optimizer(const char* name, const Options& options, int state, const Model& model = {}) {
-  return add_row({.name = concat("optim/", name, "/step/", to_string(model.dtype)),
-                  .prepare = [=](const Setting& s) {
-                    const auto optimizer =
-                        std::make_shared<O>(parameters(s, model, model.dtype, s.device), options);
-                    optimizer->step();
-                    const auto elements = static_cast<double>(model.tensors(s) * model.elements(s));
-                    const auto size = static_cast<double>(size_of(model.dtype));
-                    return Work{.call = [=] { optimizer->step(); },
-                                .check = [=] { return check<O>(s, model, options); },
-                                .bytes = elements * (3 * size + 8.0 * state)};
-                  }});
+void add_optimizer(const std::string& name, const MakeOptimizer& make, const Model& model = {}) {
+  add_row({.name = concat("optim/", name, "/step/", to_string(model.dtype)),
+           .prepare = [=](const Setting& s) {
+             const std::shared_ptr<optim::Optimizer> optimizer =
+                 make(parameters(s, model, model.dtype, s.device));
+             optimizer->step();
+             const auto elements = static_cast<double>(model.tensors(s) * model.elements(s));
+             const auto size = static_cast<double>(size_of(model.dtype));
+             const auto state = static_cast<double>(optimizer->state_bytes());
+             return Work{.call = [=] { optimizer->step(); },
+                         .check = [=] { return check(s, model, make); },
+                         .bytes = elements * 3 * size + 2 * state};
+           }});
 }
 
-using namespace optim;
+template <class O>
+MakeOptimizer with(const typename O::Options& options) {
+  return [options](const Tensors& params) { return std::make_unique<O>(params, options); };
+}
 
-[[maybe_unused]] const bool kOptimizers[] = {
-    add_optimizer<SGD>("sgd", SGDOptions{}, 0),
-    add_optimizer<SGD>("sgd_momentum", SGDOptions{.momentum = 0.9}, 1),
-    add_optimizer<Adam>("adam", AdamOptions{}, 2),
-    add_optimizer<AdamW>("adamw", AdamWOptions{}, 2),
-    add_optimizer<AdamW>("adamw", AdamWOptions{}, 3, {.dtype = kBFloat16}),
-    add_optimizer<AdamW>("adamw_vanished_gradients", AdamWOptions{}, 2, {.scale = 1e-21}),
-    add_optimizer<AdamW>("adamw_1000_tiny_tensors", AdamWOptions{}, 2, {.tiny = true}),
-    add_optimizer<Adamax>("adamax", AdamaxOptions{}, 2),
-    add_optimizer<NAdam>("nadam", NAdamOptions{}, 2),
-    add_optimizer<RAdam>("radam", RAdamOptions{}, 2),
-    add_optimizer<RMSprop>("rmsprop", RMSpropOptions{}, 1),
-    add_optimizer<Adagrad>("adagrad", AdagradOptions{}, 1),
-    add_optimizer<Adadelta>("adadelta", AdadeltaOptions{}, 2),
-    add_optimizer<ASGD>("asgd", ASGDOptions{}, 1),
-    add_optimizer<LARS>("lars", LARSOptions{}, 1),
-    add_optimizer<LAMB>("lamb", LAMBOptions{}, 2),
-    add_optimizer<NovoGrad>("novograd", NovoGradOptions{}, 1),
-};
+[[maybe_unused]] const bool kOptimizers = add_rows_later([] {
+  for (const std::string& name : optim::optimizer_names()) {
+    const optim::OptimizerEntry& entry = optim::find_optimizer(name);
+    if (entry.make_default) add_optimizer(name, entry.make_default);
+  }
+  add_optimizer("sgd_momentum", with<optim::SGD>({.momentum = 0.9}));
+  const MakeOptimizer adamw = with<optim::AdamW>({});
+  add_optimizer("adamw", adamw, {.dtype = kBFloat16});
+  add_optimizer("adamw_vanished_gradients", adamw, {.scale = 1e-21});
+  add_optimizer("adamw_1000_tiny_tensors", adamw, {.tiny = true});
+});
 
 }  // namespace
 }  // namespace wick::bench::optim_rows

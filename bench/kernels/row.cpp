@@ -19,6 +19,11 @@ std::vector<Row>& registry() {
   return all;
 }
 
+std::vector<std::function<void()>>& later() {
+  static std::vector<std::function<void()>> all;
+  return all;
+}
+
 Tensors to_dtype(const Tensors& tensors, Dtype from, Dtype to, Device device) {
   Tensors result;
   for (const Tensor& x : tensors) {
@@ -134,6 +139,7 @@ std::string difference(const Tensor& got, const Tensor& want, Dtype dtype) {
 
 const std::vector<Row>& rows() {
   static const bool sorted = [] {
+    for (const auto& add : later()) add();
     std::sort(registry().begin(), registry().end(),
               [](const Row& a, const Row& b) { return a.name < b.name; });
     return true;
@@ -144,6 +150,11 @@ const std::vector<Row>& rows() {
 
 bool add_row(Row row) {
   registry().push_back(std::move(row));
+  return true;
+}
+
+bool add_rows_later(std::function<void()> add) {
+  later().push_back(std::move(add));
   return true;
 }
 

@@ -41,6 +41,8 @@ const std::vector<Row>& rows();
 
 /// Registers one row.
 bool add_row(Row row);
+/// Calls `add`, which registers rows, when rows are first asked for: of what other files register.
+bool add_rows_later(std::function<void()> add);
 
 /// One op, from which rows of its forward and backward are made in each dtype:
 /// NAME/forward/float32, NAME/backward/float32, ...

@@ -59,7 +59,8 @@ void for_each_element(const View* grads, int64_t count, const Change& change) {
 
 }  // namespace
 
-void grad_norm(const View* grads, int64_t count, double p, const View& partial, const View& total) {
+void grad_p_norm(const View* grads, int64_t count, double p, const View& partial,
+                 const View& total) {
   visit_norm(p, [&](const auto& norm) { compute_norm(norm, grads, count, partial, total); });
 }
 

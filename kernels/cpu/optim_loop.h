@@ -170,19 +170,15 @@ void update_typed(const OptimTensor* tensors, int64_t count, const Args& args,
   });
 }
 
-/// Updates all parameters: those of float64 by Rule<double>, others by Rule<float>.
-template <template <class> class Rule, class Args>
-void update_all(const OptimTensor* tensors, int64_t count, const Args& args,
+template <class Args>
+void optim_step(const OptimTensor* tensors, int64_t count, const Args& args,
                 const OptimStep& step) {
   if (count == 0) return;
-  switch (tensors[0].param.dtype) {
-    case Dtype::kFloat64:
-      return update_typed<Rule<double>, double, double>(tensors, count, args, step);
-    case Dtype::kFloat16: return update_typed<Rule<float>, Half, float>(tensors, count, args, step);
-    case Dtype::kBFloat16:
-      return update_typed<Rule<float>, BFloat16, float>(tensors, count, args, step);
-    default: return update_typed<Rule<float>, float, float>(tensors, count, args, step);
-  }
+  choose(args, [&]<template <class> class Rule>(RuleOf<Rule>) {
+    visit_stored(tensors[0].param.dtype, [&]<class S, class T>(StoredAs<S, T>) {
+      update_typed<Rule<T>, S, T>(tensors, count, args, step);
+    });
+  });
 }
 
 }  // namespace wick::WICK_ISA

@@ -116,16 +116,17 @@ void change_all(const char* name, const View* grads, int64_t count, const Change
 
 }  // namespace
 
-void grad_norm(const View* grads, int64_t count, double p, const View& partial, const View& total) {
+void grad_p_norm(const View* grads, int64_t count, double p, const View& partial,
+                 const View& total) {
   visit_norm(p, [&]<class Norm>(const Norm& norm) {
     double* next = partial.as<double>();
     for_each_typed_batch(grads, count,
                          [&]<class T, class Batch>(Type<T>, const Batch& batch, int64_t chunks) {
-                           launch("grad_norm", total.device, grid_of_pieces(chunks),
+                           launch("grad_p_norm", total.device, grid_of_pieces(chunks),
                                   norm_of_pieces_kernel<Norm, T, Batch>, batch, norm, next);
                            next += chunks;
                          });
-    launch("grad_norm", total.device, Grid{dim3(1), dim3(1024)}, norm_of_all_kernel<Norm>,
+    launch("grad_p_norm", total.device, Grid{dim3(1), dim3(1024)}, norm_of_all_kernel<Norm>,
            partial.as<const double>(), partial.numel(), norm, total.data, total.dtype);
   });
 }

@@ -29,7 +29,8 @@ enable_language(CUDA)
 find_package(CUDAToolkit REQUIRED)
 
 file(GLOB cuda_kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cu)
-add_library(wick_cuda_kernels OBJECT ${cuda_kernels})
+wick_optim_sources(optim_kernels kernels/cuda/optim.cu.in)
+add_library(wick_cuda_kernels OBJECT ${cuda_kernels} ${optim_kernels})
 # The dialect by hand: CMake 3.25 does not know that nvcc 13 has it.
 # Kernels' checks of indices stay in a release build.
 target_compile_options(wick_cuda_kernels PRIVATE -std=c++20 --expt-relaxed-constexpr -UNDEBUG

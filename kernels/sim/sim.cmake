@@ -10,6 +10,8 @@ file(GLOB sim_sources CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cu ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cpp
      ${PROJECT_SOURCE_DIR}/kernels/sim/*.cpp ${PROJECT_SOURCE_DIR}/core/cuda/*.cpp
      ${PROJECT_SOURCE_DIR}/dist/detail/nccl.cpp ${PROJECT_SOURCE_DIR}/dist/detail/nccl_api.cpp)
+wick_optim_sources(optim_kernels kernels/cuda/optim.cu.in)
+list(APPEND sim_sources ${optim_kernels})
 set(WICK_HAS_NCCL ON)
 # The vendor's libraries; what stands for them is in kernels/sim.
 list(FILTER sim_sources EXCLUDE REGEX "/kernels/cuda/(cublaslt|cudnn)")

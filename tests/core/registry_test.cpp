@@ -22,6 +22,14 @@ TEST(Registry, FindsWhatWasAddedAndKeepsItInPlace) {
   EXPECT_EQ(fruits.names()[1], "berry0");
 }
 
+TEST(Registry, MayListNamesInTheirOwnOrder) {
+  Registry<Fruit> fruits("fruit", {{"pear", 180}}, RegistryOrder::kByName);
+  fruits.add({"apple", 150});
+  EXPECT_EQ(fruits.names(), (std::vector<std::string>{"apple", "pear"}));
+  EXPECT_EQ(error_of([&] { fruits.find("plum"); }),
+            "fruit: unknown name: got \"plum\", expected one of apple, pear");
+}
+
 TEST(Registry, NamesWhatIsWrong) {
   Registry<Fruit> fruits("fruit", {{"apple", 150}, {"pear", 180}});
   EXPECT_EQ(error_of([&] { fruits.find("plum"); }),

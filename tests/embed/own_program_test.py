@@ -40,8 +40,8 @@ def main():
                                     pathlib.Path(name) / "tune"))
         assert len(found["points"]) > 2, found
         study = pathlib.Path(name) / "study"
-        assert "page    " in succeeds("study", "alias-memory", "--threads", "1", "--seconds", "0.02",
-                                      "--run-dir", study)
+        words = ["alias-memory", "--threads", "1", "--seconds", "0.02", "--run-dir", study]
+        assert "page    " in succeeds("study", *words)
         assert (study / "study.html").exists(), list(study.iterdir())
         assert "perceptron" in succeeds("train", "--help")
         fails("resnet20, resnet18, resnet34, resnet50, vit, perceptron", "train", "--model", "nope")

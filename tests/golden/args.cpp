@@ -51,6 +51,11 @@ bool Args::is_list(const std::string& name) {
   return value != nullptr && value->is_array();
 }
 
+bool Args::is_flag(const std::string& name) {
+  const json* value = find(name);
+  return value != nullptr && value->is_boolean();
+}
+
 bool Args::is_text(const std::string& name) {
   const json* value = find(name);
   return value != nullptr && value->is_string();

@@ -30,6 +30,7 @@ class Args {
   bool has(const std::string& name);
   bool is_list(const std::string& name);
   bool is_text(const std::string& name);
+  bool is_flag(const std::string& name);
   /// Numbers may be written as text: "inf", "-inf".
   double number(const std::string& name, std::optional<double> otherwise = {});
   Scalar scalar(const std::string& name, std::optional<Scalar> otherwise = {});

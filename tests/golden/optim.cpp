@@ -1,5 +1,7 @@
 #include "wick/optim/optim.h"
 
+#include <cctype>
+
 #include "wick/tests/golden/golden.h"
 #include "wick/tests/golden/training.h"
 
@@ -8,39 +10,6 @@ namespace wick::golden {
 namespace {
 
 using optim::Optimizer;
-using MakeOptimizer = std::unique_ptr<Optimizer> (*)(std::vector<Tensor> params, Args& a);
-
-// Options have PyTorch's names, but for betas.
-template <class O>
-std::unique_ptr<Optimizer> make(std::vector<Tensor> params, Args& a) {
-  typename O::Options options;
-  a.ignore({"foreach", "capturable", "differentiable", "fused"});
-  const std::vector<double> betas = a.numbers("betas", {});
-  WICK_CHECK(betas.empty() || betas.size() == 2, "argument 'betas': got ", betas.size(),
-             " numbers, expected 2");
-  for_each_field(options, [&](const std::string& name, auto& value) {
-    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, bool>) {
-      value = a.flag(name, value);
-    } else if (name == "beta1" || name == "beta2") {
-      if (!betas.empty()) value = betas[name == "beta1" ? 0 : 1];
-    } else {
-      value = a.number(name, value);
-    }
-  });
-  return std::make_unique<O>(std::move(params), options);
-}
-
-const std::map<std::string, MakeOptimizer>& optimizers() {
-  static const std::map<std::string, MakeOptimizer> all = {
-      {"SGD", make<optim::SGD>},         {"Adam", make<optim::Adam>},
-      {"AdamW", make<optim::AdamW>},     {"RMSprop", make<optim::RMSprop>},
-      {"Adagrad", make<optim::Adagrad>}, {"Adadelta", make<optim::Adadelta>},
-      {"Adamax", make<optim::Adamax>},   {"NAdam", make<optim::NAdam>},
-      {"RAdam", make<optim::RAdam>},     {"ASGD", make<optim::ASGD>},
-  };
-  return all;
-}
-
 std::vector<Tensor> load(const Case& golden_case, const std::string& prefix) {
   std::vector<Tensor> tensors;
   for (int64_t i = 0; i < golden_case.integer("params"); ++i) {
@@ -95,11 +64,26 @@ const Family optim_family("optim", [](const Case& golden_case) {
 
 }  // namespace
 
+// PyTorch's classes have the names of ours, and their arguments, but for betas, those of ours.
 std::unique_ptr<Optimizer> make_optimizer(const std::string& name, std::vector<Tensor> params,
                                           Args& args) {
-  const auto found = optimizers().find(name);
-  WICK_CHECK(found != optimizers().end(), "unknown optimizer '", name, "'");
-  return found->second(std::move(params), args);
+  std::string lower = name;
+  for (char& c : lower) c = static_cast<char>(std::tolower(c));
+  auto optimizer = optim::find_optimizer(lower).make_default(params);
+  args.ignore({"foreach", "capturable", "differentiable", "fused"});
+  const std::vector<double> betas = args.numbers("betas", {});
+  WICK_CHECK(betas.empty() || betas.size() == 2, "argument 'betas': got ", betas.size(),
+             " numbers, expected 2");
+  Optimizer::Hyperparameters values;
+  if (!betas.empty()) values = {{"beta1", betas[0]}, {"beta2", betas[1]}};
+  for (const auto& [key, value] : optimizer->state_dict()) {
+    const std::string option = key.substr(std::string("group.0.").size());
+    if (option == "beta1" || option == "beta2") continue;
+    values.emplace_back(
+        option, args.is_flag(option) ? args.flag(option) : args.number(option, value.item()));
+  }
+  optimizer->set_hyperparameters({values});
+  return optimizer;
 }
 
 }  // namespace wick::golden

@@ -85,58 +85,6 @@ TEST(Hyperparameters, ThatDoNotFitAreNotSetInAnyGroup) {
   EXPECT_EQ(optimizer.options(1).momentum, 0.9);
 }
 
-template <class Options>
-std::string all_of(const Options& options) {
-  std::string all;
-  for_each_field(options, [&](const char* name, const auto& value) {
-    all += concat(all.empty() ? "" : ", ", name, " ", static_cast<double>(value));
-  });
-  return all;
-}
-
-TEST(Defaults, AreThoseOfPyTorch) {
-  EXPECT_EQ(all_of(SGDOptions()),
-            "lr 0.001, momentum 0, dampening 0, weight_decay 0, nesterov 0, "
-            "decoupled_weight_decay 0, maximize 0");
-  EXPECT_EQ(all_of(AdamOptions()),
-            "lr 0.001, beta1 0.9, beta2 0.999, eps 1e-08, weight_decay 0, amsgrad 0, maximize 0");
-  EXPECT_EQ(
-      all_of(AdamWOptions()),
-      "lr 0.001, beta1 0.9, beta2 0.999, eps 1e-08, weight_decay 0.01, amsgrad 0, maximize 0");
-  EXPECT_EQ(all_of(AdamaxOptions()),
-            "lr 0.002, beta1 0.9, beta2 0.999, eps 1e-08, weight_decay 0, "
-            "decoupled_weight_decay 0, maximize 0");
-  EXPECT_EQ(all_of(NAdamOptions()),
-            "lr 0.002, beta1 0.9, beta2 0.999, eps 1e-08, weight_decay 0, momentum_decay 0.004, "
-            "decoupled_weight_decay 0, maximize 0");
-  EXPECT_EQ(all_of(RAdamOptions()),
-            "lr 0.001, beta1 0.9, beta2 0.999, eps 1e-08, weight_decay 0, "
-            "decoupled_weight_decay 0, maximize 0");
-  EXPECT_EQ(all_of(RMSpropOptions()),
-            "lr 0.01, alpha 0.99, eps 1e-08, weight_decay 0, momentum 0, centered 0, "
-            "decoupled_weight_decay 0, maximize 0");
-  EXPECT_EQ(all_of(AdagradOptions()),
-            "lr 0.01, lr_decay 0, weight_decay 0, initial_accumulator_value 0, eps 1e-10, "
-            "decoupled_weight_decay 0, maximize 0");
-  EXPECT_EQ(all_of(AdadeltaOptions()),
-            "lr 1, rho 0.9, eps 1e-06, weight_decay 0, decoupled_weight_decay 0, maximize 0");
-  EXPECT_EQ(all_of(ASGDOptions()),
-            "lr 0.01, lambd 1e-04, alpha 0.75, t0 1e+06, weight_decay 0, "
-            "decoupled_weight_decay 0, maximize 0");
-}
-
-TEST(Defaults, OfLayerwiseOptimizersAreThoseOfTheirPapersAndOfApex) {
-  EXPECT_EQ(all_of(LARSOptions()),
-            "lr 0.1, momentum 0.9, weight_decay 0, trust_coefficient 0.001, eps 1e-08, "
-            "decoupled_weight_decay 0, maximize 0");
-  EXPECT_EQ(all_of(LAMBOptions()),
-            "lr 0.001, beta1 0.9, beta2 0.999, eps 1e-06, weight_decay 0.01, max_grad_norm 1, "
-            "bias_correction 1, grad_averaging 1, use_nvlamb 0, maximize 0");
-  EXPECT_EQ(all_of(NovoGradOptions()),
-            "lr 0.001, beta1 0.95, beta2 0.98, eps 1e-08, weight_decay 0, bias_correction 0, "
-            "grad_averaging 0, init_zero 0, decoupled_weight_decay 0, maximize 0");
-}
-
 TEST(Defaults, OfSchedulesAndScalersAreThoseOfPyTorch) {
   SGD sgd({parameter({1})}, {.momentum = 0.5});
   const LinearLR linear(sgd);
@@ -359,20 +307,6 @@ TEST(State, WithOptionsThatDoNotGoTogetherIsRefused) {
   wild.at("group.0.rho") = scalar_tensor(1.5, kFloat64);
   EXPECT_EQ(error_of([&] { adadelta.load_state_dict(wild); }),
             "adadelta: rho: got 1.5, expected a value in [0, 1]");
-}
-
-TEST(Asgd, AveragesAfterT0) {
-  const Tensor param = zeros({1}, kFloat64).set_requires_grad();
-  ASGD optimizer({param}, {.lr = 1, .lambd = 0, .t0 = 2});
-  double average = 0;
-  for (int step = 1; step <= 6; ++step) {
-    param.set_grad(full({1}, -1.0, kFloat64));  // w is the number of steps
-    optimizer.step();
-    const double share = 1 / std::max(1.0, step - 1 - 2.0);
-    average += share * (step - average);
-    EXPECT_NEAR(optimizer.state_dict().at("state.0.0.ax").item(), average, 1e-12);
-  }
-  EXPECT_NEAR(average, (4 + 5 + 6) / 3.0, 1e-12);
 }
 
 TEST(Errors, SayWhatIsWrong) {

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "wick/core/autograd.h"
 #include "wick/core/base/parallel.h"
 #include "wick/core/stream.h"
 #include "wick/tests/optim/reference.h"
@@ -23,72 +24,114 @@ class OptimizerTest : public ::testing::TestWithParam<OptimizerCase> {};
 INSTANTIATE_TEST_SUITE_P(All, OptimizerTest, ::testing::ValuesIn(optimizer_cases()),
                          [](const auto& test) { return test.param.name; });
 
+bool has_rule(const OptimizerCase& test) { return test.rule != nullptr; }
+bool does_not_clip(const OptimizerCase& test) { return !clips(test); }
+
+class OptimizerRuleTest : public OptimizerTest {};
+INSTANTIATE_TEST_SUITE_P(All, OptimizerRuleTest, ::testing::ValuesIn(cases_with(has_rule)),
+                         [](const auto& test) { return test.param.name; });
+
+TEST(Optimizers, EachIsComparedWithPlainLoops) {
+  const std::vector<OptimizerCase> cases = cases_with(has_rule);
+  for (const std::string& name : optim::optimizer_names()) {
+    EXPECT_TRUE(std::any_of(cases.begin(), cases.end(),
+                            [&](const OptimizerCase& one) { return one.name == name; }))
+        << "no case is called " << name;
+  }
+}
+
 // A parameter that is trained, and what plain loops make of it.
 struct Trained {
+  // Before step `first`, and with `first` 0 always, its gradients are 0.
   Trained(const Shape& shape, uint64_t seed_in, Dtype dtype, MemoryFormat format,
-          Device device = kCpu)
+          Device device = kCpu, int first_in = 1)
       : param(random_tensor(shape, seed_in, dtype).contiguous(format).clone().to(device)),
-        seed(seed_in) {
-    want = doubles(param);
-    states.resize(want.size());
+        want(param),
+        seed(seed_in),
+        first(first_in) {
     param.set_requires_grad();
   }
   void set_grad(int step) {
     const Tensor grad = random_tensor(param.shape(), seed + 1000 + static_cast<uint64_t>(step));
-    param.set_grad(grad.to(param.dtype()).to(param.device()));
+    const double factor = first > 0 && step >= first ? 1 : 0;
+    param.set_grad((grad * factor).to(param.dtype()).to(param.device()));
   }
-  void follow(const Rule& rule, int step) {
-    const std::vector<double> grad = doubles(param.grad());
-    for (size_t i = 0; i < want.size(); ++i) rule(want[i], grad[i], states[i], step);
+  void follow(const Rule& rule, int step, double factor = 1) {
+    Numbers grad = doubles(param.grad());
+    for (double& g : grad) g *= factor;
+    rule(want, grad, step);
   }
   void expect_equal(double tolerance) const {
-    const std::vector<double> got = doubles(param);
-    for (size_t i = 0; i < want.size(); ++i) {
-      ASSERT_NEAR(got[i], want[i], tolerance * (1 + std::abs(want[i]))) << "element " << i;
+    const Numbers got = doubles(param);
+    for (size_t i = 0; i < got.size(); ++i) {
+      ASSERT_NEAR(got[i], want.w[i], tolerance * (1 + std::abs(want.w[i]))) << "element " << i;
     }
   }
 
   Tensor param;
+  Reference want;
   uint64_t seed;
-  std::vector<double> want;
-  std::vector<std::array<double, 4>> states;
+  int first;
 };
 
-void train_and_compare(const OptimizerCase& test, Device device, Dtype dtype, double tolerance) {
+// What an optimizer that clips multiplies all gradients by.
+double clip_factor(const Optimizer& optimizer, const std::vector<Trained>& all) {
+  const double most = own_max_norm(optimizer);
+  double square = 0;
+  for (const Trained& one : all) {
+    if (!one.param.grad().defined()) continue;
+    const double norm = norm_of(doubles(one.param.grad()));
+    square += norm * norm;
+  }
+  return most == 0 ? 1 : std::min(1.0, most / (std::sqrt(square) + 1e-6));
+}
+
+void train_and_compare(const OptimizerCase& test, Device device, Dtype dtype) {
+  const double tolerance = test.tolerance * (dtype == kFloat64 ? 5e-8 : 1);
+  constexpr MemoryFormat kPlain = MemoryFormat::kContiguous;
   std::vector<Trained> all;
-  all.emplace_back(Shape{}, 1, dtype, MemoryFormat::kContiguous, device);
-  all.emplace_back(Shape{0, 3}, 2, dtype, MemoryFormat::kContiguous, device);
-  all.emplace_back(Shape{127}, 3, dtype, MemoryFormat::kContiguous, device);
+  all.emplace_back(Shape{}, 1, dtype, kPlain, device);
+  all.emplace_back(Shape{0, 3}, 2, dtype, kPlain, device);
+  all.emplace_back(Shape{127}, 3, dtype, kPlain, device);
   all.emplace_back(Shape{5, 3, 3, 7}, 4, dtype, MemoryFormat::kChannelsLast, device);
-  all.emplace_back(Shape{16384 + 5}, 5, dtype, MemoryFormat::kContiguous, device);  // two chunks
+  all.emplace_back(Shape{16384 + 5}, 5, dtype, kPlain, device);  // two chunks
+  all.emplace_back(Shape{9, 4}, 6, dtype, kPlain, device, 0);
+  all.emplace_back(Shape{33}, 7, dtype, kPlain, device, 2);
+  {
+    const NoGrad no_grad;
+    all.back().param.zero_();
+    all.back().want = Reference(all.back().param);
+  }
   std::vector<Tensor> params;
   for (const Trained& one : all) params.push_back(one.param);
   const auto optimizer = test.make(params);
   for (int step = 1; step <= 8; ++step) {
     for (Trained& one : all) one.set_grad(step);
+    const double factor = clip_factor(*optimizer, all);
     optimizer->step();
     for (Trained& one : all) {
-      one.follow(test.rule, step);
+      one.follow(test.rule, step, factor);
       one.expect_equal(tolerance);
     }
   }
 }
 
-TEST_P(OptimizerTest, FollowsPlainLoopsInFloat32) {
-  train_and_compare(GetParam(), kCpu, kFloat32, 1e-5);
+TEST_P(OptimizerRuleTest, FollowsPlainLoops) {
+  for (const Dtype dtype : {kFloat32, kFloat64}) train_and_compare(GetParam(), kCpu, dtype);
 }
-TEST_P(OptimizerTest, FollowsPlainLoopsInFloat64) {
-  train_and_compare(GetParam(), kCpu, kFloat64, 1e-12);
-}
-TEST_P(OptimizerTest, FollowsPlainLoopsOnAGpu) {
+TEST_P(OptimizerRuleTest, FollowsPlainLoopsOnAGpu) {
   if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
-  train_and_compare(GetParam(), cuda_device(0), kFloat32, 1e-5);
-  train_and_compare(GetParam(), cuda_device(0), kFloat64, 1e-12);
+  for (const Dtype dtype : {kFloat32, kFloat64}) {
+    train_and_compare(GetParam(), cuda_device(0), dtype);
+  }
 }
 
-TEST_P(OptimizerTest, SkipsMissingGradientsButNotZeroOnes) {
-  Trained present({9}, 1, kFloat64, MemoryFormat::kContiguous);
-  Trained absent({9}, 2, kFloat64, MemoryFormat::kContiguous);
+TEST_P(OptimizerRuleTest, SkipsMissingGradientsButNotZeroOnes) {
+  std::vector<Trained> all;
+  for (const uint64_t seed : {1, 2}) {
+    all.emplace_back(Shape{9}, seed, kFloat64, MemoryFormat::kContiguous);
+  }
+  Trained &present = all[0], &absent = all[1];
   const auto optimizer = GetParam().make({present.param, absent.param});
   int absent_steps = 0;
   for (int step = 1; step <= 6; ++step) {
@@ -97,9 +140,10 @@ TEST_P(OptimizerTest, SkipsMissingGradientsButNotZeroOnes) {
     const bool skipped = step == 1 || step == 4;
     absent.set_grad(step);
     if (skipped) absent.param.set_grad({});
+    const double factor = clip_factor(*optimizer, all);
     optimizer->step();
-    present.follow(GetParam().rule, step);
-    if (!skipped) absent.follow(GetParam().rule, ++absent_steps);
+    present.follow(GetParam().rule, step, factor);
+    if (!skipped) absent.follow(GetParam().rule, ++absent_steps, factor);
     present.expect_equal(1e-12);
     absent.expect_equal(1e-12);
   }
@@ -180,6 +224,10 @@ TEST_P(OptimizerTest, OneAndTwoThreadsGiveTheSameBits) {
   EXPECT_EQ(results[0], results[1]);
 }
 
+class OptimizerAloneTest : public OptimizerTest {};
+INSTANTIATE_TEST_SUITE_P(All, OptimizerAloneTest, ::testing::ValuesIn(cases_with(does_not_clip)),
+                         [](const auto& test) { return test.param.name; });
+
 void update_together(const OptimizerCase& test, Device device, int64_t large) {
   // A simulated step takes its time; of the numbers of 250 all fit one launch.
   const bool is_slow = device.is_cuda() && device_properties(device).simulated;
@@ -200,13 +248,15 @@ void update_together(const OptimizerCase& test, Device device, int64_t large) {
   }
 }
 
-TEST_P(OptimizerTest, UpdatesAThousandTensorsLikeEachAlone) {
+TEST_P(OptimizerAloneTest, UpdatesAThousandTensorsLikeEachAlone) {
   update_together(GetParam(), kCpu, 17000);
 }
-TEST_P(OptimizerTest, UpdatesManyTensorsOnAGpuInFewKernels) {
+TEST_P(OptimizerAloneTest, UpdatesManyTensorsOnAGpuInFewKernels) {
   if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
   update_together(GetParam(), cuda_device(0), 4097);
 #ifdef WICK_SIM
+  const int64_t passes = GetParam().passes;
+  if (passes == 0) return;
   std::vector<Tensor> params;
   for (int i = 0; i < 1000; ++i) params.push_back(zeros({3}, kFloat32, cuda_device(0)));
   for (const Tensor& param : params) param.set_requires_grad().set_grad(zeros_like(param));
@@ -219,10 +269,15 @@ TEST_P(OptimizerTest, UpdatesManyTensorsOnAGpuInFewKernels) {
   const int64_t before = sim::calls();
   optimizer->step();
   EXPECT_EQ(sim::calls() - before,
-            launches_for_records(1000) + launches_for_elements(1000, states));
+            passes * (launches_for_records(1000) + launches_for_elements(1000, states)));
   synchronize(cuda_device(0));
 #endif
 }
+
+class OptimizerElementsTest : public OptimizerTest {};
+INSTANTIATE_TEST_SUITE_P(All, OptimizerElementsTest,
+                         ::testing::ValuesIn(cases_with(is_elementwise)),
+                         [](const auto& test) { return test.param.name; });
 
 void spoil_one(const OptimizerCase& test, Device device) {
   const Tensor param = ones({40}, kFloat32, device).set_requires_grad();
@@ -236,8 +291,8 @@ void spoil_one(const OptimizerCase& test, Device device) {
   const std::vector<double> got = doubles(param);
   for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(std::isnan(got[i]), i == 33) << i;
 }
-TEST_P(OptimizerTest, KeepsNotANumber) { spoil_one(GetParam(), kCpu); }
-TEST_P(OptimizerTest, KeepsNotANumberOnAGpu) {
+TEST_P(OptimizerElementsTest, KeepsNotANumber) { spoil_one(GetParam(), kCpu); }
+TEST_P(OptimizerElementsTest, KeepsNotANumberOnAGpu) {
   if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
   spoil_one(GetParam(), cuda_device(0));
 }

@@ -28,7 +28,7 @@ void set_grads(const std::vector<Tensor>& params) {
 }
 
 TEST(FrozenParameters, AreSkippedUntilTheyTrain) {
-  for (const OptimizerCase& each : every_optimizer_case()) {
+  for (const OptimizerCase& each : optimizer_cases()) {
     const Tensor frozen = random_tensor({3}, 1), trained = weight(2), late = weight(3);
     const Tensor before = frozen.clone();
     late.set_requires_grad(false);

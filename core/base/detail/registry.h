@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <mutex>
 #include <string>
@@ -10,14 +11,18 @@
 
 namespace wick {
 
+/// How a registry lists its names.
+enum class RegistryOrder { kAsRegistered, kByName };
+
 /// Entries by name, to which a program adds its own. An Entry has a member `name`. Any thread may
 /// call any function; entries stay where they are.
 template <class Entry>
 class Registry {
  public:
   /// `what` names the kind of entry in errors: "model".
-  Registry(const char* what, std::deque<Entry> entries)
-      : what_(what), entries_(std::move(entries)) {}
+  Registry(const char* what, std::deque<Entry> entries,
+           RegistryOrder order = RegistryOrder::kAsRegistered)
+      : what_(what), entries_(std::move(entries)), order_(order) {}
 
   /// Error if the name is empty or taken.
   void add(Entry entry) {
@@ -35,12 +40,9 @@ class Registry {
                listed());
     return *found;
   }
-  /// In the order of registration.
   std::vector<std::string> names() const {
     const std::lock_guard lock(mutex_);
-    std::vector<std::string> all;
-    for (const Entry& entry : entries_) all.emplace_back(entry.name);
-    return all;
+    return ordered_names();
   }
 
  private:
@@ -50,15 +52,22 @@ class Registry {
     }
     return nullptr;
   }
+  std::vector<std::string> ordered_names() const {
+    std::vector<std::string> all;
+    for (const Entry& entry : entries_) all.emplace_back(entry.name);
+    if (order_ == RegistryOrder::kByName) std::sort(all.begin(), all.end());
+    return all;
+  }
   std::string listed() const {
     std::string list;
-    for (const Entry& entry : entries_) list += concat(list.empty() ? "" : ", ", entry.name);
+    for (const std::string& name : ordered_names()) list += (list.empty() ? "" : ", ") + name;
     return list;
   }
 
   const char* what_;
   mutable std::mutex mutex_;
   std::deque<Entry> entries_;
+  RegistryOrder order_;
 };
 
 }  // namespace wick

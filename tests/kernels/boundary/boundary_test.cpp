@@ -4,8 +4,10 @@
 
 #include <cstdlib>
 
-#include "wick/kernels/blend.h"
-#include "wick/kernels/grad_survey.h"
+#include "wick/kernels/gradient_norm.h"
+#include "wick/kernels/lerp.h"
+#include "wick/kernels/optim/adam.h"
+#include "wick/kernels/optim/sgd.h"
 #include "wick/kernels/pool.h"
 
 namespace wick::testing {
@@ -93,35 +95,35 @@ Tensor count_up(const Tensor& x) {
 }
 
 void sgd(const OptimTensor& tensor, const OptimStep& how) {
-  const SgdArgs args{{0.1, 0.01, false}, 0.9, 0, false};
-  WICK_CALL_CUDA(sgd_step(&tensor, 1, args, how));
+  const rules::sgd::Args args{{0.1, 0.01, false}, 0.9, 0, false};
+  WICK_CALL_CUDA(optim_step(&tensor, 1, args, how));
 }
 void adam(const OptimTensor& tensor, const OptimStep& how) {
-  const AdamArgs args{{0.1, 0.01, false}, 0.9, 0.999, 1e-8};
-  WICK_CALL_CUDA(adam_step(&tensor, 1, args, how));
+  const rules::adam::Args args{{0.1, 0.01, false}, 0.9, 0.999, 1e-8};
+  WICK_CALL_CUDA(optim_step(&tensor, 1, args, how));
 }
 void clip_by_norm(const View& x) {
   const Tensor norm = full({}, 3, kFloat32, kGpu);
   WICK_CALL_CUDA(grad_clip_norm(&x, 1, norm.view_for_kernel(), 1));
 }
-void survey(const View& x) {
+void norm_and_unscale(const View& x) {
   const Tensor scale = full({}, 4, kFloat32, kGpu), norm = empty({}, kFloat64, kGpu);
   const Tensor partial = empty({2 * chunks_of(x)}, kFloat64, kGpu);
   const Tensor found_inf = empty({}, kFloat32, kGpu), first = empty({}, kInt64, kGpu);
-  GradSurvey wanted;
+  GradientNormArgs wanted;
   wanted.scale = scale.data<float>();
   wanted.unscale = true;
   wanted.partial = partial.data<double>();
   wanted.norm = norm.data<double>();
   wanted.found_inf = found_inf.data<float>();
   wanted.first = first.data<int64_t>();
-  WICK_CALL_CUDA(grad_survey(&x, 1, wanted));
+  WICK_CALL_CUDA(gradient_norm(&x, 1, wanted));
 }
 Tensor averaged(const Tensor& x) {
   const Tensor average = empty(x.shape(), kFloat32, kGpu);
   last_rows(average).copy_(ones({kProbed, kColumns}));
   const View to = average.view_for_kernel(), from = x.view_for_kernel();
-  WICK_CALL_CUDA(blend(&to, &from, 1, 0.75, {}));
+  WICK_CALL_CUDA(lerp(&to, &from, 1, 0.75, {}));
   return average;
 }
 // Channels of the odd image go one by one.
@@ -307,8 +309,8 @@ const std::vector<Case> kCases = {
     {"grad_clip_norm", in_place(&clip_by_norm)},
     {"grad_clip_value",
      in_place([](const View& x) { WICK_CALL_CUDA(grad_clip_value(&x, 1, 0.25)); })},
-    {"grad_survey", in_place(&survey)},
-    {"blend", &averaged},
+    {"gradient_norm", in_place(&norm_and_unscale)},
+    {"lerp", &averaged},
 };
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Boundary, ::testing::ValuesIn(kCases),

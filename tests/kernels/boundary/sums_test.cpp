@@ -1,6 +1,7 @@
 // What needs all blocks for its result: sums and scans over the first axis, or over everything.
 // The sanitizers alone watch the indices of the blocks that are run.
 #include "wick/kernels/index.h"
+#include "wick/kernels/optim/lamb.h"
 #include "wick/kernels/sim/sanitizers.h"
 #include "wick/tests/kernels/boundary/boundary.h"
 
@@ -23,14 +24,14 @@ TEST_P(BoundaryOfSums, StaysWithinItsMemory) {
 
 // It sums over each tensor first.
 void lamb(const OptimTensor& tensor, const OptimStep& how) {
-  const LambArgs args{{{0.1, 0.01, false}, 0.9, 0.999, 1e-6}, true, true, false};
-  WICK_CALL_CUDA(lamb_step(&tensor, 1, args, how));
+  const rules::lamb::Args args{{0.1, 0.01, false}, 0.9, 0.999, 1e-6, true, true, false};
+  WICK_CALL_CUDA(optim_step(&tensor, 1, args, how));
 }
 Tensor norm_of(const Tensor& x) {
   const View view = x.view_for_kernel();
   const Tensor partial = empty({chunks_of(view)}, kFloat64, kGpu);
   const Tensor norm = empty({}, kFloat32, kGpu);
-  WICK_CALL_CUDA(grad_norm(&view, 1, 2, partial.view_for_kernel(), norm.view_for_kernel()));
+  WICK_CALL_CUDA(grad_p_norm(&view, 1, 2, partial.view_for_kernel(), norm.view_for_kernel()));
   return norm;
 }
 /// The places of the chunks that are run, over one another.

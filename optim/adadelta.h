@@ -1,0 +1,37 @@
+#pragma once
+
+#include "wick/optim/optimizer.h"
+
+namespace wick::optim {
+
+struct AdadeltaOptions {
+  double lr = 1;
+  double rho = 0.9;
+  double eps = 1e-6;
+  double weight_decay = 0;
+  bool decoupled_weight_decay = false;
+  bool maximize = false;
+  static constexpr auto fields = std::tuple{
+      field("lr", &AdadeltaOptions::lr),
+      field("rho", &AdadeltaOptions::rho),
+      field("eps", &AdadeltaOptions::eps),
+      field("weight_decay", &AdadeltaOptions::weight_decay),
+      field("decoupled_weight_decay", &AdadeltaOptions::decoupled_weight_decay),
+      field("maximize", &AdadeltaOptions::maximize),
+  };
+  /// Error for a rho outside [0, 1]; false for what has no range of its own.
+  static bool check_value(std::string_view name, double value);
+};
+
+/// Adadelta (Zeiler 2012, arXiv 1212.5701): the gradient, scaled by the root of the mean square of
+/// past updates over that of past gradients.
+class Adadelta final : public OptimizerOf<AdadeltaOptions> {
+ public:
+  explicit Adadelta(std::vector<Tensor> params, const AdadeltaOptions& options = {});
+  explicit Adadelta(std::vector<ParamGroup<AdadeltaOptions>> groups);
+
+ protected:
+  void update(int group, const std::vector<OptimTensor>& tensors, const OptimStep& step) override;
+};
+
+}  // namespace wick::optim

@@ -1,0 +1,37 @@
+#pragma once
+
+#include "wick/optim/optimizer.h"
+
+namespace wick::optim {
+
+struct AdamaxOptions {
+  double lr = 2e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0;
+  bool decoupled_weight_decay = false;
+  bool maximize = false;
+  static constexpr auto fields = std::tuple{
+      field("lr", &AdamaxOptions::lr),
+      field("beta1", &AdamaxOptions::beta1),
+      field("beta2", &AdamaxOptions::beta2),
+      field("eps", &AdamaxOptions::eps),
+      field("weight_decay", &AdamaxOptions::weight_decay),
+      field("decoupled_weight_decay", &AdamaxOptions::decoupled_weight_decay),
+      field("maximize", &AdamaxOptions::maximize),
+  };
+};
+
+/// Adamax (Kingma & Ba 2014, arXiv 1412.6980, section 7.1): Adam with the decaying maximum of
+/// |gradient| + eps in place of the root of the second moment.
+class Adamax final : public OptimizerOf<AdamaxOptions> {
+ public:
+  explicit Adamax(std::vector<Tensor> params, const AdamaxOptions& options = {});
+  explicit Adamax(std::vector<ParamGroup<AdamaxOptions>> groups);
+
+ protected:
+  void update(int group, const std::vector<OptimTensor>& tensors, const OptimStep& step) override;
+};
+
+}  // namespace wick::optim

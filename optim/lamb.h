@@ -1,0 +1,49 @@
+#pragma once
+
+#include "wick/optim/optimizer.h"
+
+namespace wick::optim {
+
+struct LAMBOptions {
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-6;
+  double weight_decay = 0.01;
+  double max_grad_norm = 1;
+  bool bias_correction = true;
+  bool grad_averaging = true;
+  bool use_nvlamb = false;
+  bool maximize = false;
+  static constexpr auto fields = std::tuple{
+      field("lr", &LAMBOptions::lr),
+      field("beta1", &LAMBOptions::beta1),
+      field("beta2", &LAMBOptions::beta2),
+      field("eps", &LAMBOptions::eps),
+      field("weight_decay", &LAMBOptions::weight_decay),
+      field("max_grad_norm", &LAMBOptions::max_grad_norm),
+      field("bias_correction", &LAMBOptions::bias_correction),
+      field("grad_averaging", &LAMBOptions::grad_averaging),
+      field("use_nvlamb", &LAMBOptions::use_nvlamb),
+      field("maximize", &LAMBOptions::maximize),
+  };
+};
+
+/// LAMB (You et al. 2019, arXiv 1904.00962), the variant of NVIDIA Apex' FusedLAMB: the gradients
+/// of all groups are first clipped together to the norm max_grad_norm (0: not at all); then with
+/// m = beta1 * m + (1 - beta1, or 1 without grad_averaging) * grad, v as in Adam, both corrected
+/// for bias unless told otherwise, and u = m / (sqrt(v) + eps) + weight_decay * w, w moves by
+/// -lr * |w| / |u| * u. The ratio is 1 where a norm is 0 and, unless use_nvlamb, in groups without
+/// weight decay. Decay is decoupled from the moments by definition.
+class LAMB final : public OptimizerOf<LAMBOptions> {
+ public:
+  explicit LAMB(std::vector<Tensor> params, const LAMBOptions& options = {});
+  explicit LAMB(std::vector<ParamGroup<LAMBOptions>> groups);
+  bool is_elementwise() const override { return false; }
+
+ protected:
+  std::optional<double> own_max_norm(int group) const override;
+  void update(int group, const std::vector<OptimTensor>& tensors, const OptimStep& step) override;
+};
+
+}  // namespace wick::optim
