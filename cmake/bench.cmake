@@ -20,7 +20,7 @@ if(WICK_INSTALL)
 endif()
 if(WICK_TESTS)
   add_test(NAME program_bench
-           COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/program/bench_test.py
+           COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/tools/program/bench_test.py
                    $<TARGET_FILE:wick_bench> ${PROJECT_SOURCE_DIR})
 endif()
 

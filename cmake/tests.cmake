@@ -113,39 +113,42 @@ add_test(NAME style_self_test
 add_test(NAME style COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/check_style.py)
 
 add_test(NAME gpu_check
-         COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/program/gpu_check_test.py)
+         COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/gpu_check_test.py)
 
 if(TARGET wick_cli)
-  add_test(NAME program COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/program/program_test.py
-                                $<TARGET_FILE:wick_cli>)
-  add_test(NAME program_data COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/program/data_test.py
-                                     $<TARGET_FILE:wick_cli>)
+  add_test(NAME program COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/program_test.py
+                   $<TARGET_FILE:wick_cli>)
+  add_test(NAME program_data
+           COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/data_test.py
+                   $<TARGET_FILE:wick_cli>)
   # Whether each flag is used or refused is the same with sanitizers, which make it slow.
   if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
-    add_test(NAME program_uses COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/program/uses_test.py
-                                       $<TARGET_FILE:wick_cli>)
+    add_test(NAME program_uses
+             COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/uses_test.py
+                   $<TARGET_FILE:wick_cli>)
   endif()
   # These are about words and rates, not about the order of threads.
   if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
     foreach(test flags schedule)
       add_test(NAME program_${test}
-               COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/program/${test}_test.py
-                       $<TARGET_FILE:wick_cli>)
+               COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/${test}_test.py
+                   $<TARGET_FILE:wick_cli>)
     endforeach()
   endif()
   add_test(NAME program_study
-           COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/program/study_test.py
+           COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/study_test.py
                    $<TARGET_FILE:wick_cli>)
   add_test(NAME program_docs
-           COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/program/docs_test.py
+           COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/docs_test.py
                    $<TARGET_FILE:wick_cli>)
   add_test(NAME program_memory
-           COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/program/memory_test.py
+           COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/memory_test.py
                    $<TARGET_FILE:wick_cli>)
-  add_test(NAME program_ranks COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/program/ranks_test.py
-                                      $<TARGET_FILE:wick_cli>)
+  add_test(NAME program_ranks
+           COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/ranks_test.py
+                   $<TARGET_FILE:wick_cli>)
   add_test(NAME drills COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/dist/drills.py
-                               $<TARGET_FILE:wick_cli>)
+                   $<TARGET_FILE:wick_cli>)
 endif()
 
 if(TARGET wick_cli AND WICK_GPU STREQUAL "cuda")

@@ -122,8 +122,7 @@ Autocast::~Autocast() {
   if (--depth == 0) cache().clear();
 }
 
-Pause::Pause() : before_(paused) { paused = true; }
-Pause::~Pause() { paused = before_; }
+Pause::Pause() : paused_(paused, true) {}
 
 std::span<const Tensor> cast_inputs(const OpInfo& info, std::span<const Tensor> inputs,
                                     std::vector<Tensor>& storage) {

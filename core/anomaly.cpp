@@ -79,8 +79,7 @@ void look_for(const Kind& kind, const Look& look, std::span<const Tensor> given,
 }  // namespace
 
 DetectAnomaly::DetectAnomaly(const AnomalyOptions& options)
-    : options_(options), before_(std::exchange(search_in_force, this)) {}
-DetectAnomaly::~DetectAnomaly() { search_in_force = before_; }
+    : options_(options), in_force_(search_in_force, this) {}
 
 void set_detect_anomaly(bool on, const AnomalyOptions& options) {
   const AnomalyOptions* all = &kProcessOptions[2 * options.check_nan + options.infinities];
@@ -95,8 +94,7 @@ const AnomalyOptions* search() {
   return search_of_process.load(std::memory_order_relaxed);
 }
 
-Pause::Pause() : before_(std::exchange(paused, true)) {}
-Pause::~Pause() { paused = before_; }
+Pause::Pause() : paused_(paused, true) {}
 
 std::string& module_path() {
   thread_local std::string path;

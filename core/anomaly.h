@@ -4,6 +4,7 @@
 #include <string>
 
 #include "wick/core/base/check.h"
+#include "wick/core/base/scoped_value.h"
 
 namespace wick {
 
@@ -32,15 +33,12 @@ struct AnomalyOptions {
 class DetectAnomaly {
  public:
   explicit DetectAnomaly(const AnomalyOptions& options = {});
-  ~DetectAnomaly();
-  DetectAnomaly(const DetectAnomaly&) = delete;
-  DetectAnomaly& operator=(const DetectAnomaly&) = delete;
 
   const AnomalyOptions& options() const { return options_; }
 
  private:
   AnomalyOptions options_;
-  const DetectAnomaly* before_;
+  ScopedValue<const DetectAnomaly*> in_force_;
 };
 
 /// The same for all threads, until it is switched off again: a DetectAnomaly of a thread is heeded
@@ -57,12 +55,9 @@ const AnomalyOptions* search();
 class Pause {
  public:
   Pause();
-  ~Pause();
-  Pause(const Pause&) = delete;
-  Pause& operator=(const Pause&) = delete;
 
  private:
-  bool before_;
+  ScopedValue<bool> paused_;
 };
 
 /// Dotted path of the module whose forward runs on this thread, kept by modules during a search.

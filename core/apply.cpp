@@ -1,4 +1,5 @@
 #include "wick/core/apply.h"
+#include "wick/core/base/scoped_value.h"
 
 #include <algorithm>
 #include <atomic>
@@ -56,17 +57,14 @@ std::string user_name(const OpInfo& info) {
 std::span<const OpType* const> registered_ops() { return op_list(); }
 
 SavedTensorHooks* saved_tensor_hooks() { return hooks_in_force; }
-SavedTensorScope::SavedTensorScope(SavedTensorHooks* hooks)
-    : before_(std::exchange(hooks_in_force, hooks)) {}
-SavedTensorScope::~SavedTensorScope() { hooks_in_force = before_; }
+SavedTensorScope::SavedTensorScope(SavedTensorHooks* hooks) : in_force_(hooks_in_force, hooks) {}
 
 bool recompute_enabled() { return recompute_on.load(std::memory_order_relaxed); }
 void set_recompute(bool on) { recompute_on.store(on, std::memory_order_relaxed); }
 
-FlopCounter::FlopCounter() : before_(flop_counter) { flop_counter = this; }
+FlopCounter::FlopCounter() : in_force_(flop_counter, this) {}
 FlopCounter::~FlopCounter() {
-  flop_counter = before_;
-  if (before_ != nullptr) before_->add(flops_);
+  if (in_force_.before() != nullptr) in_force_.before()->add(flops_);
 }
 
 // The graph node of one applied op.
@@ -296,17 +294,6 @@ bool Saved::is_packed() const {
 const TensorMeta& Saved::input(int i) const { return static_cast<const OpNode*>(node_)->input(i); }
 int Saved::num_inputs() const { return static_cast<int>(node_->next().size()); }
 
-/// Names the op for errors of what runs below it.
-struct CurrentOp {
-  explicit CurrentOp(const char* name) : before(detail::current_op()) {
-    detail::current_op() = name;
-  }
-  ~CurrentOp() { detail::current_op() = before; }
-  CurrentOp(const CurrentOp&) = delete;
-  CurrentOp& operator=(const CurrentOp&) = delete;
-  const char* before;
-};
-
 // The steps of run_op, with access to what only the door may touch.
 struct Door {
   static bool mutated(const OpInfo& info, size_t i) {
@@ -454,8 +441,8 @@ struct Door {
 
 std::vector<Tensor> run_op(const OpType& type, const void* op, std::span<const Tensor> given) {
   if (!type.info.any_device) Door::check_devices(type.info, given);
-  const CurrentOp current(type.info.name);
-  if (hooks_in_force != nullptr && *current.before == 0) {
+  const ScopedValue<const char*> current(detail::current_op(), type.info.name);
+  if (hooks_in_force != nullptr && *current.before() == 0) {
     hooks_in_force->before_op(given, type.info.mutates);
   }
   std::vector<Tensor> cast;

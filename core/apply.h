@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "wick/core/autograd.h"
+#include "wick/core/base/scoped_value.h"
 #include "wick/core/fields.h"
 #include "wick/core/saved_tensor_hooks.h"
 #include "wick/core/tensor.h"
@@ -129,7 +130,7 @@ class FlopCounter {
   void add(double flops) { flops_ += flops; }
 
  private:
-  FlopCounter* before_;
+  ScopedValue<FlopCounter*> in_force_;
   double flops_ = 0;
 };
 

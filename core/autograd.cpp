@@ -14,12 +14,9 @@ thread_local bool inference_on = false;
 bool grad_enabled() { return grad_on; }
 bool inference_mode() { return inference_on; }
 
-NoGrad::NoGrad() : before_(grad_on) { grad_on = false; }
-NoGrad::~NoGrad() { grad_on = before_; }
-EnableGrad::EnableGrad(bool enabled) : before_(grad_on) { grad_on = enabled; }
-EnableGrad::~EnableGrad() { grad_on = before_; }
-InferenceMode::InferenceMode() : before_(inference_on) { inference_on = true; }
-InferenceMode::~InferenceMode() { inference_on = before_; }
+NoGrad::NoGrad() : enabled_(grad_on, false) {}
+EnableGrad::EnableGrad(bool enabled) : enabled_(grad_on, enabled) {}
+InferenceMode::InferenceMode() : inference_(inference_on, true) {}
 
 TensorMeta::TensorMeta(const Tensor& tensor) : defined(tensor.defined()) {
   if (!defined) return;

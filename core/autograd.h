@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "wick/core/base/scoped_value.h"
 #include "wick/core/tensor.h"
 
 namespace wick {
@@ -20,37 +21,28 @@ bool inference_mode();
 class NoGrad {
  public:
   NoGrad();
-  ~NoGrad();
-  NoGrad(const NoGrad&) = delete;
-  NoGrad& operator=(const NoGrad&) = delete;
 
  private:
-  bool before_;
+  ScopedValue<bool> enabled_;
 };
 
 /// Turns recording on (or, with false, off) while it lives.
 class EnableGrad {
  public:
   explicit EnableGrad(bool enabled = true);
-  ~EnableGrad();
-  EnableGrad(const EnableGrad&) = delete;
-  EnableGrad& operator=(const EnableGrad&) = delete;
 
  private:
-  bool before_;
+  ScopedValue<bool> enabled_;
 };
 
 /// NoGrad whose results can never take part in backward; using one there is an error.
 class InferenceMode {
  public:
   InferenceMode();
-  ~InferenceMode();
-  InferenceMode(const InferenceMode&) = delete;
-  InferenceMode& operator=(const InferenceMode&) = delete;
 
  private:
   NoGrad no_grad_;
-  bool before_;
+  ScopedValue<bool> inference_;
 };
 
 /// Shape, dtype and device: what the engine checks gradients against.

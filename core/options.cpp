@@ -253,6 +253,7 @@ std::string OptionField::as_json() const {
 std::string OptionField::as_text() const {
   const json value = field_json(*this);
   if (value.is_null()) return "";
+  if (value.is_number_float()) return concat(value.get<double>());
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 

@@ -79,18 +79,17 @@ void set_random_states(const std::vector<RandomKey>& states) {
   for (size_t i = 0; i < states.size(); ++i) generators()[i].set_state(states[i]);
 }
 
-RandomScope::RandomScope(uint64_t seed) : own_(generators_of_a_scope()), before_(own_generators) {
-  own_generators = own_.get();
+RandomScope::RandomScope(uint64_t seed)
+    : own_(generators_of_a_scope()), in_force_(own_generators, own_.get()) {
   wick::manual_seed(seed);
 }
 
-RandomScope::RandomScope() : own_(generators_of_a_scope()), before_(own_generators) {
-  const std::vector<RandomKey> states = random_states();
-  own_generators = own_.get();
+RandomScope::RandomScope() : RandomScope(random_states()) {}
+
+RandomScope::RandomScope(const std::vector<RandomKey>& states)
+    : own_(generators_of_a_scope()), in_force_(own_generators, own_.get()) {
   set_random_states(states);
 }
-
-RandomScope::~RandomScope() { own_generators = before_; }
 
 DrawLog::Recording::Recording(DrawLog* log)
     : log_(log), around_(std::exchange(active_recording, this)) {}

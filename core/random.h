@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "wick/core/base/device.h"
+#include "wick/core/base/scoped_value.h"
 #include "wick/kernels/random.h"
 
 namespace wick {
@@ -63,13 +64,12 @@ class RandomScope {
   explicit RandomScope(uint64_t seed);
   /// Generators that go on from where those in force are.
   RandomScope();
-  ~RandomScope();
-  RandomScope(const RandomScope&) = delete;
-  RandomScope& operator=(const RandomScope&) = delete;
 
  private:
+  explicit RandomScope(const std::vector<RandomKey>& states);
+
   std::unique_ptr<Generator[]> own_;
-  Generator* before_;
+  ScopedValue<Generator*> in_force_;
 };
 
 /// What a thread drew from any generators while a DrawLog::Recording lived, to be drawn again. For

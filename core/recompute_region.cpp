@@ -29,20 +29,14 @@ class Nothing final : public PackedTensor {
 class Replay {
  public:
   Replay(const DrawLog* draws, const amp::AutocastState& autocast, SavedTensorHooks* hooks)
-      : autocast_(autocast),
-        hooks_(hooks),
-        draws_(draws),
-        was_recomputing_(std::exchange(recomputing, true)) {}
-  ~Replay() { recomputing = was_recomputing_; }
-  Replay(const Replay&) = delete;
-  Replay& operator=(const Replay&) = delete;
+      : autocast_(autocast), hooks_(hooks), draws_(draws), recomputing_(recomputing, true) {}
 
  private:
   EnableGrad enable_grad_;
   amp::Autocast autocast_;
   SavedTensorScope hooks_;
   DrawLog::Replay draws_;
-  bool was_recomputing_;
+  ScopedValue<bool> recomputing_;
 };
 
 }  // namespace

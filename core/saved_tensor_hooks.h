@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "wick/core/base/scoped_value.h"
 #include "wick/core/tensor.h"
 
 namespace wick {
@@ -34,12 +35,9 @@ SavedTensorHooks* saved_tensor_hooks();
 class SavedTensorScope {
  public:
   explicit SavedTensorScope(SavedTensorHooks* hooks);
-  ~SavedTensorScope();
-  SavedTensorScope(const SavedTensorScope&) = delete;
-  SavedTensorScope& operator=(const SavedTensorScope&) = delete;
 
  private:
-  SavedTensorHooks* before_;
+  ScopedValue<SavedTensorHooks*> in_force_;
 };
 
 }  // namespace wick

@@ -81,9 +81,7 @@ void DistributedDataParallel::end_pass(const std::vector<Tensor>& outputs) {
 }
 
 DistributedDataParallel::NoSync::NoSync(DistributedDataParallel& model)
-    : model_(model), before_(std::exchange(model.reducer_->sync, false)) {}
-
-DistributedDataParallel::NoSync::~NoSync() { model_.reducer_->sync = before_; }
+    : sync_(model.reducer_->sync, false) {}
 
 void synchronize_batch_norms(nn::Module& module, const std::shared_ptr<ProcessGroup>& group) {
   WICK_CHECK(group != nullptr, "synchronize_batch_norms: expected a process group, got null");

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "wick/core/base/scoped_value.h"
 #include "wick/dist/process_group.h"
 #include "wick/dist/tensors_in.h"
 #include "wick/nn/module.h"
@@ -85,13 +86,9 @@ class DistributedDataParallel final : public nn::Module {
   class NoSync {
    public:
     explicit NoSync(DistributedDataParallel& model);
-    ~NoSync();
-    NoSync(const NoSync&) = delete;
-    NoSync& operator=(const NoSync&) = delete;
 
    private:
-    DistributedDataParallel& model_;
-    bool before_;
+    ScopedValue<bool> sync_;
   };
 
  private:

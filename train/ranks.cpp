@@ -97,8 +97,8 @@ OptionFields fields(RankOptions& options) {
                   "seconds that ranks wait for one of them before all give up")
           .between(0.1, 1e6),
       OptionField("backend", &options.backend,
-                  "what carries tensors between the GPUs of ranks: nccl, gloo (through the host), "
-                  "or auto: nccl where each rank has a real GPU of its own")
+                  "what carries tensors between the GPUs of ranks (gloo: through the host; auto: "
+                  "nccl where each rank has a real GPU of its own)")
           .one_of({"auto", "nccl", "gloo"}),
   };
 }

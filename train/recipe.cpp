@@ -41,7 +41,7 @@ OptionFields fields(LoadingOptions& options) {
                   "seconds to wait for a batch before giving up (0: for ever)")
           .between(0, 1e9),
       OptionField("on_bad_sample", &options.on_bad_sample,
-                  "what becomes of images that cannot be read: fail, or skip and count them")
+                  "what becomes of images that cannot be read (skip: they are counted)")
           .one_of({"fail", "skip"}),
   };
 }

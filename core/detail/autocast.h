@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "wick/core/apply.h"
+#include "wick/core/base/scoped_value.h"
 
 namespace wick {
 
@@ -19,12 +20,9 @@ namespace amp {
 class Pause {
  public:
   Pause();
-  ~Pause();
-  Pause(const Pause&) = delete;
-  Pause& operator=(const Pause&) = delete;
 
  private:
-  bool before_;
+  ScopedValue<bool> paused_;
 };
 
 /// Drops this thread's copies of weights: work that is captured must make its own, and what is

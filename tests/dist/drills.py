@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "program"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tools/program"))
 from jobs import left_over  # noqa: E402
 from mnist import write_images  # noqa: E402
 

@@ -36,6 +36,27 @@ TEST(Recipe, HasEachOptionOnce) {
   train::check(recipe);
 }
 
+// The page's tables, of which each row is a field.
+std::string tables_of_options() {
+  train::Recipe recipe;
+  std::string text;
+  for (const train::OptionGroup& group : train::groups(recipe)) {
+    text += concat("\n## ", group.title, "\n\n| Key | Default | Meaning |\n|---|---|---|\n");
+    for (const OptionField& field : group.fields) {
+      const std::string usual = field.is_flag() ? "off" : field.as_text();
+      text += concat("| `", field.key(), "` | ", usual.empty() ? "" : concat("`", usual, "`"),
+                     " | ", field.help(), " |\n");
+    }
+  }
+  return text;
+}
+
+TEST(Recipe, IsDocumentedOptionByOption) {
+  const std::string page = read_file(std::string(WICK_SOURCE_DIR) + "/docs/options.md", 1 << 20);
+  const std::string tables = tables_of_options();
+  EXPECT_TRUE(page.ends_with(tables)) << "docs/options.md does not end with:\n" << tables;
+}
+
 TEST(Recipe, SurvivesAFile) {
   const TemporaryFolder folder;
   train::Recipe recipe = small_recipe();

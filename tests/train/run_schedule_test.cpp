@@ -132,11 +132,11 @@ TEST(RunSchedule, TakesOnesOfTheProgramsOwn) {
   EXPECT_EQ(warm[10], 1);
   EXPECT_NEAR(warm[19], 0.1, 1e-12);
   EXPECT_EQ(error_of([] { train::check({.name = sawtooth(), .gamma = 0.5}); }),
-            "train: schedule_gamma: not with schedule sawtooth");
+            "option schedule_gamma: not with schedule sawtooth");
   EXPECT_EQ(error_of([] {
               train::check({.name = sawtooth(), .epochs = {1, 2}});
             }),
-            "train: schedule_epochs: got 2 numbers for schedule sawtooth, expected one");
+            "option schedule_epochs: got 2 numbers for schedule sawtooth, expected one");
   EXPECT_EQ(error_of([] { train::register_schedule({.name = "cosine"}); }),
             "schedule: register: got the name cosine, which is taken, expected another");
 }

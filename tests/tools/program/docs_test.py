@@ -12,7 +12,7 @@ from mnist import write_images
 from programs import InFolder, run_program
 
 WICK = sys.argv.pop(1)
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 SCRIPTS = ("test", "bench")  # what the script ./wick itself does, or another program
 helps = {}
 

@@ -8,7 +8,7 @@ import tarfile
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 PROGRAMS = ("wick", "wick-bench", "wick_peer", "core_test", "data_test", "dist_test", "golden_test",
             "nn_test", "core_ops_test", "optim_test")
 
