@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "wick/core/base/detail/registry.h"
-#include "wick/data/augment.h"
 #include "wick/data/cifar.h"
 #include "wick/data/fetch.h"
 #include "wick/data/idx.h"
+#include "wick/data/image_dataset.h"
 #include "wick/data/packed.h"
 #include "wick/data/shapes10.h"
 

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,12 +10,6 @@
 
 #include "wick/core/base/philox.h"
 #include "wick/core/tensor.h"
-#include "wick/data/augment.h"
-#include "wick/data/batch_transform.h"
-#include "wick/data/image_folder.h"
-#include "wick/data/image_set.h"
-#include "wick/data/image_source.h"
-#include "wick/data/transforms.h"
 
 namespace wick::data {
 
@@ -78,7 +71,17 @@ class BatchRead {
   const std::atomic<bool>* stop_;
 };
 
-struct BytesDataset;
+/// Samples stacked along a new first axis: one tensor per field of the data set.
+struct Batch {
+  std::vector<Tensor> fields;
+  uint64_t seed = 0;  // that its epoch's order and random transforms follow from
+  const Tensor& operator[](size_t field) const { return fields[field]; }
+  /// Number of samples.
+  int64_t size() const { return fields[0].size(0); }
+};
+
+/// A sample on its own: a tensor per field.
+using Sample = std::vector<Tensor>;
 
 /// A numbered collection of samples. Each has the same fields.
 class Dataset {
@@ -98,18 +101,6 @@ class Dataset {
   virtual std::vector<Tensor> get(int64_t index, PhiloxStream random) const;
   /// What errors and time-outs call sample `index` beside its number: its file. May be empty.
   virtual std::string name(int64_t /*index*/) const { return {}; }
-  /// The same samples with field 0 left as bytes, for a GPU to finish: a quarter as much to copy.
-  /// Nothing if field 0 is not bytes that are normalised.
-  virtual std::optional<BytesDataset> as_bytes() const;
-};
-
-/// A data set whose field 0 is bytes, and what is still to be done to batches of them.
-struct BytesDataset {
-  std::shared_ptr<const Dataset> dataset;
-  Normalize normalize;
-  BatchTransformOptions transform = {.random = false};
-  /// Behind the flips; where it is given, nothing is erased.
-  std::optional<ColorJitterOptions> jitter = {};
 };
 
 /// Samples that are rows of tensors on the CPU: field i of sample j is `tensors[i][j]`. Tensors
@@ -128,43 +119,5 @@ class TensorDataset final : public Dataset {
   std::vector<size_t> row_bytes_;
   int64_t size_ = 0;
 };
-
-/// Labelled images, transformed one by one. Field 0 is the image [C, H, W], stored channels-last:
-/// float32 if there is a Normalize, else uint8. Field 1 is the label, int64 of rank 0.
-class ImageDataset final : public Dataset {
- public:
-  /// Images are decoded when they are read. The transforms must end in one size for all.
-  ImageDataset(std::shared_ptr<const ImageSource> images, Transforms transforms,
-               std::optional<Normalize> normalize);
-  ImageDataset(std::shared_ptr<const ImageSet> images, Transforms transforms,
-               std::optional<Normalize> normalize);
-  ImageDataset(ImageFolder files, Transforms transforms, std::optional<Normalize> normalize);
-
-  int64_t size() const override { return images_->size(); }
-  const std::vector<Field>& fields() const override { return fields_; }
-  void read(int64_t index, PhiloxStream random, std::span<void* const> out) const override;
-  std::string name(int64_t index) const override { return images_->name(index); }
-  /// The last transforms are left to be done to batches, as far as BatchTransform and
-  /// BatchColorJitter do the same: a crop, flips, and one of erasing and jitter. Random numbers are
-  /// then those of the batch, not of the sample.
-  std::optional<BytesDataset> as_bytes() const override;
-  const std::vector<std::string>& class_names() const { return images_->class_names(); }
-
- private:
-  /// As `read`, but for what may be wrong with the source.
-  void read_stored(int64_t index, PhiloxStream random, std::span<void* const> out) const;
-  /// Decodes and transforms a stored image.
-  void make(int64_t index, const StoredImage& stored, PhiloxStream random, Image& image) const;
-
-  std::shared_ptr<const ImageSource> images_;
-  Transforms transforms_;
-  std::optional<Normalize> normalize_;
-  std::vector<Field> fields_;
-};
-
-/// The mean and standard deviation of each channel over a whole set.
-Normalize normalize_by(const ImageSet& images);
-/// Those of ImageNet's photographs.
-Normalize normalize_photographs();
 
 }  // namespace wick::data

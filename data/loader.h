@@ -26,18 +26,6 @@ class Workers;
 class WorkerTuner;
 }  // namespace loading
 
-/// Samples stacked along a new first axis: one tensor per field of the data set.
-struct Batch {
-  std::vector<Tensor> fields;
-  uint64_t seed = 0;  // that its epoch's order and random transforms follow from
-  const Tensor& operator[](size_t field) const { return fields[field]; }
-  /// Number of samples.
-  int64_t size() const { return fields[0].size(0); }
-};
-
-/// A sample on its own: a tensor per field.
-using Sample = std::vector<Tensor>;
-
 /// As num_workers: as many as measuring shows to be needed.
 inline constexpr int kAuto = -1;
 

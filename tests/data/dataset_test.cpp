@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "wick/data/catalog.h"
+#include "wick/data/image_dataset.h"
 #include "wick/data/loader.h"
 #include "wick/data/shapes10.h"
 #include "wick/tests/data/data_testing.h"
