@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "wick/data/detail/streams.h"
+#include "wick/data/iterable.h"
 
 namespace wick::data {
 
@@ -21,8 +22,19 @@ void Dataset::read_batch(const BatchRead& batch) const {
   }
 }
 
-std::vector<Tensor> Dataset::get(int64_t index, PhiloxStream random) const {
-  std::vector<Tensor> sample;
+const std::vector<Field>& no_fields() {
+  static const std::vector<Field> none;
+  return none;
+}
+
+void Dataset::read(int64_t, PhiloxStream, std::span<void* const>) const {
+  detail::fail("data set: has fields and no read, expected both overridden, or get alone");
+}
+
+Sample Dataset::get(int64_t index, PhiloxStream random) const {
+  WICK_CHECK(!fields().empty(),
+             "data set: got no fields and no get, expected fields and read overridden, or get");
+  Sample sample;
   std::vector<void*> places;
   for (const Field& field : fields()) {
     Shape one = field.shape;
@@ -32,6 +44,14 @@ std::vector<Tensor> Dataset::get(int64_t index, PhiloxStream random) const {
   }
   read(index, random, places);
   return sample;
+}
+
+bool SampleIterator::next(PhiloxStream, std::span<void* const>) {
+  detail::fail("sample iterator: its data set has fields, expected it to override next");
+}
+
+std::optional<Sample> SampleIterator::get(PhiloxStream) {
+  detail::fail("sample iterator: its data set has no fields, expected it to override get");
 }
 
 TensorDataset::TensorDataset(std::vector<Tensor> tensors) : tensors_(std::move(tensors)) {
@@ -73,6 +93,11 @@ void TensorDataset::read_batch(const BatchRead& batch) const {
       }
     }
   }
+}
+
+FunctionDataset::FunctionDataset(int64_t size, Get get) : size_(size), get_(std::move(get)) {
+  WICK_CHECK(size >= 0, "function dataset: wrong size: got ", size, ", expected 0 or more");
+  WICK_CHECK(get_, "function dataset: got no function, expected one that gives samples");
 }
 
 }  // namespace wick::data

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,6 +20,9 @@ struct Field {
   Dtype dtype = kFloat32;
   MemoryFormat format = MemoryFormat::kContiguous;
 };
+
+/// An empty list.
+const std::vector<Field>& no_fields();
 
 /// The samples that a loader asks a data set for at once, and where each of them belongs.
 class BatchRead {
@@ -83,22 +87,26 @@ struct Batch {
 /// A sample on its own: a tensor per field.
 using Sample = std::vector<Tensor>;
 
-/// A numbered collection of samples. Each has the same fields.
+/// A numbered collection of samples: images, token sequences, rows of a table. Each has the same
+/// number of fields. One whose samples have one shape, known beforehand, overrides fields() and
+/// read(): its samples are written straight into batches. Another overrides get() alone: its
+/// samples are tensors of their own, which the loader stacks, or hands to a `collate_fn`.
 class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual int64_t size() const = 0;
-  virtual const std::vector<Field>& fields() const = 0;
+  /// Empty where only get() says what a sample is.
+  virtual const std::vector<Field>& fields() const { return no_fields(); }
   /// Writes sample `index` (0 to size() - 1): field i to `out[i]`, which is the sample's place in a
   /// batch. What is random about it comes from `random`, the sample's own stream in this epoch.
   /// Several threads call this at once.
-  virtual void read(int64_t index, PhiloxStream random, std::span<void* const> out) const = 0;
+  virtual void read(int64_t index, PhiloxStream random, std::span<void* const> out) const;
   /// Writes all samples of `batch` as `read` writes each. To be overridden where it can be done
   /// with less work than one after the other.
   virtual void read_batch(const BatchRead& batch) const;
-  /// Sample `index` as tensors of its own, for a `collate_fn`. To be overridden by data sets whose
-  /// samples differ in shape.
-  virtual std::vector<Tensor> get(int64_t index, PhiloxStream random) const;
+  /// Sample `index` as tensors of its own, on the CPU: a tensor per field, whose shapes may differ
+  /// from sample to sample. Several threads call this at once.
+  virtual Sample get(int64_t index, PhiloxStream random) const;
   /// What errors and time-outs call sample `index` beside its number: its file. May be empty.
   virtual std::string name(int64_t /*index*/) const { return {}; }
 };
@@ -118,6 +126,20 @@ class TensorDataset final : public Dataset {
   std::vector<Field> fields_;
   std::vector<size_t> row_bytes_;
   int64_t size_ = 0;
+};
+
+/// Samples that a function makes, which several threads call at once: `get(index, random)` gives
+/// the tensors of one sample, as Dataset::get.
+class FunctionDataset final : public Dataset {
+ public:
+  using Get = std::function<Sample(int64_t index, PhiloxStream random)>;
+  FunctionDataset(int64_t size, Get get);
+  int64_t size() const override { return size_; }
+  Sample get(int64_t index, PhiloxStream random) const override { return get_(index, random); }
+
+ private:
+  int64_t size_;
+  Get get_;
 };
 
 }  // namespace wick::data

@@ -54,7 +54,8 @@ struct DataLoaderOptions {
   /// Threads that read ahead; with 0 the caller's thread reads; or kAuto. Of no effect on what is
   /// read.
   int num_workers = 0;
-  /// Makes a batch of samples, in place of stacking them; called by several threads at once.
+  /// Makes a batch of samples, in place of stacking them: of samples of unlike shapes one that is
+  /// padded. Called by several threads at once.
   std::function<Batch(std::vector<Sample>)> collate_fn = {};
   bool pin_memory = false;  // batches in pinned memory, if there is a GPU
   bool drop_last = false;   // leave out the last batch of an epoch if it is not full
