@@ -24,5 +24,6 @@
 #include "wick/data/sampler.h"
 #include "wick/data/sha256.h"
 #include "wick/data/shapes10.h"
+#include "wick/data/transform_registry.h"
 #include "wick/data/transforms.h"
 #include "wick/data/worker_info.h"

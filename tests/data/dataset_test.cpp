@@ -170,7 +170,7 @@ TEST(Catalog, PoliciesOfAugmentationDiffer) {
   EXPECT_GT(means, 0);
   EXPECT_LT(means, static_cast<int64_t>(erased.size()) / 2);
   expect_error([&] { open_data("imagefolder", folder.path(), 8, {.policy = "auto"}); },
-               {"augmentation", "got auto", "randaugment"});
+               {"unknown name", "\"auto\"", "randaugment"});
 }
 
 TEST(Catalog, TakesDataOfTheProgramsOwn) {
