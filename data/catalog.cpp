@@ -1,12 +1,10 @@
 #include "wick/data/catalog.h"
 
-#include <algorithm>
-
 #include "wick/core/base/detail/registry.h"
-#include "wick/data/augment.h"
 #include "wick/data/cifar.h"
 #include "wick/data/fetch.h"
 #include "wick/data/idx.h"
+#include "wick/data/image_dataset.h"
 #include "wick/data/packed.h"
 #include "wick/data/shapes10.h"
 
@@ -15,28 +13,6 @@ namespace wick::data {
 namespace {
 
 constexpr int64_t kPhotographSize = 224;
-
-std::string listed(const std::vector<std::string>& names) {
-  std::string list;
-  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-  return list;
-}
-
-// What --augment adds behind the crop and the flip.
-void add_augmentation(const Augmentation& augmentation, const Normalize& normalize,
-                      Transforms& transforms) {
-  if (augmentation.policy == "color") {
-    transforms.push_back(std::make_shared<ColorJitter>(
-        ColorJitterOptions{.brightness = 0.4, .contrast = 0.4, .saturation = 0.4, .hue = 0.1}));
-  } else if (augmentation.policy == "randaugment") {
-    transforms.push_back(std::make_shared<RandAugment>());
-  }
-  if (augmentation.erasing == 0) return;
-  std::vector<uint8_t> mean;
-  for (const float m : normalize.mean()) mean.push_back(static_cast<uint8_t>(m * 255 + 0.5f));
-  transforms.push_back(std::make_shared<RandomErasing>(
-      RandomErasingOptions{.p = augmentation.erasing, .value = std::move(mean)}));
-}
 
 LabelledImages in_memory(ImageSet (*read)(const std::string& data_dir, Split split),
                          const std::string& data_dir, int64_t padding, bool flip) {
@@ -58,26 +34,13 @@ LabelledImages image_folder(const std::string& data_dir) {
           {.photographs = true, .flip = true, .mean = normalize.mean(), .std = normalize.std()}};
 }
 
-Transforms test_transforms(const LabelledImages& images, ImageSize size) {
-  if (!images.preparation.photographs) return {};
-  return {std::make_shared<Resize>(size.height * 8 / 7), std::make_shared<CenterCrop>(size)};
-}
-
-Transforms train_transforms(const LabelledImages& images, ImageSize size,
-                            const Augmentation& augmentation, const Normalize& normalize) {
-  Transforms transforms;
-  if (augmentation.policy == "none") {
-    transforms = test_transforms(images, size);
-  } else if (images.preparation.photographs) {
-    transforms.push_back(std::make_shared<RandomResizedCrop>(size));
-  } else {
-    transforms.push_back(
-        std::make_shared<RandomCrop>(images.train->image_size(), images.preparation.padding));
+Transforms train_transforms(const Augmentation& augmentation, const TransformContext& context) {
+  Transforms transforms = make_transforms(augmentation.policy, context);
+  if (augmentation.erasing == 0) return transforms;
+  const TransformEntry& erasing = find_transform("random_erasing");
+  for (auto& transform : erasing.make({augmentation.erasing}, context)) {
+    transforms.push_back(transform);
   }
-  if (augmentation.policy != "none" && images.preparation.flip) {
-    transforms.push_back(std::make_shared<RandomHorizontalFlip>());
-  }
-  add_augmentation(augmentation, normalize, transforms);
   return transforms;
 }
 
@@ -124,7 +87,13 @@ void register_data(DataEntry entry) {
 std::vector<std::string> data_names() { return registry().names(); }
 const DataEntry& find_data(const std::string& name) { return registry().find(name); }
 
-std::vector<std::string> augmentation_names() { return {"none", "basic", "color", "randaugment"}; }
+std::vector<std::string> augmentation_names() {
+  std::vector<std::string> names;
+  for (const std::string& name : transform_names()) {
+    if (find_transform(name).policy) names.push_back(name);
+  }
+  return names;
+}
 
 LabelledImages open_images(const std::string& name, const std::string& data_dir) {
   const DataEntry& entry = find_data(name);
@@ -134,19 +103,17 @@ LabelledImages open_images(const std::string& name, const std::string& data_dir)
 
 TrainTest open_data(const std::string& name, const std::string& data_dir,
                     std::optional<int64_t> image_size, const Augmentation& augmentation) {
-  const std::vector<std::string> known = augmentation_names();
-  WICK_CHECK(std::find(known.begin(), known.end(), augmentation.policy) != known.end(),
-             "augmentation: unknown policy: got ", augmentation.policy, ", expected one of ",
-             listed(known));
   const DataEntry& entry = find_data(name);
   if (entry.open) return entry.open(data_dir);
   const LabelledImages images = open_images(name, data_dir);
   const int64_t side = image_size.value_or(kPhotographSize);
-  const ImageSize size{side, side};
-  const Normalize normalize(images.preparation.mean, images.preparation.std);
-  return {std::make_shared<ImageDataset>(
-              images.train, train_transforms(images, size, augmentation, normalize), normalize),
-          std::make_shared<ImageDataset>(images.test, test_transforms(images, size), normalize),
+  const Preparation& preparation = images.preparation;
+  const TransformContext context{
+      preparation.photographs ? ImageSize{side, side} : images.train->image_size(), preparation};
+  const Normalize normalize(preparation.mean, preparation.std);
+  return {std::make_shared<ImageDataset>(images.train, train_transforms(augmentation, context),
+                                         normalize),
+          std::make_shared<ImageDataset>(images.test, make_transforms("none", context), normalize),
           images.train->class_names(), images.preparation.photographs};
 }
 

@@ -11,6 +11,7 @@
 #include "wick/data/dataset.h"
 #include "wick/data/image_io.h"
 #include "wick/data/image_source.h"
+#include "wick/data/transform_registry.h"
 
 namespace wick::data {
 
@@ -28,26 +29,15 @@ struct TrainTest {
 
 /// How images to train on are changed at random.
 struct Augmentation {
-  /// none: they are as test images are. basic: cropped and, but for digits, flipped. color: that
-  /// and ColorJitter. randaugment: basic and RandAugment.
+  /// Transforms by name (wick/data/transform_registry.h), as in "basic, cutout(8)". Policies among
+  /// them are none: as test images are; basic: cropped and, but for digits, flipped; color: that
+  /// and ColorJitter; randaugment: basic and RandAugment.
   std::string policy = "basic";
-  double erasing = 0;  // the chance of RandomErasing, by the mean colour
+  double erasing = 0;  // the chance of RandomErasing behind them, by the mean colour
 };
 
-/// The policies of Augmentation.
+/// The policies: names that stand for a whole augmentation, those of the program's own included.
 std::vector<std::string> augmentation_names();
-
-/// How the images of a set are usually prepared for training.
-struct Preparation {
-  /// Photographs of unlike sizes are cut and resized to one size; others, all of one size, are put
-  /// within `padding` black pixels and cut to their own.
-  bool photographs = false;
-  int64_t padding = 0;
-  /// Whether an image swapped left and right is still one of its class.
-  bool flip = false;
-  /// Of each channel, with values from 0 to 1.
-  std::vector<float> mean, std;
-};
 
 /// A data set's images as they are stored, and how to prepare them.
 struct LabelledImages {

@@ -2,7 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,12 +11,6 @@
 
 #include "wick/core/base/philox.h"
 #include "wick/core/tensor.h"
-#include "wick/data/augment.h"
-#include "wick/data/batch_transform.h"
-#include "wick/data/image_folder.h"
-#include "wick/data/image_set.h"
-#include "wick/data/image_source.h"
-#include "wick/data/transforms.h"
 
 namespace wick::data {
 
@@ -26,6 +20,9 @@ struct Field {
   Dtype dtype = kFloat32;
   MemoryFormat format = MemoryFormat::kContiguous;
 };
+
+/// An empty list.
+const std::vector<Field>& no_fields();
 
 /// The samples that a loader asks a data set for at once, and where each of them belongs.
 class BatchRead {
@@ -78,38 +75,40 @@ class BatchRead {
   const std::atomic<bool>* stop_;
 };
 
-struct BytesDataset;
+/// Samples stacked along a new first axis: one tensor per field of the data set.
+struct Batch {
+  std::vector<Tensor> fields;
+  uint64_t seed = 0;  // that its epoch's order and random transforms follow from
+  const Tensor& operator[](size_t field) const { return fields[field]; }
+  /// Number of samples.
+  int64_t size() const { return fields[0].size(0); }
+};
 
-/// A numbered collection of samples. Each has the same fields.
+/// A sample on its own: a tensor per field.
+using Sample = std::vector<Tensor>;
+
+/// A numbered collection of samples: images, token sequences, rows of a table. Each has the same
+/// number of fields. One whose samples have one shape, known beforehand, overrides fields() and
+/// read(): its samples are written straight into batches. Another overrides get() alone: its
+/// samples are tensors of their own, which the loader stacks, or hands to a `collate_fn`.
 class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual int64_t size() const = 0;
-  virtual const std::vector<Field>& fields() const = 0;
+  /// Empty where only get() says what a sample is.
+  virtual const std::vector<Field>& fields() const { return no_fields(); }
   /// Writes sample `index` (0 to size() - 1): field i to `out[i]`, which is the sample's place in a
   /// batch. What is random about it comes from `random`, the sample's own stream in this epoch.
   /// Several threads call this at once.
-  virtual void read(int64_t index, PhiloxStream random, std::span<void* const> out) const = 0;
+  virtual void read(int64_t index, PhiloxStream random, std::span<void* const> out) const;
   /// Writes all samples of `batch` as `read` writes each. To be overridden where it can be done
   /// with less work than one after the other.
   virtual void read_batch(const BatchRead& batch) const;
-  /// Sample `index` as tensors of its own, for a `collate_fn`. To be overridden by data sets whose
-  /// samples differ in shape.
-  virtual std::vector<Tensor> get(int64_t index, PhiloxStream random) const;
+  /// Sample `index` as tensors of its own, on the CPU: a tensor per field, whose shapes may differ
+  /// from sample to sample. Several threads call this at once.
+  virtual Sample get(int64_t index, PhiloxStream random) const;
   /// What errors and time-outs call sample `index` beside its number: its file. May be empty.
   virtual std::string name(int64_t /*index*/) const { return {}; }
-  /// The same samples with field 0 left as bytes, for a GPU to finish: a quarter as much to copy.
-  /// Nothing if field 0 is not bytes that are normalised.
-  virtual std::optional<BytesDataset> as_bytes() const;
-};
-
-/// A data set whose field 0 is bytes, and what is still to be done to batches of them.
-struct BytesDataset {
-  std::shared_ptr<const Dataset> dataset;
-  Normalize normalize;
-  BatchTransformOptions transform = {.random = false};
-  /// Behind the flips; where it is given, nothing is erased.
-  std::optional<ColorJitterOptions> jitter = {};
 };
 
 /// Samples that are rows of tensors on the CPU: field i of sample j is `tensors[i][j]`. Tensors
@@ -129,42 +128,18 @@ class TensorDataset final : public Dataset {
   int64_t size_ = 0;
 };
 
-/// Labelled images, transformed one by one. Field 0 is the image [C, H, W], stored channels-last:
-/// float32 if there is a Normalize, else uint8. Field 1 is the label, int64 of rank 0.
-class ImageDataset final : public Dataset {
+/// Samples that a function makes, which several threads call at once: `get(index, random)` gives
+/// the tensors of one sample, as Dataset::get.
+class FunctionDataset final : public Dataset {
  public:
-  /// Images are decoded when they are read. The transforms must end in one size for all.
-  ImageDataset(std::shared_ptr<const ImageSource> images, Transforms transforms,
-               std::optional<Normalize> normalize);
-  ImageDataset(std::shared_ptr<const ImageSet> images, Transforms transforms,
-               std::optional<Normalize> normalize);
-  ImageDataset(ImageFolder files, Transforms transforms, std::optional<Normalize> normalize);
-
-  int64_t size() const override { return images_->size(); }
-  const std::vector<Field>& fields() const override { return fields_; }
-  void read(int64_t index, PhiloxStream random, std::span<void* const> out) const override;
-  std::string name(int64_t index) const override { return images_->name(index); }
-  /// The last transforms are left to be done to batches, as far as BatchTransform and
-  /// BatchColorJitter do the same: a crop, flips, and one of erasing and jitter. Random numbers are
-  /// then those of the batch, not of the sample.
-  std::optional<BytesDataset> as_bytes() const override;
-  const std::vector<std::string>& class_names() const { return images_->class_names(); }
+  using Get = std::function<Sample(int64_t index, PhiloxStream random)>;
+  FunctionDataset(int64_t size, Get get);
+  int64_t size() const override { return size_; }
+  Sample get(int64_t index, PhiloxStream random) const override { return get_(index, random); }
 
  private:
-  /// As `read`, but for what may be wrong with the source.
-  void read_stored(int64_t index, PhiloxStream random, std::span<void* const> out) const;
-  /// Decodes and transforms a stored image.
-  void make(int64_t index, const StoredImage& stored, PhiloxStream random, Image& image) const;
-
-  std::shared_ptr<const ImageSource> images_;
-  Transforms transforms_;
-  std::optional<Normalize> normalize_;
-  std::vector<Field> fields_;
+  int64_t size_;
+  Get get_;
 };
-
-/// The mean and standard deviation of each channel over a whole set.
-Normalize normalize_by(const ImageSet& images);
-/// Those of ImageNet's photographs.
-Normalize normalize_photographs();
 
 }  // namespace wick::data

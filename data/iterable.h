@@ -17,7 +17,9 @@ class SampleIterator {
   virtual ~SampleIterator() = default;
   /// Writes the next sample: field i to `out[i]`. What is random about it comes from `random`.
   /// False at the end. An iterator that throws is at its end, unless the loader skips errors.
-  virtual bool next(PhiloxStream random, std::span<void* const> out) = 0;
+  virtual bool next(PhiloxStream random, std::span<void* const> out);
+  /// The same for a data set without fields: the sample as tensors of its own, none at the end.
+  virtual std::optional<Sample> get(PhiloxStream random);
 };
 
 /// Samples that can only be had one after the other: from a stream, an archive, a socket. They come
@@ -26,7 +28,8 @@ class SampleIterator {
 class IterableDataset {
  public:
   virtual ~IterableDataset() = default;
-  virtual const std::vector<Field>& fields() const = 0;
+  /// Empty where samples have no shape known beforehand, and come from SampleIterator::get.
+  virtual const std::vector<Field>& fields() const { return no_fields(); }
   /// Parts that can be read side by side.
   virtual int num_shards() const { return 1; }
   /// A new walk through shard `shard` (0 to num_shards() - 1) in epoch `epoch`. The same samples

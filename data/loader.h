@@ -26,18 +26,6 @@ class Workers;
 class WorkerTuner;
 }  // namespace loading
 
-/// Samples stacked along a new first axis: one tensor per field of the data set.
-struct Batch {
-  std::vector<Tensor> fields;
-  uint64_t seed = 0;  // that its epoch's order and random transforms follow from
-  const Tensor& operator[](size_t field) const { return fields[field]; }
-  /// Number of samples.
-  int64_t size() const { return fields[0].size(0); }
-};
-
-/// A sample on its own: a tensor per field.
-using Sample = std::vector<Tensor>;
-
 /// As num_workers: as many as measuring shows to be needed.
 inline constexpr int kAuto = -1;
 
@@ -66,7 +54,8 @@ struct DataLoaderOptions {
   /// Threads that read ahead; with 0 the caller's thread reads; or kAuto. Of no effect on what is
   /// read.
   int num_workers = 0;
-  /// Makes a batch of samples, in place of stacking them; called by several threads at once.
+  /// Makes a batch of samples, in place of stacking them: of samples of unlike shapes one that is
+  /// padded. Called by several threads at once.
   std::function<Batch(std::vector<Sample>)> collate_fn = {};
   bool pin_memory = false;  // batches in pinned memory, if there is a GPU
   bool drop_last = false;   // leave out the last batch of an epoch if it is not full

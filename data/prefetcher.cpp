@@ -1,9 +1,7 @@
 #include "wick/data/prefetcher.h"
 
 #include "wick/core/base/check.h"
-#include "wick/core/ops/elementwise.h"
-#include "wick/core/ops/join.h"
-#include "wick/data/batch_color_jitter.h"
+#include "wick/data/device_work.h"
 
 namespace wick::data {
 
@@ -96,71 +94,18 @@ void Prefetcher::seek(int64_t epoch, int64_t batch, std::optional<uint64_t> seed
   follow();
 }
 
-namespace {
-
-// Of 0 to 1, what `normalize` makes of them.
-Tensor normalized(const Tensor& images, const Normalize& normalize) {
-  const auto channels = static_cast<int64_t>(normalize.mean().size());
-  const auto along_channels = [&](const std::vector<float>& values) {
-    return tensor(values, Shape{1, channels, 1, 1}).to(images.device(), /*non_blocking=*/true);
-  };
-  return (images - along_channels(normalize.mean())) / along_channels(normalize.std());
-}
-
-// What is left to be done to batches of a BytesDataset, by the random numbers of a seed.
-class Finisher {
- public:
-  Finisher(const BytesDataset& bytes, uint64_t seed, int64_t part)
-      : transform_(bytes.jitter ? Normalize::to_unit(bytes.dataset->fields()[0].shape[0])
-                                : bytes.normalize,
-                   options_of(bytes, seed, part)),
-        normalize_(bytes.normalize) {
-    if (bytes.jitter) jitter_.emplace(*bytes.jitter, seed, part);
-  }
-
-  void finish(Tensor& images, int64_t epoch, int64_t number) const {
-    images = transform_.apply(images, epoch, number);
-    if (jitter_) images = normalized(jitter_->apply(images, epoch, number), normalize_);
-  }
-
- private:
-  static BatchTransformOptions options_of(const BytesDataset& bytes, uint64_t seed, int64_t part) {
-    BatchTransformOptions options = bytes.transform;
-    options.seed = seed;
-    options.part = part;
-    return options;
-  }
-
-  BatchTransform transform_;
-  std::optional<BatchColorJitter> jitter_;
-  Normalize normalize_;
-};
-
-// A Prefetcher's `prepare`. `seed`: of all epochs; none: each has one of its own.
-std::function<Batch(Batch, int64_t, int64_t)> finisher(const BytesDataset& bytes,
-                                                       std::optional<uint64_t> seed, int64_t part) {
-  const Finisher of_all(bytes, seed.value_or(0), part);
-  return [=](Batch batch, int64_t epoch, int64_t number) {
-    if (seed) {
-      of_all.finish(batch.fields[0], epoch, number);
-    } else {
-      Finisher(bytes, batch.seed, part).finish(batch.fields[0], epoch, number);
-    }
-    return batch;
-  };
-}
-
-}  // namespace
-
 Prefetcher load_ahead(std::shared_ptr<const Dataset> dataset, const DataLoaderOptions& options,
                       Device device) {
-  const std::optional<BytesDataset> bytes =
-      device.is_cuda() ? dataset->as_bytes() : std::optional<BytesDataset>();
-  DataLoader loader(bytes ? bytes->dataset : std::move(dataset), options);
   PrefetcherOptions ahead;
-  const int64_t part = options.batch_sampler ? options.batch_sampler->part() : 0;
-  if (bytes) ahead.prepare = finisher(*bytes, loader.seed(), part);
-  return Prefetcher(std::move(loader), device, std::move(ahead));
+  const auto* source = dynamic_cast<const DeviceWorkSource*>(dataset.get());
+  if (source != nullptr && device.is_cuda()) {
+    const int64_t part = options.batch_sampler ? options.batch_sampler->part() : 0;
+    if (std::optional<DeviceWork> work = source->device_work(part)) {
+      dataset = std::move(work->dataset);
+      ahead.prepare = std::move(work->finish);
+    }
+  }
+  return Prefetcher(DataLoader(std::move(dataset), options), device, std::move(ahead));
 }
 
 }  // namespace wick::data

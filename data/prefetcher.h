@@ -66,9 +66,9 @@ class Prefetcher {
   std::optional<uint64_t> seed_;
 };
 
-/// The batches of `dataset` on `device`. A GPU gets bytes, where the data set can give them, and
-/// does the rest itself: cropping, flipping, changing colours, erasing and normalising, by random
-/// numbers that follow from the loader's seed, the epoch and the batch's number alone.
+/// The batches of `dataset` on `device`. A GPU does the end of the work itself, where the data set
+/// can leave it (wick/data/device_work.h): of images, which then come as bytes, it is cropping,
+/// flipping, changing colours, erasing and normalising.
 Prefetcher load_ahead(std::shared_ptr<const Dataset> dataset, const DataLoaderOptions& options,
                       Device device);
 

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "wick/core/ops/join.h"
 #include "wick/core/stream.h"
 #include "wick/data/detail/streams.h"
 
@@ -108,10 +109,30 @@ void Reader::keep(int64_t count, int64_t all, Result& result) {
   for (Tensor& field : result.batch.fields) field = field.narrow(0, 0, count);
 }
 
+Batch Reader::stacked(std::vector<Sample>& samples) const {
+  if (!options_.batch_size) return {std::move(samples[0])};
+  Batch batch;
+  for (size_t f = 0; f < samples[0].size(); ++f) {
+    std::vector<Tensor> column;
+    for (const Sample& sample : samples) {
+      WICK_CHECK(sample.size() == samples[0].size(), "samples have unlike numbers of fields: got ",
+                 samples[0].size(), " and ", sample.size(), ", expected equal ones");
+      WICK_CHECK(
+          sample[f].shape() == samples[0][f].shape() && sample[f].dtype() == samples[0][f].dtype(),
+          "samples differ in field ", f, ": got ", samples[0][f].dtype(), " ",
+          samples[0][f].shape(), " and ", sample[f].dtype(), " ", sample[f].shape(),
+          ", expected one shape and dtype, or a collate_fn that makes batches of them");
+      column.push_back(sample[f]);
+    }
+    batch.fields.push_back(stack(column));
+  }
+  return batch;
+}
+
 void Reader::collate(std::vector<Sample> samples, Result& result) const {
   result.missing = samples.empty();
   if (samples.empty()) return;
-  result.batch = options_.collate_fn(std::move(samples));
+  result.batch = collates() ? options_.collate_fn(std::move(samples)) : stacked(samples);
   if (!pinned_) return;
   for (Tensor& field : result.batch.fields) field = field.pin_memory();
 }
@@ -155,7 +176,7 @@ void MapReader::make(int64_t epoch, int64_t task, Status& status, Result& result
   }
   BatchRead::Randomness from = randomness(epoch);
   if (batches_->repeats()) from.first_place = order->first_place(task);
-  if (collates()) return gather(samples, from, status, result);
+  if (collates() || dataset_->fields().empty()) return gather(samples, from, status, result);
   stack(samples, from, status, result);
 }
 
@@ -288,19 +309,21 @@ void IterableReader::make_next(Shard& shard, int64_t epoch, int index, Status& s
                                Result& result) const {
   const int64_t wanted = options().batch_size.value_or(1);
   const bool unbatched = !options().batch_size;
+  const bool own = dataset_->fields().empty();  // tensors of their own
+  const bool gathers = collates() || own;
   std::vector<Sample> samples;
-  if (!collates()) result.batch = new_batch(wanted);
+  if (!gathers) result.batch = new_batch(wanted);
   int64_t count = 0;
   for (; count < wanted && shard.iterator && !status.stop; ++count) {
     Batch one;
-    if (collates()) one = new_batch(1);
+    if (gathers) one = own ? Batch() : new_batch(1);
     std::vector<void*> places;
-    for (const BatchRead::Column& column : columns(collates() ? one : result.batch)) {
-      places.push_back(column.first + (collates() ? 0 : count * column.bytes));
+    for (const BatchRead::Column& column : columns(gathers ? one : result.batch)) {
+      places.push_back(column.first + (gathers ? 0 : count * column.bytes));
     }
-    if (!next_sample(shard, epoch, index, places, result)) break;
-    if (!collates()) continue;
-    if (!unbatched) {
+    if (!next_sample(shard, epoch, index, places, own ? &one.fields : nullptr, result)) break;
+    if (!gathers) continue;
+    if (!own && !unbatched) {
       for (Tensor& field : one.fields) field = field.select(0, 0);
     }
     samples.push_back(std::move(one.fields));
@@ -308,7 +331,7 @@ void IterableReader::make_next(Shard& shard, int64_t epoch, int index, Status& s
   result.ended = count == 0 || (count < wanted && options().drop_last);
   if (result.ended) {
     result.batch = {};
-  } else if (collates()) {
+  } else if (gathers) {
     collate(std::move(samples), result);
   } else {
     keep(count, wanted, result);
@@ -316,14 +339,18 @@ void IterableReader::make_next(Shard& shard, int64_t epoch, int index, Status& s
 }
 
 bool IterableReader::next_sample(Shard& shard, int64_t epoch, int index, std::span<void* const> out,
-                                 Result& result) const {
+                                 Sample* sample, Result& result) const {
   constexpr int kMostFailures = 100;  // in a row: such a source is broken as a whole
   const BatchRead::Randomness from = randomness(epoch);
   for (int failures = 0; true; ++failures) {
     const uint64_t number = kStreamsOfShards + (static_cast<uint64_t>(index) << 40) +
                             static_cast<uint64_t>(shard.samples++);
     try {
-      const bool more = shard.iterator->next(data_stream(from.seed, from.epoch, number), out);
+      const PhiloxStream random = data_stream(from.seed, from.epoch, number);
+      std::optional<Sample> own;
+      if (sample != nullptr) own = shard.iterator->get(random);
+      const bool more = sample != nullptr ? own.has_value() : shard.iterator->next(random, out);
+      if (own) *sample = std::move(*own);
       if (!more) shard.iterator.reset();
       return more;
     } catch (const Error& error) {

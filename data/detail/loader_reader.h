@@ -77,6 +77,7 @@ class Reader {
   std::vector<BatchRead::Column> columns(const Batch& batch) const;
   /// Keeps the first `count` of the samples read. `batch` was made for `all`.
   static void keep(int64_t count, int64_t all, Result& result);
+  /// Makes `samples` the batch, by the user's function or by stacking them.
   void collate(std::vector<Sample> samples, Result& result) const;
   bool collates() const { return static_cast<bool>(options_.collate_fn); }
   /// Whether the batch can do without the sample that threw the exception under way.
@@ -88,6 +89,8 @@ class Reader {
     constexpr int64_t kMostTasks = int64_t{1} << 40;
     return tasks().value_or(kMostTasks);
   }
+
+  Batch stacked(std::vector<Sample>& samples) const;
 
   std::vector<Field> fields_;
   std::vector<int64_t> bytes_;  // of each field of one sample
@@ -144,9 +147,10 @@ class IterableReader final : public Reader {
   };
   void make(int64_t epoch, int64_t task, Status& status, Result& result) override;
   void make_next(Shard& shard, int64_t epoch, int index, Status& status, Result& result) const;
-  /// The next sample that can be read, written to `out`; false at the end.
+  /// The next sample that can be read, written to `out`, or given to `sample` if that is not null;
+  /// false at the end.
   bool next_sample(Shard& shard, int64_t epoch, int index, std::span<void* const> out,
-                   Result& result) const;
+                   Sample* sample, Result& result) const;
   static bool wait_for_turn(Shard& shard, int64_t epoch, int64_t position, const Status& status);
 
   std::shared_ptr<const IterableDataset> dataset_;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "wick/core/ops/crop_images.h"
+#include "wick/data/image_dataset.h"
 #include "wick/data/image_ops.h"
 #include "wick/data/prefetcher.h"
 #include "wick/tests/data/data_testing.h"

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "wick/data/catalog.h"
+#include "wick/data/image_dataset.h"
 #include "wick/data/loader.h"
 #include "wick/data/shapes10.h"
 #include "wick/tests/data/data_testing.h"
@@ -169,7 +170,7 @@ TEST(Catalog, PoliciesOfAugmentationDiffer) {
   EXPECT_GT(means, 0);
   EXPECT_LT(means, static_cast<int64_t>(erased.size()) / 2);
   expect_error([&] { open_data("imagefolder", folder.path(), 8, {.policy = "auto"}); },
-               {"augmentation", "got auto", "randaugment"});
+               {"unknown name", "\"auto\"", "randaugment"});
 }
 
 TEST(Catalog, TakesDataOfTheProgramsOwn) {

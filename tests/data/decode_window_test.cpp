@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "wick/data/dataset.h"
+#include "wick/data/image_dataset.h"
 #include "wick/data/image_io.h"
 #include "wick/data/transforms.h"
 #include "wick/tests/data/jpeg_testing.h"

@@ -14,6 +14,7 @@
 
 #include "wick/core/file.h"
 #include "wick/data/detail/packed_format.h"
+#include "wick/data/image_dataset.h"
 #include "wick/data/loader.h"
 #include "wick/tests/data/jpeg_testing.h"
 #include "wick/tests/harness/sanitized.h"

@@ -7,6 +7,7 @@
 #include "wick/core/ops/random.h"
 #include "wick/core/stream.h"
 #include "wick/data/batch_transform.h"
+#include "wick/data/image_dataset.h"
 #include "wick/tests/data/loader_testing.h"
 #include "wick/tests/harness/devices.h"
 

@@ -15,6 +15,7 @@
 #include "wick/data/batch_color_jitter.h"
 #include "wick/data/batch_mix.h"
 #include "wick/data/detail/streams.h"
+#include "wick/data/image_dataset.h"
 #include "wick/data/prefetcher.h"
 #include "wick/tests/data/loader_testing.h"
 #include "wick/tests/harness/devices.h"

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <set>
 
-#include "wick/data/dataset.h"
+#include "wick/data/image_dataset.h"
 #include "wick/tests/data/data_testing.h"
 
 namespace wick::data {
