@@ -46,6 +46,12 @@ WICK_INLINE Groups group_axes(const View& x, const View& y) {
   struct Axis {
     int64_t size, x_stride, y_stride;
     bool reduced;
+
+    // Whether this axis and `in`, the next one inside, can be walked as one.
+    WICK_INLINE bool merges(const Axis& in) const {
+      return reduced == in.reduced && x_stride == in.x_stride * in.size &&
+             y_stride == in.y_stride * in.size;
+    }
   };
   Axis axes[kMaxRank];
   int count = 0;
@@ -60,19 +66,15 @@ WICK_INLINE Groups group_axes(const View& x, const View& y) {
   Groups g;
   if (count == 0) return g;
   Axis inner = axes[count - 1];
-  const auto merges = [](const Axis& outer, const Axis& in) __attribute__((always_inline)) {
-    return outer.reduced == in.reduced && outer.x_stride == in.x_stride * in.size &&
-           outer.y_stride == in.y_stride * in.size;
-  };
   int i = count - 2;
-  for (; i >= 0 && merges(axes[i], inner); --i) inner.size *= axes[i].size;
+  for (; i >= 0 && axes[i].merges(inner); --i) inner.size *= axes[i].size;
   g.inner_reduced = inner.reduced;
   g.inner_size = inner.size;
   g.inner_x = inner.x_stride;
   g.inner_y = inner.y_stride;
   for (int k = 0; k <= i; ++k) {
     Axis axis = axes[k];
-    while (k < i && merges(axis, axes[k + 1])) {
+    while (k < i && axis.merges(axes[k + 1])) {
       axis = {axis.size * axes[k + 1].size, axes[k + 1].x_stride, axes[k + 1].y_stride,
               axis.reduced};
       ++k;

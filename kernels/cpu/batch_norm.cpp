@@ -139,7 +139,7 @@ struct BatchNorm {
     const T *x = n.x.as<T>(), *residual = n.residual.as<T>();
     T* y = n.y.as<T>();
     each_row(
-        [&](int64_t row, int64_t at, bool stream) __attribute__((always_inline)) {
+        [&](int64_t row, int64_t at, bool stream) {
           const T* r = residual == nullptr ? nullptr : residual + at;
           if (s.inner == 1) {
             affine_row<L, true>(x + at, r, y + at, s.size, k, n.relu, mask_row(row), stream);
@@ -212,7 +212,7 @@ struct BatchNorm {
     T *dx = n.dx.as<T>(), *dresidual = n.dresidual.as<T>();
     if (dx == nullptr) return;
     each_row(
-        [&](int64_t row, int64_t at, bool stream) __attribute__((always_inline)) {
+        [&](int64_t row, int64_t at, bool stream) {
           T* r = dresidual == nullptr ? nullptr : dresidual + at;
           if (s.inner == 1) {
             affine_row_backward<L, true>(dy + at, x + at, dx + at, r, s.size, k, mask_row(row),
@@ -243,10 +243,9 @@ void relu_mask(const View& mask, const View& y) {
     for (int64_t row = 0; row < rows; ++row) {
       const MaskRow<L> m{mask.as<uint8_t>() + row * mask.shape[1]};
       T* out = y.as<T>() + row * size;
-      for_vectors<L>(
-          size, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
-            store_up_to(select(m.get(i), Vec<L>(1), Vec<L>(0)), out + i, n);
-          });
+      for_vectors<L>(size, [&](int64_t i, int64_t n) {
+        store_up_to(select(m.get(i), Vec<L>(1), Vec<L>(0)), out + i, n);
+      });
     }
   });
 }

@@ -37,23 +37,19 @@ template <class A, class T, class E>
 double exponentials(const T* x, E* e, int64_t size, A max) {
   constexpr A kLowest = -static_cast<A>(__builtin_inf());
   const Vec<A> m(max);
-  return sum_row<A>(
-      size, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
-        const Vec<A> v =
-            n == Vec<A>::size ? Vec<A>::load(x + i) : load_filled<A>(x + i, n, kLowest);
-        const Vec<A> r = exp(v - m);
-        store_up_to(r, e + i, n);
-        return r;
-      });
+  return sum_row<A>(size, [&](int64_t i, int64_t n) {
+    const Vec<A> v = n == Vec<A>::size ? Vec<A>::load(x + i) : load_filled<A>(x + i, n, kLowest);
+    const Vec<A> r = exp(v - m);
+    store_up_to(r, e + i, n);
+    return r;
+  });
 }
 
 template <class A, class T, class E>
 void scale_row(const E* e, T* y, int64_t size, A factor, bool stream) {
   const Vec<A> f(factor);
-  for_vectors<A>(
-      size, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
-        put(load_up_to<A>(e + i, n) * f, y + i, n, stream);
-      });
+  for_vectors<A>(size,
+                 [&](int64_t i, int64_t n) { put(load_up_to<A>(e + i, n) * f, y + i, n, stream); });
 }
 
 template <class A, class T>
@@ -67,25 +63,22 @@ void softmax_row(const T* x, T* y, int64_t size, bool stream) {
   }
   const A factor = static_cast<A>(1 / sum_of_exponentials(x, size, max));
   const Vec<A> m(max), f(factor);
-  for_vectors<A>(
-      size, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
-        put(exp(load_up_to<A>(x + i, n) - m) * f, y + i, n, stream);
-      });
+  for_vectors<A>(size, [&](int64_t i, int64_t n) {
+    put(exp(load_up_to<A>(x + i, n) - m) * f, y + i, n, stream);
+  });
 }
 
 // Calls `body(offset, j, n)` for the vectors of `width` columns in each of the rows of `s`.
 template <class A, class Body>
-WICK_INLINE void for_column_vectors(const AxisSplit& s, int64_t width, const Body& body) {
+WICK_INLINE_ALL void for_column_vectors(const AxisSplit& s, int64_t width, const Body& body) {
   for (int64_t i = 0; i < s.size; ++i) {
-    for_vectors<A>(
-        width, [&](int64_t j, int64_t n)
-                   __attribute__((always_inline)) { body(i * s.inner + j, j, n); });
+    for_vectors<A>(width, [&](int64_t j, int64_t n) { body(i * s.inner + j, j, n); });
   }
 }
 
 // sums[j] = the sum of `term(offset, j, n)` down each column, in blocks of 64 rows.
 template <class A, class Term>
-WICK_INLINE void sum_columns(const AxisSplit& s, int64_t width, A* sums, const Term& term) {
+WICK_INLINE_ALL void sum_columns(const AxisSplit& s, int64_t width, A* sums, const Term& term) {
   constexpr int64_t kRows = 64;
   A block[kColumns];
   for (int64_t j = 0; j < width; ++j) sums[j] = 0;
@@ -93,10 +86,9 @@ WICK_INLINE void sum_columns(const AxisSplit& s, int64_t width, A* sums, const T
     for (int64_t j = 0; j < kColumns; ++j) block[j] = 0;
     const int64_t last = first + kRows < s.size ? first + kRows : s.size;
     for (int64_t i = first; i < last; ++i) {
-      for_vectors<A>(
-          width, [&](int64_t j, int64_t n) __attribute__((always_inline)) {
-            store_up_to(load_up_to<A>(block + j, n) + term(i * s.inner + j, j, n), block + j, n);
-          });
+      for_vectors<A>(width, [&](int64_t j, int64_t n) {
+        store_up_to(load_up_to<A>(block + j, n) + term(i * s.inner + j, j, n), block + j, n);
+      });
     }
     for (int64_t j = 0; j < width; ++j) sums[j] += block[j];
   }
@@ -112,15 +104,12 @@ template <class A, class T>
 [[gnu::noinline]] void column_sums(const T* x, const AxisSplit& s, int64_t width,
                                    ColumnSums<A>& c) {
   for (int64_t j = 0; j < width; ++j) c.max[j] = -static_cast<A>(__builtin_inf());
-  for_column_vectors<A>(
-      s, width, [&](int64_t at, int64_t j, int64_t n) __attribute__((always_inline)) {
-        store_up_to(max_or_second(load_up_to<A>(x + at, n), load_up_to<A>(c.max + j, n)), c.max + j,
-                    n);
-      });
-  sum_columns<A>(
-      s, width, c.sum, [&](int64_t at, int64_t j, int64_t n) __attribute__((always_inline)) {
-        return exp(load_up_to<A>(x + at, n) - load_up_to<A>(c.max + j, n));
-      });
+  for_column_vectors<A>(s, width, [&](int64_t at, int64_t j, int64_t n) {
+    store_up_to(max_or_second(load_up_to<A>(x + at, n), load_up_to<A>(c.max + j, n)), c.max + j, n);
+  });
+  sum_columns<A>(s, width, c.sum, [&](int64_t at, int64_t j, int64_t n) {
+    return exp(load_up_to<A>(x + at, n) - load_up_to<A>(c.max + j, n));
+  });
 }
 
 }  // namespace
@@ -137,12 +126,10 @@ void softmax_forward(const View& x, const View& y, int axis) {
         [&](int64_t base, int64_t width) {
           ColumnSums<A> c;
           column_sums<A>(in + base, s, width, c);
-          for_column_vectors<A>(
-              s, width, [&](int64_t at, int64_t j, int64_t n) __attribute__((always_inline)) {
-                const Vec<A> e =
-                    exp(load_up_to<A>(in + base + at, n) - load_up_to<A>(c.max + j, n));
-                store_up_to(e / load_up_to<A>(c.sum + j, n), out + base + at, n);
-              });
+          for_column_vectors<A>(s, width, [&](int64_t at, int64_t j, int64_t n) {
+            const Vec<A> e = exp(load_up_to<A>(in + base + at, n) - load_up_to<A>(c.max + j, n));
+            store_up_to(e / load_up_to<A>(c.sum + j, n), out + base + at, n);
+          });
         });
   });
 }
@@ -156,28 +143,24 @@ void softmax_backward(const View& dy, const View& y, const View& dx, int axis) {
     for_rows_or_columns<A>(
         s, in,
         [&](int64_t row, bool stream) {
-          const double dot = sum_row<A>(
-              s.size, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
-                return load_up_to<A>(g + row + i, n) * load_up_to<A>(out + row + i, n);
-              });
+          const double dot = sum_row<A>(s.size, [&](int64_t i, int64_t n) {
+            return load_up_to<A>(g + row + i, n) * load_up_to<A>(out + row + i, n);
+          });
           const Vec<A> d(static_cast<A>(dot));
-          for_vectors<A>(
-              s.size, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
-                put((load_up_to<A>(g + row + i, n) - d) * load_up_to<A>(out + row + i, n),
-                    in + row + i, n, stream);
-              });
+          for_vectors<A>(s.size, [&](int64_t i, int64_t n) {
+            put((load_up_to<A>(g + row + i, n) - d) * load_up_to<A>(out + row + i, n), in + row + i,
+                n, stream);
+          });
         },
         [&](int64_t base, int64_t width) {
           A dots[kColumns];
-          sum_columns<A>(
-              s, width, dots, [&](int64_t at, int64_t, int64_t n) __attribute__((always_inline)) {
-                return load_up_to<A>(g + base + at, n) * load_up_to<A>(out + base + at, n);
-              });
-          for_column_vectors<A>(
-              s, width, [&](int64_t at, int64_t j, int64_t n) __attribute__((always_inline)) {
-                const Vec<A> d = load_up_to<A>(g + base + at, n) - load_up_to<A>(dots + j, n);
-                store_up_to(d * load_up_to<A>(out + base + at, n), in + base + at, n);
-              });
+          sum_columns<A>(s, width, dots, [&](int64_t at, int64_t, int64_t n) {
+            return load_up_to<A>(g + base + at, n) * load_up_to<A>(out + base + at, n);
+          });
+          for_column_vectors<A>(s, width, [&](int64_t at, int64_t j, int64_t n) {
+            const Vec<A> d = load_up_to<A>(g + base + at, n) - load_up_to<A>(dots + j, n);
+            store_up_to(d * load_up_to<A>(out + base + at, n), in + base + at, n);
+          });
         });
   });
 }
@@ -194,23 +177,20 @@ void log_softmax_forward(const View& x, const View& y, int axis) {
           const A max = max_row<A>(in + row, s.size);
           const double sum = sum_of_exponentials<A>(in + row, s.size, max);
           const Vec<A> m(max), log_sum(static_cast<A>(__builtin_log(sum)));
-          for_vectors<A>(
-              s.size, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
-                put((load_up_to<A>(in + row + i, n) - m) - log_sum, out + row + i, n, stream);
-              });
+          for_vectors<A>(s.size, [&](int64_t i, int64_t n) {
+            put((load_up_to<A>(in + row + i, n) - m) - log_sum, out + row + i, n, stream);
+          });
         },
         [&](int64_t base, int64_t width) {
           ColumnSums<A> c;
           column_sums<A>(in + base, s, width, c);
-          for_vectors<A>(
-              width, [&](int64_t j, int64_t n) __attribute__((always_inline)) {
-                store_up_to(log(load_up_to<A>(c.sum + j, n)), c.sum + j, n);
-              });
-          for_column_vectors<A>(
-              s, width, [&](int64_t at, int64_t j, int64_t n) __attribute__((always_inline)) {
-                const Vec<A> d = load_up_to<A>(in + base + at, n) - load_up_to<A>(c.max + j, n);
-                store_up_to(d - load_up_to<A>(c.sum + j, n), out + base + at, n);
-              });
+          for_vectors<A>(width, [&](int64_t j, int64_t n) {
+            store_up_to(log(load_up_to<A>(c.sum + j, n)), c.sum + j, n);
+          });
+          for_column_vectors<A>(s, width, [&](int64_t at, int64_t j, int64_t n) {
+            const Vec<A> d = load_up_to<A>(in + base + at, n) - load_up_to<A>(c.max + j, n);
+            store_up_to(d - load_up_to<A>(c.sum + j, n), out + base + at, n);
+          });
         });
   });
 }
@@ -225,27 +205,22 @@ void log_softmax_backward(const View& dy, const View& y, const View& dx, int axi
         s, in,
         [&](int64_t row, bool stream) {
           const Vec<A> sum(static_cast<A>(sum_row<A>(
-              s.size, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
-                return load_up_to<A>(g + row + i, n);
-              })));
-          for_vectors<A>(
-              s.size, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
-                put(load_up_to<A>(g + row + i, n) - exp(load_up_to<A>(out + row + i, n)) * sum,
-                    in + row + i, n, stream);
-              });
+              s.size, [&](int64_t i, int64_t n) { return load_up_to<A>(g + row + i, n); })));
+          for_vectors<A>(s.size, [&](int64_t i, int64_t n) {
+            put(load_up_to<A>(g + row + i, n) - exp(load_up_to<A>(out + row + i, n)) * sum,
+                in + row + i, n, stream);
+          });
         },
         [&](int64_t base, int64_t width) {
           A sums[kColumns];
-          sum_columns<A>(
-              s, width, sums, [&](int64_t at, int64_t, int64_t n) __attribute__((always_inline)) {
-                return load_up_to<A>(g + base + at, n);
-              });
-          for_column_vectors<A>(
-              s, width, [&](int64_t at, int64_t j, int64_t n) __attribute__((always_inline)) {
-                const Vec<A> e = exp(load_up_to<A>(out + base + at, n));
-                store_up_to(load_up_to<A>(g + base + at, n) - e * load_up_to<A>(sums + j, n),
-                            in + base + at, n);
-              });
+          sum_columns<A>(s, width, sums, [&](int64_t at, int64_t, int64_t n) {
+            return load_up_to<A>(g + base + at, n);
+          });
+          for_column_vectors<A>(s, width, [&](int64_t at, int64_t j, int64_t n) {
+            const Vec<A> e = exp(load_up_to<A>(out + base + at, n));
+            store_up_to(load_up_to<A>(g + base + at, n) - e * load_up_to<A>(sums + j, n),
+                        in + base + at, n);
+          });
         });
   });
 }
