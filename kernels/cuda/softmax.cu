@@ -109,38 +109,40 @@ __global__ void softmax_columns_backward_kernel(const T* dy, const T* y, T* dx,
 }
 
 template <bool kLog>
-void run_forward(const char* name, const View& x, const View& y, int axis) {
+void run_forward(const View& x, const View& y, int axis) {
+  constexpr const char* kName = kLog ? "log_softmax_forward" : "softmax_forward";
   const AxisSplit s = split_at(x, axis);
   visit_floating(x.dtype, [&]<class T>(Type<T>) {
     if (s.inner > 1) {
       const ColumnSharing sharing = share_columns(s.outer, s.size, s.inner);
-      launch(name, y.device, grid_of(sharing), softmax_columns_kernel<T, kLog>, x.as<T>(),
+      launch(kName, y.device, grid_of(sharing), softmax_columns_kernel<T, kLog>, x.as<T>(),
              y.as<T>(), sharing);
       return;
     }
     share_rows<1>(
         x.as<T>(), s.outer, s.size,
         [&]<int kPacks>(Packs<kPacks> packs, const Grid& grid, const RowSharing& sharing) {
-          launch(name, y.device, grid, softmax_rows_kernel<T, kLog, kPacks>, x.as<T>(), y.as<T>(),
+          launch(kName, y.device, grid, softmax_rows_kernel<T, kLog, kPacks>, x.as<T>(), y.as<T>(),
                  sharing, packs);
         });
   });
 }
 
 template <bool kLog>
-void run_backward(const char* name, const View& dy, const View& y, const View& dx, int axis) {
+void run_backward(const View& dy, const View& y, const View& dx, int axis) {
+  constexpr const char* kName = kLog ? "log_softmax_backward" : "softmax_backward";
   const AxisSplit s = split_at(y, axis);
   visit_floating(y.dtype, [&]<class T>(Type<T>) {
     if (s.inner > 1) {
       const ColumnSharing sharing = share_columns(s.outer, s.size, s.inner);
-      launch(name, dx.device, grid_of(sharing), softmax_columns_backward_kernel<T, kLog>,
+      launch(kName, dx.device, grid_of(sharing), softmax_columns_backward_kernel<T, kLog>,
              dy.as<T>(), y.as<T>(), dx.as<T>(), sharing);
       return;
     }
     share_rows<2>(
         y.as<T>(), s.outer, s.size,
         [&]<int kPacks>(Packs<kPacks> packs, const Grid& grid, const RowSharing& sharing) {
-          launch(name, dx.device, grid, softmax_rows_backward_kernel<T, kLog, kPacks>, dy.as<T>(),
+          launch(kName, dx.device, grid, softmax_rows_backward_kernel<T, kLog, kPacks>, dy.as<T>(),
                  y.as<T>(), dx.as<T>(), sharing, packs);
         });
   });
@@ -148,17 +150,12 @@ void run_backward(const char* name, const View& dy, const View& y, const View& d
 
 }  // namespace
 
-void softmax_forward(const View& x, const View& y, int axis) {
-  run_forward<false>("softmax_forward", x, y, axis);
+void softmax_forward(const View& x, const View& y, int axis, bool log) {
+  log ? run_forward<true>(x, y, axis) : run_forward<false>(x, y, axis);
 }
-void softmax_backward(const View& dy, const View& y, const View& dx, int axis) {
-  run_backward<false>("softmax_backward", dy, y, dx, axis);
-}
-void log_softmax_forward(const View& x, const View& y, int axis) {
-  run_forward<true>("log_softmax_forward", x, y, axis);
-}
-void log_softmax_backward(const View& dy, const View& y, const View& dx, int axis) {
-  run_backward<true>("log_softmax_backward", dy, y, dx, axis);
+
+void softmax_backward(const View& dy, const View& y, const View& dx, int axis, bool log) {
+  log ? run_backward<true>(dy, y, dx, axis) : run_backward<false>(dy, y, dx, axis);
 }
 
 }  // namespace wick::cuda
