@@ -50,11 +50,12 @@ struct MaskRow {
   }
 };
 
-/// Three numbers per channel. Forward: y = (x - center) * a + b. Backward: dx = a * g +
-/// b * (x - center) + c.
+/// ForwardCoefficients or BackwardCoefficients, one of each per channel.
 template <class L>
 struct Coefficients {
-  const L *center, *a, *b, *c;
+  L *center, *a, *b, *c;
+
+  WICK_INLINE Coefficients of_channel(int64_t i) const { return {center + i, a + i, b + i, c + i}; }
 };
 
 /// The coefficients at element `i` of a row: one channel per element, or one for the whole row.

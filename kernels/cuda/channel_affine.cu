@@ -131,6 +131,20 @@ __global__ void __launch_bounds__(kUnitThreads, kPacked ? 2 : 1)
   }
 }
 
+template <class T>
+__global__ void relu_mask_kernel(const uint8_t* mask, int64_t stride, T* y, int64_t rows,
+                                 int64_t size) {
+  const int64_t units = (size + kUnit - 1) / kUnit;
+  for (int64_t i = global_thread(); i < rows * units; i += global_threads()) {
+    const int64_t row = i / units, unit = i % units;
+    const unsigned pass = mask[row * stride + unit];
+    for (int j = 0; j < kUnit; ++j) {
+      const int64_t at = unit * kUnit + j;
+      if (at < size) y[row * size + at] = convert<T>((pass >> j & 1u) != 0 ? 1.0f : 0.0f);
+    }
+  }
+}
+
 // Rows of all images, or of one, where each has its own coefficients per unit.
 RowWalk walk_of(Device device, const ChannelLayout& layout, Dtype dtype) {
   const int64_t least = std::max<int64_t>(1, 8 / size_of(dtype));
@@ -178,6 +192,14 @@ void channel_backward(const char* name, const ChannelNorm& n, const ChannelLayou
                                 n.mask.as<uint8_t>(), n.mask.defined() ? n.mask.shape[1] : 0};
     launch(name, n.x.device, walk.grid(), channel_backward_kernel<T, kRuns, kPacked>, o, walk,
            layout.channels, static_cast<const Accumulator<T>*>(coefficients));
+  });
+}
+
+void relu_mask(const View& mask, const View& y) {
+  const int64_t rows = mask.shape[0], size = y.numel() / rows;
+  visit_floating(y.dtype, [&]<class T>(Type<T>) {
+    launch("relu_mask", y.device, grid_for(y.device, rows * ((size + kUnit - 1) / kUnit)),
+           relu_mask_kernel<T>, mask.as<uint8_t>(), mask.shape[1], y.as<T>(), rows, size);
   });
 }
 

@@ -9,19 +9,6 @@
 // which a second pass computes every element. Private to this folder.
 namespace wick::cuda {
 
-/// Images of channels. With inner size 1 an image is `outer` rows of all channels, else it is
-/// `outer` times a run of `inner` elements of each channel.
-struct ChannelLayout {
-  int64_t images = 1, outer = 1, channels = 1, inner = 1;
-
-  WICK_HOST_DEVICE int64_t rows() const { return inner == 1 ? outer : outer * channels; }
-  WICK_HOST_DEVICE int64_t row_size() const { return inner == 1 ? channels : inner; }
-  /// Where the first element of a channel is.
-  WICK_HOST_DEVICE int64_t first(int64_t image, int64_t channel) const {
-    return image * outer * channels * inner + channel * inner;
-  }
-};
-
 /// Threads work on units of neighbouring elements of a row: a byte of a ReLU's mask each.
 inline constexpr int kUnit = 8;
 inline constexpr int kUnitThreads = 256;
@@ -118,10 +105,9 @@ struct ChannelSums {
 /// Of x: the sums of d and of d * d, where d is the distance of each element from the channel's
 /// first of the image. `name` is for errors.
 ChannelSums channel_moments(const char* name, const ChannelNorm& n, const ChannelLayout& layout);
-/// The sums of g and of g * (x - mean), where g is dy as far as the ReLU let pass; the mean is that
-/// of the channel's group in float, of which there are `groups` per image.
-ChannelSums channel_dots(const char* name, const ChannelNorm& n, const ChannelLayout& layout,
-                         int64_t groups);
+/// The sums of g and of g * (x - center), where g is dy as far as the ReLU let pass, and the center
+/// that of the channel's group.
+ChannelSums channel_dots(const char* name, const ChannelNorm& n, const ChannelLayout& layout);
 
 /// Mean and squared deviations of `count` elements from their channel_moments.
 struct MeanAndDeviations {
@@ -133,8 +119,8 @@ struct MeanAndDeviations {
   }
 };
 
-/// Per image and channel, in the accumulator's type: [images, 4, channels]. Forward: y = (x - 0th)
-/// * 1st + 2nd. Backward: dx = g * 1st + (x - 0th) * 2nd + 3rd.
+/// `coefficients`: [images, 4, channels], the parts of ForwardCoefficients or BackwardCoefficients
+/// in the accumulator's type.
 void channel_forward(const char* name, const ChannelNorm& n, const ChannelLayout& layout,
                      const void* coefficients);
 void channel_backward(const char* name, const ChannelNorm& n, const ChannelLayout& layout,

@@ -194,8 +194,7 @@ ChannelSums run(const char* name, const ChannelNorm& n, const ChannelLayout& lay
 }
 
 template <bool kDots>
-ChannelSums channel_sums(const char* name, const ChannelNorm& n, const ChannelLayout& layout,
-                         int64_t groups) {
+ChannelSums channel_sums(const char* name, const ChannelNorm& n, const ChannelLayout& layout) {
   const bool packed = rows_can_be_packed(layout.row_size(), {&n.x, &n.dy});
   ChannelSums sums;
   visit_floating(n.x.dtype, [&]<class T>(Type<T>) {
@@ -204,8 +203,8 @@ ChannelSums channel_sums(const char* name, const ChannelNorm& n, const ChannelLa
                           n.mask.as<uint8_t>(),
                           n.mask.defined() ? n.mask.shape[1] : 0,
                           n.mean.as<double>(),
-                          groups,
-                          layout.channels / groups};
+                          layout.groups,
+                          layout.per_group()};
     sums = packed ? run<T, kDots, true>(name, n, layout, in)
                   : run<T, kDots, false>(name, n, layout, in);
   });
@@ -215,12 +214,11 @@ ChannelSums channel_sums(const char* name, const ChannelNorm& n, const ChannelLa
 }  // namespace
 
 ChannelSums channel_moments(const char* name, const ChannelNorm& n, const ChannelLayout& layout) {
-  return channel_sums<false>(name, n, layout, 1);
+  return channel_sums<false>(name, n, layout);
 }
 
-ChannelSums channel_dots(const char* name, const ChannelNorm& n, const ChannelLayout& layout,
-                         int64_t groups) {
-  return channel_sums<true>(name, n, layout, groups);
+ChannelSums channel_dots(const char* name, const ChannelNorm& n, const ChannelLayout& layout) {
+  return channel_sums<true>(name, n, layout);
 }
 
 }  // namespace wick::cuda
