@@ -2,8 +2,18 @@
 
 #include "wick/core/base/view.h"
 
-// How a reduction walks its input: axes sorted by stride and merged, so that any combination of
-// reduced and kept axes becomes one contiguous inner loop inside two outer ones.
+// How a reduction walks its input. The axes are sorted by stride, and neighbours that can be walked
+// as one are merged. What has the smallest stride is the inner loop, contiguous where x is; the
+// others are two outer loops, over what is kept and over what is reduced. So any combination of
+// axes is one of two cases, inner axis reduced or kept. The sum of x [N, C, H, W], row-major, over
+// N, H and W:
+//
+//   kept      C            a result per step
+//   reduced   N
+//   inner     H W, merged  reduced too: inner_reduced, inner_y = 0
+//
+//   for k below kept.count:  for r below reduced.count:  for i below inner_size:
+//     y[kept.y(k) + i * inner_y] += x[kept.x(k) + reduced.x(r) + i * inner_x]
 namespace wick {
 
 /// Some axes walked as one: step i lies at offsets x(i) of the input and y(i) of the output.

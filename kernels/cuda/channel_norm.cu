@@ -161,10 +161,10 @@ struct FinishGradients {
 };
 
 // The channels of a block's group that are this thread's.
-struct GroupShare {
+struct GroupSlice {
   int64_t image, begin, end;
 
-  __device__ explicit GroupShare(const ChannelLayout& s)
+  __device__ explicit GroupSlice(const ChannelLayout& s)
       : image(blockIdx.x / s.groups),
         begin(blockIdx.x % s.groups * s.per_group() + threadIdx.x),
         end((blockIdx.x % s.groups + 1) * s.per_group()) {}
@@ -173,21 +173,21 @@ struct GroupShare {
 // A block per group of an image: joins the moments of its channels.
 template <class L>
 __global__ void group_norm_finish_kernel(Finish<L> f) {
-  const GroupShare share(f.layout);
+  const GroupSlice slice(f.layout);
   const double samples = f.samples(), channels = static_cast<double>(f.layout.per_group());
   const int64_t second = f.layout.channels;
   double sum = 0;
-  for (int64_t c = share.begin; c < share.end; c += blockDim.x) {
-    double* const total = f.totals_of(share.image, c);
-    const MeanAndDeviations found = f.moments(share.image, c, total[0], total[second]);
+  for (int64_t c = slice.begin; c < slice.end; c += blockDim.x) {
+    double* const total = f.totals_of(slice.image, c);
+    const MeanAndDeviations found = f.moments(slice.image, c, total[0], total[second]);
     total[0] = found.mean;
     total[second] = found.m2;
     sum += found.mean;
   }
   const double mean = block_sum(sum) / channels;
   double squares = 0;
-  for (int64_t c = share.begin; c < share.end; c += blockDim.x) {
-    const double* const total = f.totals_of(share.image, c);
+  for (int64_t c = slice.begin; c < slice.end; c += blockDim.x) {
+    const double* const total = f.totals_of(slice.image, c);
     const double d = total[0] - mean;
     squares += total[second] + samples * d * d;
   }
@@ -196,8 +196,8 @@ __global__ void group_norm_finish_kernel(Finish<L> f) {
     f.mean[blockIdx.x] = mean;
     f.invstd[blockIdx.x] = invstd;
   }
-  for (int64_t c = share.begin; c < share.end; c += blockDim.x) {
-    f.set_forward(share.image, c, mean, invstd);
+  for (int64_t c = slice.begin; c < slice.end; c += blockDim.x) {
+    f.set_forward(slice.image, c, mean, invstd);
   }
 }
 
@@ -205,11 +205,11 @@ __global__ void group_norm_finish_kernel(Finish<L> f) {
 // the coefficients of dx.
 template <class L>
 __global__ void group_norm_backward_finish_kernel(Finish<L> f) {
-  const GroupShare share(f.layout);
+  const GroupSlice slice(f.layout);
   const double mean = f.mean[blockIdx.x], invstd = f.invstd[blockIdx.x];
   double sum = 0, dot = 0;
-  for (int64_t c = share.begin; c < share.end; c += blockDim.x) {
-    double* const total = f.totals_of(share.image, c);
+  for (int64_t c = slice.begin; c < slice.end; c += blockDim.x) {
+    double* const total = f.totals_of(slice.image, c);
     double& second = total[f.layout.channels];
     second = normalised_dot<L>(total[0], second, mean, invstd);
     sum += f.weight_of(c) * total[0];
@@ -217,8 +217,8 @@ __global__ void group_norm_backward_finish_kernel(Finish<L> f) {
   }
   sum = block_sum(sum);
   dot = block_sum(dot);
-  for (int64_t c = share.begin; c < share.end; c += blockDim.x) {
-    f.set_backward(share.image, c, sum, dot);
+  for (int64_t c = slice.begin; c < slice.end; c += blockDim.x) {
+    f.set_backward(slice.image, c, sum, dot);
   }
 }
 

@@ -18,13 +18,13 @@ inline int64_t norm_blocks(Device device) { return 8 * multiprocessors(device); 
 
 /// How rows are dealt out to blocks: each has `columns` units of up to `rows / chunks` rows of one
 /// image, which its `lanes` lines of threads take in turn.
-struct RowWalk {
+struct UnitTiling {
   int64_t rows, row_size, units, tiles, chunks, images;
   int columns, lanes;
 
   /// Threads take from `least` to `most` rows, as few as fill the GPU.
-  RowWalk(Device device, int64_t image_count, int64_t row_count, int64_t size, int64_t least,
-          int64_t most)
+  UnitTiling(Device device, int64_t image_count, int64_t row_count, int64_t size, int64_t least,
+             int64_t most)
       : rows(row_count), row_size(size), images(image_count) {
     units = (row_size + kUnit - 1) / kUnit;
     tiles = (units + kWarp - 1) / kWarp;
@@ -40,25 +40,25 @@ struct RowWalk {
   }
 };
 
-/// A thread's share of a RowWalk: unit `unit` of the rows begin, begin + lanes, ... below end,
+/// A thread's part of a UnitTiling: unit `unit` of the rows begin, begin + lanes, ... below end,
 /// counted over all images.
-struct RowShare {
+struct UnitSlice {
   int64_t image, tile, chunk, unit, begin, end;
   int column, count;  // elements of the unit; none where the thread has nothing to do
 
-  __device__ explicit RowShare(const RowWalk& walk) {
-    const int thread = static_cast<int>(threadIdx.x), lane = thread / walk.columns;
-    tile = blockIdx.x % walk.tiles;
-    chunk = blockIdx.x / walk.tiles % walk.chunks;
-    image = blockIdx.x / walk.tiles / walk.chunks;
-    column = thread % walk.columns;
-    unit = tile * walk.columns + column;
-    begin = image * walk.rows + walk.rows * chunk / walk.chunks + lane;
-    end = image * walk.rows + walk.rows * (chunk + 1) / walk.chunks;
-    const int64_t left = walk.row_size - unit * kUnit;
-    count = lane >= walk.lanes || left < 0 ? 0 : static_cast<int>(left < kUnit ? left : kUnit);
+  __device__ explicit UnitSlice(const UnitTiling& tiling) {
+    const int thread = static_cast<int>(threadIdx.x), lane = thread / tiling.columns;
+    tile = blockIdx.x % tiling.tiles;
+    chunk = blockIdx.x / tiling.tiles % tiling.chunks;
+    image = blockIdx.x / tiling.tiles / tiling.chunks;
+    column = thread % tiling.columns;
+    unit = tile * tiling.columns + column;
+    begin = image * tiling.rows + tiling.rows * chunk / tiling.chunks + lane;
+    end = image * tiling.rows + tiling.rows * (chunk + 1) / tiling.chunks;
+    const int64_t left = tiling.row_size - unit * kUnit;
+    count = lane >= tiling.lanes || left < 0 ? 0 : static_cast<int>(left < kUnit ? left : kUnit);
   }
-  /// `row + ahead`, or `row` where that is no longer of this share: may be loaded without a branch.
+  /// `row + ahead`, or `row` where that is no longer of this slice: may be loaded without a branch.
   __device__ int64_t nearest(int64_t row, int ahead) const {
     return row + ahead < end ? row + ahead : row;
   }
