@@ -135,7 +135,7 @@ __global__ void join_pieces_kernel(const T* x, int64_t* y, int64_t inner, Pieces
 
 /// Cuts long rows or columns into pieces where there are few of them, in `blocks` blocks.
 Pieces cut(int64_t size, int64_t blocks, const View& y, Workspace& workspace) {
-  const int64_t busy = 4 * multiprocessors(y.device);
+  const int64_t busy = blocks_to_fill(y.device, 4);
   const int64_t wanted = std::min(size / kPiece, (busy + blocks - 1) / blocks);
   if (wanted <= 1) return {1, size, y.as<int64_t>()};
   const int64_t each = (size + wanted - 1) / wanted, count = (size + each - 1) / each;

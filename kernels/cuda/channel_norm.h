@@ -13,9 +13,6 @@ namespace wick::cuda {
 inline constexpr int kUnit = 8;
 inline constexpr int kUnitThreads = 256;
 
-/// Blocks that keep the GPU busy.
-inline int64_t norm_blocks(Device device) { return 8 * multiprocessors(device); }
-
 /// How rows are dealt out to blocks: each has `columns` units of up to `rows / chunks` rows of one
 /// image, which its `lanes` lines of threads take in turn.
 struct UnitTiling {
@@ -33,7 +30,8 @@ struct UnitTiling {
     const auto chunks_of = [&](int64_t per_thread) {
       return std::max<int64_t>(1, (rows + per_thread * lanes - 1) / (per_thread * lanes));
     };
-    chunks = std::clamp(norm_blocks(device) / (tiles * images), chunks_of(most), chunks_of(least));
+    chunks =
+        std::clamp(blocks_to_fill(device, 8) / (tiles * images), chunks_of(most), chunks_of(least));
   }
   Grid grid() const {
     return {dim3(static_cast<unsigned>(images * tiles * chunks)), dim3(kUnitThreads)};

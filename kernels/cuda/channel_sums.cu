@@ -170,7 +170,7 @@ int64_t run_chunks(Device device, const ChannelLayout& layout) {
   const auto chunks_of = [&](int64_t per_thread) {
     return (units + per_thread * kUnitThreads - 1) / (per_thread * kUnitThreads);
   };
-  return std::clamp(norm_blocks(device) / (layout.images * layout.channels),
+  return std::clamp(blocks_to_fill(device, 8) / (layout.images * layout.channels),
                     chunks_of(kRun / kUnit), chunks_of(1));
 }
 

@@ -10,7 +10,7 @@ namespace {
 /// fill the GPU.
 constexpr int64_t kRowsEach = 4;
 int64_t most_blocks(Device device, int64_t threads) {
-  return multiprocessors(device) * std::max<int64_t>(2, 512 / threads);
+  return blocks_to_fill(device, std::max<int64_t>(2, 512 / threads));
 }
 
 template <class T>

@@ -224,7 +224,7 @@ void cross_entropy_forward(const CrossEntropyRows& rows, Workspace& workspace) {
                           cross_entropy_rows_kernel<T, kPacks>, c, s, packs);
                  });
     const unsigned blocks = static_cast<unsigned>(
-        std::min<int64_t>((c.rows + 4095) / 4096 + (c.rows == 0), multiprocessors(device)));
+        std::min<int64_t>((c.rows + 4095) / 4096 + (c.rows == 0), blocks_to_fill(device, 1)));
     double* parts = static_cast<double*>(workspace.allocate(2 * sizeof(double) * blocks));
     double* totals = rows.totals.as<double>();
     launch("cross_entropy_totals", device, Grid{dim3(blocks), dim3(512)},

@@ -87,7 +87,7 @@ void reduce_columns(Reduction kind, Dtype dtype, ReduceJob& job, Device device,
   }
   const int64_t most = rows * tiling.width / (kRowsEach * kColumnThreads);
   const int64_t blocks = tiling.outer * tiling.tiles();
-  const int64_t wanted = busy_blocks(device);
+  const int64_t wanted = blocks_to_fill(device, 4);
   if (most > 1 && blocks < wanted) {
     job.splits = std::min(most, (wanted + blocks - 1) / blocks);
     tiling.outer *= job.splits;

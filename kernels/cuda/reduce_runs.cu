@@ -114,7 +114,7 @@ void reduce_runs(Reduction kind, Dtype dtype, ReduceJob& job, Device device, Wor
     lanes = std::min((items / kUnrolled + kWarp - 1) / kWarp * kWarp, int64_t{kRowThreads});
     threads = lanes;
     const int64_t most = (items + kUnrolled * lanes - 1) / (kUnrolled * lanes);
-    job.splits = std::min(most, (busy_blocks(device) + job.groups() - 1) / job.groups());
+    job.splits = std::min(most, (blocks_to_fill(device, 4) + job.groups() - 1) / job.groups());
   }
   if (job.splits > 1) {
     job.partial = workspace.allocate(static_cast<size_t>(job.groups() * job.splits) * 8);

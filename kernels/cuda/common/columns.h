@@ -25,7 +25,6 @@ inline ColumnTiling tile_columns(int64_t outer, int64_t size, int64_t inner, int
   return {outer, size, inner, width};
 }
 inline Grid grid_of(const ColumnTiling& s) {
-  constexpr int64_t kMostBlocks = 1 << 20;
   const int64_t blocks = std::min(s.outer * s.tiles(), kMostBlocks);
   return {dim3(static_cast<unsigned>(blocks)), dim3(kColumnThreads)};
 }

@@ -97,7 +97,6 @@ struct RowTiling {
 };
 
 inline Grid grid_of(const RowTiling& s, int64_t threads) {
-  constexpr int64_t kMostBlocks = 1 << 20;
   const int64_t per_block = threads / s.lanes;
   const int64_t blocks = std::min((s.rows + per_block - 1) / per_block, kMostBlocks);
   return {dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(threads))};
