@@ -1,7 +1,7 @@
 #pragma once
 
 #include "wick/core/base/workspace.h"
-#include "wick/kernels/axis_split.h"
+#include "wick/kernels/channel_norm_rules.h"
 #include "wick/kernels/declare.h"
 
 // Normalisations. Statistics are held in float64; weights, biases and their gradients in the
@@ -17,32 +17,19 @@ WICK_INLINE int64_t norm_chunks(int64_t rows, int64_t columns) {
   return chunks < 1 ? 1 : (chunks < most ? chunks : most);
 }
 
-/// x as outer x channels x inner. With inner size 1 a row is all channels of one position, else one
-/// channel's run.
-WICK_INLINE AxisSplit channel_split(const View& x) {
-  if (x.shape[1] == 1) return {1, 1, x.numel()};
-  return split_at(x, 1);
-}
-
 /// Bytes that keep, for `count` neighbouring elements, which of them a ReLU let pass. Each device
 /// has its own order of the bits.
 WICK_INLINE int64_t relu_mask_bytes(Dtype dtype, int64_t count) {
   return 2 * ((count + 15) / 16) * (dtype == Dtype::kFloat64 ? 2 : 1);
 }
 
-/// Whether group norm's rows are all channels of one position, else one channel's run.
-WICK_INLINE bool group_norm_by_position(const View& x) {
-  const int64_t images = x.shape[0], channels = x.shape[1];
-  return x.numel() == images * channels || (channels > 1 && split_at(x, 1).inner == 1);
-}
-
-/// What batch and group norm work on; axis 1 of x are the channels, C of them. Group norm of N
-/// images in G groups has G > 0.
+/// What batch and group norm work on; axis 1 of x are the channels, C of them. Batch norm has no
+/// groups, group norm of N images G > 0; rows and groups are those of channel_layout().
 struct ChannelNorm {
   View x, residual, weight, bias;  // weight, bias: [C]
   View running_mean, running_var;  // [C], floating, any stride; batch norm
   View y, mask;                    // mask: uint8 [rows, relu_mask_bytes(row)], may be absent
-  View mean, invstd;               // float64 [C], or [N, G]
+  View mean, invstd;               // float64, one per group: [C] or [N, G]
   View dy, dx, dresidual;          // backward
   View dweight, dbias;             // [C]
   Workspace* workspace = nullptr;
@@ -53,17 +40,13 @@ struct ChannelNorm {
 };
 
 /// y = (x - mean) * invstd * weight + bias, plus residual, then ReLU. Training: mean and invstd are
-/// computed, running_mean and running_var updated. Else they are taken from the latter. With
-/// has_statistics neither happens.
-WICK_KERNEL(batch_norm_forward, (const ChannelNorm& n));
+/// computed, running_mean and running_var updated where defined. Else they are taken from the
+/// latter. With has_statistics neither happens.
+WICK_KERNEL(channel_norm_forward, (const ChannelNorm& n));
 /// dx, and dresidual, dweight and dbias where defined, from dy, x, weight, mean, invstd and mask.
-WICK_KERNEL(batch_norm_backward, (const ChannelNorm& n));
+WICK_KERNEL(channel_norm_backward, (const ChannelNorm& n));
 /// y = 1 where the ReLU let pass, else 0; y as the x of the forward.
 WICK_KERNEL(relu_mask, (const View& mask, const View& y));
-
-/// As batch norm in training, without running statistics.
-WICK_KERNEL(group_norm_forward, (const ChannelNorm& n));
-WICK_KERNEL(group_norm_backward, (const ChannelNorm& n));
 
 /// What layer and RMS norm work on: rows of `size` neighbours, [rows, size].
 struct RowNorm {

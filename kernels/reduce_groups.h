@@ -2,8 +2,18 @@
 
 #include "wick/core/base/view.h"
 
-// How a reduction walks its input: axes sorted by stride and merged, so that any combination of
-// reduced and kept axes becomes one contiguous inner loop inside two outer ones.
+// How a reduction walks its input. The axes are sorted by stride, and neighbours that can be walked
+// as one are merged. What has the smallest stride is the inner loop, contiguous where x is; the
+// others are two outer loops, over what is kept and over what is reduced. So any combination of
+// axes is one of two cases, inner axis reduced or kept. The sum of x [N, C, H, W], row-major, over
+// N, H and W:
+//
+//   kept      C            a result per step
+//   reduced   N
+//   inner     H W, merged  reduced too: inner_reduced, inner_y = 0
+//
+//   for k below kept.count:  for r below reduced.count:  for i below inner_size:
+//     y[kept.y(k) + i * inner_y] += x[kept.x(k) + reduced.x(r) + i * inner_x]
 namespace wick {
 
 /// Some axes walked as one: step i lies at offsets x(i) of the input and y(i) of the output.
@@ -46,6 +56,12 @@ WICK_INLINE Groups group_axes(const View& x, const View& y) {
   struct Axis {
     int64_t size, x_stride, y_stride;
     bool reduced;
+
+    // Whether this axis and `in`, the next one inside, can be walked as one.
+    WICK_INLINE bool merges(const Axis& in) const {
+      return reduced == in.reduced && x_stride == in.x_stride * in.size &&
+             y_stride == in.y_stride * in.size;
+    }
   };
   Axis axes[kMaxRank];
   int count = 0;
@@ -60,19 +76,15 @@ WICK_INLINE Groups group_axes(const View& x, const View& y) {
   Groups g;
   if (count == 0) return g;
   Axis inner = axes[count - 1];
-  const auto merges = [](const Axis& outer, const Axis& in) __attribute__((always_inline)) {
-    return outer.reduced == in.reduced && outer.x_stride == in.x_stride * in.size &&
-           outer.y_stride == in.y_stride * in.size;
-  };
   int i = count - 2;
-  for (; i >= 0 && merges(axes[i], inner); --i) inner.size *= axes[i].size;
+  for (; i >= 0 && axes[i].merges(inner); --i) inner.size *= axes[i].size;
   g.inner_reduced = inner.reduced;
   g.inner_size = inner.size;
   g.inner_x = inner.x_stride;
   g.inner_y = inner.y_stride;
   for (int k = 0; k <= i; ++k) {
     Axis axis = axes[k];
-    while (k < i && merges(axis, axes[k + 1])) {
+    while (k < i && axis.merges(axes[k + 1])) {
       axis = {axis.size * axes[k + 1].size, axes[k + 1].x_stride, axes[k + 1].y_stride,
               axis.reduced};
       ++k;

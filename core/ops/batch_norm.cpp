@@ -1,64 +1,12 @@
-#include "wick/core/apply.h"
-#include "wick/core/memory/detail/workspace.h"
-#include "wick/core/ops/detail/composed_gradient.h"
-#include "wick/core/ops/detail/dense.h"
+#include "wick/core/ops/detail/channel_norm.h"
 #include "wick/core/ops/detail/norm_composed.h"
-#include "wick/core/ops/detail/norm_views.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/norm.h"
 #include "wick/core/recompute_region.h"
-#include "wick/kernels/norm.h"
 
 namespace wick {
 
 namespace {
-
-int64_t rows_of(const Tensor& x) {
-  const AxisSplit s = channel_split(x.view_for_kernel());
-  return s.inner == 1 ? s.outer : s.outer * s.size;
-}
-
-// dx, dresidual, dweight and dbias, those that are wanted.
-struct BatchNormBackward {
-  static constexpr OpInfo info{
-      .name = "batch_norm_backward", .differentiable = false, .is_gradient = true};
-  bool training, want_x, want_residual, want_parameters;
-  static constexpr auto fields = std::tuple{
-      field("training", &BatchNormBackward::training), field("want_x", &BatchNormBackward::want_x),
-      field("want_residual", &BatchNormBackward::want_residual),
-      field("want_parameters", &BatchNormBackward::want_parameters)};
-
-  std::array<Tensor, 4> forward(Saved&, const Tensor& dy, const Tensor& x, const Tensor& weight,
-                                const Tensor& mean, const Tensor& invstd,
-                                const Tensor& mask) const {
-    const Tensor in = dense(x);
-    const Tensor gradient = laid_out_like(in, dy);
-    const Tensor scale = as_parameter(x, weight);
-    std::array<Tensor, 4> out;
-    if (want_x || want_residual) out[0] = empty_like(in);
-    if (want_residual) out[1] = empty_like(in);
-    if (want_parameters) {
-      out[2] = empty({x.size(1)}, accumulator_dtype(x.dtype()), x.device());
-      out[3] = empty_like(out[2]);
-    }
-    ChannelNorm n;
-    n.x = view_of(in);
-    n.dy = view_of(gradient);
-    n.weight = view_of(scale);
-    n.mean = view_of(mean);
-    n.invstd = view_of(invstd);
-    n.mask = view_of(mask);
-    n.dx = view_of(out[0]);
-    n.dresidual = view_of(out[1]);
-    n.dweight = view_of(out[2]);
-    n.dbias = view_of(out[3]);
-    AllocatorWorkspace workspace(x.device());
-    n.workspace = &workspace;
-    n.training = training;
-    WICK_DISPATCH(x.device(), batch_norm_backward(n));
-    return out;
-  }
-};
 
 // Inputs: x, residual, weight, bias, running_mean, running_var; all but x may be undefined.
 template <bool kTraining>
@@ -78,7 +26,7 @@ struct BatchNorm {
     const Tensor y = empty_like(in);
     const Tensor mean = empty({x.size(1)}, kFloat64, x.device()), invstd = empty_like(mean);
     if (x.numel() > 0) {
-      const Tensor mask = relu && saved.recording() ? new_relu_mask(in, rows_of(in)) : Tensor();
+      const Tensor mask = relu && saved.recording() ? new_relu_mask(in, 0) : Tensor();
       ChannelNorm n;
       n.residual = view_of(added);
       n.running_mean = view_of(running_mean);
@@ -105,18 +53,11 @@ struct BatchNorm {
   }
 
   Gradients backward(const Saved& saved, const Tensor& dy) const {
-    if (dy.numel() == 0) return gradients_of_nothing(saved);
-    if (grad_enabled()) return differentiable(saved, dy);
-    Gradients grads(6);
-    const bool parameters = saved.needs(2) || saved.needs(3);
-    const auto found =
-        apply(BatchNormBackward{kTraining, saved.needs(0), relu && saved.needs(1), parameters}, dy,
-              saved[0], saved[1], saved[3], saved[4], saved[5]);
-    grads[0] = found[0];
-    if (saved.needs(1)) grads[1] = relu ? found[1] : dy;
-    if (saved.needs(2)) grads[2] = found[2].to(saved.input(2).dtype);
-    if (saved.needs(3)) grads[3] = found[3].to(saved.input(3).dtype);
-    return grads;
+    return channel_norm_gradients<false>(
+        saved, dy, 0, kTraining, relu, [&](const std::vector<Tensor>& in) {
+          return kTraining ? composed_batch_norm(in[0], in[2], in[3], eps)
+                           : composed_batch_norm_eval(in[0], in[2], in[3], saved[3], saved[4]);
+        });
   }
 
  private:
@@ -133,19 +74,7 @@ struct BatchNorm {
     AllocatorWorkspace workspace(x.device());
     n.workspace = &workspace;
     n.relu = relu;
-    WICK_DISPATCH(x.device(), batch_norm_forward(n));
-  }
-
-  Gradients differentiable(const Saved& saved, const Tensor& dy) const {
-    const Tensor passed = relu ? through_relu(dy, saved[5], dense(saved[0].detach())) : dy;
-    Gradients grads = composed_gradients(
-        saved, {saved[0], {}, saved[1], saved[2]}, passed, [&](const std::vector<Tensor>& in) {
-          return kTraining ? composed_batch_norm(in[0], in[2], in[3], eps)
-                           : composed_batch_norm_eval(in[0], in[2], in[3], saved[3], saved[4]);
-        });
-    grads.resize(6);
-    if (saved.needs(1)) grads[1] = passed;
-    return grads;
+    WICK_DISPATCH(x.device(), channel_norm_forward(n));
   }
 };
 

@@ -128,9 +128,10 @@ class WeightGradient {
   // Calls `put(position, 32 elements)` for `positions` positions from -before on; those beyond
   // the image are 0.
   template <class Put>
-  WICK_INLINE void each_position(const Images<const BFloat16>& from, int64_t image, int64_t count,
-                                 int64_t c, int64_t first_row, int64_t first_column,
-                                 int64_t row_step, int64_t column_step, const Put& put) const {
+  WICK_INLINE_ALL void each_position(const Images<const BFloat16>& from, int64_t image,
+                                     int64_t count, int64_t c, int64_t first_row,
+                                     int64_t first_column, int64_t row_step, int64_t column_step,
+                                     Put&& put) const {
     const __m512i zero = _mm512_setzero_si512();
     int64_t position = 0;
     for (int64_t i = 0; i < count; ++i) {
@@ -149,11 +150,13 @@ class WeightGradient {
     }
   }
 
-  // dy's 32 channels from k on, a row of pixels each.
-  WICK_INLINE void transpose_gradient(int64_t image, int64_t count, int64_t positions, int64_t k,
-                                      BFloat16* to) const {
-    __m512i low[kTile], high[kTile], before = _mm512_setzero_si512();
-    const auto put = [&](int64_t position, __m512i line) __attribute__((always_inline)) {
+  // Takes lines of 32 channels, position by position, and writes them as rows of positions.
+  struct Transposer {
+    BFloat16* to;
+    int64_t pitch;
+    __m512i low[kTile], high[kTile], before;
+
+    WICK_INLINE void operator()(int64_t position, __m512i line) {
       if (position % 2 == 0) {
         before = line;
         return;
@@ -167,10 +170,19 @@ class WeightGradient {
       transpose(high);
       BFloat16* out = to + position / kBlock * kBlock;
       for (int64_t i = 0; i < kTile; ++i) {
-        _mm512_store_si512(out + i * pitch_, low[i]);
-        _mm512_store_si512(out + (kTile + i) * pitch_, high[i]);
+        _mm512_store_si512(out + i * pitch, low[i]);
+        _mm512_store_si512(out + (kTile + i) * pitch, high[i]);
       }
-    };
+    }
+  };
+
+  // dy's 32 channels from k on, a row of pixels each.
+  WICK_INLINE void transpose_gradient(int64_t image, int64_t count, int64_t positions, int64_t k,
+                                      BFloat16* to) const {
+    Transposer put;
+    put.to = to;
+    put.pitch = pitch_;
+    put.before = _mm512_setzero_si512();
     each_position(dy_, image, count, k, 0, 0, 1, 1, put);
     const __m512i zero = _mm512_setzero_si512();
     for (int64_t position = count * grid_.image(); position < positions; ++position) {
@@ -180,12 +192,12 @@ class WeightGradient {
 
   // 32 channels of a plane of x from c on, two neighbouring pixels side by side: the pairs that
   // begin with an even pixel, then those that begin with an odd one.
-  WICK_INLINE void pair_lines(int64_t image, int64_t count, int64_t positions, int64_t plane,
-                              int64_t c, BFloat16* to) const {
+  WICK_INLINE_ALL void pair_lines(int64_t image, int64_t count, int64_t positions, int64_t plane,
+                                  int64_t c, BFloat16* to) const {
     const __m512i zero = _mm512_setzero_si512();
     __m512i before = zero;
     int64_t last = 0;
-    const auto put = [&](int64_t position, __m512i line) __attribute__((always_inline)) {
+    const auto put = [&](int64_t position, __m512i line) {
       const Pairs pairs(before, line);
       before = line;
       last = position;
@@ -197,11 +209,8 @@ class WeightGradient {
     };
     for (int64_t position = 0; position < grid_.before; ++position) put(position, zero);
     const int64_t columns = params_.stride[1];
-    each_position(
-        x_, image, count, c, plane / columns, plane % columns, params_.stride[0],
-        columns, [&](int64_t position, __m512i line) __attribute__((always_inline)) {
-          put(grid_.before + position, line);
-        });
+    each_position(x_, image, count, c, plane / columns, plane % columns, params_.stride[0], columns,
+                  [&](int64_t position, __m512i line) { put(grid_.before + position, line); });
     const int64_t end = grid_.before + positions + grid_.after + 1;
     while (last < end) put(last + 1, zero);
   }

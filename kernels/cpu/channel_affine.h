@@ -50,11 +50,12 @@ struct MaskRow {
   }
 };
 
-/// Three numbers per channel. Forward: y = (x - center) * a + b. Backward: dx = a * g +
-/// b * (x - center) + c.
+/// ForwardCoefficients or BackwardCoefficients, one of each per channel.
 template <class L>
 struct Coefficients {
-  const L *center, *a, *b, *c;
+  L *center, *a, *b, *c;
+
+  WICK_INLINE Coefficients of_channel(int64_t i) const { return {center + i, a + i, b + i, c + i}; }
 };
 
 /// The coefficients at element `i` of a row: one channel per element, or one for the whole row.
@@ -68,48 +69,40 @@ template <class L, bool kPerElement, class T>
 WICK_INLINE void affine_row(const T* x, const T* residual, T* y, int64_t size,
                             const Coefficients<L>& k, bool relu, const MaskRow<L>& mask,
                             bool stream) {
-  for_vectors<L>(
-      size, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
-        const auto at = [&](const L* p) __attribute__((always_inline)) {
-          return coefficient<L, kPerElement>(p, i, n);
-        };
-        Vec<L> v = fma(load_up_to<L>(x + i, n) - at(k.center), at(k.a), at(k.b));
-        if (residual != nullptr) v += load_up_to<L>(residual + i, n);
-        if (relu) {
-          const Mask<L> pass = !(v <= Vec<L>(0));
-          if (mask.bytes != nullptr) mask.put(i, bits(pass));
-          v = select(pass, v, Vec<L>(0));
-        }
-        put(v, y + i, n, stream);
-      });
+  for_vectors<L>(size, [&](int64_t i, int64_t n) {
+    const auto at = [&](const L* p) { return coefficient<L, kPerElement>(p, i, n); };
+    Vec<L> v = fma(load_up_to<L>(x + i, n) - at(k.center), at(k.a), at(k.b));
+    if (residual != nullptr) v += load_up_to<L>(residual + i, n);
+    if (relu) {
+      const Mask<L> pass = !(v <= Vec<L>(0));
+      if (mask.bytes != nullptr) mask.put(i, bits(pass));
+      v = select(pass, v, Vec<L>(0));
+    }
+    put(v, y + i, n, stream);
+  });
 }
 
 template <class L, bool kPerElement, class T>
 WICK_INLINE void affine_row_backward(const T* dy, const T* x, T* dx, T* dresidual, int64_t size,
                                      const Coefficients<L>& k, const MaskRow<L>& mask,
                                      bool stream) {
-  for_vectors<L>(
-      size, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
-        const auto at = [&](const L* p) __attribute__((always_inline)) {
-          return coefficient<L, kPerElement>(p, i, n);
-        };
-        const Vec<L> g = mask.apply(load_up_to<L>(dy + i, n), i);
-        const Vec<L> d = load_up_to<L>(x + i, n) - at(k.center);
-        put(fma(g, at(k.a), fma(d, at(k.b), at(k.c))), dx + i, n, stream);
-        if (dresidual != nullptr) put(g, dresidual + i, n, stream);
-      });
+  for_vectors<L>(size, [&](int64_t i, int64_t n) {
+    const auto at = [&](const L* p) { return coefficient<L, kPerElement>(p, i, n); };
+    const Vec<L> g = mask.apply(load_up_to<L>(dy + i, n), i);
+    const Vec<L> d = load_up_to<L>(x + i, n) - at(k.center);
+    put(fma(g, at(k.a), fma(d, at(k.b), at(k.c))), dx + i, n, stream);
+    if (dresidual != nullptr) put(g, dresidual + i, n, stream);
+  });
 }
 
 /// Sums of g = dy through the mask, and of g * (x - center), of V vectors of columns over `rows`
 /// rows; `left` lanes of the last vector count.
 template <class L, int V, class T>
-WICK_INLINE void column_dots_block(const T* dy, const T* x, int64_t rows, int64_t stride,
-                                   const uint8_t* mask, int64_t mask_stride, int64_t mask_at,
-                                   int64_t left, const L* center, L* sums, L* dots) {
+WICK_INLINE_ALL void column_dots_block(const T* dy, const T* x, int64_t rows, int64_t stride,
+                                       const uint8_t* mask, int64_t mask_stride, int64_t mask_at,
+                                       int64_t left, const L* center, L* sums, L* dots) {
   constexpr int64_t kLanes = Vec<L>::size;
-  const auto load = [&](const T* p) __attribute__((always_inline)) {
-    return V > 1 ? Vec<L>::load(p) : load_up_to<L>(p, left);
-  };
+  const auto load = [&](const T* p) { return V > 1 ? Vec<L>::load(p) : load_up_to<L>(p, left); };
   Vec<L> s[V], d[V], o[V];
   for (int v = 0; v < V; ++v) {
     s[v] = d[v] = Vec<L>(0);
@@ -167,13 +160,11 @@ template <class L, class T>
 [[gnu::noinline]] void row_dots(const T* dy, const T* x, int64_t size, const MaskRow<L>& mask,
                                 L center, double* sum, double* dot) {
   const Vec<L> o(center);
-  *sum += sum_row<L>(
-      size, [&](int64_t i, int64_t n)
-                __attribute__((always_inline)) { return mask.apply(load_up_to<L>(dy + i, n), i); });
-  *dot += sum_row<L>(
-      size, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
-        return mask.apply(load_up_to<L>(dy + i, n), i) * (load_up_to<L>(x + i, n) - o);
-      });
+  *sum += sum_row<L>(size,
+                     [&](int64_t i, int64_t n) { return mask.apply(load_up_to<L>(dy + i, n), i); });
+  *dot += sum_row<L>(size, [&](int64_t i, int64_t n) {
+    return mask.apply(load_up_to<L>(dy + i, n), i) * (load_up_to<L>(x + i, n) - o);
+  });
 }
 
 }  // namespace wick::WICK_ISA

@@ -30,10 +30,9 @@ struct Images {
 template <class Body>
 WICK_INLINE void for_each_row(int64_t images, int64_t h, int64_t work, const Body& body) {
   const int64_t grain = work >= 32768 ? 1 : 32768 / (work + 1) + 1;
-  parallel_for(
-      images * h, grain, [&](int64_t begin, int64_t end) __attribute__((always_inline)) {
-        for (int64_t i = begin; i < end; ++i) body(i / h, i % h);
-      });
+  parallel_for(images * h, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) body(i / h, i % h);
+  });
 }
 
 /// Calls `body(c, lanes)` for the vectors that cover `channels`.

@@ -78,12 +78,9 @@ void convert_row(void* to_row, int64_t to_stride, const void* from_row, int64_t 
 
 RowConverter row_converter(Dtype to, Dtype from) {
   RowConverter converter = nullptr;
-  visit_dtype(
-      to, [&]<class To>(Type<To>) __attribute__((always_inline)) {
-        visit_dtype(
-            from, [&]<class From>(Type<From>)
-                      __attribute__((always_inline)) { converter = &convert_row<To, From>; });
-      });
+  visit_dtype(to, [&]<class To>(Type<To>) {
+    visit_dtype(from, [&]<class From>(Type<From>) { converter = &convert_row<To, From>; });
+  });
   return converter;
 }
 

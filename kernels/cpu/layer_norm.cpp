@@ -8,11 +8,10 @@ namespace {
 // Sum of squares of a row.
 template <class L, class T>
 [[gnu::noinline]] double sum_of_squares(const T* x, int64_t size) {
-  return sum_row<L>(
-      size, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
-        const Vec<L> v = load_up_to<L>(x + i, n);
-        return v * v;
-      });
+  return sum_row<L>(size, [&](int64_t i, int64_t n) {
+    const Vec<L> v = load_up_to<L>(x + i, n);
+    return v * v;
+  });
 }
 
 // n lanes of an optional weight.
@@ -23,10 +22,9 @@ WICK_INLINE Vec<L> optional_lanes(const L* p, int64_t i, int64_t n, L otherwise)
 
 template <class L, class T>
 [[gnu::noinline]] void add_rows(const T* a, const T* b, T* sum, int64_t size) {
-  for_vectors<L>(
-      size, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
-        put(load_up_to<L>(a + i, n) + load_up_to<L>(b + i, n), sum + i, n, false);
-      });
+  for_vectors<L>(size, [&](int64_t i, int64_t n) {
+    put(load_up_to<L>(a + i, n) + load_up_to<L>(b + i, n), sum + i, n, false);
+  });
 }
 
 template <class L, class T>
@@ -35,12 +33,11 @@ template <class L, class T>
   const L high = static_cast<L>(mean);
   const Vec<L> center(high), low(static_cast<L>(mean - static_cast<double>(high)));
   const Vec<L> scale(static_cast<L>(invstd));
-  for_vectors<L>(
-      size, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
-        const Vec<L> v = ((load_up_to<L>(x + i, n) - center) - low) * scale;
-        put(fma(v, optional_lanes<L>(weight, i, n, 1), optional_lanes<L>(bias, i, n, 0)), y + i, n,
-            stream);
-      });
+  for_vectors<L>(size, [&](int64_t i, int64_t n) {
+    const Vec<L> v = ((load_up_to<L>(x + i, n) - center) - low) * scale;
+    put(fma(v, optional_lanes<L>(weight, i, n, 1), optional_lanes<L>(bias, i, n, 0)), y + i, n,
+        stream);
+  });
 }
 
 // What the rows of one call share.
@@ -60,10 +57,10 @@ struct Backward {
     const L high = static_cast<L>(mean);
     const Vec<L> center(high), low(static_cast<L>(mean - static_cast<double>(high)));
     const Vec<L> scale(static_cast<L>(invstd));
-    const auto normalised = [&](int64_t i, int64_t n) __attribute__((always_inline)) {
+    const auto normalised = [&](int64_t i, int64_t n) {
       return ((load_up_to<L>(x_row + i, n) - center) - low) * scale;
     };
-    const auto weighted = [&](int64_t i, int64_t n) __attribute__((always_inline)) {
+    const auto weighted = [&](int64_t i, int64_t n) {
       const Vec<L> g = load_up_to<L>(g_row + i, n);
       return weight == nullptr ? g : g * load_up_to<L>(weight + i, n);
     };
@@ -73,31 +70,29 @@ struct Backward {
       const int64_t block_size = size - block < 4096 ? size - block : 4096;
       Vec<L> s(0), d(0);
       // The lanes of a tail hold (0 - center) * 0.
-      for_vectors<L>(
-          block_size, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
-            const Vec<L> g = weighted(block + i, n);
-            s += g;
-            d = fma(g, normalised(block + i, n), d);
-          });
+      for_vectors<L>(block_size, [&](int64_t i, int64_t n) {
+        const Vec<L> g = weighted(block + i, n);
+        s += g;
+        d = fma(g, normalised(block + i, n), d);
+      });
       sum += static_cast<double>(reduce_add(s));
       dot += static_cast<double>(reduce_add(d));
     }
     if (!centered) sum = 0;
     const Vec<L> shift(static_cast<L>(sum / count)), slope(static_cast<L>(dot / count));
-    for_vectors<L>(
-        size, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
-          const Vec<L> v = normalised(i, n);
-          if (dx != nullptr) {
-            Vec<L> d = (weighted(i, n) - shift - v * slope) * scale;
-            if (dsum != nullptr) d += load_up_to<L>(dsum + r * size + i, n);
-            put(d, dx + r * size + i, n, stream);
-          }
-          if (dweight != nullptr) {
-            const Vec<L> g = load_up_to<L>(g_row + i, n);
-            store_up_to(fma(g, v, load_up_to<L>(dweight + i, n)), dweight + i, n);
-            store_up_to(g + load_up_to<L>(dbias + i, n), dbias + i, n);
-          }
-        });
+    for_vectors<L>(size, [&](int64_t i, int64_t n) {
+      const Vec<L> v = normalised(i, n);
+      if (dx != nullptr) {
+        Vec<L> d = (weighted(i, n) - shift - v * slope) * scale;
+        if (dsum != nullptr) d += load_up_to<L>(dsum + r * size + i, n);
+        put(d, dx + r * size + i, n, stream);
+      }
+      if (dweight != nullptr) {
+        const Vec<L> g = load_up_to<L>(g_row + i, n);
+        store_up_to(fma(g, v, load_up_to<L>(dweight + i, n)), dweight + i, n);
+        store_up_to(g + load_up_to<L>(dbias + i, n), dbias + i, n);
+      }
+    });
   }
 };
 

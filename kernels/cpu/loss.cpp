@@ -50,15 +50,14 @@ struct CrossEntropy {
   double all_classes(const T* x, double lse) const {
     const L high = static_cast<L>(lse);
     const Vec<L> from(high), low(static_cast<L>(lse - static_cast<double>(high)));
-    return sum_row<L>(
-        classes, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
-          const Vec<L> x_or_from =
-              n == Vec<L>::size ? Vec<L>::load(x + i) : load_filled<L>(x + i, n, high);
-          const Vec<L> w = n == Vec<L>::size   ? weights(i, n)
-                           : weight == nullptr ? ones_up_to(n)
-                                               : load_up_to<L>(weight + i, n);
-          return ((from - x_or_from) + low) * w;
-        });
+    return sum_row<L>(classes, [&](int64_t i, int64_t n) {
+      const Vec<L> x_or_from =
+          n == Vec<L>::size ? Vec<L>::load(x + i) : load_filled<L>(x + i, n, high);
+      const Vec<L> w = n == Vec<L>::size   ? weights(i, n)
+                       : weight == nullptr ? ones_up_to(n)
+                                           : load_up_to<L>(weight + i, n);
+      return ((from - x_or_from) + low) * w;
+    });
   }
   static Vec<L> ones_up_to(int64_t n) {
     L lanes[Vec<L>::size];
@@ -102,19 +101,18 @@ struct CrossEntropy {
     const Vec<L> center(high), low(static_cast<L>(lse - static_cast<double>(high)));
     const Vec<L> all(v.is_log ? 0 : static_cast<L>(g * (own + shared * weight_sum)));
     const Vec<L> each(static_cast<L>(g * shared));
-    for_vectors<L>(
-        classes, [&](int64_t i, int64_t n) __attribute__((always_inline)) {
-          Vec<L> d(0);
-          if (!v.is_log) d = all * exp((load_up_to<L>(x + i, n) - center) - low);
-          if (v.smoothing > 0) d -= each * weights(i, n);
-          if (target >= i && target < i + n) {
-            L lanes[Vec<L>::size];
-            d.store(lanes);
-            lanes[target - i] -= hit;
-            d = Vec<L>::load(static_cast<const L*>(lanes));
-          }
-          put(d, dx + i, n, stream);
-        });
+    for_vectors<L>(classes, [&](int64_t i, int64_t n) {
+      Vec<L> d(0);
+      if (!v.is_log) d = all * exp((load_up_to<L>(x + i, n) - center) - low);
+      if (v.smoothing > 0) d -= each * weights(i, n);
+      if (target >= i && target < i + n) {
+        L lanes[Vec<L>::size];
+        d.store(lanes);
+        lanes[target - i] -= hit;
+        d = Vec<L>::load(static_cast<const L*>(lanes));
+      }
+      put(d, dx + i, n, stream);
+    });
   }
 
   void backward() const {

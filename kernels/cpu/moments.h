@@ -28,9 +28,7 @@ struct Moments {
 template <class L, class T>
 [[gnu::noinline]] void add_block(const T* x, int64_t n, Moments& m) {
   constexpr int64_t kLanes = Vec<L>::size;
-  const double sum = sum_row<L>(
-      n, [&](int64_t i, int64_t k)
-             __attribute__((always_inline)) { return load_up_to<L>(x + i, k); });
+  const double sum = sum_row<L>(n, [&](int64_t i, int64_t k) { return load_up_to<L>(x + i, k); });
   const L origin = static_cast<L>(sum / static_cast<double>(n));
   const Vec<L> o(origin);
   Vec<L> s0(0), s1(0), q0(0), q1(0);
@@ -83,10 +81,10 @@ void add_rows(const T* x, int64_t rows, int64_t size, int64_t stride, Moments& m
 /// Of V vectors of neighbouring columns over `rows` rows: the means as rounded, and sums and
 /// squares of the deviations from them. `left` lanes of the last vector count.
 template <class L, int V, class T>
-WICK_INLINE void column_block(const T* x, int64_t rows, int64_t stride, int64_t left, L* origin,
-                              L* sums, L* squares) {
+WICK_INLINE_ALL void column_block(const T* x, int64_t rows, int64_t stride, int64_t left, L* origin,
+                                  L* sums, L* squares) {
   constexpr int64_t kLanes = Vec<L>::size;
-  const auto load = [&](int64_t r, int v) __attribute__((always_inline)) {
+  const auto load = [&](int64_t r, int v) {
     const T* p = x + r * stride + v * kLanes;
     return V > 1 ? Vec<L>::load(p) : load_up_to<L>(p, left);
   };

@@ -175,11 +175,11 @@ struct Reducer {
   }
 
   // Joins up to four rows into `sums`.
-  [[gnu::noinline]] static void join_rows(const L* const* rows, int64_t count, int64_t width,
-                                          const L* high, const L* low, L* sums) {
+  [[gnu::noinline, gnu::flatten]] static void join_rows(const L* const* rows, int64_t count,
+                                                        int64_t width, const L* high, const L* low,
+                                                        L* sums) {
     constexpr int64_t kLanes = P::size;
-    const auto join_at = [&](const L* r0, const L* r1, const L* r2, const L* r3, int64_t i)
-        __attribute__((always_inline)) {
+    const auto join_at = [&](const L* r0, const L* r1, const L* r2, const L* r3, int64_t i) {
       const Center<P> c{P::load(high + i), P::load(low + i)};
       P v = Op::map(P::load(r0), c);
       if (r3 != nullptr) {

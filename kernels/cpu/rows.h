@@ -37,7 +37,7 @@ WICK_INLINE void store_up_to(Vec<A> v, S* p, int64_t n) {
 /// Calls `body(i, n)` for i = 0, W, 2 W, ... below `size`, where n is the number of lanes left, at
 /// most W, the lanes of a Vec<A>.
 template <class A, class Body>
-WICK_INLINE void for_vectors(int64_t size, const Body& body) {
+WICK_INLINE_ALL void for_vectors(int64_t size, const Body& body) {
   constexpr int64_t kLanes = Vec<A>::size;
   int64_t i = 0;
   for (; i + kLanes <= size; i += kLanes) body(i, kLanes);
@@ -47,7 +47,7 @@ WICK_INLINE void for_vectors(int64_t size, const Body& body) {
 /// Sums `term(i, n)` over the vectors of a row; lanes at n and beyond must be 0. Four partial sums
 /// per lane, emptied into a double every 4096 elements.
 template <class A, class Term>
-WICK_INLINE double sum_row(int64_t size, const Term& term) {
+WICK_INLINE_ALL double sum_row(int64_t size, const Term& term) {
   constexpr int64_t kLanes = Vec<A>::size;
   constexpr int64_t kBlock = 4096;
   double total = 0;

@@ -18,6 +18,10 @@
 #define WICK_WIDE(avx512, avx2) avx2
 #endif
 
+/// Inlined where it is called, and all that it calls is inlined into it: for loops that take their
+/// body as a lambda, which compilers else leave out of line when it is called from several places.
+#define WICK_INLINE_ALL WICK_INLINE __attribute__((flatten))
+
 namespace wick::WICK_ISA {
 
 /// Results of about this many bytes and more are written past the caches.
@@ -365,7 +369,7 @@ WICK_ROUND(round, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)  // halves to e
 
 /// Combines all lanes by `op`, halves first.
 template <class T, class Op>
-WICK_INLINE T reduce_lanes(Vec<T> v, const Op& op) {
+WICK_INLINE_ALL T reduce_lanes(Vec<T> v, const Op& op) {
   alignas(64) T lanes[Vec<T>::size];
   v.store(lanes);
   for (int64_t half = Vec<T>::size / 2; half > 0; half /= 2) {
@@ -375,19 +379,16 @@ WICK_INLINE T reduce_lanes(Vec<T> v, const Op& op) {
 }
 template <class T>
 WICK_INLINE T reduce_add(Vec<T> v) {
-  return reduce_lanes(
-      v, [](T a, T b) __attribute__((always_inline)) { return a + b; });
+  return reduce_lanes(v, [](T a, T b) { return a + b; });
 }
 /// NaN if any lane is NaN.
 template <class T>
 WICK_INLINE T reduce_max(Vec<T> v) {
-  return reduce_lanes(
-      v, [](T a, T b) __attribute__((always_inline)) { return a > b || a != a ? a : b; });
+  return reduce_lanes(v, [](T a, T b) { return a > b || a != a ? a : b; });
 }
 template <class T>
 WICK_INLINE T reduce_min(Vec<T> v) {
-  return reduce_lanes(
-      v, [](T a, T b) __attribute__((always_inline)) { return a < b || a != a ? a : b; });
+  return reduce_lanes(v, [](T a, T b) { return a < b || a != a ? a : b; });
 }
 
 /// The lower and the upper half of the lanes, as doubles.

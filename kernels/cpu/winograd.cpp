@@ -65,11 +65,8 @@ WICK_INLINE void transform_tile(const Images<const T>& image, int64_t n, int64_t
     }
   }
   for (int64_t c = 0; c < image.c; c += kLanes) {
-    transform<Transform>(
-        [&](int i, int j)
-            __attribute__((always_inline)) { return VecF::load(from[i * size + j] + c); },
-        [&](int i, int j, VecF v)
-            __attribute__((always_inline)) { v.store(out + (i * kIn + j) * step + c); });
+    transform<Transform>([&](int i, int j) { return VecF::load(from[i * size + j] + c); },
+                         [&](int i, int j, VecF v) { v.store(out + (i * kIn + j) * step + c); });
   }
 }
 
@@ -160,11 +157,10 @@ class Weights {
   WICK_INLINE void transform_turned(int64_t first, int64_t output) const {
     for (int64_t input = first; input < first + kLanes; ++input) {
       winograd::transform<KernelTransform>(
-          [&](int r, int s) __attribute__((always_inline)) {
+          [&](int r, int s) {
             return VecF::load(kernel(input, kTaps - 1 - (r * kKernel + s), output));
           },
-          [&](int i, int j, VecF v)
-              __attribute__((always_inline)) { store(input, output, i * kIn + j, v); });
+          [&](int i, int j, VecF v) { store(input, output, i * kIn + j, v); });
     }
   }
 
@@ -179,10 +175,8 @@ class Weights {
     }
     for (int64_t c = 0; c < kLanes; ++c) {
       winograd::transform<KernelTransform>(
-          [&](int r, int s)
-              __attribute__((always_inline)) { return VecF::load(square[r * kKernel + s][c]); },
-          [&](int i, int j, VecF v)
-              __attribute__((always_inline)) { store(first + c, output, i * kIn + j, v); });
+          [&](int r, int s) { return VecF::load(square[r * kKernel + s][c]); },
+          [&](int i, int j, VecF v) { store(first + c, output, i * kIn + j, v); });
     }
   }
 
@@ -273,10 +267,10 @@ class Convolution {
       for (int64_t k = 0; k < y_.c; k += kLanes) {
         const VecF bias = bias_ != nullptr ? VecF::load(bias_ + k) : VecF(0);
         transform<ResultTransform>(
-            [&](int i, int j) __attribute__((always_inline)) {
+            [&](int i, int j) {
               return VecF::load(out + ((i * kIn + j) * block_ + t) * out_row_ + k);
             },
-            [&](int i, int j, VecF v) __attribute__((always_inline)) {
+            [&](int i, int j, VecF v) {
               if (i < rows && j < columns) (v + bias).store(to + (i * y_.w + j) * y_.c + k);
             });
       }
@@ -357,10 +351,8 @@ void backward_weights(const View& x_view, const View& dy_view, const View& dweig
     for (int64_t k = begin; k < end; ++k) {
       for (int64_t c = 0; c < x.c; c += kLanes) {
         winograd::transform<KernelTransposed>(
-            [&](int i, int j) __attribute__((always_inline)) {
-              return VecF::load(sums + ((i * kIn + j) * dy.c + k) * x.c + c);
-            },
-            [&](int r, int s, VecF v) __attribute__((always_inline)) {
+            [&](int i, int j) { return VecF::load(sums + ((i * kIn + j) * dy.c + k) * x.c + c); },
+            [&](int r, int s, VecF v) {
               v.store(dweight.as<T>() + ((k * kKernel + r) * kKernel + s) * x.c + c);
             });
       }

@@ -97,7 +97,7 @@ struct KernelTransposed {
 /// `Transform` of the matrix that `load(row, column)` gives, each element handed to
 /// `store(row, column, value)`.
 template <class Transform, class Load, class Store>
-WICK_INLINE void transform(const Load& load, const Store& store) {
+WICK_INLINE_ALL void transform(const Load& load, const Store& store) {
   constexpr int from = Transform::kFrom, to = Transform::kTo;
   VecF half[to][from];
 #pragma GCC unroll 6

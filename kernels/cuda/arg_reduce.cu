@@ -58,18 +58,18 @@ struct Pieces {
 
 template <class T, bool kLargest>
 __global__ void __launch_bounds__(kRowThreads)
-    arg_rows_kernel(const T* x, int64_t size, Pieces pieces, RowSharing sharing) {
+    arg_rows_kernel(const T* x, int64_t size, Pieces pieces, RowTiling tiling) {
   using V = Accumulator<T>;
-  for (RowTurn turn(sharing); turn.any(); turn.next()) {
+  for (RowLoop loop(tiling); loop.any(); loop.next()) {
     Best<V, kLargest> best;
-    if (turn.valid()) {
-      const int64_t begin = turn.row() % pieces.count * pieces.size;
+    if (loop.valid()) {
+      const int64_t begin = loop.row() % pieces.count * pieces.size;
       const int64_t end = begin + pieces.size < size ? begin + pieces.size : size;
-      const T* row = x + turn.row() / pieces.count * size;
+      const T* row = x + loop.row() / pieces.count * size;
       const int64_t shift =
           static_cast<int64_t>(reinterpret_cast<uintptr_t>(row + begin) % 16 / sizeof(T));
-      const int64_t step = int64_t{sharing.lanes} * kPackSize<T>;
-      for (int64_t i = begin + turn.lane() * kPackSize<T> - shift; i < end; i += step) {
+      const int64_t step = int64_t{tiling.lanes} * kPackSize<T>;
+      for (int64_t i = begin + loop.lane() * kPackSize<T> - shift; i < end; i += step) {
         const RowPack<T> v = load_in_row(row, end, i, T{}).unpack();
         for (int j = 0; j < kPackSize<T>; ++j) {
           if (i + j >= begin && i + j < end) best.add(convert<V>(v[j]), i + j);
@@ -77,65 +77,65 @@ __global__ void __launch_bounds__(kRowThreads)
       }
     }
     const V lowest = worst<V, kLargest>();
-    const V common = row_reduce(best.value_or(lowest), sharing.lanes, Better<kLargest>{}, lowest);
+    const V common = row_reduce(best.value_or(lowest), tiling.lanes, Better<kLargest>{}, lowest);
     const int64_t index =
-        row_reduce(best.index_if(common), sharing.lanes, Earlier{}, int64_t{INT64_MAX});
-    if (turn.leads()) pieces.index[turn.row()] = index;
+        row_reduce(best.index_if(common), tiling.lanes, Earlier{}, int64_t{INT64_MAX});
+    if (loop.leads()) pieces.index[loop.row()] = index;
   }
 }
 
-/// The outer parts of `sharing` are those of x times the pieces.
+/// The outer parts of `tiling` are those of x times the pieces.
 template <class T, bool kLargest>
 __global__ void __launch_bounds__(kColumnThreads)
-    arg_columns_kernel(const T* x, int64_t size, Pieces pieces, ColumnSharing sharing) {
+    arg_columns_kernel(const T* x, int64_t size, Pieces pieces, ColumnTiling tiling) {
   using V = Accumulator<T>;
-  const int step = kColumnThreads / sharing.width;
-  const int own_row = static_cast<int>(threadIdx.x) / sharing.width;
-  for (ColumnTurn turn(sharing); turn.any(); turn.next()) {
-    const int64_t outer = turn.outer() / pieces.count, piece = turn.outer() % pieces.count;
+  const int step = kColumnThreads / tiling.width;
+  const int own_row = static_cast<int>(threadIdx.x) / tiling.width;
+  for (ColumnLoop loop(tiling); loop.any(); loop.next()) {
+    const int64_t outer = loop.outer() / pieces.count, piece = loop.outer() % pieces.count;
     Best<V, kLargest> best;
-    if (turn.valid()) {
+    if (loop.valid()) {
       const int64_t begin = piece * pieces.size;
       const int64_t end = begin + pieces.size < size ? begin + pieces.size : size;
-      const T* column = x + outer * size * sharing.inner + turn.column();
+      const T* column = x + outer * size * tiling.inner + loop.column();
       for (int64_t i = begin + own_row; i < end; i += step) {
-        best.add(convert<V>(column[i * sharing.inner]), i);
+        best.add(convert<V>(column[i * tiling.inner]), i);
       }
     }
     const V lowest = worst<V, kLargest>();
-    const V common = column_reduce(best.value_or(lowest), sharing.width, Better<kLargest>{});
-    const int64_t index = column_reduce(best.index_if(common), sharing.width, Earlier{});
-    if (turn.valid() && own_row == 0) {
-      pieces.index[(outer * sharing.inner + turn.column()) * pieces.count + piece] = index;
+    const V common = column_reduce(best.value_or(lowest), tiling.width, Better<kLargest>{});
+    const int64_t index = column_reduce(best.index_if(common), tiling.width, Earlier{});
+    if (loop.valid() && own_row == 0) {
+      pieces.index[(outer * tiling.inner + loop.column()) * pieces.count + piece] = index;
     }
   }
 }
 
-/// Chooses among the pieces of each element of y. sharing.size: that of the axis.
+/// Chooses among the pieces of each element of y. tiling.size: that of the axis.
 template <class T, bool kLargest>
 __global__ void join_pieces_kernel(const T* x, int64_t* y, int64_t inner, Pieces pieces,
-                                   RowSharing sharing) {
+                                   RowTiling tiling) {
   using V = Accumulator<T>;
-  for (RowTurn turn(sharing); turn.any(); turn.next()) {
+  for (RowLoop loop(tiling); loop.any(); loop.next()) {
     Best<V, kLargest> best;
-    if (turn.valid()) {
-      const T* column = x + turn.row() / inner * sharing.size * inner + turn.row() % inner;
-      const int64_t* index = pieces.index + turn.row() * pieces.count;
-      for (int64_t i = turn.lane(); i < pieces.count; i += sharing.lanes) {
+    if (loop.valid()) {
+      const T* column = x + loop.row() / inner * tiling.size * inner + loop.row() % inner;
+      const int64_t* index = pieces.index + loop.row() * pieces.count;
+      for (int64_t i = loop.lane(); i < pieces.count; i += tiling.lanes) {
         best.add(convert<V>(column[index[i] * inner]), index[i]);
       }
     }
     const V lowest = worst<V, kLargest>();
-    const V common = row_reduce(best.value_or(lowest), sharing.lanes, Better<kLargest>{}, lowest);
+    const V common = row_reduce(best.value_or(lowest), tiling.lanes, Better<kLargest>{}, lowest);
     const int64_t index =
-        row_reduce(best.index_if(common), sharing.lanes, Earlier{}, int64_t{INT64_MAX});
-    if (turn.leads()) y[turn.row()] = index;
+        row_reduce(best.index_if(common), tiling.lanes, Earlier{}, int64_t{INT64_MAX});
+    if (loop.leads()) y[loop.row()] = index;
   }
 }
 
 /// Cuts long rows or columns into pieces where there are few of them, in `blocks` blocks.
 Pieces cut(int64_t size, int64_t blocks, const View& y, Workspace& workspace) {
-  const int64_t busy = 4 * multiprocessors(y.device);
+  const int64_t busy = blocks_to_fill(y.device, 4);
   const int64_t wanted = std::min(size / kPiece, (busy + blocks - 1) / blocks);
   if (wanted <= 1) return {1, size, y.as<int64_t>()};
   const int64_t each = (size + wanted - 1) / wanted, count = (size + each - 1) / each;
@@ -153,20 +153,20 @@ void run(const T* x, const AxisSplit& s, const View& y, Workspace& workspace) {
     const int64_t threads = std::max<int64_t>(lanes, 128);
     pieces = cut(s.size, s.outer * lanes / threads + 1, y, workspace);
     if (lanes > kWarp && lanes < threads) lanes = threads;
-    const RowSharing sharing{s.outer * pieces.count, 0, static_cast<int>(lanes)};
-    launch("arg_reduce", y.device, grid_of(sharing, threads), arg_rows_kernel<T, kLargest>, x,
-           s.size, pieces, sharing);
+    const RowTiling tiling{s.outer * pieces.count, 0, static_cast<int>(lanes)};
+    launch("arg_reduce", y.device, grid_of(tiling, threads), arg_rows_kernel<T, kLargest>, x,
+           s.size, pieces, tiling);
   } else {
-    ColumnSharing sharing = share_columns(s.outer, s.size, s.inner);
-    pieces = cut(s.size, s.outer * sharing.tiles(), y, workspace);
-    sharing.outer *= pieces.count;
-    launch("arg_reduce", y.device, grid_of(sharing), arg_columns_kernel<T, kLargest>, x, s.size,
-           pieces, sharing);
+    ColumnTiling tiling = tile_columns(s.outer, s.size, s.inner);
+    pieces = cut(s.size, s.outer * tiling.tiles(), y, workspace);
+    tiling.outer *= pieces.count;
+    launch("arg_reduce", y.device, grid_of(tiling), arg_columns_kernel<T, kLargest>, x, s.size,
+           pieces, tiling);
   }
   if (pieces.count == 1) return;
-  const RowSharing sharing{y.numel(), s.size, kWarp};
-  launch("arg_reduce", y.device, grid_of(sharing, 128), join_pieces_kernel<T, kLargest>, x,
-         y.as<int64_t>(), s.inner, pieces, sharing);
+  const RowTiling tiling{y.numel(), s.size, kWarp};
+  launch("arg_reduce", y.device, grid_of(tiling, 128), join_pieces_kernel<T, kLargest>, x,
+         y.as<int64_t>(), s.inner, pieces, tiling);
 }
 
 }  // namespace

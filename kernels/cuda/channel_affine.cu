@@ -49,28 +49,28 @@ struct ForwardOperands {
 
 template <class T, bool kRuns, bool kPacked>
 __global__ void __launch_bounds__(kUnitThreads, kPacked ? 2 : 1)
-    channel_forward_kernel(ForwardOperands<T> o, RowWalk walk, int64_t channels,
+    channel_forward_kernel(ForwardOperands<T> o, UnitTiling tiling, int64_t channels,
                            const Accumulator<T>* coefficients) {
   using L = Accumulator<T>;
-  const RowShare share(walk);
-  if (share.count == 0) return;
-  const int64_t first = share.unit * kUnit;
+  const UnitSlice slice(tiling);
+  if (slice.count == 0) return;
+  const int64_t first = slice.unit * kUnit;
   Coefficients<L, kRuns> k;
-  if (!kRuns) k.template load<false>(coefficients, share.image, channels, first, share.count);
-  for (int64_t row = share.begin; row < share.end; row += kAtOnce<T> * walk.lanes) {
+  if (!kRuns) k.template load<false>(coefficients, slice.image, channels, first, slice.count);
+  for (int64_t row = slice.begin; row < slice.end; row += kAtOnce<T> * tiling.lanes) {
     Pack<T, kUnit> x[kAtOnce<T>], residual[kAtOnce<T>] = {};
     WICK_UNROLL
     for (int i = 0; i < kAtOnce<T>; ++i) {
-      const int64_t r = share.nearest(row, i * walk.lanes);
-      x[i] = load_unit<T, kPacked>(o.x + r * walk.row_size + first, share.count);
+      const int64_t r = slice.nearest(row, i * tiling.lanes);
+      x[i] = load_unit<T, kPacked>(o.x + r * tiling.row_size + first, slice.count);
       if (o.residual == nullptr) continue;
-      residual[i] = load_unit<T, kPacked>(o.residual + r * walk.row_size + first, share.count);
+      residual[i] = load_unit<T, kPacked>(o.residual + r * tiling.row_size + first, slice.count);
     }
     WICK_UNROLL
     for (int i = 0; i < kAtOnce<T>; ++i) {
-      const int64_t r = row + i * walk.lanes;
-      if (r >= share.end) continue;
-      if (kRuns) k.template load<false>(coefficients, share.image, channels, r % channels, 1);
+      const int64_t r = row + i * tiling.lanes;
+      if (r >= slice.end) continue;
+      if (kRuns) k.template load<false>(coefficients, slice.image, channels, r % channels, 1);
       unsigned pass = 0;
       WICK_UNROLL
       for (int j = 0; j < kUnit; ++j) {
@@ -80,8 +80,8 @@ __global__ void __launch_bounds__(kUnitThreads, kPacked ? 2 : 1)
         pass |= (passes ? 1u : 0u) << j;
         x[i][j] = convert<T>(passes ? v : L{0});
       }
-      store_unit<T, kPacked>(o.y + r * walk.row_size + first, x[i], share.count);
-      if (o.mask != nullptr) o.mask[r * o.mask_stride + share.unit] = static_cast<uint8_t>(pass);
+      store_unit<T, kPacked>(o.y + r * tiling.row_size + first, x[i], slice.count);
+      if (o.mask != nullptr) o.mask[r * o.mask_stride + slice.unit] = static_cast<uint8_t>(pass);
     }
   }
 }
@@ -96,45 +96,59 @@ struct BackwardOperands {
 
 template <class T, bool kRuns, bool kPacked>
 __global__ void __launch_bounds__(kUnitThreads, kPacked ? 2 : 1)
-    channel_backward_kernel(BackwardOperands<T> o, RowWalk walk, int64_t channels,
+    channel_backward_kernel(BackwardOperands<T> o, UnitTiling tiling, int64_t channels,
                             const Accumulator<T>* coefficients) {
   using L = Accumulator<T>;
-  const RowShare share(walk);
-  if (share.count == 0) return;
-  const int64_t first = share.unit * kUnit;
+  const UnitSlice slice(tiling);
+  if (slice.count == 0) return;
+  const int64_t first = slice.unit * kUnit;
   Coefficients<L, kRuns> k;
-  if (!kRuns) k.template load<true>(coefficients, share.image, channels, first, share.count);
-  for (int64_t row = share.begin; row < share.end; row += kAtOnce<T> * walk.lanes) {
+  if (!kRuns) k.template load<true>(coefficients, slice.image, channels, first, slice.count);
+  for (int64_t row = slice.begin; row < slice.end; row += kAtOnce<T> * tiling.lanes) {
     Pack<T, kUnit> x[kAtOnce<T>], g[kAtOnce<T>];
     unsigned pass[kAtOnce<T>];
     WICK_UNROLL
     for (int i = 0; i < kAtOnce<T>; ++i) {
-      const int64_t r = share.nearest(row, i * walk.lanes);
-      x[i] = load_unit<T, kPacked>(o.x + r * walk.row_size + first, share.count);
-      g[i] = load_unit<T, kPacked>(o.dy + r * walk.row_size + first, share.count);
-      pass[i] = o.mask == nullptr ? 0xff : o.mask[r * o.mask_stride + share.unit];
+      const int64_t r = slice.nearest(row, i * tiling.lanes);
+      x[i] = load_unit<T, kPacked>(o.x + r * tiling.row_size + first, slice.count);
+      g[i] = load_unit<T, kPacked>(o.dy + r * tiling.row_size + first, slice.count);
+      pass[i] = o.mask == nullptr ? 0xff : o.mask[r * o.mask_stride + slice.unit];
     }
     WICK_UNROLL
     for (int i = 0; i < kAtOnce<T>; ++i) {
-      const int64_t r = row + i * walk.lanes;
-      if (r >= share.end) continue;
-      if (kRuns) k.template load<true>(coefficients, share.image, channels, r % channels, 1);
+      const int64_t r = row + i * tiling.lanes;
+      if (r >= slice.end) continue;
+      if (kRuns) k.template load<true>(coefficients, slice.image, channels, r % channels, 1);
       WICK_UNROLL
       for (int j = 0; j < kUnit; ++j) {
         if ((pass[i] >> j & 1u) == 0) g[i][j] = convert<T>(0.0f);
         x[i][j] = convert<T>(k.backward(convert<L>(g[i][j]), convert<L>(x[i][j]), j));
       }
-      store_unit<T, kPacked>(o.dx + r * walk.row_size + first, x[i], share.count);
+      store_unit<T, kPacked>(o.dx + r * tiling.row_size + first, x[i], slice.count);
       if (o.dresidual == nullptr) continue;
-      store_unit<T, kPacked>(o.dresidual + r * walk.row_size + first, g[i], share.count);
+      store_unit<T, kPacked>(o.dresidual + r * tiling.row_size + first, g[i], slice.count);
+    }
+  }
+}
+
+template <class T>
+__global__ void relu_mask_kernel(const uint8_t* mask, int64_t stride, T* y, int64_t rows,
+                                 int64_t size) {
+  const int64_t units = (size + kUnit - 1) / kUnit;
+  for (int64_t i = global_thread(); i < rows * units; i += global_threads()) {
+    const int64_t row = i / units, unit = i % units;
+    const unsigned pass = mask[row * stride + unit];
+    for (int j = 0; j < kUnit; ++j) {
+      const int64_t at = unit * kUnit + j;
+      if (at < size) y[row * size + at] = convert<T>((pass >> j & 1u) != 0 ? 1.0f : 0.0f);
     }
   }
 }
 
 // Rows of all images, or of one, where each has its own coefficients per unit.
-RowWalk walk_of(Device device, const ChannelLayout& layout, Dtype dtype) {
+UnitTiling tiling_of(Device device, const ChannelLayout& layout, Dtype dtype) {
   const int64_t least = std::max<int64_t>(1, 8 / size_of(dtype));
-  return RowWalk(device, layout.images, layout.rows(), layout.row_size(), least, 16 * least);
+  return UnitTiling(device, layout.images, layout.rows(), layout.row_size(), least, 16 * least);
 }
 
 // Calls `run(Type<T>, runs, packed)`, the latter two as types that hold a bool.
@@ -154,8 +168,8 @@ void visit_variants(Dtype dtype, bool runs, bool packed, const Run& run) {
 
 void channel_forward(const char* name, const ChannelNorm& n, const ChannelLayout& layout,
                      const void* coefficients) {
-  const RowWalk walk = walk_of(n.x.device, layout, n.x.dtype);
-  const bool packed = rows_can_be_packed(walk.row_size, {&n.x, &n.residual, &n.y});
+  const UnitTiling tiling = tiling_of(n.x.device, layout, n.x.dtype);
+  const bool packed = rows_can_be_packed(tiling.row_size, {&n.x, &n.residual, &n.y});
   visit_variants(n.x.dtype, layout.inner > 1, packed, [&]<class T, bool kRuns, bool kPacked>() {
     const ForwardOperands<T> o{n.x.as<T>(),
                                n.residual.as<T>(),
@@ -163,21 +177,29 @@ void channel_forward(const char* name, const ChannelNorm& n, const ChannelLayout
                                n.mask.as<uint8_t>(),
                                n.mask.defined() ? n.mask.shape[1] : 0,
                                n.relu};
-    launch(name, n.x.device, walk.grid(), channel_forward_kernel<T, kRuns, kPacked>, o, walk,
+    launch(name, n.x.device, tiling.grid(), channel_forward_kernel<T, kRuns, kPacked>, o, tiling,
            layout.channels, static_cast<const Accumulator<T>*>(coefficients));
   });
 }
 
 void channel_backward(const char* name, const ChannelNorm& n, const ChannelLayout& layout,
                       const void* coefficients) {
-  const RowWalk walk = walk_of(n.x.device, layout, n.x.dtype);
-  const bool packed = rows_can_be_packed(walk.row_size, {&n.x, &n.dy, &n.dx, &n.dresidual});
+  const UnitTiling tiling = tiling_of(n.x.device, layout, n.x.dtype);
+  const bool packed = rows_can_be_packed(tiling.row_size, {&n.x, &n.dy, &n.dx, &n.dresidual});
   visit_variants(n.x.dtype, layout.inner > 1, packed, [&]<class T, bool kRuns, bool kPacked>() {
     const BackwardOperands<T> o{n.x.as<T>(),          n.dy.as<T>(),
                                 n.dx.as<T>(),         n.dresidual.as<T>(),
                                 n.mask.as<uint8_t>(), n.mask.defined() ? n.mask.shape[1] : 0};
-    launch(name, n.x.device, walk.grid(), channel_backward_kernel<T, kRuns, kPacked>, o, walk,
+    launch(name, n.x.device, tiling.grid(), channel_backward_kernel<T, kRuns, kPacked>, o, tiling,
            layout.channels, static_cast<const Accumulator<T>*>(coefficients));
+  });
+}
+
+void relu_mask(const View& mask, const View& y) {
+  const int64_t rows = mask.shape[0], size = y.numel() / rows;
+  visit_floating(y.dtype, [&]<class T>(Type<T>) {
+    launch("relu_mask", y.device, grid_for(y.device, rows * ((size + kUnit - 1) / kUnit)),
+           relu_mask_kernel<T>, mask.as<uint8_t>(), mask.shape[1], y.as<T>(), rows, size);
   });
 }
 

@@ -9,35 +9,19 @@
 // which a second pass computes every element. Private to this folder.
 namespace wick::cuda {
 
-/// Images of channels. With inner size 1 an image is `outer` rows of all channels, else it is
-/// `outer` times a run of `inner` elements of each channel.
-struct ChannelLayout {
-  int64_t images = 1, outer = 1, channels = 1, inner = 1;
-
-  WICK_HOST_DEVICE int64_t rows() const { return inner == 1 ? outer : outer * channels; }
-  WICK_HOST_DEVICE int64_t row_size() const { return inner == 1 ? channels : inner; }
-  /// Where the first element of a channel is.
-  WICK_HOST_DEVICE int64_t first(int64_t image, int64_t channel) const {
-    return image * outer * channels * inner + channel * inner;
-  }
-};
-
 /// Threads work on units of neighbouring elements of a row: a byte of a ReLU's mask each.
 inline constexpr int kUnit = 8;
 inline constexpr int kUnitThreads = 256;
 
-/// Blocks that keep the GPU busy.
-inline int64_t norm_blocks(Device device) { return 8 * multiprocessors(device); }
-
 /// How rows are dealt out to blocks: each has `columns` units of up to `rows / chunks` rows of one
 /// image, which its `lanes` lines of threads take in turn.
-struct RowWalk {
+struct UnitTiling {
   int64_t rows, row_size, units, tiles, chunks, images;
   int columns, lanes;
 
   /// Threads take from `least` to `most` rows, as few as fill the GPU.
-  RowWalk(Device device, int64_t image_count, int64_t row_count, int64_t size, int64_t least,
-          int64_t most)
+  UnitTiling(Device device, int64_t image_count, int64_t row_count, int64_t size, int64_t least,
+             int64_t most)
       : rows(row_count), row_size(size), images(image_count) {
     units = (row_size + kUnit - 1) / kUnit;
     tiles = (units + kWarp - 1) / kWarp;
@@ -46,32 +30,33 @@ struct RowWalk {
     const auto chunks_of = [&](int64_t per_thread) {
       return std::max<int64_t>(1, (rows + per_thread * lanes - 1) / (per_thread * lanes));
     };
-    chunks = std::clamp(norm_blocks(device) / (tiles * images), chunks_of(most), chunks_of(least));
+    chunks =
+        std::clamp(blocks_to_fill(device, 8) / (tiles * images), chunks_of(most), chunks_of(least));
   }
   Grid grid() const {
     return {dim3(static_cast<unsigned>(images * tiles * chunks)), dim3(kUnitThreads)};
   }
 };
 
-/// A thread's share of a RowWalk: unit `unit` of the rows begin, begin + lanes, ... below end,
+/// A thread's part of a UnitTiling: unit `unit` of the rows begin, begin + lanes, ... below end,
 /// counted over all images.
-struct RowShare {
+struct UnitSlice {
   int64_t image, tile, chunk, unit, begin, end;
   int column, count;  // elements of the unit; none where the thread has nothing to do
 
-  __device__ explicit RowShare(const RowWalk& walk) {
-    const int thread = static_cast<int>(threadIdx.x), lane = thread / walk.columns;
-    tile = blockIdx.x % walk.tiles;
-    chunk = blockIdx.x / walk.tiles % walk.chunks;
-    image = blockIdx.x / walk.tiles / walk.chunks;
-    column = thread % walk.columns;
-    unit = tile * walk.columns + column;
-    begin = image * walk.rows + walk.rows * chunk / walk.chunks + lane;
-    end = image * walk.rows + walk.rows * (chunk + 1) / walk.chunks;
-    const int64_t left = walk.row_size - unit * kUnit;
-    count = lane >= walk.lanes || left < 0 ? 0 : static_cast<int>(left < kUnit ? left : kUnit);
+  __device__ explicit UnitSlice(const UnitTiling& tiling) {
+    const int thread = static_cast<int>(threadIdx.x), lane = thread / tiling.columns;
+    tile = blockIdx.x % tiling.tiles;
+    chunk = blockIdx.x / tiling.tiles % tiling.chunks;
+    image = blockIdx.x / tiling.tiles / tiling.chunks;
+    column = thread % tiling.columns;
+    unit = tile * tiling.columns + column;
+    begin = image * tiling.rows + tiling.rows * chunk / tiling.chunks + lane;
+    end = image * tiling.rows + tiling.rows * (chunk + 1) / tiling.chunks;
+    const int64_t left = tiling.row_size - unit * kUnit;
+    count = lane >= tiling.lanes || left < 0 ? 0 : static_cast<int>(left < kUnit ? left : kUnit);
   }
-  /// `row + ahead`, or `row` where that is no longer of this share: may be loaded without a branch.
+  /// `row + ahead`, or `row` where that is no longer of this slice: may be loaded without a branch.
   __device__ int64_t nearest(int64_t row, int ahead) const {
     return row + ahead < end ? row + ahead : row;
   }
@@ -118,10 +103,9 @@ struct ChannelSums {
 /// Of x: the sums of d and of d * d, where d is the distance of each element from the channel's
 /// first of the image. `name` is for errors.
 ChannelSums channel_moments(const char* name, const ChannelNorm& n, const ChannelLayout& layout);
-/// The sums of g and of g * (x - mean), where g is dy as far as the ReLU let pass; the mean is that
-/// of the channel's group in float, of which there are `groups` per image.
-ChannelSums channel_dots(const char* name, const ChannelNorm& n, const ChannelLayout& layout,
-                         int64_t groups);
+/// The sums of g and of g * (x - center), where g is dy as far as the ReLU let pass, and the center
+/// that of the channel's group.
+ChannelSums channel_dots(const char* name, const ChannelNorm& n, const ChannelLayout& layout);
 
 /// Mean and squared deviations of `count` elements from their channel_moments.
 struct MeanAndDeviations {
@@ -133,8 +117,8 @@ struct MeanAndDeviations {
   }
 };
 
-/// Per image and channel, in the accumulator's type: [images, 4, channels]. Forward: y = (x - 0th)
-/// * 1st + 2nd. Backward: dx = g * 1st + (x - 0th) * 2nd + 3rd.
+/// `coefficients`: [images, 4, channels], the parts of ForwardCoefficients or BackwardCoefficients
+/// in the accumulator's type.
 void channel_forward(const char* name, const ChannelNorm& n, const ChannelLayout& layout,
                      const void* coefficients);
 void channel_backward(const char* name, const ChannelNorm& n, const ChannelLayout& layout,

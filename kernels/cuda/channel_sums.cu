@@ -65,63 +65,63 @@ struct RowUnit {
 
 // Channels side by side.
 template <class T, bool kDots, bool kPacked>
-__global__ void channel_sums_kernel(SumInputs<T> in, RowWalk walk, double* sums) {
+__global__ void channel_sums_kernel(SumInputs<T> in, UnitTiling tiling, double* sums) {
   using L = Accumulator<T>;
   using Unit = RowUnit<T, kDots, kPacked>;
   constexpr int kAtOnce = sizeof(T) < 8 ? static_cast<int>(8 / sizeof(T)) : 1;
   WICK_SHARED(double, parts, kUnit*(kUnitThreads + kWarp));
-  const int pitch = kUnitThreads + walk.columns;  // so that a warp's reads are of different banks
-  const RowShare share(walk);
-  const int64_t channel = share.unit * kUnit;
+  const int pitch = kUnitThreads + tiling.columns;  // so that a warp's reads are of different banks
+  const UnitSlice slice(tiling);
+  const int64_t channel = slice.unit * kUnit;
   double own[kUnit][2] = {};
-  if (share.count > 0 && share.begin < share.end) {
+  if (slice.count > 0 && slice.begin < slice.end) {
     Sum<L, kDots> sum[kUnit];
     WICK_UNROLL
     for (int j = 0; j < kUnit; ++j) {
-      if (j >= share.count) continue;
+      if (j >= slice.count) continue;
       if constexpr (kDots) {
-        const int64_t group = share.image * in.groups + (channel + j) / in.per_group;
+        const int64_t group = slice.image * in.groups + (channel + j) / in.per_group;
         sum[j].origin = static_cast<L>(in.mean[group]);
       } else {
-        sum[j].origin = convert<L>(in.x[share.begin * walk.row_size + channel + j]);
+        sum[j].origin = convert<L>(in.x[slice.begin * tiling.row_size + channel + j]);
       }
     }
-    for (int64_t row = share.begin; row < share.end; row += kAtOnce * walk.lanes) {
+    for (int64_t row = slice.begin; row < slice.end; row += kAtOnce * tiling.lanes) {
       Unit units[kAtOnce] = {};
       WICK_UNROLL
       for (int k = 0; k < kAtOnce; ++k) {
-        units[k].load(in, share.nearest(row, k * walk.lanes), share.unit, walk.row_size,
-                      share.count);
+        units[k].load(in, slice.nearest(row, k * tiling.lanes), slice.unit, tiling.row_size,
+                      slice.count);
       }
       WICK_UNROLL
       for (int k = 0; k < kAtOnce; ++k) {
-        if (row + k * walk.lanes >= share.end) continue;
+        if (row + k * tiling.lanes >= slice.end) continue;
         WICK_UNROLL
         for (int j = 0; j < kUnit; ++j) {
           sum[j].add(convert<L>(units[k].x[j]), units[k].template gradient<L>(j));
         }
       }
     }
-    const int64_t count = (share.end - share.begin + walk.lanes - 1) / walk.lanes;
-    const T* first = in.x + share.image * walk.rows * walk.row_size + channel;
+    const int64_t count = (slice.end - slice.begin + tiling.lanes - 1) / tiling.lanes;
+    const T* first = in.x + slice.image * tiling.rows * tiling.row_size + channel;
     WICK_UNROLL
     for (int j = 0; j < kUnit; ++j) {
-      if (j < share.count) sum[j].finish(count, static_cast<double>(convert<L>(first[j])), own[j]);
+      if (j < slice.count) sum[j].finish(count, static_cast<double>(convert<L>(first[j])), own[j]);
     }
   }
   const int thread = static_cast<int>(threadIdx.x);
-  const int64_t out = (share.tile * walk.columns + thread % walk.columns) * kUnit +
-                      thread / walk.columns;  // the channel that this thread adds up
+  const int64_t out = (slice.tile * tiling.columns + thread % tiling.columns) * kUnit +
+                      thread / tiling.columns;  // the channel that this thread adds up
   for (int which = 0; which < 2; ++which) {
     WICK_UNROLL
     for (int j = 0; j < kUnit; ++j) parts[j * pitch + thread] = own[j][which];
     __syncthreads();
-    if (thread < kUnit * walk.columns && out < walk.row_size) {
-      const double* part = parts + thread / walk.columns * pitch + thread % walk.columns;
+    if (thread < kUnit * tiling.columns && out < tiling.row_size) {
+      const double* part = parts + thread / tiling.columns * pitch + thread % tiling.columns;
       double total = 0;
-      for (int lane = 0; lane < walk.lanes; ++lane) total += part[lane * walk.columns];
-      const int64_t chunk = share.image * walk.chunks + share.chunk;
-      sums[(chunk * 2 + which) * walk.row_size + out] = total;
+      for (int lane = 0; lane < tiling.lanes; ++lane) total += part[lane * tiling.columns];
+      const int64_t chunk = slice.image * tiling.chunks + slice.chunk;
+      sums[(chunk * 2 + which) * tiling.row_size + out] = total;
     }
     __syncthreads();
   }
@@ -170,19 +170,19 @@ int64_t run_chunks(Device device, const ChannelLayout& layout) {
   const auto chunks_of = [&](int64_t per_thread) {
     return (units + per_thread * kUnitThreads - 1) / (per_thread * kUnitThreads);
   };
-  return std::clamp(norm_blocks(device) / (layout.images * layout.channels),
+  return std::clamp(blocks_to_fill(device, 8) / (layout.images * layout.channels),
                     chunks_of(kRun / kUnit), chunks_of(1));
 }
 
 template <class T, bool kDots, bool kPacked>
 ChannelSums run(const char* name, const ChannelNorm& n, const ChannelLayout& layout,
                 const SumInputs<T>& in) {
-  const RowWalk walk(n.x.device, layout.images, layout.rows(), layout.row_size(), 4, kRun);
+  const UnitTiling tiling(n.x.device, layout.images, layout.rows(), layout.row_size(), 4, kRun);
   ChannelSums sums;
-  sums.chunks = layout.inner == 1 ? walk.chunks : run_chunks(n.x.device, layout);
+  sums.chunks = layout.inner == 1 ? tiling.chunks : run_chunks(n.x.device, layout);
   sums.data = scratch_of<double>(n, layout.images * sums.chunks * 2 * layout.channels);
   if (layout.inner == 1) {
-    launch(name, n.x.device, walk.grid(), channel_sums_kernel<T, kDots, kPacked>, in, walk,
+    launch(name, n.x.device, tiling.grid(), channel_sums_kernel<T, kDots, kPacked>, in, tiling,
            sums.data);
   } else {
     const int64_t blocks = layout.images * layout.channels * sums.chunks;
@@ -194,18 +194,14 @@ ChannelSums run(const char* name, const ChannelNorm& n, const ChannelLayout& lay
 }
 
 template <bool kDots>
-ChannelSums channel_sums(const char* name, const ChannelNorm& n, const ChannelLayout& layout,
-                         int64_t groups) {
+ChannelSums channel_sums(const char* name, const ChannelNorm& n, const ChannelLayout& layout) {
   const bool packed = rows_can_be_packed(layout.row_size(), {&n.x, &n.dy});
   ChannelSums sums;
   visit_floating(n.x.dtype, [&]<class T>(Type<T>) {
-    const SumInputs<T> in{n.x.as<T>(),
-                          n.dy.as<T>(),
-                          n.mask.as<uint8_t>(),
-                          n.mask.defined() ? n.mask.shape[1] : 0,
-                          n.mean.as<double>(),
-                          groups,
-                          layout.channels / groups};
+    const SumInputs<T> in{n.x.as<T>(),          n.dy.as<T>(),
+                          n.mask.as<uint8_t>(), n.mask.defined() ? n.mask.shape[1] : 0,
+                          n.mean.as<double>(),  layout.groups,
+                          layout.per_group()};
     sums = packed ? run<T, kDots, true>(name, n, layout, in)
                   : run<T, kDots, false>(name, n, layout, in);
   });
@@ -215,12 +211,11 @@ ChannelSums channel_sums(const char* name, const ChannelNorm& n, const ChannelLa
 }  // namespace
 
 ChannelSums channel_moments(const char* name, const ChannelNorm& n, const ChannelLayout& layout) {
-  return channel_sums<false>(name, n, layout, 1);
+  return channel_sums<false>(name, n, layout);
 }
 
-ChannelSums channel_dots(const char* name, const ChannelNorm& n, const ChannelLayout& layout,
-                         int64_t groups) {
-  return channel_sums<true>(name, n, layout, groups);
+ChannelSums channel_dots(const char* name, const ChannelNorm& n, const ChannelLayout& layout) {
+  return channel_sums<true>(name, n, layout);
 }
 
 }  // namespace wick::cuda

@@ -109,15 +109,28 @@ cudaStream_t enter_device(Device device) {
   return static_cast<cudaStream_t>(current_stream(device).handle);
 }
 
-int64_t multiprocessors(Device device) {
-  static std::array<std::atomic<int>, kMaxGpus> known = {};  // 0: not asked for yet
-  std::atomic<int>& count = known[static_cast<size_t>(device.index)];
-  if (count.load(std::memory_order_relaxed) == 0) {
+namespace {
+using PerGpu = std::array<std::atomic<int>, kMaxGpus>;  // 0: not asked for yet
+
+int64_t attribute(Device device, cudaDeviceAttr which, PerGpu& known) {
+  std::atomic<int>& value = known[static_cast<size_t>(device.index)];
+  if (value.load(std::memory_order_relaxed) == 0) {
     int found = 0;
-    WICK_CUDA_CALL(cudaDeviceGetAttribute, &found, cudaDevAttrMultiProcessorCount, device.index);
-    count.store(found, std::memory_order_relaxed);
+    WICK_CUDA_CALL(cudaDeviceGetAttribute, &found, which, device.index);
+    value.store(found, std::memory_order_relaxed);
   }
-  return count.load(std::memory_order_relaxed);
+  return value.load(std::memory_order_relaxed);
+}
+}  // namespace
+
+int64_t multiprocessors(Device device) {
+  static PerGpu known = {};
+  return attribute(device, cudaDevAttrMultiProcessorCount, known);
+}
+
+int64_t compute_capability(Device device) {
+  static PerGpu known = {};
+  return attribute(device, cudaDevAttrComputeCapabilityMajor, known);
 }
 
 void enter_any_device() noexcept {

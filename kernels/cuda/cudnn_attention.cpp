@@ -193,9 +193,7 @@ bool is_reliable(const Attention& a) {
   if (!has_cudnn() || cudnn().version() < kLeastVersion) return false;
   if (a.k.shape[2] == 1)
     return false;  // "unsupported" backward, as 9.18's notes say; still planned
-  int major = 0;
-  constexpr const char* kCall = "cudaDeviceGetAttribute";
-  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, a.q.device.index), kCall);
+  const int64_t major = compute_capability(a.q.device);
   if (deterministic() && major == kBlackwell) return false;
   // Where a row's sum of exponentials is far below 1, Hopper's gradients were seen to be NaN: of
   // queries, with an odd number of blocks of 64 keys that are all seen (NVIDIA/cudnn-frontend 628,

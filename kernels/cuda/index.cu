@@ -119,8 +119,7 @@ __global__ void nonzero_kernel(const uint8_t* mask, int64_t n, int64_t chunks, b
 
 /// A block per chunk.
 Grid grid_of_chunks(int64_t chunks) {
-  constexpr int64_t kMost = 1 << 20;
-  return {dim3(static_cast<unsigned>(std::min(chunks, kMost))), dim3(kMaskThreads)};
+  return {dim3(static_cast<unsigned>(std::min(chunks, kMostBlocks))), dim3(kMaskThreads)};
 }
 
 template <class T, int kCount>

@@ -165,7 +165,7 @@ Cover cover_of(Device device, const LoopNest<3>& lines, const Walk& walk) {
   cover.pieces = (walk.inner + cover.columns - 1) / cover.columns;
   const int64_t most = (walk.n + groups - 1) / groups;
   const int64_t wanted =
-      std::max<int64_t>(4 * multiprocessors(device) / (lines.numel * cover.pieces), 1);
+      std::max<int64_t>(blocks_to_fill(device, 4) / (lines.numel * cover.pieces), 1);
   cover.range = (walk.n + std::min(wanted, most) - 1) / std::min(wanted, most);
   cover.ranges = (walk.n + cover.range - 1) / cover.range;
   return cover;
@@ -198,7 +198,7 @@ void update_all(const char* name, View y, const View& index, const View& x, int 
   }
   const LoopNest<3> lines(views, 3);
   const Cover cover = cover_of(y.device, lines, walk);
-  const int64_t blocks = std::min<int64_t>(lines.numel * cover.ranges * cover.pieces, 1 << 20);
+  const int64_t blocks = std::min(lines.numel * cover.ranges * cover.pieces, kMostBlocks);
   launch(name, y.device, Grid{dim3(static_cast<unsigned>(blocks)), dim3(kThreads)},
          update_ranges_kernel<T, Update>, to, at, from, lines, walk, cover, Update());
 }

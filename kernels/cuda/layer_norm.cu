@@ -10,7 +10,7 @@ namespace {
 /// fill the GPU.
 constexpr int64_t kRowsEach = 4;
 int64_t most_blocks(Device device, int64_t threads) {
-  return multiprocessors(device) * std::max<int64_t>(2, 512 / threads);
+  return blocks_to_fill(device, std::max<int64_t>(2, 512 / threads));
 }
 
 template <class T>
@@ -49,15 +49,15 @@ struct RowMoments {
 
 /// In two passes over the row; from 0 unless `centered`.
 template <class T, int kPacks>
-__device__ RowMoments moments_of_row(const RowData<T, kPacks>& x, const RowShare<T, kPacks>& share,
-                                     bool centered, int lanes) {
+__device__ RowMoments moments_of_row(const RowFragment<T, kPacks>& x,
+                                     const RowSlice<T, kPacks>& slice, bool centered, int lanes) {
   using L = Accumulator<T>;
   using S = Sum<L, kPacks>;
-  const double n = static_cast<double>(share.size > 0 ? share.size : 1);
+  const double n = static_cast<double>(slice.size > 0 ? slice.size : 1);
   L origin = 0;
   if (centered) {
     S sum = 0;
-    share.for_packs([&](int k, auto at) {
+    slice.for_packs([&](int k, auto at) {
       const RowPack<T> v = x.get(k, at);
       L part = 0;
       for (int j = 0; j < kPackSize<T>; ++j) part += convert<L>(v[j]);
@@ -66,12 +66,12 @@ __device__ RowMoments moments_of_row(const RowData<T, kPacks>& x, const RowShare
     origin = static_cast<L>(static_cast<double>(row_sum(sum, lanes)) / n);
   }
   S sum = 0, squares = 0;
-  share.for_packs([&](int k, auto at) {
+  slice.for_packs([&](int k, auto at) {
     const RowPack<T> v = x.get(k, at);
-    const bool whole = at >= 0 && at + kPackSize<T> <= share.size;
+    const bool whole = at >= 0 && at + kPackSize<T> <= slice.size;
     L s = 0, q = 0;
     for (int j = 0; j < kPackSize<T>; ++j) {
-      if (!whole && (at + j < 0 || at + j >= share.size)) continue;
+      if (!whole && (at + j < 0 || at + j >= slice.size)) continue;
       const L d = convert<L>(v[j]) - origin;
       s += d;
       q += d * d;
@@ -98,48 +98,48 @@ struct LayerNormForward {
 /// What is normalised: this thread's part of a row of x, or with kAdd of x + residual, which
 /// becomes a row of the sum.
 template <bool kAdd, class T, int kPacks>
-__device__ RowData<T, kPacks> row_to_normalise(const LayerNormForward<T>& f,
-                                               const RowShare<T, kPacks>& share) {
+__device__ RowFragment<T, kPacks> row_to_normalise(const LayerNormForward<T>& f,
+                                                   const RowSlice<T, kPacks>& slice) {
   using L = Accumulator<T>;
   const T fill = convert<T>(L{0});
   if constexpr (kAdd) {
-    const RowData<T, kPacks> x(f.x, share, fill), residual(f.residual, share, fill);
-    return {f.sum, share, fill, [&](int k, auto at) {
+    const RowFragment<T, kPacks> x(f.x, slice, fill), residual(f.residual, slice, fill);
+    return {f.sum, slice, fill, [&](int k, auto at) {
               RowPack<T> v = x.get(k, at);
               const RowPack<T> r = residual.get(k, at);
               for (int j = 0; j < kPackSize<T>; ++j) {
                 v[j] = convert<T>(convert<L>(v[j]) + convert<L>(r[j]));
               }
-              store_in_row(f.sum + share.begin, share.size, at, v);
+              store_in_row(f.sum + slice.begin, slice.size, at, v);
               return v;
             }};
   } else {
-    return {f.x, share, fill};
+    return {f.x, slice, fill};
   }
 }
 
 template <class T, int kPacks, bool kAdd>
 __global__ void __launch_bounds__(kRowThreads, 1)
-    layer_norm_kernel(LayerNormForward<T> f, RowSharing sharing, Packs<kPacks>) {
+    layer_norm_kernel(LayerNormForward<T> f, RowTiling tiling, Packs<kPacks>) {
   using L = Accumulator<T>;
-  for (RowTurn turn(sharing); turn.any(); turn.next()) {
-    const RowShare<T, kPacks> share(turn, sharing, f.x);
-    const RowData<T, kPacks> data = row_to_normalise<kAdd>(f, share);
-    const RowMoments m = moments_of_row(data, share, f.mean != nullptr, sharing.lanes);
-    const double invstd = 1 / sqrt(m.m2 / static_cast<double>(sharing.size) + f.eps);
-    if (turn.leads()) {
-      if (f.mean != nullptr) f.mean[turn.row()] = m.mean;
-      f.invstd[turn.row()] = invstd;
+  for (RowLoop loop(tiling); loop.any(); loop.next()) {
+    const RowSlice<T, kPacks> slice(loop, tiling, f.x);
+    const RowFragment<T, kPacks> data = row_to_normalise<kAdd>(f, slice);
+    const RowMoments m = moments_of_row(data, slice, f.mean != nullptr, tiling.lanes);
+    const double invstd = 1 / sqrt(m.m2 / static_cast<double>(tiling.size) + f.eps);
+    if (loop.leads()) {
+      if (f.mean != nullptr) f.mean[loop.row()] = m.mean;
+      f.invstd[loop.row()] = invstd;
     }
     const RowScale<L> normalise(m.mean, invstd);
-    share.for_packs([&](int k, auto at) {
+    slice.for_packs([&](int k, auto at) {
       RowPack<T> v = data.get(k, at);
-      const auto w = load_parameters<T>(f.weight, share.size, at, L{1});
-      const auto b = load_parameters<T>(f.bias, share.size, at, L{0});
+      const auto w = load_parameters<T>(f.weight, slice.size, at, L{1});
+      const auto b = load_parameters<T>(f.bias, slice.size, at, L{0});
       for (int j = 0; j < kPackSize<T>; ++j) {
         v[j] = convert<T>(normalise(convert<L>(v[j])) * w[j] + b[j]);
       }
-      store_in_row(f.y + share.begin, share.size, at, v);
+      store_in_row(f.y + slice.begin, slice.size, at, v);
     });
   }
 }
@@ -159,7 +159,7 @@ template <class T, int kPacks>
 struct ParameterSums {
   ParameterPack<T> weight[kPacks] = {}, bias[kPacks] = {};
 
-  __device__ void store(Accumulator<T>* part, const RowShare<T, kPacks>& columns, int64_t size) {
+  __device__ void store(Accumulator<T>* part, const RowSlice<T, kPacks>& columns, int64_t size) {
     WICK_UNROLL
     for (int k = 0; k < kPacks; ++k) {
       const int at = columns.first + k * columns.step;
@@ -177,22 +177,22 @@ struct ParameterSums<T, 0> {};
 /// With kParameters a thread has the same columns in all rows; with kAdd there is a dsum.
 template <class T, int kPacks, bool kParameters, bool kAdd>
 __global__ void __launch_bounds__(kRowThreads, 1)
-    layer_norm_backward_kernel(LayerNormBackward<T> b, RowSharing sharing, Packs<kPacks>) {
+    layer_norm_backward_kernel(LayerNormBackward<T> b, RowTiling tiling, Packs<kPacks>) {
   using L = Accumulator<T>;
   using S = Sum<L, kPacks>;
   ParameterSums<T, kParameters ? kPacks : 0> sums;
-  const S per_element = S{1} / static_cast<S>(sharing.size);
-  for (RowTurn turn(sharing); turn.any(); turn.next()) {
-    RowShare<T, kPacks> share(turn, sharing, b.x);
-    if (kParameters) share.first = turn.lane() * kPackSize<T>;
+  const S per_element = S{1} / static_cast<S>(tiling.size);
+  for (RowLoop loop(tiling); loop.any(); loop.next()) {
+    RowSlice<T, kPacks> slice(loop, tiling, b.x);
+    if (kParameters) slice.first = loop.lane() * kPackSize<T>;
     const T zero = convert<T>(L{0});
-    const RowData<T, kPacks> inputs(b.x, share, zero), gradients(b.dy, share, zero);
-    const int64_t row = turn.valid() ? turn.row() : 0;
+    const RowFragment<T, kPacks> inputs(b.x, slice, zero), gradients(b.dy, slice, zero);
+    const int64_t row = loop.valid() ? loop.row() : 0;
     const RowScale<L> normalise(b.mean == nullptr ? 0.0 : b.mean[row], b.invstd[row]);
     S sum = 0, dot = 0;
-    share.for_packs([&](int k, auto at) {
+    slice.for_packs([&](int k, auto at) {
       const RowPack<T> v = inputs.get(k, at), g = gradients.get(k, at);
-      const auto w = load_parameters<T>(b.weight, share.size, at, L{1});
+      const auto w = load_parameters<T>(b.weight, slice.size, at, L{1});
       L s = 0, d = 0;
       WICK_UNROLL
       for (int j = 0; j < kPackSize<T>; ++j) {  // outside the row the gradient is 0
@@ -208,31 +208,31 @@ __global__ void __launch_bounds__(kRowThreads, 1)
       dot += static_cast<S>(d);
     });
     if (b.dx == nullptr) continue;
-    if (b.mean != nullptr) sum = row_sum(sum, sharing.lanes);
+    if (b.mean != nullptr) sum = row_sum(sum, tiling.lanes);
     const L shift = b.mean == nullptr ? L{0} : static_cast<L>(sum * per_element);
-    const L slope = static_cast<L>(row_sum(dot, sharing.lanes) * per_element);
-    share.for_packs([&](int k, auto at) {
+    const L slope = static_cast<L>(row_sum(dot, tiling.lanes) * per_element);
+    slice.for_packs([&](int k, auto at) {
       const RowPack<T> v = inputs.get(k, at);
       RowPack<T> g = gradients.get(k, at);
-      const auto w = load_parameters<T>(b.weight, share.size, at, L{1});
+      const auto w = load_parameters<T>(b.weight, slice.size, at, L{1});
       RowPack<T> more = {};
-      if (kAdd) more = load_in_row(b.dsum + share.begin, share.size, at, zero).unpack();
+      if (kAdd) more = load_in_row(b.dsum + slice.begin, slice.size, at, zero).unpack();
       for (int j = 0; j < kPackSize<T>; ++j) {
         const L own = convert<L>(g[j]) * w[j];
         L d = (own - shift - normalise(convert<L>(v[j])) * slope) * normalise.scale;
         if (kAdd) d += convert<L>(more[j]);
         g[j] = convert<T>(d);
       }
-      store_in_row(b.dx + share.begin, share.size, at, g);
+      store_in_row(b.dx + slice.begin, slice.size, at, g);
     });
   }
   if constexpr (kParameters) {
-    const RowTurn turn(sharing);
-    RowShare<T, kPacks> columns(turn, sharing, b.x);
-    columns.first = turn.lane() * kPackSize<T>;
-    const int64_t groups = turn.rows_per_block();
-    const int64_t part = blockIdx.x * groups + threadIdx.x / static_cast<unsigned>(sharing.lanes);
-    sums.store(b.parts + part * 2 * sharing.size, columns, sharing.size);
+    const RowLoop loop(tiling);
+    RowSlice<T, kPacks> columns(loop, tiling, b.x);
+    columns.first = loop.lane() * kPackSize<T>;
+    const int64_t groups = loop.rows_per_block();
+    const int64_t part = blockIdx.x * groups + threadIdx.x / static_cast<unsigned>(tiling.lanes);
+    sums.store(b.parts + part * 2 * tiling.size, columns, tiling.size);
   }
 }
 
@@ -240,34 +240,34 @@ __global__ void __launch_bounds__(kRowThreads, 1)
 /// the rows r, r + parts, r + 2 parts, ... add.
 template <class T>
 __global__ void __launch_bounds__(kColumnThreads)
-    layer_norm_parameters_kernel(LayerNormBackward<T> b, int64_t rows, ColumnSharing sharing) {
+    layer_norm_parameters_kernel(LayerNormBackward<T> b, int64_t rows, ColumnTiling tiling) {
   using L = Accumulator<T>;
-  for (ColumnTurn turn(sharing); turn.any(); turn.next()) {
-    if (!turn.valid()) continue;
-    const int64_t column = turn.column(), size = sharing.inner;
+  for (ColumnLoop loop(tiling); loop.any(); loop.next()) {
+    if (!loop.valid()) continue;
+    const int64_t column = loop.column(), size = tiling.inner;
     L weight = 0, bias = 0;
-    for (int64_t r = turn.outer(); r < rows; r += sharing.outer) {
+    for (int64_t r = loop.outer(); r < rows; r += tiling.outer) {
       const RowScale<L> normalise(b.mean == nullptr ? 0.0 : b.mean[r], b.invstd[r]);
       const L g = convert<L>(b.dy[r * size + column]);
       weight += g * normalise(convert<L>(b.x[r * size + column]));
       bias += g;
     }
-    b.parts[turn.outer() * 2 * size + column] = weight;
-    b.parts[turn.outer() * 2 * size + size + column] = bias;
+    b.parts[loop.outer() * 2 * size + column] = weight;
+    b.parts[loop.outer() * 2 * size + size + column] = bias;
   }
 }
 
 /// Adds up the parts: columns of [parts, 2 * size].
 template <class L>
 __global__ void __launch_bounds__(kColumnThreads)
-    join_parts_kernel(const L* parts, L* dweight, L* dbias, ColumnSharing sharing) {
-  const int64_t size = sharing.inner / 2;
-  for (ColumnTurn turn(sharing); turn.any(); turn.next()) {
+    join_parts_kernel(const L* parts, L* dweight, L* dbias, ColumnTiling tiling) {
+  const int64_t size = tiling.inner / 2;
+  for (ColumnLoop loop(tiling); loop.any(); loop.next()) {
     double sum = 0;
-    turn.for_rows([&](int64_t at, int64_t) { sum += static_cast<double>(parts[at]); });
-    sum = column_reduce(sum, sharing.width, Add{});
-    if (static_cast<int>(threadIdx.x) >= sharing.width || !turn.valid()) continue;
-    const int64_t column = turn.column();
+    loop.for_rows([&](int64_t at, int64_t) { sum += static_cast<double>(parts[at]); });
+    sum = column_reduce(sum, tiling.width, Add{});
+    if (static_cast<int>(threadIdx.x) >= tiling.width || !loop.valid()) continue;
+    const int64_t column = loop.column();
     L* const to = column < size ? dweight : dbias;
     if (to != nullptr) to[column % size] = static_cast<L>(sum);
   }
@@ -281,18 +281,18 @@ L* allocate_parts(Workspace& workspace, int64_t count, int64_t size) {
 
 /// dx, and parts of the gradients of weight and bias in one pass over memory. Returns how many.
 template <int kPacks, bool kAdd, class T>
-int64_t run_with_parameters(LayerNormBackward<T>& b, Device device, const RowSharing& sharing,
+int64_t run_with_parameters(LayerNormBackward<T>& b, Device device, const RowTiling& tiling,
                             Workspace& workspace) {
-  const int64_t threads = sharing.lanes > kWarp ? sharing.lanes : 128;
-  const int64_t per_block = threads / sharing.lanes;
-  Grid grid = grid_of(sharing, threads);
+  const int64_t threads = tiling.lanes > kWarp ? tiling.lanes : 128;
+  const int64_t per_block = threads / tiling.lanes;
+  Grid grid = grid_of(tiling, threads);
   const int64_t blocks =
-      std::min((sharing.rows + per_block * kRowsEach - 1) / (per_block * kRowsEach),
+      std::min((tiling.rows + per_block * kRowsEach - 1) / (per_block * kRowsEach),
                most_blocks(device, threads));
   grid.blocks = dim3(static_cast<unsigned>(blocks));
-  b.parts = allocate_parts<Accumulator<T>>(workspace, blocks * per_block, sharing.size);
+  b.parts = allocate_parts<Accumulator<T>>(workspace, blocks * per_block, tiling.size);
   launch("layer_norm_backward", device, grid, layer_norm_backward_kernel<T, kPacks, true, kAdd>, b,
-         sharing, Packs<kPacks>{});
+         tiling, Packs<kPacks>{});
   return blocks * per_block;
 }
 
@@ -308,9 +308,9 @@ void forward(const RowNorm& n) {
                               n.mean.as<double>(),
                               n.invstd.as<double>(),
                               n.eps};
-  share_rows<kAdd ? 3 : 1>(
+  tile_rows<kAdd ? 3 : 1>(
       f.x, n.x.shape[0], n.x.shape[1],
-      [&]<int kPacks>(Packs<kPacks> packs, const Grid& grid, const RowSharing& s) {
+      [&]<int kPacks>(Packs<kPacks> packs, const Grid& grid, const RowTiling& s) {
         launch("layer_norm_forward", n.x.device, grid, layer_norm_kernel<T, kPacks, kAdd>, f, s,
                packs);
       });
@@ -335,7 +335,7 @@ void backward(const RowNorm& n) {
   const int64_t packs = (size + kPackSize<T> - 1) / kPackSize<T>;
   int64_t parts = 0;
   if (parameters && packs <= kMost * kRowThreads) {
-    RowSharing s{rows, size, 1};
+    RowTiling s{rows, size, 1};
     while (s.lanes < packs && s.lanes < kWarp) s.lanes *= 2;
     if (packs > s.lanes) {
       s.lanes = static_cast<int>((packs + kMost * kWarp - 1) / (kMost * kWarp)) * kWarp;
@@ -345,20 +345,20 @@ void backward(const RowNorm& n) {
     }
   } else {
     if (b.dx != nullptr) {
-      share_rows<3>(b.x, rows, size,
-                    [&]<int kPacks>(Packs<kPacks> p, const Grid& grid, const RowSharing& s) {
-                      launch("layer_norm_backward", device, grid,
-                             layer_norm_backward_kernel<T, kPacks, false, kAdd>, b, s, p);
-                    });
+      tile_rows<3>(b.x, rows, size,
+                   [&]<int kPacks>(Packs<kPacks> p, const Grid& grid, const RowTiling& s) {
+                     launch("layer_norm_backward", device, grid,
+                            layer_norm_backward_kernel<T, kPacks, false, kAdd>, b, s, p);
+                   });
     }
     if (!parameters) return;
     parts = std::clamp<int64_t>(rows / kRowsEach, 1, 64);
     b.parts = allocate_parts<L>(*n.workspace, parts, size);
-    const ColumnSharing s = share_columns(parts, 1, size, kColumnThreads);
+    const ColumnTiling s = tile_columns(parts, 1, size, kColumnThreads);
     launch("layer_norm_backward", device, grid_of(s), layer_norm_parameters_kernel<T>, b, rows, s);
   }
   // Few columns each, a sector of memory, so that there are enough blocks.
-  const ColumnSharing s = share_columns(1, parts, 2 * size, 8);
+  const ColumnTiling s = tile_columns(1, parts, 2 * size, 8);
   launch("layer_norm_backward", device, grid_of(s), join_parts_kernel<L>,
          static_cast<const L*>(b.parts), n.dweight.as<L>(), n.dbias.as<L>(), s);
 }

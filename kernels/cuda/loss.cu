@@ -42,11 +42,11 @@ struct CrossEntropy {
   __device__ double share_of_class() const { return smoothing / static_cast<double>(classes); }
 };
 
-/// A row's share whose elements are read only if more than the one at the target counts.
+/// A slice of a row whose elements are read only if more than the one at the target counts.
 template <class T, int kPacks>
-__device__ RowShare<T, kPacks> read_share(const RowShare<T, kPacks>& share,
+__device__ RowSlice<T, kPacks> read_slice(const RowSlice<T, kPacks>& slice,
                                           const CrossEntropy<T>& c) {
-  RowShare<T, kPacks> read = share;
+  RowSlice<T, kPacks> read = slice;
   if (c.is_log) read.size = 0;
   return read;
 }
@@ -83,31 +83,31 @@ struct ClassSums {
 
 template <class T, int kPacks>
 __global__ void __launch_bounds__(kRowThreads, 1)
-    cross_entropy_rows_kernel(CrossEntropy<T> c, RowSharing sharing, Packs<kPacks>) {
+    cross_entropy_rows_kernel(CrossEntropy<T> c, RowTiling tiling, Packs<kPacks>) {
   using L = Accumulator<T>;
-  for (RowTurn turn(sharing); turn.any(); turn.next()) {
-    const auto share = read_share(RowShare<T, kPacks>(turn, sharing, c.x), c);
-    const RowData<T, kPacks> data(c.x, share, convert<T>(kLowest<L>));
+  for (RowLoop loop(tiling); loop.any(); loop.next()) {
+    const auto slice = read_slice(RowSlice<T, kPacks>(loop, tiling, c.x), c);
+    const RowFragment<T, kPacks> data(c.x, slice, convert<T>(kLowest<L>));
     ClassSums<T> classes;
     const auto add_classes = [&](const RowPack<T>& v, auto at) {
-      if (c.smoothing > 0) classes.add(c, v, at, share.size);
+      if (c.smoothing > 0) classes.add(c, v, at, slice.size);
     };
     double lse = 0, all_classes = 0;
     if (!c.is_log) {
-      const ExpSum<L> all = exp_sum_of_row<L>(data, share, sharing.lanes, add_classes);
+      const ExpSum<L> all = exp_sum_of_row<L>(data, slice, tiling.lanes, add_classes);
       lse = static_cast<double>(all.max) + log(static_cast<double>(all.sum));
     }
     if (c.smoothing > 0) {
       all_classes =
-          lse * row_sum(classes.weights, sharing.lanes) - row_sum(classes.weighted, sharing.lanes);
+          lse * row_sum(classes.weights, tiling.lanes) - row_sum(classes.weighted, tiling.lanes);
     }
-    if (!turn.leads()) continue;
-    const int64_t r = turn.row(), target = c.target[r];
+    if (!loop.leads()) continue;
+    const int64_t r = loop.row(), target = c.target[r];
     c.lse[r] = lse;
     double loss = 0;
     if (target != c.ignore_index) {
       WICK_DEVICE_CHECK(target >= 0 && target < c.classes, "cross_entropy: target out of range");
-      const double nll = lse - static_cast<double>(convert<L>(c.x[share.begin + target]));
+      const double nll = lse - static_cast<double>(convert<L>(c.x[slice.begin + target]));
       loss = (1 - c.smoothing) * c.weight_of(target) * nll;
       if (c.smoothing > 0) loss += c.share_of_class() * all_classes;
     }
@@ -164,13 +164,13 @@ __global__ void sum_of_weights_kernel(const L* weight, int64_t classes, double* 
 /// dx = all * exp(x - lse) - each * weight - (at the target) hit; dx may be x.
 template <class T, int kPacks>
 __global__ void __launch_bounds__(kRowThreads, 1)
-    cross_entropy_backward_kernel(CrossEntropy<T> c, const double* sum_of_weights,
-                                  RowSharing sharing, Packs<kPacks>) {
+    cross_entropy_backward_kernel(CrossEntropy<T> c, const double* sum_of_weights, RowTiling tiling,
+                                  Packs<kPacks>) {
   using L = Accumulator<T>;
-  for (RowTurn turn(sharing); turn.any(); turn.next()) {
-    const RowShare<T, kPacks> share(turn, sharing, c.x);
-    const RowData<T, kPacks> data(c.x, read_share(share, c), convert<T>(L{0}));
-    const int64_t r = turn.valid() ? turn.row() : 0, target = c.target[r];
+  for (RowLoop loop(tiling); loop.any(); loop.next()) {
+    const RowSlice<T, kPacks> slice(loop, tiling, c.x);
+    const RowFragment<T, kPacks> data(c.x, read_slice(slice, c), convert<T>(L{0}));
+    const int64_t r = loop.valid() ? loop.row() : 0, target = c.target[r];
     const bool counts = target != c.ignore_index;
     const double g = counts ? static_cast<double>(c.dy[c.one_dy ? 0 : r]) : 0;
     const double own = counts ? (1 - c.smoothing) * c.weight_of(target) : 0;
@@ -179,7 +179,7 @@ __global__ void __launch_bounds__(kRowThreads, 1)
     const L high = static_cast<L>(lse), low = static_cast<L>(lse - static_cast<double>(high));
     const L hit = static_cast<L>(g * own), each = static_cast<L>(g * c.share_of_class());
     const L all = static_cast<L>(g * (own + c.share_of_class() * sum));
-    share.for_packs([&](int k, auto at) {
+    slice.for_packs([&](int k, auto at) {
       RowPack<T> v = {};
       if (!c.is_log) v = data.get(k, at);
       L d[kPackSize<T>] = {};
@@ -195,7 +195,7 @@ __global__ void __launch_bounds__(kRowThreads, 1)
           for (int j = 0; j < kPackSize<T>; ++j) {
             if (c.weight == nullptr) {
               d[j] -= each;
-            } else if (at + j >= 0 && at + j < share.size) {
+            } else if (at + j >= 0 && at + j < slice.size) {
               d[j] -= each * c.weight[at + j];
             }
           }
@@ -207,7 +207,7 @@ __global__ void __launch_bounds__(kRowThreads, 1)
       }
       WICK_UNROLL
       for (int j = 0; j < kPackSize<T>; ++j) v[j] = convert<T>(d[j]);
-      store_in_row(c.dx + share.begin, share.size, at, v);
+      store_in_row(c.dx + slice.begin, slice.size, at, v);
     });
   }
 }
@@ -218,13 +218,13 @@ void cross_entropy_forward(const CrossEntropyRows& rows, Workspace& workspace) {
   const Device device = rows.x.device;
   visit_floating(rows.x.dtype, [&]<class T>(Type<T>) {
     const CrossEntropy<T> c(rows);
-    share_rows<1>(c.x, c.rows, c.classes,
-                  [&]<int kPacks>(Packs<kPacks> packs, const Grid& grid, const RowSharing& s) {
-                    launch("cross_entropy_forward", device, grid,
-                           cross_entropy_rows_kernel<T, kPacks>, c, s, packs);
-                  });
+    tile_rows<1>(c.x, c.rows, c.classes,
+                 [&]<int kPacks>(Packs<kPacks> packs, const Grid& grid, const RowTiling& s) {
+                   launch("cross_entropy_forward", device, grid,
+                          cross_entropy_rows_kernel<T, kPacks>, c, s, packs);
+                 });
     const unsigned blocks = static_cast<unsigned>(
-        std::min<int64_t>((c.rows + 4095) / 4096 + (c.rows == 0), multiprocessors(device)));
+        std::min<int64_t>((c.rows + 4095) / 4096 + (c.rows == 0), blocks_to_fill(device, 1)));
     double* parts = static_cast<double*>(workspace.allocate(2 * sizeof(double) * blocks));
     double* totals = rows.totals.as<double>();
     launch("cross_entropy_totals", device, Grid{dim3(blocks), dim3(512)},
@@ -245,11 +245,11 @@ void cross_entropy_backward(const CrossEntropyRows& rows, Workspace& workspace) 
       launch("cross_entropy_weights", device, Grid{dim3(1), dim3(512)},
              sum_of_weights_kernel<Accumulator<T>>, c.weight, c.classes, sum_of_weights);
     }
-    share_rows<1>(c.x, c.rows, c.classes,
-                  [&]<int kPacks>(Packs<kPacks> packs, const Grid& grid, const RowSharing& s) {
-                    launch("cross_entropy_backward", device, grid,
-                           cross_entropy_backward_kernel<T, kPacks>, c, sum_of_weights, s, packs);
-                  });
+    tile_rows<1>(c.x, c.rows, c.classes,
+                 [&]<int kPacks>(Packs<kPacks> packs, const Grid& grid, const RowTiling& s) {
+                   launch("cross_entropy_backward", device, grid,
+                          cross_entropy_backward_kernel<T, kPacks>, c, sum_of_weights, s, packs);
+                 });
   });
 }
 

@@ -9,17 +9,16 @@ namespace {
 
 /// Joins the results of the pieces of each group.
 template <class Op, class W>
-__global__ void join_pieces_kernel(Op op, Type<W>, ReduceJob job, RowSharing sharing) {
-  for (RowTurn turn(sharing); turn.any(); turn.next()) {
+__global__ void join_pieces_kernel(Op op, Type<W>, ReduceJob job, RowTiling tiling) {
+  for (RowLoop loop(tiling); loop.any(); loop.next()) {
     W total = Op::template identity<W>();
-    if (turn.valid()) {
-      const W* pieces = static_cast<const W*>(job.partial) + turn.row() * job.splits;
-      for (int64_t i = turn.lane(); i < job.splits; i += sharing.lanes)
-        total = op(total, pieces[i]);
+    if (loop.valid()) {
+      const W* pieces = static_cast<const W*>(job.partial) + loop.row() * job.splits;
+      for (int64_t i = loop.lane(); i < job.splits; i += tiling.lanes) total = op(total, pieces[i]);
     }
-    total = row_reduce(total, sharing.lanes, op, Op::template identity<W>());
-    if (turn.leads()) {
-      ReduceJob::store_result(job.y, job.y_dtype, job.y_offset(turn.row()), total, job.factor);
+    total = row_reduce(total, tiling.lanes, op, Op::template identity<W>());
+    if (loop.leads()) {
+      ReduceJob::store_result(job.y, job.y_dtype, job.y_offset(loop.row()), total, job.factor);
     }
   }
 }
@@ -41,11 +40,11 @@ void reduce(Reduction kind, const View& x, const View& center, const View& y, do
     reduce_columns(kind, x.dtype, job, y.device, workspace);
   }
   if (job.splits == 1) return;
-  const RowSharing sharing{job.groups(), job.splits, kWarp};
+  const RowTiling tiling{job.groups(), job.splits, kWarp};
   const auto join = [&]<class W>(Type<W> type) {
     visit_reduction<false>(joins_like(kind), [&]<class Op>(Op op) {
-      launch("reduce", y.device, grid_of(sharing, 128), join_pieces_kernel<Op, W>, op, type, job,
-             sharing);
+      launch("reduce", y.device, grid_of(tiling, 128), join_pieces_kernel<Op, W>, op, type, job,
+             tiling);
     });
   };
   if (is_floating(x.dtype)) {

@@ -19,22 +19,21 @@ inline constexpr int kMostNeighbours = sizeof(T) == 1 ? 4 : kPackSize<T>;
 /// A thread reduces kCount neighbouring columns, moved as one pack if there are several.
 template <class Op, class T, int kCount>
 __global__ void __launch_bounds__(kColumnThreads, 2)
-    reduce_columns_kernel(Op op, Type<T>, Neighbours<kCount>, ReduceJob job,
-                          ColumnSharing sharing) {
+    reduce_columns_kernel(Op op, Type<T>, Neighbours<kCount>, ReduceJob job, ColumnTiling tiling) {
   using L = Accumulator<T>;
   using W = Wide<T>;
   const Groups& g = job.g;
   const int64_t rows = g.reduced.count, each = (rows + job.splits - 1) / job.splits;
-  const int64_t step = kColumnThreads / sharing.width;
-  const int own_row = static_cast<int>(threadIdx.x) / sharing.width;
-  for (ColumnTurn turn(sharing); turn.any(); turn.next()) {
-    const int64_t kept = turn.outer() / job.splits, split = turn.outer() % job.splits;
-    const int64_t column = turn.column() * kCount;
+  const int64_t step = kColumnThreads / tiling.width;
+  const int own_row = static_cast<int>(threadIdx.x) / tiling.width;
+  for (ColumnLoop loop(tiling); loop.any(); loop.next()) {
+    const int64_t kept = loop.outer() / job.splits, split = loop.outer() % job.splits;
+    const int64_t column = loop.column() * kCount;
     const int64_t group = kept * g.inner_size + column;
     int64_t y = 0;  // where the first column's result belongs
     W total[kCount];
     for (W& t : total) t = Op::template identity<W>();
-    if (turn.valid()) {
+    if (loop.valid()) {
       const T* x = static_cast<const T*>(job.x) + g.kept.x(kept) + column * g.inner_x;
       y = g.kept.y(kept) + column * g.inner_y;
       Center<L> center[kCount];
@@ -58,8 +57,8 @@ __global__ void __launch_bounds__(kColumnThreads, 2)
     }
     WICK_UNROLL
     for (int j = 0; j < kCount; ++j) {
-      const W result = column_reduce(total[j], sharing.width, op);
-      if (turn.valid() && own_row == 0) job.put(group + j, y + j * g.inner_y, split, result);
+      const W result = column_reduce(total[j], tiling.width, op);
+      if (loop.valid() && own_row == 0) job.put(group + j, y + j * g.inner_y, split, result);
     }
   }
 }
@@ -82,26 +81,26 @@ void reduce_columns(Reduction kind, Dtype dtype, ReduceJob& job, Device device,
   const bool packed = columns_are_aligned(job, size);
   const int64_t rows = job.g.reduced.count, columns = job.g.inner_size / (packed ? size : 1);
   // Several threads work on a column if it is long.
-  ColumnSharing sharing = share_columns(job.g.kept.count, rows, columns, kColumnThreads);
-  while (sharing.width > kWarp && rows * sharing.width > kRowsEach * kColumnThreads) {
-    sharing.width /= 2;
+  ColumnTiling tiling = tile_columns(job.g.kept.count, rows, columns, kColumnThreads);
+  while (tiling.width > kWarp && rows * tiling.width > kRowsEach * kColumnThreads) {
+    tiling.width /= 2;
   }
-  const int64_t most = rows * sharing.width / (kRowsEach * kColumnThreads);
-  const int64_t blocks = sharing.outer * sharing.tiles();
-  const int64_t wanted = busy_blocks(device);
+  const int64_t most = rows * tiling.width / (kRowsEach * kColumnThreads);
+  const int64_t blocks = tiling.outer * tiling.tiles();
+  const int64_t wanted = blocks_to_fill(device, 4);
   if (most > 1 && blocks < wanted) {
     job.splits = std::min(most, (wanted + blocks - 1) / blocks);
-    sharing.outer *= job.splits;
+    tiling.outer *= job.splits;
     job.partial = workspace.allocate(static_cast<size_t>(job.groups() * job.splits) * 8);
   }
   visit_reduced(kind, dtype, [&]<class Op, class T>(Op op, Type<T> type) {
     if (packed) {
       constexpr int kSize = kMostNeighbours<T>;
-      launch("reduce", device, grid_of(sharing), reduce_columns_kernel<Op, T, kSize>, op, type,
-             Neighbours<kSize>{}, job, sharing);
+      launch("reduce", device, grid_of(tiling), reduce_columns_kernel<Op, T, kSize>, op, type,
+             Neighbours<kSize>{}, job, tiling);
     } else {
-      launch("reduce", device, grid_of(sharing), reduce_columns_kernel<Op, T, 1>, op, type,
-             Neighbours<1>{}, job, sharing);
+      launch("reduce", device, grid_of(tiling), reduce_columns_kernel<Op, T, 1>, op, type,
+             Neighbours<1>{}, job, tiling);
     }
   });
 }

@@ -67,9 +67,6 @@ struct WideOf<int64_t> {
 template <class T>
 using Wide = typename WideOf<Accumulator<T>>::type;
 
-/// Blocks that keep the GPU busy.
-inline int64_t busy_blocks(Device device) { return 4 * multiprocessors(device); }
-
 /// Reductions whose inner axis is reduced, or is not. They choose how many pieces groups are cut
 /// into and get memory for their results.
 void reduce_runs(Reduction kind, Dtype dtype, ReduceJob& job, Device device, Workspace& workspace);

@@ -34,28 +34,28 @@ struct GroupPacks {
         g.inner_x == 1 ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(p) % 16 / sizeof(T)) : 0;
     return {p, (item - run * packs) * kSize - shift};
   }
-  __device__ RowWords<T> load(const Place& at) const {
+  __device__ RawPack<T> load(const Place& at) const {
     if (g.inner_x == 1) return load_in_row(at.run, g.inner_size, at.first, T{});
     RowPack<T> v;
     for (int j = 0; j < kSize; ++j) {
       const int64_t i = at.first + j;
       v[j] = i < g.inner_size ? at.run[i * g.inner_x] : T{};
     }
-    return words_of<T>(v);
+    return raw_pack<T>(v);
   }
 };
 
 template <class Op, class T>
 __global__ void __launch_bounds__(kRowThreads, 1)
-    reduce_runs_kernel(Op op, Type<T>, ReduceJob job, RowSharing sharing) {
+    reduce_runs_kernel(Op op, Type<T>, ReduceJob job, RowTiling tiling) {
   using L = Accumulator<T>;
   using W = Wide<T>;
   const int64_t items = job.g.reduced.count * job.packs;
   const int64_t each = (items + job.splits - 1) / job.splits;
-  for (RowTurn turn(sharing); turn.any(); turn.next()) {
-    const int64_t group = turn.row() / job.splits, split = turn.row() % job.splits;
+  for (RowLoop loop(tiling); loop.any(); loop.next()) {
+    const int64_t group = loop.row() / job.splits, split = loop.row() % job.splits;
     W total = Op::template identity<W>();
-    if (turn.valid()) {
+    if (loop.valid()) {
       const GroupPacks<T> packs{job.g, static_cast<const T*>(job.x) + job.g.kept.x(group),
                                 job.packs};
       Center<L> center;
@@ -63,9 +63,9 @@ __global__ void __launch_bounds__(kRowThreads, 1)
         center = Center<L>(job.center[job.g.kept.y(group)]);
       }
       const int64_t end = split * each + each < items ? split * each + each : items;
-      const int64_t step = sharing.lanes;
-      for (int64_t i = split * each + turn.lane(); i < end; i += kUnrolled * step) {
-        RowWords<T> v[kUnrolled] = {};
+      const int64_t step = tiling.lanes;
+      for (int64_t i = split * each + loop.lane(); i < end; i += kUnrolled * step) {
+        RawPack<T> v[kUnrolled] = {};
         int64_t first[kUnrolled];
         for (int u = 0; u < kUnrolled; ++u) {
           first[u] = job.g.inner_size;  // nothing
@@ -86,8 +86,8 @@ __global__ void __launch_bounds__(kRowThreads, 1)
         total = op(total, static_cast<W>(part));
       }
     }
-    total = row_reduce(total, sharing.lanes, op, Op::template identity<W>());
-    if (turn.leads()) job.put(group, job.g.kept.y(group), split, total);
+    total = row_reduce(total, tiling.lanes, op, Op::template identity<W>());
+    if (loop.leads()) job.put(group, job.g.kept.y(group), split, total);
   }
 }
 
@@ -114,15 +114,15 @@ void reduce_runs(Reduction kind, Dtype dtype, ReduceJob& job, Device device, Wor
     lanes = std::min((items / kUnrolled + kWarp - 1) / kWarp * kWarp, int64_t{kRowThreads});
     threads = lanes;
     const int64_t most = (items + kUnrolled * lanes - 1) / (kUnrolled * lanes);
-    job.splits = std::min(most, (busy_blocks(device) + job.groups() - 1) / job.groups());
+    job.splits = std::min(most, (blocks_to_fill(device, 4) + job.groups() - 1) / job.groups());
   }
   if (job.splits > 1) {
     job.partial = workspace.allocate(static_cast<size_t>(job.groups() * job.splits) * 8);
   }
-  const RowSharing sharing{job.groups() * job.splits, 0, static_cast<int>(lanes)};
+  const RowTiling tiling{job.groups() * job.splits, 0, static_cast<int>(lanes)};
   visit_reduced(kind, dtype, [&]<class Op, class T>(Op op, Type<T> type) {
-    launch("reduce", device, grid_of(sharing, threads), reduce_runs_kernel<Op, T>, op, type, job,
-           sharing);
+    launch("reduce", device, grid_of(tiling, threads), reduce_runs_kernel<Op, T>, op, type, job,
+           tiling);
   });
 }
 

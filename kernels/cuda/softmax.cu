@@ -33,33 +33,32 @@ struct GradientOf {
 
 template <class T, bool kLog, int kPacks>
 __global__ void __launch_bounds__(kRowThreads, 1)
-    softmax_rows_kernel(const T* x, T* y, RowSharing sharing, Packs<kPacks>) {
+    softmax_rows_kernel(const T* x, T* y, RowTiling tiling, Packs<kPacks>) {
   using A = Accumulator<T>;
-  for (RowTurn turn(sharing); turn.any(); turn.next()) {
-    const RowShare<T, kPacks> share(turn, sharing, x);
-    const RowData<T, kPacks> data(x, share, convert<T>(kLowest<A>));
-    const ExpSum<A> all = exp_sum_of_row<A>(data, share, sharing.lanes);
+  for (RowLoop loop(tiling); loop.any(); loop.next()) {
+    const RowSlice<T, kPacks> slice(loop, tiling, x);
+    const RowFragment<T, kPacks> data(x, slice, convert<T>(kLowest<A>));
+    const ExpSum<A> all = exp_sum_of_row<A>(data, slice, tiling.lanes);
     const Normalise<kLog, A> normalise(all.max, all.sum);
-    share.for_packs([&](int k, auto at) {
+    slice.for_packs([&](int k, auto at) {
       RowPack<T> v = data.get(k, at);
       for (int j = 0; j < kPackSize<T>; ++j) v[j] = convert<T>(normalise(convert<A>(v[j])));
-      store_in_row(y + share.begin, share.size, at, v);
+      store_in_row(y + slice.begin, slice.size, at, v);
     });
   }
 }
 
 template <class T, bool kLog, int kPacks>
 __global__ void __launch_bounds__(kRowThreads, 1)
-    softmax_rows_backward_kernel(const T* dy, const T* y, T* dx, RowSharing sharing,
-                                 Packs<kPacks>) {
+    softmax_rows_backward_kernel(const T* dy, const T* y, T* dx, RowTiling tiling, Packs<kPacks>) {
   using A = Accumulator<T>;
   using S = Sum<A, kPacks>;
-  for (RowTurn turn(sharing); turn.any(); turn.next()) {
-    const RowShare<T, kPacks> share(turn, sharing, y);
-    const RowData<T, kPacks> gradients(dy, share, convert<T>(A{0}));
-    const RowData<T, kPacks> results(y, share, convert<T>(A{0}));
+  for (RowLoop loop(tiling); loop.any(); loop.next()) {
+    const RowSlice<T, kPacks> slice(loop, tiling, y);
+    const RowFragment<T, kPacks> gradients(dy, slice, convert<T>(A{0}));
+    const RowFragment<T, kPacks> results(y, slice, convert<T>(A{0}));
     S own = 0;
-    share.for_packs([&](int k, auto at) {
+    slice.for_packs([&](int k, auto at) {
       const RowPack<T> g = gradients.get(k, at), v = results.get(k, at);
       A part = 0;
       for (int j = 0; j < kPackSize<T>; ++j) {
@@ -67,98 +66,93 @@ __global__ void __launch_bounds__(kRowThreads, 1)
       }
       own += static_cast<S>(part);
     });
-    const A sum = static_cast<A>(row_sum(own, sharing.lanes));
-    share.for_packs([&](int k, auto at) {
+    const A sum = static_cast<A>(row_sum(own, tiling.lanes));
+    slice.for_packs([&](int k, auto at) {
       RowPack<T> g = gradients.get(k, at);
       const RowPack<T> v = results.get(k, at);
       for (int j = 0; j < kPackSize<T>; ++j) {
         g[j] = convert<T>(GradientOf<kLog, A>::apply(convert<A>(g[j]), convert<A>(v[j]), sum));
       }
-      store_in_row(dx + share.begin, share.size, at, g);
+      store_in_row(dx + slice.begin, slice.size, at, g);
     });
   }
 }
 
 template <class T, bool kLog>
-__global__ void softmax_columns_kernel(const T* x, T* y, ColumnSharing sharing) {
+__global__ void softmax_columns_kernel(const T* x, T* y, ColumnTiling tiling) {
   using A = Accumulator<T>;
-  for (ColumnTurn turn(sharing); turn.any(); turn.next()) {
+  for (ColumnLoop loop(tiling); loop.any(); loop.next()) {
     ExpSum<A, double> own;
-    turn.for_rows([&](int64_t at, int64_t) { own.add(convert<A>(x[at])); });
-    const A max = column_reduce(own.max, sharing.width, LargerNumber{});
-    const double sum = column_reduce(own.sum_from(max), sharing.width, Add{});
+    loop.for_rows([&](int64_t at, int64_t) { own.add(convert<A>(x[at])); });
+    const A max = column_reduce(own.max, tiling.width, LargerNumber{});
+    const double sum = column_reduce(own.sum_from(max), tiling.width, Add{});
     const Normalise<kLog, A> normalise(max, static_cast<A>(sum));
-    turn.for_rows([&](int64_t at, int64_t) { y[at] = convert<T>(normalise(convert<A>(x[at]))); });
+    loop.for_rows([&](int64_t at, int64_t) { y[at] = convert<T>(normalise(convert<A>(x[at]))); });
   }
 }
 
 template <class T, bool kLog>
 __global__ void softmax_columns_backward_kernel(const T* dy, const T* y, T* dx,
-                                                ColumnSharing sharing) {
+                                                ColumnTiling tiling) {
   using A = Accumulator<T>;
-  for (ColumnTurn turn(sharing); turn.any(); turn.next()) {
+  for (ColumnLoop loop(tiling); loop.any(); loop.next()) {
     double own = 0;
-    turn.for_rows([&](int64_t at, int64_t) {
+    loop.for_rows([&](int64_t at, int64_t) {
       own += static_cast<double>(GradientOf<kLog, A>::term(convert<A>(dy[at]), convert<A>(y[at])));
     });
-    const A sum = static_cast<A>(column_reduce(own, sharing.width, Add{}));
-    turn.for_rows([&](int64_t at, int64_t) {
+    const A sum = static_cast<A>(column_reduce(own, tiling.width, Add{}));
+    loop.for_rows([&](int64_t at, int64_t) {
       dx[at] = convert<T>(GradientOf<kLog, A>::apply(convert<A>(dy[at]), convert<A>(y[at]), sum));
     });
   }
 }
 
 template <bool kLog>
-void run_forward(const char* name, const View& x, const View& y, int axis) {
+void run_forward(const View& x, const View& y, int axis) {
+  constexpr const char* kName = kLog ? "log_softmax_forward" : "softmax_forward";
   const AxisSplit s = split_at(x, axis);
   visit_floating(x.dtype, [&]<class T>(Type<T>) {
     if (s.inner > 1) {
-      const ColumnSharing sharing = share_columns(s.outer, s.size, s.inner);
-      launch(name, y.device, grid_of(sharing), softmax_columns_kernel<T, kLog>, x.as<T>(),
-             y.as<T>(), sharing);
+      const ColumnTiling tiling = tile_columns(s.outer, s.size, s.inner);
+      launch(kName, y.device, grid_of(tiling), softmax_columns_kernel<T, kLog>, x.as<T>(),
+             y.as<T>(), tiling);
       return;
     }
-    share_rows<1>(
-        x.as<T>(), s.outer, s.size,
-        [&]<int kPacks>(Packs<kPacks> packs, const Grid& grid, const RowSharing& sharing) {
-          launch(name, y.device, grid, softmax_rows_kernel<T, kLog, kPacks>, x.as<T>(), y.as<T>(),
-                 sharing, packs);
-        });
+    tile_rows<1>(x.as<T>(), s.outer, s.size,
+                 [&]<int kPacks>(Packs<kPacks> packs, const Grid& grid, const RowTiling& tiling) {
+                   launch(kName, y.device, grid, softmax_rows_kernel<T, kLog, kPacks>, x.as<T>(),
+                          y.as<T>(), tiling, packs);
+                 });
   });
 }
 
 template <bool kLog>
-void run_backward(const char* name, const View& dy, const View& y, const View& dx, int axis) {
+void run_backward(const View& dy, const View& y, const View& dx, int axis) {
+  constexpr const char* kName = kLog ? "log_softmax_backward" : "softmax_backward";
   const AxisSplit s = split_at(y, axis);
   visit_floating(y.dtype, [&]<class T>(Type<T>) {
     if (s.inner > 1) {
-      const ColumnSharing sharing = share_columns(s.outer, s.size, s.inner);
-      launch(name, dx.device, grid_of(sharing), softmax_columns_backward_kernel<T, kLog>,
-             dy.as<T>(), y.as<T>(), dx.as<T>(), sharing);
+      const ColumnTiling tiling = tile_columns(s.outer, s.size, s.inner);
+      launch(kName, dx.device, grid_of(tiling), softmax_columns_backward_kernel<T, kLog>,
+             dy.as<T>(), y.as<T>(), dx.as<T>(), tiling);
       return;
     }
-    share_rows<2>(
-        y.as<T>(), s.outer, s.size,
-        [&]<int kPacks>(Packs<kPacks> packs, const Grid& grid, const RowSharing& sharing) {
-          launch(name, dx.device, grid, softmax_rows_backward_kernel<T, kLog, kPacks>, dy.as<T>(),
-                 y.as<T>(), dx.as<T>(), sharing, packs);
-        });
+    tile_rows<2>(y.as<T>(), s.outer, s.size,
+                 [&]<int kPacks>(Packs<kPacks> packs, const Grid& grid, const RowTiling& tiling) {
+                   launch(kName, dx.device, grid, softmax_rows_backward_kernel<T, kLog, kPacks>,
+                          dy.as<T>(), y.as<T>(), dx.as<T>(), tiling, packs);
+                 });
   });
 }
 
 }  // namespace
 
-void softmax_forward(const View& x, const View& y, int axis) {
-  run_forward<false>("softmax_forward", x, y, axis);
+void softmax_forward(const View& x, const View& y, int axis, bool log) {
+  log ? run_forward<true>(x, y, axis) : run_forward<false>(x, y, axis);
 }
-void softmax_backward(const View& dy, const View& y, const View& dx, int axis) {
-  run_backward<false>("softmax_backward", dy, y, dx, axis);
-}
-void log_softmax_forward(const View& x, const View& y, int axis) {
-  run_forward<true>("log_softmax_forward", x, y, axis);
-}
-void log_softmax_backward(const View& dy, const View& y, const View& dx, int axis) {
-  run_backward<true>("log_softmax_backward", dy, y, dx, axis);
+
+void softmax_backward(const View& dy, const View& y, const View& dx, int axis, bool log) {
+  log ? run_backward<true>(dy, y, dx, axis) : run_backward<false>(dy, y, dx, axis);
 }
 
 }  // namespace wick::cuda

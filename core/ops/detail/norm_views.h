@@ -17,18 +17,6 @@ inline Tensor as_parameter(const Tensor& x, const Tensor& parameter) {
 /// An optional tensor as kernels take it.
 inline View view_of(const Tensor& x) { return x.defined() ? x.view_for_kernel() : View{}; }
 
-/// Room for which elements of `x` a ReLU let pass, in `rows` rows of neighbours.
-inline Tensor new_relu_mask(const Tensor& x, int64_t rows) {
-  return empty({rows, relu_mask_bytes(x.dtype(), x.numel() / rows)}, kUint8, x.device());
-}
-
-/// `dy` where the ReLU of `mask`, over elements laid out as `x`, let pass; a gradient may be taken.
-inline Tensor through_relu(const Tensor& dy, const Tensor& mask, const Tensor& x) {
-  const Tensor pass = empty_like(x.detach());
-  WICK_DISPATCH(dy.device(), relu_mask(mask.view_for_kernel(), pass.view_for_kernel()));
-  return dy * pass;
-}
-
 /// Error unless a residual is undefined or like `x`.
 inline void check_residual(const char* op, const Tensor& x, const Tensor& residual) {
   WICK_CHECK(

@@ -4,13 +4,13 @@
 #include "wick/kernels/cuda/common/launch.h"
 
 // Kernels that work on the columns of [outer, size, inner]: neighbouring threads on neighbouring
-// columns, several threads of a block on the rows of one column.
+// columns, several threads of a block on the rows of one column. Drawn in rows.h.
 namespace wick::cuda {
 
 inline constexpr int kColumnThreads = 256;
 
-/// How blocks of kColumnThreads threads share columns.
-struct ColumnSharing {
+/// How blocks of kColumnThreads threads are laid over columns.
+struct ColumnTiling {
   int64_t outer, size, inner;
   int width;  // columns per block: a power of two
 
@@ -19,21 +19,20 @@ struct ColumnSharing {
 };
 
 /// `most`: columns per block, a power of two.
-inline ColumnSharing share_columns(int64_t outer, int64_t size, int64_t inner, int most = kWarp) {
+inline ColumnTiling tile_columns(int64_t outer, int64_t size, int64_t inner, int most = kWarp) {
   int width = 1;
   while (width < most && width < inner) width *= 2;
   return {outer, size, inner, width};
 }
-inline Grid grid_of(const ColumnSharing& s) {
-  constexpr int64_t kMostBlocks = 1 << 20;
+inline Grid grid_of(const ColumnTiling& s) {
   const int64_t blocks = std::min(s.outer * s.tiles(), kMostBlocks);
   return {dim3(static_cast<unsigned>(blocks)), dim3(kColumnThreads)};
 }
 
-/// The columns of this block, in turn, like RowTurn.
-class ColumnTurn {
+/// The columns of this block, like RowLoop.
+class ColumnLoop {
  public:
-  __device__ explicit ColumnTurn(const ColumnSharing& s) : s_(s), tile_(blockIdx.x) {}
+  __device__ explicit ColumnLoop(const ColumnTiling& s) : s_(s), tile_(blockIdx.x) {}
   __device__ bool any() const { return tile_ < s_.outer * s_.tiles(); }
   __device__ void next() { tile_ += gridDim.x; }
 
@@ -58,7 +57,7 @@ class ColumnTurn {
   }
 
  private:
-  ColumnSharing s_;
+  ColumnTiling s_;
   int64_t tile_;
 };
 

@@ -70,27 +70,27 @@ struct ExpSum {
   __device__ A base() const { return max == kLowest<A> ? A{0} : max; }
 };
 
-/// ExpSum of a row, for each of the threads that share it. visit(pack, first element) sees each of
-/// this thread's packs, in the pass that reads the row.
+/// ExpSum of a row, for each of its lanes. visit(pack, first element) sees each of the lane's
+/// packs, in the pass that reads the row.
 template <class A, class T, int kPacks, class Visit>
-__device__ ExpSum<A, A> exp_sum_of_row(const RowData<T, kPacks>& x,
-                                       const RowShare<T, kPacks>& share, int lanes,
+__device__ ExpSum<A, A> exp_sum_of_row(const RowFragment<T, kPacks>& x,
+                                       const RowSlice<T, kPacks>& slice, int lanes,
                                        const Visit& visit) {
   ExpSum<A, A> all;
   if constexpr (kPacks > 0) {
     A max = kLowest<A>, sum = 0;
-    x.for_packs(share, [&](const RowPack<T>& v, auto at) {
+    x.for_packs(slice, [&](const RowPack<T>& v, auto at) {
       visit(v, at);
       for (int j = 0; j < kPackSize<T>; ++j) max = LargerNumber{}(convert<A>(v[j]), max);
     });
     all.max = row_reduce(max, lanes, LargerNumber{}, kLowest<A>);
-    x.for_packs(share, [&](const RowPack<T>& v, auto) {
+    x.for_packs(slice, [&](const RowPack<T>& v, auto) {
       for (int j = 0; j < kPackSize<T>; ++j) sum += exp_in_sum(convert<A>(v[j]) - all.max);
     });
     all.sum = row_sum(sum, lanes);
   } else {
     ExpSum<A, double> own;
-    x.for_packs(share, [&](const RowPack<T>& v, auto at) {
+    x.for_packs(slice, [&](const RowPack<T>& v, auto at) {
       visit(v, at);
       own.add(v);
     });
@@ -100,9 +100,9 @@ __device__ ExpSum<A, A> exp_sum_of_row(const RowData<T, kPacks>& x,
   return all;
 }
 template <class A, class T, int kPacks>
-__device__ ExpSum<A, A> exp_sum_of_row(const RowData<T, kPacks>& x,
-                                       const RowShare<T, kPacks>& share, int lanes) {
-  return exp_sum_of_row<A>(x, share, lanes, [](const RowPack<T>&, auto) {});
+__device__ ExpSum<A, A> exp_sum_of_row(const RowFragment<T, kPacks>& x,
+                                       const RowSlice<T, kPacks>& slice, int lanes) {
+  return exp_sum_of_row<A>(x, slice, lanes, [](const RowPack<T>&, auto) {});
 }
 
 }  // namespace wick::cuda

@@ -17,11 +17,18 @@ struct Grid {
   size_t shared = 0;  // bytes of dynamic shared memory, at most 48 KiB
 };
 
+/// Most blocks of a grid whose kernel loops over what is left.
+inline constexpr int64_t kMostBlocks = 1 << 20;
+
+/// As many blocks as occupy the GPU, with `each` of them per multiprocessor.
+inline int64_t blocks_to_fill(Device device, int64_t each) {
+  return each * multiprocessors(device);
+}
+
 /// Blocks of `threads` for `count` elements, `per_thread` each: a loop over the grid does the rest.
 inline Grid grid_for(Device device, int64_t count, int64_t per_thread = 1, unsigned threads = 256) {
-  const int64_t most = 32 * multiprocessors(device);  // enough to fill the GPU several times
   const int64_t per_block = per_thread * threads;
-  const int64_t blocks = std::min((count + per_block - 1) / per_block, most);
+  const int64_t blocks = std::min((count + per_block - 1) / per_block, blocks_to_fill(device, 32));
   return {dim3(static_cast<unsigned>(blocks)), dim3(threads)};
 }
 
@@ -29,8 +36,8 @@ inline Grid grid_for(Device device, int64_t count, int64_t per_thread = 1, unsig
 inline Grid grid_of_rows(int64_t rows, int64_t columns, int64_t per_thread = 4) {
   int64_t threads = 32;
   while (threads < 512 && threads * per_thread < columns) threads *= 2;
-  constexpr int64_t kMost = 1 << 20;
-  return {dim3(static_cast<unsigned>(std::min(rows, kMost))), dim3(static_cast<unsigned>(threads))};
+  return {dim3(static_cast<unsigned>(std::min(rows, kMostBlocks))),
+          dim3(static_cast<unsigned>(threads))};
 }
 
 /// Runs `kernel` on the current stream of `device`; the only place where kernels are launched.

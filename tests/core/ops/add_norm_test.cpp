@@ -1,6 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <map>
+
 #include "wick/core/autograd.h"
+#include "wick/core/ops/compare.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/norm.h"
 #include "wick/core/ops/random.h"
@@ -52,6 +56,17 @@ TEST(AddLayerNorm, AddsInTheWiderDtype) {
   const SumAndNorm both = add_layer_norm(ones({2, 3}, kBFloat16), ones({2, 3}), {3});
   EXPECT_EQ(both.sum.dtype(), kFloat32);
   EXPECT_EQ(both.y.dtype(), kFloat32);
+}
+
+TEST(RmsNorm, AddsTheEpsilonOfItsDtype) {
+  const std::map<Dtype, double> epsilons = {
+      {kFloat64, 0x1p-52}, {kFloat32, 0x1p-23}, {kFloat16, 0x1p-10}, {kBFloat16, 0x1p-7}};
+  for (const auto& [dtype, eps] : epsilons) {
+    const Tensor x = (arange(6).to(kFloat64) * std::sqrt(eps)).to(dtype);
+    EXPECT_TRUE(equal(rms_norm(x, {6}), rms_norm(x, {6}, {}, eps))) << dtype;
+    EXPECT_TRUE(equal(add_rms_norm(x, x, {6}).y, add_rms_norm(x, x, {6}, {}, eps).y)) << dtype;
+    EXPECT_FALSE(equal(rms_norm(x, {6}), rms_norm(x, {6}, {}, 2 * eps))) << dtype;
+  }
 }
 
 }  // namespace

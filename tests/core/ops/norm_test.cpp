@@ -3,11 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <map>
 
 #include "wick/core/autograd.h"
 #include "wick/core/ops/activation.h"
-#include "wick/core/ops/compare.h"
 #include "wick/core/ops/detail/norm_composed.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/random.h"
@@ -254,12 +252,11 @@ WICK_OP_CASE(
     },
     .tolerance = kNormTolerance, .second_order = true);
 
-// In two groups.
-HostArray reference_group_norm(const Arrays& in) {
+HostArray reference_group_norm(const Arrays& in, size_t groups = 2) {
   const size_t inner = positions(in[0]), count = static_cast<size_t>(in[0].shape[1]);
-  const size_t half = inner * count / 2;
+  const size_t group = inner * count / groups;
   return normalised(
-      in, 1e-5, true, [=](size_t i) { return i / half; },
+      in, 1e-5, true, [=](size_t i) { return i / group; },
       [=](size_t i) { return i / inner % count; });
 }
 
@@ -271,6 +268,17 @@ WICK_OP_CASE(
     .reference = [](const Arrays& x) -> Arrays { return {reference_group_norm(x)}; },
     .composed = [](const Tensors& x) -> Tensors {
       return {composed_group_norm(x[0], 2, x[1], x[2], 1e-5)};
+    },
+    .tolerance = kNormTolerance, .second_order = true);
+
+WICK_OP_CASE(
+    instance_norm,  // a channel per group
+    .samples = {channels({2, 5, 7}), channels({3, 6, 4, 5}), channels({2, 33, 8, 9})},
+    .call = [](const Tensors& x) -> Tensors {
+      return {group_norm(x[0], x[0].size(1), x[1], x[2])};
+    },
+    .reference = [](const Arrays& x) -> Arrays {
+      return {reference_group_norm(x, static_cast<size_t>(x[0].shape[1]))};
     },
     .tolerance = kNormTolerance, .second_order = true);
 
@@ -450,17 +458,6 @@ TEST(GroupNorm, OfNothing) {
     y.sum().backward();
     EXPECT_EQ(x.grad().shape(), shape);
     EXPECT_EQ(weight.grad().to_vector<float>(), std::vector<float>(4, 0));
-  }
-}
-
-TEST(RmsNorm, AddsTheEpsilonOfItsDtype) {
-  const std::map<Dtype, double> epsilons = {
-      {kFloat64, 0x1p-52}, {kFloat32, 0x1p-23}, {kFloat16, 0x1p-10}, {kBFloat16, 0x1p-7}};
-  for (const auto& [dtype, eps] : epsilons) {
-    const Tensor x = (arange(6).to(kFloat64) * std::sqrt(eps)).to(dtype);
-    EXPECT_TRUE(equal(rms_norm(x, {6}), rms_norm(x, {6}, {}, eps))) << dtype;
-    EXPECT_TRUE(equal(add_rms_norm(x, x, {6}).y, add_rms_norm(x, x, {6}, {}, eps).y)) << dtype;
-    EXPECT_FALSE(equal(rms_norm(x, {6}), rms_norm(x, {6}, {}, 2 * eps))) << dtype;
   }
 }
 
