@@ -1,5 +1,6 @@
 #include "wick/train/evaluation.h"
 
+#include "wick/core/autograd.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/elementwise.h"
 
