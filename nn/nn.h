@@ -18,4 +18,6 @@
 #include "wick/nn/models/simple.h"
 #include "wick/nn/module.h"
 #include "wick/nn/norm.h"
+#include "wick/nn/packed_sequence.h"
+#include "wick/nn/rnn.h"
 #include "wick/nn/transformer.h"

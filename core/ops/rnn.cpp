@@ -1,0 +1,293 @@
+#include "wick/core/ops/rnn.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "wick/core/apply.h"
+#include "wick/core/detail/autocast.h"
+#include "wick/core/ops/detail/composed_gradient.h"
+#include "wick/core/ops/detail/matmul_plan.h"
+#include "wick/core/ops/detail/rnn_composed.h"
+#include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/join.h"
+#include "wick/core/ops/matmul.h"
+#include "wick/core/ops/reduce.h"
+#include "wick/kernels/elementwise_ops_arithmetic.h"
+#include "wick/kernels/rnn.h"
+
+namespace wick {
+
+namespace {
+
+// The view of some rows of a matrix; undefined stays undefined.
+View step_rows(const Tensor& x, const RnnRows& rows) {
+  if (!x.defined()) return {};
+  View view = x.view_for_kernel();
+  view.data = view.as<char>() + rows.first * view.strides[0] * size_of(view.dtype);
+  view.shape[0] = rows.count;
+  return view;
+}
+View first_rows(const Tensor& x, int64_t count) { return step_rows(x, {0, count}); }
+
+View transposed(const Tensor& x) { return x.t().view_for_kernel(); }
+
+void product(const View& a, const View& b, const View& y) {
+  if (y.numel() > 0) planned_matmul(a, b, {}, y);
+}
+
+// A state that steps change in place.
+Tensor own_state(const Tensor& given, const Shape& shape, const Tensor& like) {
+  if (given.defined()) return given.clone(MemoryFormat::kContiguous);
+  return zeros(shape, like.dtype(), like.device());
+}
+
+// What each row of `after` [rows, N] was before its step: what the row before it in its sequence
+// is, or `start` [B, N], zeros if undefined.
+Tensor rows_before(const Tensor& after, const Tensor& start, const std::vector<int64_t>& sizes,
+                   bool reverse) {
+  const Tensor begin = own_state(start, {sizes[0], after.size(1)}, after);
+  const std::vector<RnnRows> steps = rnn_steps(sizes, false);
+  std::vector<Tensor> parts;
+  for (size_t t = 0; t < steps.size(); ++t) {
+    const bool is_first = reverse ? t + 1 == steps.size() : t == 0;
+    const RnnRows before = is_first ? RnnRows{} : steps[reverse ? t + 1 : t - 1];
+    const int64_t count = steps[t].count, known = std::min(before.count, count);
+    if (known > 0) parts.push_back(after.narrow(0, before.first, known));
+    if (known < count) parts.push_back(begin.narrow(0, known, count - known));
+  }
+  return parts.empty() ? after : cat(parts);
+}
+
+// The attributes of a recurrent layer and of its gradient.
+struct RnnAttributes {
+  RnnKind kind = RnnKind::kTanh;
+  bool reverse = false;
+  std::vector<int64_t> batch_sizes;
+
+  bool is_lstm() const { return kind == RnnKind::kLstm; }
+  int64_t rows() const {
+    return std::accumulate(batch_sizes.begin(), batch_sizes.end(), int64_t{0});
+  }
+};
+
+// Backward through the steps: [rows, G H] the gradients of the gates' arguments and, of a GRU, of
+// what the state adds to them; h_0's, c_0's; with a projection y's, what later steps want included.
+struct RnnLayerBackward : RnnAttributes {
+  static constexpr OpInfo info{
+      .name = "rnn_layer_backward", .differentiable = false, .is_gradient = true};
+  static constexpr auto fields = std::tuple{field("kind", &RnnLayerBackward::kind),
+                                            field("reverse", &RnnLayerBackward::reverse),
+                                            field("batch_sizes", &RnnLayerBackward::batch_sizes)};
+
+  // dy, dh_n, dc_n may be undefined. before, after: as RnnStepGradient's, of all rows.
+  std::array<Tensor, 5> forward(Saved&, std::span<const Tensor> in) const {
+    const Tensor dy = in[0].defined() ? in[0].contiguous() : in[0];
+    const Tensor &kept = in[3], &before = in[4], &after = in[5];
+    const Tensor w_hh = in[6].contiguous(), w_hr = in[7].defined() ? in[7].contiguous() : in[7];
+    const int64_t batch = batch_sizes[0], width = w_hh.size(1);
+    const int64_t gates = w_hh.size(0), units = gates / gates_of(kind);
+    const auto make = [&](int64_t count, int64_t columns) {
+      return empty({count, columns}, w_hh.dtype(), w_hh.device());
+    };
+    const Tensor dh = own_state(in[1], {batch, width}, w_hh);
+    const bool is_gru = kind == RnnKind::kGru;
+    const Tensor carry = is_lstm() || is_gru ? own_state(in[2], {batch, units}, w_hh) : Tensor();
+    const Tensor dgates = make(rows(), gates), dgates_h = is_gru ? make(rows(), gates) : Tensor();
+    const Tensor dys = w_hr.defined() ? make(rows(), width) : Tensor();
+    const Tensor projected = w_hr.defined() ? make(batch, units) : Tensor();
+    for (const RnnRows& step : rnn_steps(batch_sizes, !reverse)) {
+      if (step.count == 0) continue;
+      RnnStepGradient s;
+      s.kind = kind;
+      s.kept = step_rows(kept, step);
+      s.before = step_rows(before, step);
+      s.after = step_rows(after, step);
+      s.dh = first_rows(dh, step.count);
+      s.dy = step_rows(dy, step);
+      s.carry = first_rows(carry, step.count);
+      s.dgates = step_rows(dgates, step);
+      s.dgates_h = step_rows(dgates_h, step);
+      if (w_hr.defined()) project(s, step_rows(dys, step), w_hr, first_rows(projected, step.count));
+      WICK_DISPATCH(w_hh.device(), rnn_backward(s));
+      product(is_gru ? s.dgates_h : s.dgates, w_hh.view_for_kernel(), first_rows(dh, step.count));
+    }
+    return {dgates, dgates_h, is_gru ? dh + carry : dh, is_lstm() ? carry : Tensor(), dys};
+  }
+
+  // Replaces the gradient of the projected h by that of the LSTM's own.
+  static void project(RnnStepGradient& s, const View& dys, const Tensor& w_hr, const View& own) {
+    const View given[] = {s.dh, s.dy.defined() ? s.dy : s.dh};
+    fn::Add sum;
+    if (!s.dy.defined()) sum.alpha = {0, 0};
+    WICK_DISPATCH(w_hr.device(), elementwise(sum, dys.dtype, dys, given));
+    product(dys, w_hr.view_for_kernel(), own);
+    s.dh = own;
+    s.dy = {};
+  }
+};
+
+// Inputs: x, h_0, c_0, w_ih, w_hh, b_ih, b_hh, w_hr. Outputs: y, h_n, c_n.
+struct RnnLayer : RnnAttributes {
+  static constexpr OpInfo info{.name = "rnn_layer",
+                               .autocast = {.cuda = Autocast::kLower, .cpu = Autocast::kLower}};
+  static constexpr auto fields =
+      std::tuple{field("kind", &RnnLayer::kind), field("reverse", &RnnLayer::reverse),
+                 field("batch_sizes", &RnnLayer::batch_sizes)};
+
+  std::array<Tensor, 3> forward(Saved& saved, std::span<const Tensor> in) const {
+    const Tensor &w_hh = in[4], &w_hr = in[7];
+    const int64_t batch = batch_sizes[0], gates = w_hh.size(0), width = w_hh.size(1);
+    const int64_t units = gates / gates_of(kind);
+    const auto make = [&](bool is_there, int64_t count, int64_t columns) {
+      return is_there ? empty({count, columns}, w_hh.dtype(), w_hh.device()) : Tensor();
+    };
+    const Tensor gates_x = linear(in[0], in[3], in[5]);
+    const Tensor w = w_hh.contiguous(), bias = in[6].defined() ? in[6].contiguous() : in[6];
+    const Tensor projection = w_hr.defined() ? w_hr.contiguous() : w_hr;
+    const Tensor h_n = own_state(in[1], {batch, width}, w_hh);
+    const Tensor c_n = is_lstm() ? own_state(in[2], {batch, units}, w_hh) : Tensor();
+    const bool recording = saved.recording();
+    const Tensor kept = is_lstm() ? gates_x : make(recording, rows(), kept_of(kind) * units);
+    const Tensor cells = make(recording && is_lstm(), rows(), units);
+    const Tensor own = make(true, rows(), units);  // h before the projection
+    const Tensor y = w_hr.defined() ? make(true, rows(), width) : own;
+    const Tensor gates_h = make(true, batch, gates);
+    for (const RnnRows& step : rnn_steps(batch_sizes, reverse)) {
+      if (step.count == 0) continue;
+      RnnStep s;
+      s.kind = kind;
+      s.x = step_rows(gates_x, step);
+      s.h = first_rows(gates_h, step.count);
+      if (bias.defined()) s.bias = bias.view_for_kernel();
+      s.cell = first_rows(c_n, step.count);
+      s.kept = kept_of(kind) > 0 ? step_rows(kept, step) : View{};
+      s.cells = step_rows(cells, step);
+      s.y = step_rows(own, step);
+      const View h = first_rows(h_n, step.count);
+      product(h, transposed(w), s.h);
+      if (!projection.defined()) s.hidden = h;
+      WICK_DISPATCH(w_hh.device(), rnn_forward(s));
+      if (!projection.defined()) continue;
+      product(s.y, transposed(projection), step_rows(y, step));
+      h_n.narrow(0, 0, step.count).copy_(y.narrow(0, step.first, step.count));
+    }
+    for (const Tensor& x : in) saved.save(x);
+    saved.save(y, kept, cells, own);
+    return {y, h_n, c_n};
+  }
+
+  Gradients backward(const Saved& saved, const Tensor& dy, const Tensor& dh_n,
+                     const Tensor& dc_n) const {
+    const Tensor x = saved[0], h_0 = saved[1], c_0 = saved[2], w_ih = saved[3], w_hh = saved[4];
+    const Tensor w_hr = saved[7];
+    if (grad_enabled()) {
+      return composed_gradients(
+          saved, {x, h_0, c_0, w_ih, w_hh, saved[5], saved[6], w_hr},
+          std::vector<Tensor>{dy, dh_n, dc_n}, [&](const std::vector<Tensor>& in) {
+            const RnnResult all = composed_rnn_layer(kind, in[0], batch_sizes, reverse, in[1],
+                                                     in[2], {in[3], in[4], in[5], in[6], in[7]});
+            return all.c_n.defined() ? std::vector<Tensor>{all.y, all.h_n, all.c_n}
+                                     : std::vector<Tensor>{all.y, all.h_n};
+          });
+    }
+    const Tensor y = saved[8], cells = saved[10], own = saved[11];
+    const Tensor h_before = rows_before(y, h_0, batch_sizes, reverse);
+    const Tensor before = is_lstm()               ? rows_before(cells, c_0, batch_sizes, reverse)
+                          : kind == RnnKind::kGru ? h_before
+                                                  : Tensor();
+    const Tensor after = is_lstm() ? cells : kind == RnnKind::kGru ? Tensor() : y;
+    const std::array<Tensor, 8> in{dy, dh_n, dc_n, saved[9], before, after, w_hh, w_hr};
+    const auto found = apply(RnnLayerBackward{*this}, in);
+    const Tensor& dgates = found[0];
+    const Tensor& dgates_h = found[1].defined() ? found[1] : dgates;
+    Gradients grads(8);
+    if (saved.needs(0)) grads[0] = matmul(dgates, w_ih);
+    if (saved.needs(1)) grads[1] = found[2];
+    if (saved.needs(2)) grads[2] = found[3];
+    if (saved.needs(3)) grads[3] = matmul(dgates.t(), x);
+    if (saved.needs(4)) grads[4] = matmul(dgates_h.t(), h_before);
+    if (saved.needs(5)) grads[5] = dgates.sum({0});
+    if (saved.needs(6))
+      grads[6] = dgates_h.is_same(dgates) && grads[5].defined() ? grads[5] : dgates_h.sum({0});
+    if (saved.needs(7)) grads[7] = matmul(found[4].t(), own);
+    return grads;
+  }
+
+  // The input's product counts itself.
+  double flops(std::span<const Tensor> in, const Tensor& y) const {
+    const double steps = 2.0 * static_cast<double>(y.size(0));
+    const double projection = in[7].defined() ? static_cast<double>(in[7].numel()) : 0;
+    return steps * (static_cast<double>(in[4].numel()) + projection);
+  }
+};
+
+void check_shape(const char* what, const Tensor& x, const Shape& shape) {
+  WICK_CHECK(x.defined(), "rnn_layer: ", what, " is missing: expected shape ", shape);
+  WICK_CHECK(x.shape() == shape, "rnn_layer: ", what, " has the wrong shape: got ", x.shape(),
+             ", expected ", shape);
+}
+
+void check_batch_sizes(const Tensor& x, const std::vector<int64_t>& sizes) {
+  WICK_CHECK(!sizes.empty(), "rnn_layer: no time step: got no batch sizes, expected 1 or more");
+  int64_t rows = 0, most = sizes[0];
+  for (const int64_t size : sizes) {
+    WICK_CHECK(size >= 0 && size <= most, "rnn_layer: batch sizes must not grow: got ", size,
+               " after ", most, ", expected 0 to ", most);
+    most = size;
+    rows += size;
+  }
+  WICK_CHECK(rows == x.size(0), "rnn_layer: batch sizes do not fit x: got a sum of ", rows,
+             ", expected the rows of ", x.shape());
+}
+
+// Error unless what is given fits.
+void check_layer(RnnKind kind, const Tensor& x, const std::vector<int64_t>& sizes,
+                 const Tensor& h_0, const Tensor& c_0, const RnnWeights& w) {
+  WICK_CHECK(x.defined() && x.rank() == 2, "rnn_layer: x needs 2 axes: got shape ",
+             x.defined() ? x.shape() : Shape{});
+  check_batch_sizes(x, sizes);
+  WICK_CHECK(w.w_hh.defined() && w.w_hh.rank() == 2 && w.w_hh.size(0) % gates_of(kind) == 0 &&
+                 w.w_hh.numel() > 0,
+             "rnn_layer: w_hh has the wrong shape: got ",
+             w.w_hh.defined() ? w.w_hh.shape() : Shape{}, ", expected [", gates_of(kind),
+             " H, P] of ", kind);
+  const int64_t gates = w.w_hh.size(0), units = gates / gates_of(kind), width = w.w_hh.size(1);
+  check_shape("w_ih", w.w_ih, {gates, x.size(1)});
+  WICK_CHECK(w.b_ih.defined() == w.b_hh.defined(), "rnn_layer: one bias is missing: got b_",
+             w.b_ih.defined() ? "ih" : "hh", " alone, expected both or none");
+  if (w.b_ih.defined()) check_shape("b_ih", w.b_ih, {gates});
+  if (w.b_hh.defined()) check_shape("b_hh", w.b_hh, {gates});
+  WICK_CHECK(kind == RnnKind::kLstm || (!c_0.defined() && !w.w_hr.defined()),
+             "rnn_layer: c_0 and w_hr are an LSTM's: got them for ", kind);
+  if (w.w_hr.defined()) {
+    check_shape("w_hr", w.w_hr, {width, units});
+  } else {
+    check_shape("w_hh", w.w_hh, {gates, units});
+  }
+  if (h_0.defined()) check_shape("h_0", h_0, {sizes[0], width});
+  if (c_0.defined()) check_shape("c_0", c_0, {sizes[0], units});
+}
+
+}  // namespace
+
+RnnResult rnn_layer(RnnKind kind, const Tensor& x, const std::vector<int64_t>& batch_sizes,
+                    bool reverse, const Tensor& h_0, const Tensor& c_0, const RnnWeights& w) {
+  check_layer(kind, x, batch_sizes, h_0, c_0, w);
+  const std::array<Tensor, 8> given{x, h_0, c_0, w.w_ih, w.w_hh, w.b_ih, w.b_hh, w.w_hr};
+  std::vector<Tensor> cast;
+  const std::span<const Tensor> inputs = amp::cast_inputs(RnnLayer::info, given, cast);
+  const Dtype dtype = inputs[0].dtype();
+  WICK_CHECK(is_floating(dtype), "rnn_layer: needs a floating dtype: got ", to_string(dtype));
+  std::vector<Tensor> in;
+  for (const Tensor& input : inputs) {
+    WICK_CHECK(!input.defined() || input.dtype() == dtype, "rnn_layer: dtypes differ: got ",
+               to_string(dtype), " and ", input.defined() ? to_string(input.dtype()) : "");
+    in.push_back(wide(input));
+  }
+  const amp::Pause pause;  // what is widened stays so
+  const auto out = apply(RnnLayer{{kind, reverse, batch_sizes}}, in);
+  return {out[0].to(dtype), out[1].to(dtype), out[2].defined() ? out[2].to(dtype) : out[2]};
+}
+
+}  // namespace wick
