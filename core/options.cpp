@@ -224,6 +224,11 @@ OptionField OptionField::one_of(std::vector<std::string> names) && {
   names_ = std::move(names);
   return std::move(*this);
 }
+OptionField OptionField::one_registered(std::vector<std::string> names) && {
+  names_ = std::move(names);
+  registered_ = true;
+  return std::move(*this);
+}
 OptionField OptionField::or_word(const char* word) && {
   word_ = word;
   return std::move(*this);

@@ -58,6 +58,8 @@ class OptionField {
   OptionField or_zero() &&;
   /// What a text may be.
   OptionField one_of(std::vector<std::string> names) &&;
+  /// The same for the names in a registry, to which a program may add.
+  OptionField one_registered(std::vector<std::string> names) &&;
   /// The word for no value, which else is null in files.
   OptionField or_word(const char* word) &&;
   /// The value of the flag without a word behind it.
@@ -69,8 +71,10 @@ class OptionField {
 
   const std::string& key() const { return key_; }
   const Value& value() const { return value_; }
-  /// With the names of one_of.
+  /// With the names that the text may be.
   std::string help() const;
+  /// The same without names of a registry.
+  std::string meaning() const { return registered_ ? help_ : help(); }
   const std::vector<std::string>& names() const { return names_; }
   const std::string& word() const { return word_; }
   const std::string& value_alone() const { return alone_; }
@@ -96,7 +100,7 @@ class OptionField {
   double least_ = -std::numeric_limits<double>::infinity();
   double most_ = std::numeric_limits<double>::infinity();
   std::string word_, alone_;
-  bool or_zero_ = false, lasting_ = false, per_rank_ = false;
+  bool registered_ = false, or_zero_ = false, lasting_ = false, per_rank_ = false;
 };
 
 using OptionFields = std::vector<OptionField>;

@@ -119,7 +119,7 @@ TrainTest open_data(const std::string& name, const std::string& data_dir,
 
 OptionFields fields(DataOptions& options) {
   return {
-      OptionField("data", &options.name, "").one_of(data_names()).lasting(),
+      OptionField("data", &options.name, "data set").one_registered(data_names()).lasting(),
       OptionField("data_dir", &options.dir,
                   "folder that holds the data's files, or its parent (of packed: the file); not "
                   "needed after wick data fetch")
@@ -127,7 +127,7 @@ OptionFields fields(DataOptions& options) {
       OptionField("augment", &options.augmentation.policy,
                   "random changes of training images (basic: crop and flip; color and randaugment "
                   "come beside basic)")
-          .one_of(augmentation_names())
+          .one_registered(augmentation_names())
           .lasting(),
       OptionField("random_erasing", &options.augmentation.erasing,
                   "chance that a rectangle of a training image is erased")

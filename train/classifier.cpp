@@ -117,6 +117,7 @@ TrainerOptions Classifier::trainer_options(const std::string& folder) const {
   options.step = step_options();
   options.schedule = recipe_.schedule;
   options.eval_every = run.eval_every;
+  options.eval_every_steps = run.eval_every_steps;
   options.evaluation = evaluation_loss();
   options.folder = folder;
   options.config = to_json(lasting);

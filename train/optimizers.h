@@ -18,11 +18,13 @@ struct OptimizerOptions {
   std::string name = "adamw";               // one of optim::optimizer_names()
   std::optional<double> lr = {};            // none: the optimizer's default
   std::optional<double> weight_decay = {};  // the same
+  std::optional<double> momentum = {};      // the same
+  std::vector<double> betas = {};           // beta1 and beta2; empty: the optimizer's defaults
 };
 OptionFields fields(OptimizerOptions& options);
 
-/// The optimizer that the options name. InvalidOption where a value is open and the optimizer has
-/// no default of its own.
+/// The optimizer that the options name. InvalidOption for a value that the optimizer does not have,
+/// and where a rate is open and the optimizer has no default.
 std::unique_ptr<optim::Optimizer> make_optimizer(const OptimizerOptions& options,
                                                  const std::vector<Tensor>& params);
 

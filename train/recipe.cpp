@@ -37,6 +37,9 @@ OptionFields fields(LoadingOptions& options) {
           .between(0, 256)
           .or_word("auto")
           .per_rank(),
+      OptionField("prefetch_factor", &options.prefetch_factor,
+                  "batches that each worker loads ahead (default: 2)")
+          .between(1, 1024),
       OptionField("data_timeout", &options.timeout,
                   "seconds to wait for a batch before giving up (0: for ever)")
           .between(0, 1e9),
@@ -52,6 +55,12 @@ data::DataLoaderOptions loader_options(const LoadingOptions& options, Device dev
   loading.batch_size = *options.batch_size;
   loading.num_workers = static_cast<int>(options.workers.value_or(data::kAuto));
   if (loading.num_workers != 0) loading.timeout = options.timeout;
+  if (options.prefetch_factor) {
+    require(loading.num_workers != 0, "prefetch_factor",
+            "not with workers 0, which load nothing "
+            "ahead");
+    loading.prefetch_factor = static_cast<int>(*options.prefetch_factor);
+  }
   loading.pin_memory = device.is_cuda();
   if (options.on_bad_sample == "skip") loading.on_error = data::OnError::kSkip;
   return loading;
@@ -89,6 +98,9 @@ OptionFields fields(RunOptions& options) {
       OptionField("eval_every", &options.eval_every,
                   "epochs between evaluations, of which one is at the end (0: none at all)")
           .between(0, kMostCount),
+      OptionField("eval_every_steps", &options.eval_every_steps,
+                  "steps between evaluations within an epoch, beside those of eval_every")
+          .between(1, kMostCount),
       OptionField("checkpoint_every", &options.checkpoint_every,
                   "steps between checkpoints within an epoch (each epoch's end has one anyway)")
           .between(1, kMostCount),
@@ -140,6 +152,10 @@ void check(const Recipe& recipe) {
           "got 0, expected 1 or more with schedule plateau");
   require(!recipe.ranks.zero || is_elementwise(recipe.optimizer.name), "zero",
           "not with optimizer ", recipe.optimizer.name, ", which needs norms of whole parameters");
+  require(!recipe.run.eval_every_steps || recipe.run.eval_every > 0, "eval_every_steps",
+          "not with eval_every 0, by which nothing is evaluated");
+  require(!recipe.step.clip_value || !recipe.ranks.zero, "clip_value",
+          "not with zero, whose ranks have parts of gradients");
   require(!recipe.step.cuda_graph || !recipe.run.detect_anomaly, "cuda_graph",
           "not with detect_anomaly");
   require(!recipe.run.resume || !recipe.run.dir.empty(), "resume",

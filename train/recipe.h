@@ -22,8 +22,9 @@ namespace wick::train {
 struct LoadingOptions {
   std::optional<int64_t> batch_size = {};  // samples of a step, on all ranks; none: the model's
   std::optional<int64_t> workers = {};     // none: as many as are measured to be needed
-  double timeout = 120;                    // seconds to wait for a batch; 0: for ever
-  std::string on_bad_sample = "fail";      // or skip
+  std::optional<int64_t> prefetch_factor = {};  // batches that each worker loads ahead
+  double timeout = 120;                         // seconds to wait for a batch; 0: for ever
+  std::string on_bad_sample = "fail";           // or skip
 };
 OptionFields fields(LoadingOptions& options);
 /// `options` (with a batch size) for a loader whose batches go to `device`, drawn from `seed`.
@@ -44,6 +45,7 @@ struct RunOptions {
   std::string device = "auto";  // as choose_device takes it
   std::optional<int64_t> epochs = {}, max_steps = {};
   int64_t log_every = 1, eval_every = 1;
+  std::optional<int64_t> eval_every_steps = {};
   std::optional<int64_t> checkpoint_every = {};
   bool detect_anomaly = false;
   std::optional<int64_t> threads = {};  // none: all that parallel_for uses by itself

@@ -36,9 +36,15 @@ bool has_momentum(const optim::Optimizer& optimizer) {
   return optimizer.hyperparameter(0, optimizer.momentum_name()).value_or(0) != 0;
 }
 
-SchedulePtr make_onecycle(const ScheduleOptions&, const RunSteps& steps,
+SchedulePtr make_onecycle(const ScheduleOptions& options, const RunSteps& steps,
                           optim::Optimizer& optimizer) {
+  const OneCycleShape& shape = options.onecycle;
   optim::OneCycleOptions cycle;
+  cycle.pct_start = shape.pct_start.value_or(cycle.pct_start);
+  cycle.div_factor = shape.div_factor.value_or(cycle.div_factor);
+  cycle.final_div_factor = shape.final_div_factor.value_or(cycle.final_div_factor);
+  cycle.three_phase = shape.three_phase;
+  if (shape.anneal == "linear") cycle.anneal = optim::Anneal::kLinear;
   cycle.max_lr = rates_of(optimizer);
   cycle.total_steps = steps.total;
   cycle.cycle_momentum = has_momentum(optimizer);
@@ -122,21 +128,11 @@ Registry<ScheduleEntry>& schedules() {
   return all;
 }
 
-const ScheduleEntry& find_schedule(const std::string& name) {
-  std::string names;
-  for (const std::string& known : schedules().names()) {
-    if (known == name) return schedules().find(name);
-    names += (names.empty() ? "" : ", ") + known;
-  }
-  throw InvalidOption("schedule",
-                      concat("unknown name: got \"", name, "\", expected one of ", names));
-}
-
 // Null for a constant rate, also after the warm-up.
 SchedulePtr make_schedule(const ScheduleOptions& options, const RunSteps& steps,
                           optim::Optimizer& optimizer) {
   check(options);
-  const ScheduleEntry& entry = find_schedule(options.name);
+  const ScheduleEntry& entry = schedules().find(options.name);
   SchedulePtr main = entry.make ? entry.make(options, steps, optimizer) : nullptr;
   if (steps.warmup == 0 || entry.warmup == ScheduleWarmup::kOwn) return main;
   auto warmup = std::make_unique<optim::LinearLR>(
@@ -160,6 +156,23 @@ std::unique_ptr<optim::ReduceLROnPlateau> make_plateau(const ScheduleOptions& op
   return std::make_unique<optim::ReduceLROnPlateau>(optimizer, plateau);
 }
 
+// Options of onecycle with another schedule would have no effect.
+void check(const OneCycleShape& shape, const std::string& schedule, bool warms_up) {
+  const bool is_used = schedule == "onecycle";
+  const auto check_use = [&](const char* option, bool is_told) {
+    require(is_used || !is_told, option, "not with schedule ", schedule);
+  };
+  check_use("onecycle_pct_start", shape.pct_start.has_value());
+  check_use("onecycle_div_factor", shape.div_factor.has_value());
+  check_use("onecycle_final_div_factor", shape.final_div_factor.has_value());
+  check_use("onecycle_anneal", shape.anneal != "cos");
+  check_use("onecycle_three_phase", shape.three_phase);
+  require(!shape.pct_start || !warms_up, "onecycle_pct_start",
+          "not with warmup, which says the same in epochs");
+  require(!shape.three_phase || shape.pct_start.value_or(0) <= 0.5, "onecycle_pct_start", "got ",
+          shape.pct_start.value_or(0), ", expected 0.5 or less with three phases");
+}
+
 }  // namespace
 
 int64_t RunSteps::of(double epochs) const {
@@ -173,7 +186,7 @@ std::vector<std::string> schedule_names() { return schedules().names(); }
 OptionFields fields(ScheduleOptions& options) {
   return {
       OptionField("schedule", &options.name, "course of the learning rate")
-          .one_of(schedule_names())
+          .one_registered(schedule_names())
           .lasting(),
       OptionField("warmup", &options.warmup,
                   "epochs (0.5 is fine) in which the rate first rises to its peak: in a straight "
@@ -193,19 +206,38 @@ OptionFields fields(ScheduleOptions& options) {
       OptionField("schedule_power", &options.power, "power of polynomial (default: 2)")
           .between(0.01, 100)
           .lasting(),
+      OptionField("onecycle_pct_start", &options.onecycle.pct_start,
+                  "share of the run in which the rate of onecycle rises (default: 0.3)")
+          .between(0.001, 0.999)
+          .lasting(),
+      OptionField("onecycle_div_factor", &options.onecycle.div_factor,
+                  "peak rate of onecycle over its first rate (default: 25)")
+          .between(1, 1e9)
+          .lasting(),
+      OptionField("onecycle_final_div_factor", &options.onecycle.final_div_factor,
+                  "first rate of onecycle over its last rate (default: 10000)")
+          .between(1e-9, 1e12)
+          .lasting(),
+      OptionField("onecycle_anneal", &options.onecycle.anneal, "curve of onecycle")
+          .one_of({"cos", "linear"})
+          .lasting(),
+      OptionField("onecycle_three_phase", &options.onecycle.three_phase,
+                  "let the rate of onecycle fall to its first rate as it rose, then to its last")
+          .lasting(),
   };
 }
 
 void check(const ScheduleOptions& options) {
   ScheduleOptions checked = options;
   check(fields(checked));
-  const ScheduleEntry& entry = find_schedule(options.name);
+  const ScheduleEntry& entry = schedules().find(options.name);
   const auto& epochs = options.epochs;
   const char* const name = options.name.c_str();
   require(epochs.empty() || entry.epochs != ScheduleEpochs::kNone, "schedule_epochs",
           "not with schedule ", name);
   require(!options.gamma || entry.gamma, "schedule_gamma", "not with schedule ", name);
   require(!options.power || entry.power, "schedule_power", "not with schedule ", name);
+  check(options.onecycle, options.name, options.warmup > 0);
   require(options.warmup == 0 || entry.warmup != ScheduleWarmup::kNone, "warmup",
           "not with schedule ", name, ", which has rises of its own");
   require(epochs.size() <= 1 || entry.epochs == ScheduleEpochs::kSeveral, "schedule_epochs", "got ",

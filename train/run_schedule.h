@@ -12,6 +12,13 @@
 
 namespace wick::train {
 
+/// The course of onecycle, as optim::OneCycleOptions has it. None: the default there.
+struct OneCycleShape {
+  std::optional<double> pct_start = {}, div_factor = {}, final_div_factor = {};
+  std::string anneal = "cos";  // or linear
+  bool three_phase = false;
+};
+
 /// The learning rates of a run, in epochs: a warm-up, then a schedule by name. Epochs are turned
 /// into steps, so that rates change from step to step; those of plateau change by evaluations.
 struct ScheduleOptions {
@@ -28,6 +35,7 @@ struct ScheduleOptions {
   std::optional<double> gamma = {};
   /// Power of polynomial (2).
   std::optional<double> power = {};
+  OneCycleShape onecycle = {};
 };
 
 /// The lengths of a run, in steps.

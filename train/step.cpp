@@ -8,9 +8,6 @@ namespace wick::train {
 
 namespace {
 
-// Skipped steps in a row after which no scale will help: the scale backs off from 2^16.
-constexpr int64_t kMaxSkips = 40;
-
 data::Batch slice(const data::Batch& batch, int64_t begin, int64_t end) {
   data::Batch piece;
   for (const Tensor& field : batch.fields) piece.fields.push_back(field.slice(0, begin, end));
@@ -44,6 +41,13 @@ OptionFields fields(StepOptions& options) {
       OptionField("clip_norm", &options.clip_norm, "norm that gradients are clipped to")
           .between(0, 1e15)
           .lasting(),
+      OptionField("clip_value", &options.clip_value,
+                  "most that an element of a gradient is, before the norm is clipped")
+          .between(0, 1e15)
+          .lasting(),
+      OptionField("max_skips", &options.max_skips,
+                  "steps skipped in a row by fp16 that end the run (0: none do)")
+          .between(0, 1e9),
       OptionField("accumulate", &options.accumulate,
                   "pieces that a step's samples are taken in, to need as much less memory")
           .between(1, 1e6)
@@ -101,7 +105,7 @@ Step::Step(std::shared_ptr<nn::Module> model, optim::Optimizer& optimizer, LossF
       optimizer_(optimizer),
       loss_(std::move(loss)),
       device_(device_of(*model_)),
-      scaler_({.enabled = options.autocast == kFloat16, .max_skips = kMaxSkips}),
+      scaler_({.enabled = options.autocast == kFloat16, .max_skips = options.max_skips}),
       rollback_(scaler_.enabled() ? buffers_of(*model_) : std::vector<Tensor>()),
       ema_(make_ema(options, *model_)) {
   require(device_.is_cuda() || !options_.offload_activations, "offload_activations",
@@ -157,6 +161,10 @@ Step::Result Step::take(const data::Batch& batch, dist::DistributedDataParallel*
   optimizer_.zero_grad();
   if (scaler_.enabled()) rollback_.remember();
   Result result = backpropagate(batch, parallel);
+  if (options_.clip_value) {
+    if (scaler_.enabled()) scaler_.unscale_(optimizer_);
+    optim::clip_grad_value_(model_->parameters(), *options_.clip_value);
+  }
   scaler_.step(optimizer_, options_.clip_norm);
   if (scaler_.enabled()) {
     result.skipped = scaler_.found_inf(optimizer_);

@@ -39,6 +39,10 @@ struct StepOptions {
   std::optional<Dtype> autocast = {};
   /// The norm that gradients are clipped to (Pascanu et al. 2013, arXiv 1211.5063).
   std::optional<double> clip_norm = {};
+  /// The most that an element of a gradient is, in either direction, before the norm is clipped.
+  std::optional<double> clip_value = {};
+  /// With kFloat16, more steps skipped in a row than these end the run; 0: any number.
+  int64_t max_skips = 40;
   /// Pieces that a batch is cut into. The gradients are those of the whole batch, and the
   /// activations of one piece need memory at a time.
   int64_t accumulate = 1;

@@ -27,6 +27,10 @@ int64_t steps_of_run(const TrainerOptions& options, int64_t steps_per_epoch) {
   require(options.log_every >= 1, "log_every", "got ", options.log_every, ", expected 1 or more");
   require(options.checkpoint_every.value_or(1) >= 1, "checkpoint_every", "got ",
           options.checkpoint_every.value_or(0), ", expected 1 or more");
+  require(options.eval_every_steps.value_or(1) >= 1, "eval_every_steps", "got ",
+          options.eval_every_steps.value_or(1), ", expected 1 or more");
+  require(!options.eval_every_steps || options.eval_every > 0, "eval_every_steps",
+          "not with eval_every 0, by which nothing is evaluated");
   require(options.eval_every >= 0, "eval_every", "got ", options.eval_every,
           ", expected 0 or more");
   WICK_CHECK(steps_per_epoch >= 1, "train: the data set has no batch: got ", steps_per_epoch,
@@ -316,9 +320,10 @@ void Trainer::report() {
 }
 
 // Those of epochs' ends are saved after the evaluation.
-bool Trainer::checkpoint_is_due() const {
-  return options_.checkpoint_every && steps_ % *options_.checkpoint_every == 0 && !stopping_ &&
-         steps_ % steps_per_epoch() != 0 && steps_ < total_steps_;
+// Whether what is done each `every` steps within an epoch is done now.
+bool Trainer::is_due(std::optional<int64_t> every) const {
+  return every && steps_ % *every == 0 && !stopping_ && steps_ % steps_per_epoch() != 0 &&
+         steps_ < total_steps_;
 }
 
 void Trainer::train_epoch() {
@@ -336,7 +341,15 @@ void Trainer::train_epoch() {
       throw amp::NonFiniteGradients(error.what() + first_anomaly(*batch));
     }
     if (unread_.empty()) schedule_.settle();  // the device was waited for just now
-    if (checkpoint_is_due()) {
+    if (data_.test && is_due(options_.eval_every_steps)) {
+      report();
+      const auto begin = Clock::now();
+      evaluate_model();
+      log_evaluation();
+      if (options_.on_epoch) options_.on_epoch({steps_, epoch_of(steps_), false, last_});
+      epoch_start_ += Clock::now() - begin;  // no part of training's rates
+    }
+    if (is_due(options_.checkpoint_every)) {
       report();
       save_checkpoint();
     }
@@ -345,6 +358,7 @@ void Trainer::train_epoch() {
 }
 
 void Trainer::evaluate_model() {
+  const RandomScope scope;  // training draws what it would draw without evaluations
   const Ranks& ranks = options_.ranks;
   std::optional<optim::Ema::Swap> averages;
   if (step_.ema() != nullptr) averages.emplace(*step_.ema());
@@ -358,6 +372,15 @@ void Trainer::evaluate_model() {
   last_ = evaluate(*model_, loader, evaluation_, options);
 }
 
+void Trainer::log_evaluation() {
+  nlohmann::ordered_json line;
+  line["step"] = steps_;
+  line["epoch"] = epoch_of(steps_);
+  line["test_loss"] = last_->loss;
+  for (const auto& [name, value] : last_->means) line["test_" + name] = value;
+  log(line.dump());
+}
+
 void Trainer::end_epoch() {
   const int64_t epoch = epoch_of(steps_);
   EpochEvent event{steps_, epoch, steps_ % steps_per_epoch() == 0};
@@ -365,13 +388,8 @@ void Trainer::end_epoch() {
                       (epoch % options_.eval_every == 0 || steps_ == total_steps_);
   if (is_due) {
     evaluate_model();
+    log_evaluation();
     event.evaluation = last_;
-    nlohmann::ordered_json line;
-    line["step"] = steps_;
-    line["epoch"] = epoch;
-    line["test_loss"] = last_->loss;
-    for (const auto& [name, value] : last_->means) line["test_" + name] = value;
-    log(line.dump());
     if (event.is_whole && epoch % options_.eval_every == 0) schedule_.evaluated(last_->loss);
   }
   if (options_.on_epoch) options_.on_epoch(event);

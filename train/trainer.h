@@ -46,10 +46,10 @@ struct StepEvent {
   double data_wait = 0;  // share of the epoch's time so far spent waiting for data, 0 to 1
 };
 
-/// The end of an epoch, or of a run that ends within one.
+/// The end of an epoch, or of a run that ends within one, or an evaluation within an epoch.
 struct EpochEvent {
   int64_t step = 0, epoch = 0;  // from 1, `step` within the run
-  bool is_whole = true;         // false: the run ended within it
+  bool is_whole = true;         // false: within the epoch
   std::optional<Evaluation> evaluation = {};
 };
 
@@ -72,6 +72,7 @@ struct TrainerOptions {
   ScheduleOptions schedule = {};
 
   int64_t eval_every = 1;  // epochs between evaluations, of which one is at the end; 0: none
+  std::optional<int64_t> eval_every_steps = {};  // evaluates within epochs too
   /// The loss and sums of evaluations. Null: those of training.
   LossFunction evaluation = {};
 
@@ -162,7 +163,7 @@ class Trainer {
   /// Gives the ranks what they must have in common from here on, and random states of their own.
   void settle_ranks();
   void train_epoch();
-  bool checkpoint_is_due() const;
+  bool is_due(std::optional<int64_t> every) const;
   void take_step(const data::Batch& batch);
   data::Batch prepared(const data::Batch& batch);
   /// The op that first gives a non-finite result when `batch` is computed again; empty if none.
@@ -170,6 +171,7 @@ class Trainer {
   /// Sums the ranks' figures of a step, and their requests to stop.
   void sum_over_ranks(UnreadStep& step);
   void evaluate_model();
+  void log_evaluation();
   void end_epoch();
   void save_checkpoint();
   void save_weights();

@@ -7,6 +7,7 @@
 #include "wick/core/core.h"
 #include "wick/optim/sgd.h"
 #include "wick/tests/harness/expect_error.h"
+#include "wick/train/optimizers.h"
 
 namespace wick::testing {
 namespace {
@@ -43,6 +44,29 @@ TEST(Optimizers, TakeOnesOfTheProgramsOwn) {
               optim::find_optimizer("newton");
             }).find("expected one of adadelta, adagrad, adam, "),
             std::string::npos);
+}
+
+TEST(Optimizers, TakeMomentumAndBetas) {
+  const std::vector<Tensor> params{ones({2, 2}).set_requires_grad()};
+  const auto value = [&](const train::OptimizerOptions& options, const char* name) {
+    return train::make_optimizer(options, params)->hyperparameter(0, name);
+  };
+  EXPECT_EQ(value({.name = "sgd", .momentum = 0.5}, "momentum"), 0.5);
+  EXPECT_EQ(value({.name = "sgd"}, "momentum"), 0.9);
+  EXPECT_EQ(value({.name = "adamw", .lr = 0.1, .betas = {0.8, 0.95}}, "beta1"), 0.8);
+  EXPECT_EQ(value({.name = "adamw", .lr = 0.1, .betas = {0.8, 0.95}}, "beta2"), 0.95);
+  const auto error = [&](const train::OptimizerOptions& options) {
+    return error_of([&] { train::make_optimizer(options, params); });
+  };
+  EXPECT_EQ(error({.name = "adamw", .lr = 0.1, .momentum = 0.5}),
+            "option momentum: not with optimizer adamw, which has no momentum");
+  EXPECT_EQ(error({.name = "sgd", .betas = {0.9, 0.99}}),
+            "option betas: not with optimizer sgd, which has no beta1");
+  EXPECT_EQ(error({.name = "adamw", .lr = 0.1, .betas = {0.9}}),
+            "option betas: got 1 numbers, expected two, as 0.9,0.999");
+  EXPECT_EQ(error({.name = "adamw", .lr = 0.1, .betas = {0.9, 1}}),
+            "option betas: got 1, expected 0 or more, below 1");
+  EXPECT_EQ(error({.name = "adamw"}), "option lr: optimizer adamw has no default: expected a rate");
 }
 
 }  // namespace

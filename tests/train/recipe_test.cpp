@@ -45,7 +45,7 @@ std::string tables_of_options() {
     for (const OptionField& field : group.fields) {
       const std::string usual = field.is_flag() ? "off" : field.as_text();
       text += concat("| `", field.key(), "` | ", usual.empty() ? "" : concat("`", usual, "`"),
-                     " | ", field.help(), " |\n");
+                     " | ", field.meaning(), " |\n");
     }
   }
   return text;
@@ -95,6 +95,15 @@ TEST(Recipe, RefusesWhatDoesNotGoTogether) {
   refuses("data_dir", "wick data pack", [](R& r) { r.data.name = "packed"; });
   refuses("device", "expected auto", [](R& r) { r.run.device = "gpu"; });
   refuses("mixup", "out of range", [](R& r) { r.mix.mixup = 1e-5; });
+  refuses("clip_value", "not with zero", [](R& r) { r.step.clip_value = 1, r.ranks.zero = true; });
+  refuses("eval_every_steps", "not with eval_every 0",
+          [](R& r) { r.run.eval_every_steps = 5, r.run.eval_every = 0; });
+  refuses("onecycle_div_factor", "not with schedule cosine",
+          [](R& r) { r.schedule.name = "cosine", r.schedule.onecycle.div_factor = 10; });
+  refuses("onecycle_pct_start", "not with warmup",
+          [](R& r) { r.schedule.warmup = 1, r.schedule.onecycle.pct_start = 0.2; });
+  refuses("onecycle_anneal", "expected one of cos, linear",
+          [](R& r) { r.schedule.onecycle.anneal = "sine"; });
   refuses("warmup", "longer than the run", [](R& r) { r.schedule.warmup = 5; });
   refuses("checkpoint_activations", "unknown value",
           [](R& r) { r.memory.checkpoint_activations = "all"; });

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/train/small_run.h"
@@ -88,6 +91,25 @@ TEST(TrainStep, AReplayedStepDoesWhatAnEagerOneDoes) {
   }
   EXPECT_EQ(weights[0], weights[1]);
   EXPECT_EQ(figures[0], figures[1]);
+}
+
+TEST(TrainStep, ClipsEachElementOfGradients) {
+  constexpr double kMost = 1e-3;
+  for (const bool scaled : {false, true}) {
+    const auto model = plain_model(kCpu);
+    optim::SGD sgd(model->parameters(), {.lr = 1});
+    train::StepOptions options{.clip_value = kMost};
+    if (scaled) options.autocast = kFloat16;
+    train::Step step(model, sgd, small_loss(model), options);
+    const std::vector<double> before = numbers(model->parameters()[0]);
+    step.take(batch_of(8));
+    const std::vector<double> after = numbers(model->parameters()[0]);
+    double most = 0;
+    for (size_t i = 0; i < before.size(); ++i) {
+      most = std::max(most, std::abs(after[i] - before[i]));
+    }
+    EXPECT_NEAR(most, kMost, 1e-6) << scaled;  // some are clipped, none is more
+  }
 }
 
 TEST(TrainStep, SaysWhatIsWrongWithALossFunction) {

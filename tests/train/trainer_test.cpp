@@ -196,6 +196,19 @@ TEST(Trainer, RefusesAShorterRunThanItHasDone) {
             "option epochs: the run has done 20 steps, more than the 10 that are asked for");
 }
 
+TEST(Trainer, EvaluatesWithinEpochs) {
+  TrainerOptions options{.epochs = 2, .eval_every_steps = 4};
+  std::vector<std::pair<int64_t, bool>> evaluated;
+  options.on_epoch = [&](const train::EpochEvent& event) {
+    if (event.evaluation) evaluated.emplace_back(event.step, event.is_whole);
+  };
+  const std::vector<double> weights = weights_after(options);
+  const std::vector<std::pair<int64_t, bool>> expected{{4, false},  {8, false},  {10, true},
+                                                       {12, false}, {16, false}, {20, true}};
+  EXPECT_EQ(evaluated, expected);
+  EXPECT_EQ(weights, weights_after({.epochs = 2}));  // to evaluate changes nothing
+}
+
 TEST(Trainer, NamesTheOptionThatIsWrong) {
   const auto error = [](const TrainerOptions& options) {
     return error_of([&] { SmallRun{options}; });

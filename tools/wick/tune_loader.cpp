@@ -19,7 +19,6 @@ namespace {
 struct LoaderFlags {
   train::Recipe recipe;
   std::string workers, pin = "auto";
-  int64_t prefetch_factor = 0;  // 0: 2 and 4
   double seconds = 0.5;
   bool json = false;
 };
@@ -56,8 +55,8 @@ train::LoaderFinderOptions finder_options(const LoaderFlags& flags) {
   if (flags.pin == "yes") options.pin_memory = {true};
   if (flags.pin == "no") options.pin_memory = {false};
   if (flags.pin == "both") options.pin_memory = {false, true};
-  if (flags.prefetch_factor > 0) {
-    options.prefetch_factors = {static_cast<int>(flags.prefetch_factor)};
+  if (const auto& factor = flags.recipe.loading.prefetch_factor) {
+    options.prefetch_factors = {static_cast<int>(*factor)};
   }
   options.seconds = flags.seconds;
   options.epochs = flags.recipe.run.epochs;
@@ -164,8 +163,8 @@ void add_tune_loader(CLI::App& tune, Command& command) {
   sub->add_option("--pin", flags->pin,
                   "pinned memory for batches: yes, no or both (default: both on a GPU)")
       ->check(not_empty);
-  add_number_flag(*sub, "--prefetch-factor", flags->prefetch_factor, 0, 1024,
-                  "batches that each worker loads ahead (0: try 2 and 4)");
+  sub->get_option("--prefetch-factor")
+      ->description("batches that each worker loads ahead (default: try 2 and 4)");
   sub->get_option("--epochs")->description("measure so many epochs in place of --seconds");
   add_number_flag(*sub, "--seconds", flags->seconds, 0.001, 3600,
                   "of each measurement, of which a setting takes four");

@@ -6,6 +6,7 @@
 
 #include "wick/core/autograd.h"
 #include "wick/core/ops/activation.h"
+#include "wick/core/ops/compare.h"
 #include "wick/core/ops/detail/norm_composed.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/random.h"

@@ -27,10 +27,12 @@ OF_MODELS = {"checkpoint_activations": "on", "sync_batch_norm": None}
 CHANGES_WEIGHTS = {
     "batch_size": "5", "max_steps": "3", "optimizer": "sgd", "lr": "0.01", "schedule": "cosine",
     "warmup": "0.5", "weight_decay": "0.5", "label_smoothing": "0.1", "clip_norm": "0.01",
-    "ema": "0.5", "seed": "1", "amp": "bf16", "epochs": "2"}
+    "ema": "0.5", "seed": "1", "amp": "bf16", "epochs": "2", "betas": "0.5,0.9",
+    "clip_value": "1e-4", "onecycle_pct_start": "0.7", "onecycle_div_factor": "2",
+    "onecycle_final_div_factor": "2", "onecycle_anneal": "linear", "onecycle_three_phase": None}
 # Those that need another beside them, or show elsewhere than in the weights.
 OTHERS = {"model", "data", "device", "log_every", "eval_every", "checkpoint_every",
-          "schedule_epochs",
+          "eval_every_steps", "momentum", "max_skips", "prefetch_factor", "schedule_epochs",
           "schedule_gamma", "schedule_power", "offload_activations", "accumulate", "workers",
           "data_timeout", "detect_anomaly", "threads", "run_dir", "resume", "zero",
           "rank_timeout", "backend", "benchmark", "deterministic", "tf32", "cuda_graph",
