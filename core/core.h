@@ -9,6 +9,7 @@
 #include "wick/core/base/threads.h"
 #include "wick/core/checkpoint.h"
 #include "wick/core/conv_plan.h"
+#include "wick/core/create.h"
 #include "wick/core/cuda_graph.h"
 #include "wick/core/fields.h"
 #include "wick/core/file.h"

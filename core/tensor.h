@@ -77,30 +77,38 @@ class Tensor {
   const Tensor& operator=(const Tensor& source) && { return copy_(source); }
   const Tensor& operator=(Scalar value) && { return fill_(value); }
 
+  /// Whether this handle refers to elements.
   bool defined() const { return static_cast<bool>(impl_); }
-  TensorImpl* impl() const { return impl_.get(); }
+  TensorImpl* impl() const { return impl_.get(); }  // what the engine works on
   /// Whether both are the same handle (not: equal elements).
   bool is_same(const Tensor& other) const { return impl_ == other.impl_; }
 
   // --- Layout -----------------------------------------------------------------------------------
-  // `user` is the function that asks, which the error for an undefined tensor names.
+  // Error for an undefined tensor, which names `user`, the function that asks.
+  /// Elements along each axis: 0 to 8 sizes.
   const Shape& shape(const char* user = __builtin_FUNCTION()) const { return get(user).shape; }
   /// As shape() and rank(), by PyTorch's names.
   const Shape& sizes(const char* user = __builtin_FUNCTION()) const { return shape(user); }
   int64_t dim(const char* user = __builtin_FUNCTION()) const { return rank(user); }
+  /// Elements of memory from one index along an axis to the next.
   const Strides& strides(const char* user = __builtin_FUNCTION()) const {
     return get(user).strides;
   }
+  /// The number of axes.
   int rank(const char* user = __builtin_FUNCTION()) const { return get(user).shape.rank(); }
+  /// The number of elements: the product of the sizes, 1 for rank 0.
   int64_t numel(const char* user = __builtin_FUNCTION()) const { return get(user).shape.numel(); }
-  /// Elements along `axis`, which may be negative.
+  /// Elements along `axis`, which may be negative. Error if there is no such axis.
   int64_t size(int64_t axis, const char* user = __builtin_FUNCTION()) const {
     return shape(user)[wrap_axis("size", axis, rank())];
   }
+  /// The type of the elements.
   Dtype dtype(const char* user = __builtin_FUNCTION()) const { return get(user).dtype; }
+  /// Where the elements are.
   Device device(const char* user = __builtin_FUNCTION()) const {
     return get(user).storage->device();
   }
+  /// Whether the elements lie in memory without gaps, in the order of `format`.
   bool is_contiguous(MemoryFormat format = MemoryFormat::kContiguous) const;
 
   // --- Elements ---------------------------------------------------------------------------------
@@ -111,12 +119,13 @@ class Tensor {
                to_string(dtype_of<T>), ", the tensor is ", to_string(dtype()));
     return static_cast<T*>(raw_data());
   }
+  /// The same, of any element type.
   void* raw_data() const {
     return static_cast<char*>(get().storage->data()) + get().offset * size_of(get().dtype);
   }
   /// What kernels see.
   View view_for_kernel() const { return {raw_data(), dtype(), device(), shape(), strides()}; }
-  /// The one element of a tensor with one element, as T. Waits for the device.
+  /// The one element, as T. Waits for the device. Error unless there is exactly one.
   template <class T = double>
   T item() const {
     const Scalar value = item_scalar();
@@ -128,15 +137,20 @@ class Tensor {
   std::vector<T> to_vector() const;
 
   // --- Autograd ---------------------------------------------------------------------------------
+  /// Whether backward gives this tensor a gradient, or passes one through it.
   bool requires_grad() const;
   /// Makes a leaf take part in backward (or not). Error for integer dtypes and results of ops.
   const Tensor& set_requires_grad(bool requires_grad = true) const;
+  /// set_requires_grad, by PyTorch's name.
   const Tensor& requires_grad_(bool requires_grad = true) const {
     return set_requires_grad(requires_grad);
   }
+  /// Whether no recorded op made this tensor.
   bool is_leaf() const;
   /// The accumulated gradient of a leaf; undefined before the first backward.
   Tensor grad() const;
+  /// Replaces grad(); undefined drops it. Error unless this is a leaf that requires a gradient, and
+  /// `grad` has its shape, dtype and device.
   void set_grad(const Tensor& grad) const;
   /// The graph node that made this tensor; null for leaves.
   Node* grad_fn() const;
@@ -161,42 +175,57 @@ class Tensor {
   /// there once the device's current stream is synchronized, in pinned memory. From pinned memory,
   /// or of up to 1 MiB, which is copied there first, the host goes on at once if `non_blocking`.
   Tensor to(Device device, bool non_blocking = false) const;
+  /// to() the CPU, or to the GPU `index`.
   Tensor cpu() const { return to(kCpu); }
   Tensor cuda(int index = 0) const { return to(cuda_device(index)); }
   /// A copy in pinned host memory, from which GPUs copy while the host goes on (this tensor if it
   /// is there already). CPU tensors only; error without CUDA.
   Tensor pin_memory() const;
+  /// Whether the elements are in pinned host memory.
   bool is_pinned() const { return get().storage->is_pinned(); }
   /// Tells that work on `stream` uses this tensor: its memory is not reused before that is done.
   void record_stream(Stream stream) const { get().storage->record_stream(stream); }
   /// This tensor if its memory is laid out so, else a copy.
   Tensor contiguous(MemoryFormat format = MemoryFormat::kContiguous) const;
+  /// A copy, always.
   Tensor clone(MemoryFormat format = MemoryFormat::kPreserve) const;
 
   // --- Views ------------------------------------------------------------------------------------
-  /// One size may be -1. A view where strides allow, else a copy.
+  // The same elements in another shape, without copying. Axes may be negative: -1 is the last.
+  // Errors: an axis or index out of range, or named twice.
+  /// The elements, in row-major order, in `shape`, one size of which may be -1: what is left. A
+  /// view where strides allow, else a copy. Error unless the number of elements is the same.
   Tensor reshape(const Shape& shape) const;
   /// As reshape, but an error where a copy would be needed.
   Tensor view(const Shape& shape) const;
+  /// The axes in another order: axis i of the result is axis axes[i].
   Tensor permute(const Shape& axes) const;
-  Tensor transpose(int64_t axis0, int64_t axis1) const;
+  Tensor transpose(int64_t axis0, int64_t axis1) const;  // the two axes swapped
   /// The matrix transposed; error unless rank is 2 or less.
   Tensor t() const;
+  /// The axes from `start_axis` to `end_axis`, both included, as one; rank 0 becomes [1]. May copy.
   Tensor flatten(int64_t start_axis = 0, int64_t end_axis = -1) const;
-  Tensor unsqueeze(int64_t axis) const;
-  /// Without `axis`, drops every axis of size 1.
+  Tensor unsqueeze(int64_t axis) const;  // a new axis of size 1 at `axis`
+  /// Without `axis`, if its size is 1; by default without any axis of size 1.
   Tensor squeeze(std::optional<int64_t> axis = {}) const;
-  /// -1 keeps a size.
+  /// Repeated along axes of size 1, and along new ones in front, up to `shape`; -1 keeps a size.
   Tensor expand(const Shape& shape) const;
+  /// The indices from `start` (negative: from the end) to start + length - 1 along `axis`.
   Tensor narrow(int64_t axis, int64_t start, int64_t length) const;
+  /// One index along `axis`, without that axis.
   Tensor select(int64_t axis, int64_t index) const;
+  /// The indices start, start + step, ... below `stop` along `axis`; what lies outside is cut off.
   Tensor slice(int64_t axis, int64_t start, int64_t stop, int64_t step = 1) const;
+  /// At most `chunks` equal parts along `axis`, of which the last may be smaller.
   std::vector<Tensor> chunk(int64_t chunks, int64_t axis = 0) const;
+  /// Parts of `split_size`, of which the last may be smaller, or of `sizes`, which must add up.
   std::vector<Tensor> split(int64_t split_size, int64_t axis = 0) const;
   std::vector<Tensor> split(const std::vector<int64_t>& sizes, int64_t axis = 0) const;
-  std::vector<Tensor> unbind(int64_t axis = 0) const;
+  std::vector<Tensor> unbind(int64_t axis = 0) const;  // each index along `axis`, without that axis
+  /// `axis` cut into axes of `sizes`, one of which may be -1. Error unless their product fits.
   Tensor unflatten(int64_t axis, const Shape& sizes) const;
-  Tensor movedim(const Shape& from, const Shape& to) const;
+  Tensor movedim(const Shape& from, const Shape& to) const;  // the axes `from` at the places `to`
+  /// Elements whose index along `axis1` is that along `axis0` plus `offset`, as a new last axis.
   Tensor diagonal(int64_t offset = 0, int64_t axis0 = 0, int64_t axis1 = 1) const;
   /// `x[0]`, `x[{Slice(), 0}]`, `x[{Ellipsis, Slice(1, -1)}]`.
   Tensor operator[](int64_t index) const;
@@ -206,116 +235,145 @@ class Tensor {
 
   // --- Functions --------------------------------------------------------------------------------
   // Every function of one tensor in wick/core/ops is a member too, and explained there; those for
-  // networks alone (activations, losses, normalisations, convolutions, ...) are not.
-  Tensor add(const Tensor& y, Scalar alpha = 1) const;
-  Tensor add(Scalar y) const;
-  Tensor sub(const Tensor& y, Scalar alpha = 1) const;
-  Tensor sub(Scalar y) const;
-  Tensor mul(const Tensor& y) const;
-  Tensor mul(Scalar y) const;
-  Tensor div(const Tensor& y) const;
-  Tensor div(Scalar y) const;
-  Tensor pow(const Tensor& exponent) const;
-  Tensor pow(Scalar exponent) const;
-  Tensor maximum(const Tensor& y) const;
-  Tensor minimum(const Tensor& y) const;
-  Tensor clamp(std::optional<Scalar> low, std::optional<Scalar> high = {}) const;
-  Tensor neg() const;
-  Tensor abs() const;
-  Tensor sign() const;
-  Tensor square() const;
-  Tensor sqrt() const;
-  Tensor rsqrt() const;
-  Tensor reciprocal() const;
-  Tensor exp() const;
-  Tensor expm1() const;
-  Tensor log() const;
-  Tensor log1p() const;
-  Tensor log2() const;
-  Tensor sin() const;
-  Tensor cos() const;
-  Tensor tan() const;
-  Tensor atan2(const Tensor& x) const;
-  Tensor tanh() const;
-  Tensor erf() const;
-  Tensor sigmoid() const;
-  Tensor relu() const;
-  Tensor floor() const;
-  Tensor ceil() const;
-  Tensor round() const;
-  Tensor trunc() const;
+  // networks alone (activations, losses, normalisations, convolutions, ...) are not. x is this
+  // tensor.
 
-  Tensor eq(const Tensor& y) const;
+  // Arithmetic and mathematics of each element (elementwise.h). Shapes broadcast, dtypes promote.
+  Tensor add(const Tensor& y, Scalar alpha = 1) const;  // x + alpha y
+  Tensor add(Scalar y) const;
+  Tensor sub(const Tensor& y, Scalar alpha = 1) const;  // x - alpha y
+  Tensor sub(Scalar y) const;
+  Tensor mul(const Tensor& y) const;  // x y
+  Tensor mul(Scalar y) const;
+  Tensor div(const Tensor& y) const;  // x / y, of integers too a fraction
+  Tensor div(Scalar y) const;
+  Tensor pow(const Tensor& exponent) const;  // x^exponent
+  Tensor pow(Scalar exponent) const;
+  Tensor maximum(const Tensor& y) const;  // the larger of two, NaN if either is
+  Tensor minimum(const Tensor& y) const;  // the smaller of two, NaN if either is
+  /// min(max(x, low), high); either bound may be missing.
+  Tensor clamp(std::optional<Scalar> low, std::optional<Scalar> high = {}) const;
+  Tensor neg() const;                   // -x
+  Tensor abs() const;                   // |x|
+  Tensor sign() const;                  // -1, 0 or 1
+  Tensor square() const;                // x^2
+  Tensor sqrt() const;                  // the square root; NaN below 0
+  Tensor rsqrt() const;                 // 1 / sqrt(x)
+  Tensor reciprocal() const;            // 1 / x
+  Tensor exp() const;                   // e^x
+  Tensor expm1() const;                 // e^x - 1, accurate near 0
+  Tensor log() const;                   // the natural logarithm; NaN below 0
+  Tensor log1p() const;                 // log(1 + x), accurate near 0
+  Tensor log2() const;                  // the logarithm to base 2
+  Tensor sin() const;                   // the sine of x in radians
+  Tensor cos() const;                   // the cosine
+  Tensor tan() const;                   // the tangent
+  Tensor atan2(const Tensor& x) const;  // the angle of (x, this tensor), in [-pi, pi]
+  Tensor tanh() const;                  // the hyperbolic tangent
+  Tensor erf() const;                   // the error function
+  Tensor sigmoid() const;               // 1 / (1 + e^-x)
+  Tensor relu() const;                  // max(x, 0)
+  Tensor floor() const;                 // the next whole number at or below x
+  Tensor ceil() const;                  // the next whole number at or above x
+  Tensor round() const;                 // the nearest whole number, halves to the even one
+  Tensor trunc() const;                 // the next whole number towards 0
+
+  // Comparisons and logic of each element, into bool (compare.h). Shapes broadcast.
+  Tensor eq(const Tensor& y) const;  // x == y
   Tensor eq(Scalar y) const;
-  Tensor ne(const Tensor& y) const;
+  Tensor ne(const Tensor& y) const;  // x != y
   Tensor ne(Scalar y) const;
-  Tensor lt(const Tensor& y) const;
+  Tensor lt(const Tensor& y) const;  // x < y
   Tensor lt(Scalar y) const;
-  Tensor le(const Tensor& y) const;
+  Tensor le(const Tensor& y) const;  // x <= y
   Tensor le(Scalar y) const;
-  Tensor gt(const Tensor& y) const;
+  Tensor gt(const Tensor& y) const;  // x > y
   Tensor gt(Scalar y) const;
-  Tensor ge(const Tensor& y) const;
+  Tensor ge(const Tensor& y) const;  // x >= y
   Tensor ge(Scalar y) const;
-  Tensor logical_and(const Tensor& y) const;
-  Tensor logical_or(const Tensor& y) const;
-  Tensor logical_xor(const Tensor& y) const;
-  Tensor logical_not() const;
-  Tensor isnan() const;
-  Tensor isinf() const;
-  Tensor isfinite() const;
+  Tensor logical_and(const Tensor& y) const;  // whether both are not 0
+  Tensor logical_or(const Tensor& y) const;   // whether one is not 0
+  Tensor logical_xor(const Tensor& y) const;  // whether just one is not 0
+  Tensor logical_not() const;                 // whether x is 0
+  Tensor isnan() const;                       // whether x is NaN
+  Tensor isinf() const;                       // whether x is infinite
+  Tensor isfinite() const;                    // whether x is neither
+  /// Whether shapes and all elements are equal. Waits for the device, as the next.
   bool equal(const Tensor& y) const;
+  /// Whether |x - y| <= atol + rtol |y| for all elements.
   bool allclose(const Tensor& y, double rtol = 1e-5, double atol = 1e-8,
                 bool equal_nan = false) const;
-  Tensor masked_fill(const Tensor& mask, Scalar value) const;
+  /// `value` where the bool `mask` is set, else x.
+  Tensor masked_fill(const Tensor& mask, Scalar value) const;  // in x's dtype
 
-  Tensor sum(const Shape& axes = {}, bool keepdim = false) const;
-  Tensor mean(const Shape& axes = {}, bool keepdim = false) const;
-  Tensor prod(const Shape& axes = {}, bool keepdim = false) const;
+  // Reductions over `axes`, by default all (reduce.h, sort.h). `keepdim` keeps them, with size 1.
+  Tensor sum(const Shape& axes = {}, bool keepdim = false) const;   // of integers as int64
+  Tensor mean(const Shape& axes = {}, bool keepdim = false) const;  // error for integers
+  Tensor prod(const Shape& axes = {}, bool keepdim = false) const;  // of integers as int64
+  /// Mean squared deviation from the mean, over n - `correction`; and its square root, stddev().
   Tensor var(const Shape& axes = {}, int64_t correction = 1, bool keepdim = false) const;
-  /// stddev
   Tensor std(const Shape& axes = {}, int64_t correction = 1, bool keepdim = false) const;
+  /// (sum |x|^ord)^(1/ord); `ord` may be 0 and infinity.
   Tensor norm(double ord = 2, const Shape& axes = {}, bool keepdim = false) const;
+  /// log(sum(exp(x))), without overflow.
   Tensor logsumexp(const Shape& axes = {}, bool keepdim = false) const;
+  /// The largest (smallest) element, NaN if one is. Equal ones share the gradient.
   Tensor amax(const Shape& axes = {}, bool keepdim = false) const;
   Tensor amin(const Shape& axes = {}, bool keepdim = false) const;
-  Tensor max() const;
-  Tensor min() const;
+  Tensor max() const;  // amax() of all
+  Tensor min() const;  // amin() of all
+  /// The largest (smallest) element along `axis` and where the first one is.
   Sorted max(int64_t axis, bool keepdim = false) const;
   Sorted min(int64_t axis, bool keepdim = false) const;
+  /// Where the first largest (smallest) element is, along `axis` or of all; int64.
   Tensor argmax(std::optional<int64_t> axis = {}, bool keepdim = false) const;
   Tensor argmin(std::optional<int64_t> axis = {}, bool keepdim = false) const;
-  Tensor any(const Shape& axes = {}, bool keepdim = false) const;
-  Tensor all(const Shape& axes = {}, bool keepdim = false) const;
-  Tensor softmax(int64_t axis) const;
-  Tensor log_softmax(int64_t axis) const;
-  Tensor cumsum(int64_t axis) const;
-  Tensor cumprod(int64_t axis) const;
+  Tensor any(const Shape& axes = {}, bool keepdim = false) const;  // whether one is not 0; bool
+  Tensor all(const Shape& axes = {}, bool keepdim = false) const;  // whether none is 0; bool
+
+  // Along one axis; the shape stays, but for topk (softmax.h, sort.h).
+  Tensor softmax(int64_t axis) const;      // exp(x) / sum(exp(x)); floating
+  Tensor log_softmax(int64_t axis) const;  // its logarithm
+  Tensor cumsum(int64_t axis) const;       // running sums, of integers as int64
+  Tensor cumprod(int64_t axis) const;      // running products, of integers as int64
+  /// Sorted elements and where they were. Stable; NaN counts as greatest.
   Sorted sort(int64_t axis = -1, bool descending = false) const;
-  Tensor argsort(int64_t axis = -1, bool descending = false) const;
+  Tensor argsort(int64_t axis = -1, bool descending = false) const;  // the indices that sort x
+  /// The k largest (smallest) elements, the best first, and where they were.
   Sorted topk(int64_t k, int64_t axis = -1, bool largest = true) const;
 
-  Tensor matmul(const Tensor& other) const;
-  Tensor mm(const Tensor& other) const;
-  Tensor bmm(const Tensor& other) const;
-  Tensor dot(const Tensor& other) const;
-  Tensor outer(const Tensor& other) const;
+  // Matrix products (matmul.h). Error unless dtypes are equal and shapes fit.
+  Tensor matmul(const Tensor& other) const;  // [..., M, K] x [..., K, N]; leading axes broadcast
+  Tensor mm(const Tensor& other) const;      // [M, K] x [K, N]
+  Tensor bmm(const Tensor& other) const;     // [B, M, K] x [B, K, N]
+  Tensor dot(const Tensor& other) const;     // [N] x [N]; rank 0
+  Tensor outer(const Tensor& other) const;   // [M] x [N]; [M, N]
 
+  // By index (index.h: int64 or int32; error if out of range), and order of elements (join.h).
+  /// The slices along `axis` that the one-axis `index` names.
   Tensor index_select(int64_t axis, const Tensor& index) const;
+  /// x with slice k of `source` added to slice index[k].
   Tensor index_add(int64_t axis, const Tensor& index, const Tensor& source) const;
+  /// y[i, j] = x[i, index[i, j]] for axis 1.
   Tensor gather(int64_t axis, const Tensor& index) const;
+  /// x with y[i, index[i, j]] = source[i, j], or += source[i, j], for axis 1.
   Tensor scatter(int64_t axis, const Tensor& index, const Tensor& source) const;
   Tensor scatter_add(int64_t axis, const Tensor& index, const Tensor& source) const;
+  /// As gather, with the other axes broadcast.
   Tensor take_along_axis(const Tensor& index, int64_t axis) const;
+  /// The elements where the bool `mask` is set, [count]. Waits for the device, as the next.
   Tensor masked_select(const Tensor& mask) const;
-  Tensor nonzero() const;
+  Tensor nonzero() const;  // the coordinates of elements that are not 0: int64 [count, rank]
+  /// x repeated times[i] times along axis i; more times than axes add axes in front.
   Tensor repeat(const Shape& times) const;
-  Tensor tril(int64_t diagonal = 0) const;
-  Tensor triu(int64_t diagonal = 0) const;
-  Tensor flip(const Shape& axes) const;
-  Tensor roll(int64_t shift, int64_t axis) const;
+  Tensor tril(int64_t diagonal = 0) const;         // of each matrix what is on and below a diagonal
+  Tensor triu(int64_t diagonal = 0) const;         // what is on and above it; zeros elsewhere
+  Tensor flip(const Shape& axes) const;            // the order reversed along `axes`
+  Tensor roll(int64_t shift, int64_t axis) const;  // moved along `axis`, coming in at the other end
 
   // --- In place: change the elements and return this tensor --------------------------------------
+  // As the functions of the same name. Shape and dtype stay: error if the result does not fit.
+  // Error for a leaf that requires a gradient, unless under NoGrad.
   const Tensor& add_(const Tensor& other, Scalar alpha = 1) const;
   const Tensor& add_(Scalar other) const;
   const Tensor& sub_(const Tensor& other, Scalar alpha = 1) const;
@@ -345,10 +403,11 @@ class Tensor {
   /// gradient is recorded, and both tensors must be dense, of one dtype, shape and layout, for
   /// `non_blocking` to have an effect.
   const Tensor& copy_(const Tensor& source, bool non_blocking = false) const;
-  const Tensor& fill_(Scalar value) const;
+  const Tensor& fill_(Scalar value) const;  // every element becomes `value`
   const Tensor& zero_() const { return fill_(0); }
   /// Uniform random numbers in [low, high), from `generator`, by default the device's own.
   const Tensor& uniform_(double low = 0, double high = 1, Generator* generator = nullptr) const;
+  /// Normal random numbers, from the same.
   const Tensor& normal_(double mean = 0, double stddev = 1, Generator* generator = nullptr) const;
 
  private:
@@ -362,9 +421,8 @@ class Tensor {
 };
 
 /// What `x[index]` gives for a tensor of indices or a mask: a copy of the elements, whose
-/// assignment
-/// (`x[mask] = 0`, `x[index] += y`) writes to x. Where an index comes twice, the last one wins.
-/// Takes as long as copying x.
+/// assignment (`x[mask] = 0`, `x[index] += y`) writes to x. Where an index comes twice, the last
+/// one wins. Takes as long as copying x.
 class IndexedTensor final : public Tensor {
  public:
   /// An lvalue is a tensor like others.
@@ -413,66 +471,6 @@ class IndexedTensor final : public Tensor {
 std::string to_string(const Tensor& tensor);
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
-// --- Making tensors -----------------------------------------------------------------------------
-
-/// Uninitialised memory.
-Tensor empty(const Shape& shape, Dtype dtype = kFloat32, Device device = kCpu,
-             MemoryFormat format = MemoryFormat::kContiguous);
-/// Uninitialised, laid out by `strides`, which must be dense (a permutation of row-major ones).
-Tensor empty_strided(const Shape& shape, const Strides& strides, Dtype dtype, Device device);
-/// Uninitialised, with `like`'s shape and device, its layout if that is dense, and its dtype unless
-/// another is given.
-Tensor empty_like(const Tensor& like, std::optional<Dtype> dtype = {});
-Tensor zeros(const Shape& shape, Dtype dtype = kFloat32, Device device = kCpu);
-Tensor ones(const Shape& shape, Dtype dtype = kFloat32, Device device = kCpu);
-Tensor full(const Shape& shape, Scalar value, Dtype dtype = kFloat32, Device device = kCpu);
-Tensor zeros_like(const Tensor& like);
-Tensor ones_like(const Tensor& like);
-Tensor full_like(const Tensor& like, Scalar value);
-/// start, start + step, ... below stop; by default int64, or float32 if one of them is not whole.
-Tensor arange(Scalar start, Scalar stop, Scalar step = 1, std::optional<Dtype> dtype = {},
-              Device device = kCpu);
-/// 0, 1, ... below stop.
-inline Tensor arange(Scalar stop, std::optional<Dtype> dtype = {}, Device device = kCpu) {
-  return arange(0, stop, 1, dtype, device);
-}
-/// `steps` numbers from `start` to `stop`, both included, evenly apart.
-Tensor linspace(double start, double stop, int64_t steps, Dtype dtype = kFloat32,
-                Device device = kCpu);
-/// Ones on the diagonal of a matrix of zeros, square unless `columns` is given.
-Tensor eye(int64_t rows, std::optional<int64_t> columns = {}, Dtype dtype = kFloat32,
-           Device device = kCpu);
-/// A tensor of rank 0.
-Tensor scalar_tensor(Scalar value, Dtype dtype = kFloat32, Device device = kCpu);
-
-/// A tensor on memory of the caller's, without copying; the caller keeps it alive, or passes
-/// `release` to be told when the last tensor has let go of it. Row-major unless `strides` are
-/// given.
-Tensor from_blob(void* data, const Shape& shape, Dtype dtype, std::function<void()> release = {},
-                 std::optional<Strides> strides = {}, Device device = kCpu);
-/// A tensor of `shape` (default: one axis) that shares the vector's memory; error if the number of
-/// elements differs. The vector must outlive it.
-template <class T>
-Tensor as_tensor(std::vector<T>& values, std::optional<Shape> shape = {}) {
-  const Shape s = shape.value_or(Shape{static_cast<int64_t>(values.size())});
-  WICK_CHECK(s.numel() == static_cast<int64_t>(values.size()),
-             "as_tensor: wrong number of elements: got ", values.size(), ", expected ", s.numel(),
-             " for shape ", s);
-  return from_blob(values.data(), s, dtype_of<T>);
-}
-/// A copy of `values` as a tensor of `shape` (default: one axis).
-template <class T>
-Tensor tensor(std::span<const T> values, std::optional<Shape> shape = {}, Device device = kCpu);
-template <class T>
-Tensor tensor(std::initializer_list<T> values, std::optional<Shape> shape = {},
-              Device device = kCpu) {
-  return tensor(std::span<const T>(values.begin(), values.size()), shape, device);
-}
-template <class T>
-Tensor tensor(const std::vector<T>& values, std::optional<Shape> shape = {}, Device device = kCpu) {
-  return tensor(std::span<const T>(values), shape, device);
-}
-
 template <class T>
 std::vector<T> Tensor::to_vector() const {
   const Tensor host = detach().cpu().contiguous();
@@ -480,15 +478,6 @@ std::vector<T> Tensor::to_vector() const {
   return std::vector<T>(first, first + host.numel());
 }
 
-template <class T>
-Tensor tensor(std::span<const T> values, std::optional<Shape> shape, Device device) {
-  const Shape s = shape.value_or(Shape{static_cast<int64_t>(values.size())});
-  WICK_CHECK(s.numel() == static_cast<int64_t>(values.size()),
-             "tensor: wrong number of elements: got ", values.size(), ", expected ", s.numel(),
-             " for shape ", s);
-  Tensor host = empty(s, dtype_of<T>);
-  for (size_t i = 0; i < values.size(); ++i) host.data<T>()[i] = values[i];
-  return host.to(device);
-}
-
 }  // namespace wick
+
+#include "wick/core/create.h"  // zeros(), tensor(), ...: a part of this header
