@@ -107,6 +107,8 @@ Tensor Optimizer::new_slot(int, int, const Tensor& param) const {
 
 std::optional<double> Optimizer::own_max_norm(int) const { return {}; }
 
+void Optimizer::prepare_update(int, const std::vector<OptimTensor>&, const OptimStep&) {}
+
 OptimTensor Optimizer::prepare(int group, size_t i, const Tensor& grad) {
   const Tensor& param = groups_[index(group)][i];
   State& state = states_[index(group)][i];
@@ -234,6 +236,7 @@ Tensor Optimizer::step(const StepControl& control) {
       if (!done[first]) prepare_alike(g, first, done, step, updates);
     }
   }
+  for (const Update& each : updates) prepare_update(each.group, each.batch, each.step);
   for (const Update& each : updates) {
     for (const Tensor& param : each.params) param.impl()->storage->bump_version();
     update(each.group, each.batch, each.step);

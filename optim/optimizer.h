@@ -141,6 +141,10 @@ class Optimizer {
   virtual Tensor new_slot(int group, int slot, const Tensor& param) const;
   /// The norm that gradients are clipped to in any step; none if it is none of the optimizer's own.
   virtual std::optional<double> own_max_norm(int group) const;
+  /// Makes what update() of the same arguments needs beside them. Called for all before the first
+  /// update(), so that a step that fails here, as for lack of memory, has changed nothing.
+  virtual void prepare_update(int group, const std::vector<OptimTensor>& tensors,
+                              const OptimStep& step);
   /// Updates `tensors`, which are of one device and dtype, with the group's options.
   virtual void update(int group, const std::vector<OptimTensor>& tensors,
                       const OptimStep& step) = 0;

@@ -137,6 +137,37 @@ TEST(Step, CountsAsAChangeOfTheParameter) {
   EXPECT_GT(param.version(), before);
 }
 
+struct PreparedOptions {
+  double lr = 1;
+  static constexpr auto fields = std::tuple{field("lr", &PreparedOptions::lr)};
+};
+
+// Lacks what its second group needs.
+class Prepared final : public OptimizerOf<PreparedOptions> {
+ public:
+  explicit Prepared(std::vector<ParamGroup<PreparedOptions>> groups)
+      : OptimizerOf("prepared", std::move(groups), {}) {}
+  int updates = 0;
+
+ protected:
+  void prepare_update(int group, const std::vector<OptimTensor>&, const OptimStep&) override {
+    WICK_CHECK(group == 0, "prepared: no memory");
+  }
+  void update(int, const std::vector<OptimTensor>&, const OptimStep&) override { ++updates; }
+};
+
+TEST(Step, PreparesEveryGroupBeforeItUpdatesAny) {
+  const Tensor first = parameter({3}), second = parameter({3});
+  Prepared optimizer({{.params = {first}}, {.params = {second}}});
+  const uint64_t before = first.version();
+  EXPECT_EQ(error_of([&] { optimizer.step(); }), "prepared: no memory");
+  EXPECT_EQ(optimizer.updates, 0);
+  EXPECT_EQ(first.version(), before);
+  second.set_grad({});
+  optimizer.step();
+  EXPECT_EQ(optimizer.updates, 1);
+}
+
 // Denormal moments slow the CPU down, and rounding would keep the smallest from vanishing.
 TEST(Step, LetsMomentsOfNoGradientVanish) {
   const Tensor param = parameter({4000});

@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "wick/core/autograd.h"
 #include "wick/core/base/parallel.h"
+#include "wick/core/ops/elementwise.h"
 #include "wick/core/stream.h"
 #include "wick/tests/optim/reference.h"
 #ifdef WICK_SIM
