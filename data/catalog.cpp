@@ -107,14 +107,15 @@ TrainTest open_data(const std::string& name, const std::string& data_dir,
   if (entry.open) return entry.open(data_dir);
   const LabelledImages images = open_images(name, data_dir);
   const int64_t side = image_size.value_or(kPhotographSize);
-  const Preparation& preparation = images.preparation;
+  Preparation preparation = images.preparation;
+  if (image_size) preparation.photographs = true;  // images of one size are cut as they are
   const TransformContext context{
       preparation.photographs ? ImageSize{side, side} : images.train->image_size(), preparation};
   const Normalize normalize(preparation.mean, preparation.std);
   return {std::make_shared<ImageDataset>(images.train, train_transforms(augmentation, context),
                                          normalize),
           std::make_shared<ImageDataset>(images.test, make_transforms("none", context), normalize),
-          images.train->class_names(), images.preparation.photographs};
+          images.train->class_names()};
 }
 
 OptionFields fields(DataOptions& options) {
@@ -125,17 +126,17 @@ OptionFields fields(DataOptions& options) {
                   "needed after wick data fetch")
           .per_rank(),
       OptionField("augment", &options.augmentation.policy,
-                  "random changes of training images (basic: crop and flip; color and randaugment "
-                  "come beside basic)")
-          .one_registered(augmentation_names())
+                  "random changes of training images: none, basic (crop and flip), color or "
+                  "randaugment (both come beside basic), or transforms by name, as random_crop(4), "
+                  "horizontal_flip")
           .lasting(),
       OptionField("random_erasing", &options.augmentation.erasing,
                   "chance that a rectangle of a training image is erased")
           .between(0, 1)
           .lasting(),
       OptionField("image_size", &options.image_size,
-                  "pixels of a crop of photographs (imagefolder, and what was packed from one): "
-                  "224 unless told")
+                  "side that images are cut and resized to, in pixels (default: their own size, of "
+                  "photographs 224)")
           .between(8, 4096)
           .lasting(),
       OptionField("max_image_pixels", &options.limits.pixels,
@@ -150,6 +151,13 @@ OptionFields fields(DataOptions& options) {
 void check(const DataOptions& options) {
   DataOptions checked = options;
   check(fields(checked));
+  try {
+    make_transforms(options.augmentation.policy, {{8, 8}, {}});
+  } catch (const Error& error) {
+    const std::string& policy = options.augmentation.policy;
+    throw InvalidOption("augment",
+                        concat(error.what(), ".", suggestion(policy, augmentation_names())));
+  }
   if (!find_data(options.name).needs_files || !options.dir.empty() ||
       !fetched_folder(options.name).empty()) {
     return;
@@ -170,7 +178,6 @@ TrainTest open_data(const DataOptions& options) {
 
 void check_uses(const DataOptions& options, const TrainTest& data) {
   const DataOptions usual;
-  const Shape& sample = data.sample().shape;
   const std::string of_data = concat("not with data ", options.name);
   const std::string no_images = concat(of_data, ", whose samples are no images");
   const auto require_use = [](const char* option, bool is_told, bool is_used,
@@ -182,10 +189,7 @@ void check_uses(const DataOptions& options, const TrainTest& data) {
   require_use("augment", options.augmentation.policy != usual.augmentation.policy, data.images,
               no_images);
   require_use("random_erasing", options.augmentation.erasing > 0, data.images, no_images);
-  require_use("image_size", options.image_size.has_value(), data.photographs,
-              data.images ? concat(of_data, ", whose images are all of one size: ", sample[1],
-                                   " x ", sample[2])
-                          : no_images);
+  require_use("image_size", options.image_size.has_value(), data.images, no_images);
   const bool in_files = options.name == "imagefolder" || options.name == "packed";
   const std::string in_memory = concat(of_data, ", whose images need no decoding");
   require_use("max_image_pixels", options.limits.pixels != usual.limits.pixels, in_files,

@@ -19,8 +19,6 @@ namespace wick::data {
 struct TrainTest {
   std::shared_ptr<const Dataset> train, test;
   std::vector<std::string> class_names;
-  /// Whether images are photographs of unlike sizes, cut to the size that `open_data` was told.
-  bool photographs = false;
   bool images = true;  // whether field 0 is an image: channels, height, width
   /// Field 0, without the axis of the batch.
   const Field& sample() const { return train->fields()[0]; }
@@ -69,8 +67,8 @@ const DataEntry& find_data(const std::string& name);
 /// `fetch` has downloaded is found without.
 LabelledImages open_images(const std::string& name, const std::string& data_dir);
 
-/// Opens the data set `name`, as open_images does. Photographs are cut to `image_size` pixels
-/// square, 224 unless told; images that are all of one size stay as they are.
+/// Opens the data set `name`, as open_images does. Images are cut and resized to `image_size`
+/// pixels square. None: photographs to 224; images that are all of one size stay as they are.
 TrainTest open_data(const std::string& name, const std::string& data_dir,
                     std::optional<int64_t> image_size = {}, const Augmentation& augmentation = {});
 
@@ -79,7 +77,7 @@ struct DataOptions {
   std::string name = "shapes10";  // one of data_names()
   std::string dir = {};           // as open_images takes it
   Augmentation augmentation = {};
-  std::optional<int64_t> image_size = {};  // of photographs
+  std::optional<int64_t> image_size = {};  // as open_data takes it
   ImageLimits limits = {};
 };
 OptionFields fields(DataOptions& options);

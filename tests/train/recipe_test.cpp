@@ -104,6 +104,7 @@ TEST(Recipe, RefusesWhatDoesNotGoTogether) {
           [](R& r) { r.schedule.warmup = 1, r.schedule.onecycle.pct_start = 0.2; });
   refuses("onecycle_anneal", "expected one of cos, linear",
           [](R& r) { r.schedule.onecycle.anneal = "sine"; });
+  refuses("augment", "Did you mean basic?", [](R& r) { r.data.augmentation.policy = "basci"; });
   refuses("warmup", "longer than the run", [](R& r) { r.schedule.warmup = 5; });
   refuses("checkpoint_activations", "unknown value",
           [](R& r) { r.memory.checkpoint_activations = "all"; });
@@ -127,9 +128,9 @@ TEST(Classifier, RefusesOptionsWithoutUse) {
   recipe.run.resume = true;  // as the run began
   const train::Classifier parts(recipe);
   recipe = small_recipe();
-  recipe.data.image_size = 64;
+  recipe.data.limits.seconds = 1;
   expect_error([&] { train::Classifier refused(recipe); },
-               {"image_size: not with data shapes10", "32 x 32"});
+               {"max_image_seconds: not with data shapes10", "need no decoding"});
 }
 
 TEST(Classifier, TrainsTheSameTwice) {

@@ -136,9 +136,7 @@ class Uses(InFolder):
             for key, value in OF_IMAGES.items():
                 with self.subTest(data=name, flag=key):
                     flag, words = words_of(key, value)[0], given(size, key, value)
-                    if key == "image_size" and not photographs:
-                        self.refuses("--image-size: not with data " + where[1], *words)
-                    elif key.startswith("max_image") and not in_files:
+                    if key.startswith("max_image") and not in_files:
                         self.refuses(f"{flag}: not with data {where[1]}", *words)
                     elif key == "data_dir" and name == "shapes10":
                         self.refuses("--data-dir: not with data shapes10", *words)
@@ -154,27 +152,20 @@ class Uses(InFolder):
                     else:
                         self.assertNotEqual(self.weights(f"{name} {key}", *words), plain)
 
-    def test_a_size_of_photographs_alone(self):
-        for name in ["imagefolder", "packed imagefolder"]:
+    def test_a_size_of_images(self):
+        for name in ["imagefolder", "packed imagefolder", "mnist"]:
             self.weights(name, *sets.words[name], "--model", "mlp", *SMALL, "--image-size", "24")
             done = run("eval", "--run-dir", self.folder / name)
             self.assertEqual(done.returncode, 0, done.stderr)
-        size = [*sets.words["mnist"], "--model", "mlp", "--threads", "1"]
-        for words in [["tune", "lr"], ["tune", "batch"], ["tune", "loader"], ["train", "--lint"]]:
-            self.fails(2, "--image-size: not with data mnist, whose images are all of one size: "
-                       "28 x 28", *words, *size, "--image-size", "32", "--run-dir",
-                       self.folder / "tune")
+            self.fails(2, "--image-size cannot change: got 64", "train", "--run-dir",
+                       self.folder / name, "--resume", "--image-size", "64")
 
-    def test_a_run_of_before_goes_on_with_the_size_that_it_did_not_use(self):
-        words = [*sets.words["mnist"], "--model", "mlp", *SMALL]
-        self.weights("run", *words)
-        config = self.folder / "run" / "config.json"
-        config.write_text(json.dumps(json.loads(config.read_text()) | {"image_size": 224}))
-        again = ["train", "--run-dir", self.folder / "run", "--resume"]
-        self.fails(2, "--image-size cannot change: got 64", *again, "--image-size", "64")
-        done = run(*again, "--max-steps", "3")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(lines(self.folder / "run")[-1]["step"], 3)
+    def test_transforms_by_name(self):
+        words = ["--data", "shapes10", "--model", "mlp", *SMALL]
+        named = self.weights("named", *words, "--augment", "random_crop(4), horizontal_flip")
+        self.assertEqual(named, self.weights("basic", *words, "--augment", "basic"))
+        self.fails(2, "Did you mean basic?", "train", *words, "--augment", "basci")
+        self.fails(2, "--augment: ", "train", *words, "--augment", "random_crop(4")
 
     def test_those_about_models(self):
         normalized = {"resnet20", "resnet18", "resnet34", "resnet50"}
