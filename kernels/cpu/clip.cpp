@@ -1,5 +1,5 @@
 #include "wick/kernels/clip_rules.h"
-#include "wick/kernels/cpu/optim_loop.h"
+#include "wick/kernels/cpu/tensor_chunks.h"
 
 namespace wick::WICK_ISA {
 

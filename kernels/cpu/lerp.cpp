@@ -1,6 +1,6 @@
 #include "wick/kernels/lerp.h"
 
-#include "wick/kernels/cpu/optim_loop.h"
+#include "wick/kernels/cpu/tensor_chunks.h"
 
 namespace wick::WICK_ISA {
 
