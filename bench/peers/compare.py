@@ -40,6 +40,8 @@ WORKLOADS = {
     "article_001": (1, 128, "images/s"),
     "article_001_tuned": (1, 128, "images/s"),
     "mlp_b64": (200, 64, "images/s"),
+    "lstm_2x512": (1, 64 * 32, "steps/s"),
+    "gru_2x512": (1, 64 * 32, "steps/s"),
     "add_1k": (10000, 1, "/s"),
     "adamw_25m": (3, 24 * 2**20, "parameters/s"),
     "adamw_25m_fused": (3, 24 * 2**20, "parameters/s"),

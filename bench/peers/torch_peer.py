@@ -135,6 +135,19 @@ def article_001(torch, how):
     return load_and_step
 
 
+def recurrent_step(torch, kind):
+    """Forward and backward of two layers of 512 units, on 32 sequences of 64 steps."""
+    model = getattr(torch.nn, kind.upper())(512, 512, 2).to(device)
+    x, dy = torch.randn(64, 32, 512, device=device), torch.randn(64, 32, 512, device=device)
+    run = compiled(torch, model)
+
+    def step():
+        model.zero_grad(set_to_none=True)
+        run(x)[0].backward(dy)
+
+    return step
+
+
 def mlp_step(torch, graph=False):
     from torch import nn
 
@@ -255,6 +268,8 @@ def make(torch, workload):
         return mlp_step(torch)
     if workload == "mlp_b64_graph":
         return mlp_step(torch, graph=True)
+    if part := has("(lstm|gru)_2x512"):
+        return recurrent_step(torch, part[1])
     if part := has("adamw_25m(_fused|_vanished)?"):
         return adamw_step(torch, 24, 2**20, part[1])
     if workload == "adamw_100m":

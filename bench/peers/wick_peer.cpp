@@ -128,6 +128,19 @@ Iterate mlp_step() {
   return training_step(model, noise({64, 784}), labels(10, 64), optimizer);
 }
 
+// Forward and backward of two layers of 512 units, on 32 sequences of 64 steps.
+template <class Network>
+Iterate recurrent_step() {
+  const auto network = std::make_shared<nn::Handle<Network>>(
+      std::make_shared<Network>(Network(512, 512, {.num_layers = 2})));
+  (*network)->to(device);
+  const Tensor x = noise({64, 32, 512}), dy = noise({64, 32, 512});
+  return [=] {
+    (*network)->zero_grad();
+    (*network)(x).backward(dy);
+  };
+}
+
 // Vanished gradients: their squares are denormal numbers.
 Iterate adamw_step(int tensors, int64_t size, bool vanished) {
   std::vector<Tensor> parameters;
@@ -211,6 +224,8 @@ Iterate make(const std::string& workload) {
   if (is("article_001(_.*)?")) return article_001(part[1].matched);
   if (workload == "mlp_b64") return mlp_step();
   if (workload == "mlp_b64_graph") return captured(mlp_step());
+  if (workload == "lstm_2x512") return recurrent_step<nn::LSTM>();
+  if (workload == "gru_2x512") return recurrent_step<nn::GRU>();
   if (is("adamw_25m(_fused|_vanished)?")) return adamw_step(24, 1 << 20, part[1] == "_vanished");
   if (workload == "adamw_100m") return adamw_step(150, 700'000, false);
   if (workload == "adamw_1000_tensors") return adamw_step(1000, 1000, false);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <optional>
 
 #include "wick/core/apply.h"
 #include "wick/core/detail/autocast.h"
@@ -14,6 +15,7 @@
 #include "wick/core/ops/matmul.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/kernels/elementwise_ops_arithmetic.h"
+#include "wick/kernels/packed_product.h"
 #include "wick/kernels/rnn.h"
 
 namespace wick {
@@ -30,11 +32,31 @@ View step_rows(const Tensor& x, const RnnRows& rows) {
 }
 View first_rows(const Tensor& x, int64_t count) { return step_rows(x, {0, count}); }
 
-View transposed(const Tensor& x) { return x.t().view_for_kernel(); }
+// A matrix [K, N] that many products of few rows have in common.
+class StepWeight {
+ public:
+  // Of few steps packing costs more than it saves.
+  StepWeight(const Tensor& matrix, size_t steps) : matrix_(matrix) {
+    if (!matrix.device().is_cpu() || steps < kLeastSteps) return;
+    const int64_t blocks = (matrix.size(1) + kPackedColumns - 1) / kPackedColumns;
+    packed_ = empty({matrix.size(0), blocks * kPackedColumns}, matrix.dtype());
+    WICK_CALL_CPU(pack_matrix(matrix.view_for_kernel(), packed_.view_for_kernel()));
+  }
 
-void product(const View& a, const View& b, const View& y) {
-  if (y.numel() > 0) planned_matmul(a, b, {}, y);
-}
+  // y = a times the matrix.
+  void multiply(const View& a, const View& y) const {
+    if (y.numel() == 0) return;
+    if (packed_.defined()) {
+      WICK_CALL_CPU(packed_product(a, packed_.view_for_kernel(), y));
+    } else {
+      planned_matmul(a, matrix_.view_for_kernel(), {}, y);
+    }
+  }
+
+ private:
+  static constexpr size_t kLeastSteps = 4;
+  Tensor matrix_, packed_;
+};
 
 // A state that steps change in place.
 Tensor own_state(const Tensor& given, const Shape& shape, const Tensor& like) {
@@ -82,20 +104,24 @@ struct RnnLayerBackward : RnnAttributes {
 
   // dy, dh_n, dc_n may be undefined. before, after: as RnnStepGradient's, of all rows.
   std::array<Tensor, 5> forward(Saved&, std::span<const Tensor> in) const {
-    const Tensor dy = in[0].defined() ? in[0].contiguous() : in[0];
     const Tensor &kept = in[3], &before = in[4], &after = in[5];
-    const Tensor w_hh = in[6].contiguous(), w_hr = in[7].defined() ? in[7].contiguous() : in[7];
+    const Tensor w_hh = in[6].contiguous(), &w_hr = in[7];
     const int64_t batch = batch_sizes[0], width = w_hh.size(1);
     const int64_t gates = w_hh.size(0), units = gates / gates_of(kind);
     const auto make = [&](int64_t count, int64_t columns) {
       return empty({count, columns}, w_hh.dtype(), w_hh.device());
     };
+    Tensor dy = in[0].defined() ? in[0].contiguous() : in[0];
+    if (!dy.defined() && w_hr.defined()) dy = zeros({rows(), width}, w_hh.dtype(), w_hh.device());
     const Tensor dh = own_state(in[1], {batch, width}, w_hh);
     const bool is_gru = kind == RnnKind::kGru;
     const Tensor carry = is_lstm() || is_gru ? own_state(in[2], {batch, units}, w_hh) : Tensor();
     const Tensor dgates = make(rows(), gates), dgates_h = is_gru ? make(rows(), gates) : Tensor();
     const Tensor dys = w_hr.defined() ? make(rows(), width) : Tensor();
     const Tensor projected = w_hr.defined() ? make(batch, units) : Tensor();
+    const StepWeight w(w_hh, batch_sizes.size());
+    std::optional<StepWeight> projection;
+    if (w_hr.defined()) projection.emplace(w_hr.contiguous(), batch_sizes.size());
     for (const RnnRows& step : rnn_steps(batch_sizes, !reverse)) {
       if (step.count == 0) continue;
       RnnStepGradient s;
@@ -108,22 +134,17 @@ struct RnnLayerBackward : RnnAttributes {
       s.carry = first_rows(carry, step.count);
       s.dgates = step_rows(dgates, step);
       s.dgates_h = step_rows(dgates_h, step);
-      if (w_hr.defined()) project(s, step_rows(dys, step), w_hr, first_rows(projected, step.count));
+      if (projection) {  // from the gradient of the projected h to that of the LSTM's own
+        const View sums = step_rows(dys, step), parts[] = {s.dh, s.dy};
+        WICK_DISPATCH(w_hh.device(), elementwise(fn::Add{}, sums.dtype, sums, parts));
+        s.dh = first_rows(projected, step.count);
+        s.dy = {};
+        projection->multiply(sums, s.dh);
+      }
       WICK_DISPATCH(w_hh.device(), rnn_backward(s));
-      product(is_gru ? s.dgates_h : s.dgates, w_hh.view_for_kernel(), first_rows(dh, step.count));
+      w.multiply(is_gru ? s.dgates_h : s.dgates, first_rows(dh, step.count));
     }
     return {dgates, dgates_h, is_gru ? dh + carry : dh, is_lstm() ? carry : Tensor(), dys};
-  }
-
-  // Replaces the gradient of the projected h by that of the LSTM's own.
-  static void project(RnnStepGradient& s, const View& dys, const Tensor& w_hr, const View& own) {
-    const View given[] = {s.dh, s.dy.defined() ? s.dy : s.dh};
-    fn::Add sum;
-    if (!s.dy.defined()) sum.alpha = {0, 0};
-    WICK_DISPATCH(w_hr.device(), elementwise(sum, dys.dtype, dys, given));
-    product(dys, w_hr.view_for_kernel(), own);
-    s.dh = own;
-    s.dy = {};
   }
 };
 
@@ -143,8 +164,10 @@ struct RnnLayer : RnnAttributes {
       return is_there ? empty({count, columns}, w_hh.dtype(), w_hh.device()) : Tensor();
     };
     const Tensor gates_x = linear(in[0], in[3], in[5]);
-    const Tensor w = w_hh.contiguous(), bias = in[6].defined() ? in[6].contiguous() : in[6];
-    const Tensor projection = w_hr.defined() ? w_hr.contiguous() : w_hr;
+    const Tensor bias = in[6].defined() ? in[6].contiguous() : in[6];
+    const StepWeight w(w_hh.contiguous().t(), batch_sizes.size());
+    std::optional<StepWeight> projection;
+    if (w_hr.defined()) projection.emplace(w_hr.contiguous().t(), batch_sizes.size());
     const Tensor h_n = own_state(in[1], {batch, width}, w_hh);
     const Tensor c_n = is_lstm() ? own_state(in[2], {batch, units}, w_hh) : Tensor();
     const bool recording = saved.recording();
@@ -165,11 +188,11 @@ struct RnnLayer : RnnAttributes {
       s.cells = step_rows(cells, step);
       s.y = step_rows(own, step);
       const View h = first_rows(h_n, step.count);
-      product(h, transposed(w), s.h);
-      if (!projection.defined()) s.hidden = h;
+      w.multiply(h, s.h);
+      if (!projection) s.hidden = h;
       WICK_DISPATCH(w_hh.device(), rnn_forward(s));
-      if (!projection.defined()) continue;
-      product(s.y, transposed(projection), step_rows(y, step));
+      if (!projection) continue;
+      projection->multiply(s.y, step_rows(y, step));
       h_n.narrow(0, 0, step.count).copy_(y.narrow(0, step.first, step.count));
     }
     for (const Tensor& x : in) saved.save(x);

@@ -8,7 +8,7 @@ namespace wick::WICK_ISA {
 
 namespace {
 
-constexpr int64_t kGrain = 128;  // vectors of units that are worth a thread
+constexpr int64_t kUnitGrain = 128;  // vectors of units that are worth a thread
 
 // Where unit `j` of row `row` is in a view [B, blocks H], if that is defined.
 template <class T>
@@ -22,7 +22,7 @@ WICK_INLINE void for_units(int64_t rows, int64_t units, const Body& body) {
   constexpr int64_t kLanes = Vec<T>::size;
   const int64_t per_row = (units + kLanes - 1) / kLanes;
   parallel_for(
-      rows * per_row, kGrain, [&](int64_t begin, int64_t end) __attribute__((always_inline)) {
+      rows * per_row, kUnitGrain, [&](int64_t begin, int64_t end) __attribute__((always_inline)) {
         int64_t row = begin / per_row, j = begin % per_row * kLanes;
         for (int64_t i = begin; i < end; ++i) {
           body(row, j, units - j < kLanes ? units - j : kLanes);
@@ -45,7 +45,7 @@ WICK_INLINE void store_if(Vec<T> v, T* p, int64_t n) {
 }
 
 template <class Rule, class T>
-void forward(const RnnStep& s) {
+void step_forward(const RnnStep& s) {
   using V = Vec<T>;
   constexpr int kGates = Rule::gates;
   constexpr bool kIsLstm = Rule::kind == RnnKind::kLstm;
@@ -80,7 +80,7 @@ void forward(const RnnStep& s) {
 }
 
 template <class Rule, class T>
-void backward(const RnnStepGradient& s) {
+void step_backward(const RnnStepGradient& s) {
   using V = Vec<T>;
   constexpr int kGates = Rule::gates;
   const int64_t units = s.dh.shape[1];
@@ -111,16 +111,16 @@ void backward(const RnnStepGradient& s) {
 void rnn_forward(const RnnStep& step) {
   fn::visit_rnn_rule(
       step.kind, [&]<class Rule>(Rule) __attribute__((always_inline)) {
-        if (step.y.dtype == Dtype::kFloat64) return forward<Rule, double>(step);
-        forward<Rule, float>(step);
+        if (step.y.dtype == Dtype::kFloat64) return step_forward<Rule, double>(step);
+        step_forward<Rule, float>(step);
       });
 }
 
 void rnn_backward(const RnnStepGradient& step) {
   fn::visit_rnn_rule(
       step.kind, [&]<class Rule>(Rule) __attribute__((always_inline)) {
-        if (step.dh.dtype == Dtype::kFloat64) return backward<Rule, double>(step);
-        backward<Rule, float>(step);
+        if (step.dh.dtype == Dtype::kFloat64) return step_backward<Rule, double>(step);
+        step_backward<Rule, float>(step);
       });
 }
 

@@ -29,7 +29,7 @@ Tensor values(const Shape& shape) { return rand(shape) * 0.5 + 0.25; }
 const std::map<std::string, std::vector<std::string>> kOnCuda = {
     {"lower",
      {"matmul", "linear", "linear_relu", "linear_gelu", "addmm", "conv2d", "conv2d_backward_input",
-      "conv2d_backward_weight", "prelu"}},
+      "conv2d_backward_weight", "prelu", "rnn_layer"}},
     {"float32",
      {"exp",
       "expm1",
@@ -65,7 +65,7 @@ const std::map<std::string, std::vector<std::string>> kOnCuda = {
 const std::map<std::string, std::vector<std::string>> kOnCpu = {
     {"lower",
      {"matmul", "linear", "linear_relu", "linear_gelu", "addmm", "conv2d", "conv2d_backward_input",
-      "conv2d_backward_weight", "prelu"}},
+      "conv2d_backward_weight", "prelu", "rnn_layer"}},
     {"float32",
      {"prod", "norm", "pad", "mse_loss", "l1_loss", "huber_loss", "kl_div", "nll_loss",
       "cross_entropy", "soft_cross_entropy", "binary_cross_entropy",

@@ -138,6 +138,7 @@ const Layer kLstmProjected{RnnKind::kLstm, kPacked, 5, 2, true};
 const Layer kLstmStep{RnnKind::kLstm, {1}, 1};
 const Layer kLstmEmpty{RnnKind::kLstm, {0, 0}};
 const Layer kGruLayer{RnnKind::kGru, kPadded, 17};
+const Layer kGruWide{RnnKind::kGru, {13, 12, 12, 6, 1}};
 const Layer kGruReverse{RnnKind::kGru, kPacked, 3, 0, true};
 
 // clang-format off
@@ -159,6 +160,7 @@ WICK_RNN_CASE(lstm_projected, kLstmProjected, true);
 WICK_RNN_CASE(lstm_step, kLstmStep, true);
 WICK_RNN_CASE(lstm_empty, kLstmEmpty, false);
 WICK_RNN_CASE(gru, kGruLayer, false);
+WICK_RNN_CASE(gru_of_many, kGruWide, false);
 WICK_RNN_CASE(gru_packed_reverse, kGruReverse, true);
 #undef WICK_RNN_CASE
 
