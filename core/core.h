@@ -26,6 +26,7 @@
 #include "wick/core/ops/interpolate.h"
 #include "wick/core/ops/join.h"
 #include "wick/core/ops/loss.h"
+#include "wick/core/ops/margin_loss.h"
 #include "wick/core/ops/matmul.h"
 #include "wick/core/ops/norm.h"
 #include "wick/core/ops/pool.h"
