@@ -32,6 +32,7 @@
 #include "wick/core/ops/pool.h"
 #include "wick/core/ops/random.h"
 #include "wick/core/ops/reduce.h"
+#include "wick/core/ops/scatter_reduce.h"
 #include "wick/core/ops/slice.h"
 #include "wick/core/ops/softmax.h"
 #include "wick/core/ops/sort.h"
