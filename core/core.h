@@ -19,6 +19,7 @@
 #include "wick/core/ops/attention.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/conv.h"
+#include "wick/core/ops/count.h"
 #include "wick/core/ops/crop_images.h"
 #include "wick/core/ops/divide.h"
 #include "wick/core/ops/elementwise.h"
