@@ -22,6 +22,7 @@
 #include "wick/core/ops/count.h"
 #include "wick/core/ops/crop_images.h"
 #include "wick/core/ops/divide.h"
+#include "wick/core/ops/einsum.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/index.h"
 #include "wick/core/ops/interpolate.h"
