@@ -40,6 +40,7 @@
 #include "wick/core/ops/sort.h"
 #include "wick/core/ops/special.h"
 #include "wick/core/ops/statistics.h"
+#include "wick/core/ops/unfold.h"
 #include "wick/core/ops/view.h"
 #include "wick/core/plans.h"
 #include "wick/core/random.h"
