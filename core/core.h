@@ -16,6 +16,7 @@
 #include "wick/core/memory/allocator.h"
 #include "wick/core/memory/stats.h"
 #include "wick/core/ops/activation.h"
+#include "wick/core/ops/arrange.h"
 #include "wick/core/ops/attention.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/conv.h"
