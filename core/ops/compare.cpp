@@ -2,6 +2,7 @@
 
 #include "wick/core/ops/detail/elementwise_op.h"
 #include "wick/core/ops/reduce.h"
+#include "wick/core/ops/special.h"
 #include "wick/kernels/elementwise_ops_compare.h"
 
 namespace wick {
@@ -193,11 +194,7 @@ bool equal(const Tensor& x, const Tensor& y) {
 }
 
 bool allclose(const Tensor& x, const Tensor& y, double rtol, double atol, bool equal_nan) {
-  const NoGrad no_grad;
-  const Tensor apart = abs(wide(x) - wide(y));
-  Tensor close = (x == y) | (isfinite(apart) & (apart <= abs(wide(y)) * rtol + atol));
-  if (equal_nan) close = close | (isnan(x) & isnan(y));
-  return all(close).item<bool>();
+  return all(isclose(x, y, rtol, atol, equal_nan)).item<bool>();
 }
 
 Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y) {

@@ -1,0 +1,131 @@
+#include "wick/core/ops/count.h"
+
+#include <bit>
+
+#include "wick/core/autograd.h"
+#include "wick/core/ops/compare.h"
+#include "wick/core/ops/detail/elementwise_op.h"
+#include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/index.h"
+#include "wick/core/ops/join.h"
+#include "wick/core/ops/reduce.h"
+#include "wick/core/ops/sort.h"
+#include "wick/core/ops/special.h"
+
+namespace wick {
+
+namespace {
+
+// The runs of equal elements of `line` [n].
+Unique runs_of(const Tensor& line) {
+  const int64_t n = line.numel();
+  if (n == 0)
+    return {line.clone(), zeros({0}, kInt64, line.device()), zeros({0}, kInt64, line.device())};
+  const Tensor fresh = cat(
+      {ones({1}, kBool, line.device()), ne(line.narrow(0, 1, n - 1), line.narrow(0, 0, n - 1))});
+  const Tensor starts = nonzero(fresh).reshape({-1});
+  const Tensor ends =
+      cat({starts.narrow(0, 1, starts.numel() - 1), full({1}, n, kInt64, line.device())});
+  return {index_select(line, 0, starts), cumsum(fresh.to(kInt64), 0) - 1, ends - starts};
+}
+
+}  // namespace
+
+Unique unique_consecutive(const Tensor& x) {
+  const NoGrad no_grad;
+  Unique runs = runs_of(x.reshape({x.numel()}));
+  runs.inverse = runs.inverse.reshape(x.shape());
+  return runs;
+}
+
+Unique unique(const Tensor& x) {
+  const NoGrad no_grad;
+  const Sorted sorted = sort(x.reshape({x.numel()}), 0);
+  Unique runs = runs_of(sorted.values);
+  runs.inverse =
+      scatter(zeros_like(runs.inverse), 0, sorted.indices, runs.inverse).reshape(x.shape());
+  return runs;
+}
+
+Tensor bincount(const Tensor& x, const Tensor& weights, int64_t minlength) {
+  const NoGrad no_grad;
+  WICK_CHECK(x.rank() == 1 && !is_floating(x.dtype()) && x.dtype() != kBool,
+             "bincount: needs a vector of integers: got ", x.dtype(), " ", x.shape());
+  WICK_CHECK(minlength >= 0, "bincount: minlength: got ", minlength, ", expected 0 or more");
+  const Tensor at = x.to(kInt64);
+  int64_t size = minlength;
+  if (at.numel() > 0) {
+    WICK_CHECK(amin(at).item<int64_t>() >= 0, "bincount: negative number: got ",
+               amin(at).item<int64_t>(), ", expected 0 or more");
+    size = std::max(size, amax(at).item<int64_t>() + 1);
+  }
+  Tensor counted = ones({at.numel()}, kInt64, x.device());
+  if (weights.defined()) {
+    WICK_CHECK(weights.shape() == x.shape(), "bincount: weights have the wrong shape: got ",
+               weights.shape(), ", expected ", x.shape());
+    counted = weights.dtype() == kFloat32 ? weights : weights.to(kFloat64);
+  }
+  return scatter_add(zeros({size}, counted.dtype(), x.device()), 0, at, counted);
+}
+
+Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right) {
+  const NoGrad no_grad;
+  const char* op = "searchsorted";
+  const bool shared = sorted.rank(op) == 1;
+  bool fits = shared || sorted.rank() == values.rank(op);
+  for (int i = 0; !shared && fits && i + 1 < sorted.rank(); ++i) {
+    fits = sorted.shape()[i] == values.shape()[i];
+  }
+  WICK_CHECK(fits && sorted.rank() > 0, op, ": shapes do not fit: got ", sorted.shape(), " and ",
+             values.shape(), ", expected a vector, or equal sizes but for the last");
+  const Tensor wanted = shared ? values.reshape({values.numel()}) : values;
+  const int64_t n = sorted.size(-1);
+  Tensor low = zeros(wanted.shape(), kInt64, values.device());
+  if (n == 0) return low.reshape(values.shape());
+  // By halving what is left, [low, high).
+  Tensor high = full_like(low, n);
+  const Tensor one = scalar_tensor(int64_t{1}, kInt64, values.device());
+  for (int left = std::bit_width(static_cast<uint64_t>(n)); left > 0; --left) {
+    const Tensor middle = bitwise_right_shift(low + high, one);
+    const Tensor at = clamp(middle, 0, n - 1);
+    const Tensor found = gather(sorted, -1, at);
+    // NaN is behind all numbers, as sort has it.
+    const Tensor below = right ? le(found, wanted) : lt(found, wanted);
+    const Tensor last = right ? isnan(wanted) : isnan(wanted) & logical_not(isnan(found));
+    const Tensor behind = below | last;
+    const Tensor open = low < high;
+    low = where(open & behind, at + 1, low);
+    high = where(open & logical_not(behind), at, high);
+  }
+  return low.reshape(values.shape());
+}
+
+Tensor bucketize(const Tensor& x, const Tensor& boundaries, bool right) {
+  WICK_CHECK(boundaries.rank() == 1, "bucketize: boundaries need one axis: got shape ",
+             boundaries.shape());
+  return searchsorted(boundaries, x, right);
+}
+
+Tensor histc(const Tensor& x, int64_t bins, double low, double high) {
+  const NoGrad no_grad;
+  WICK_CHECK(is_floating(x.dtype()), "histc: needs a floating dtype: got ", x.dtype());
+  WICK_CHECK(bins > 0, "histc: bins: got ", bins, ", expected 1 or more");
+  WICK_CHECK(low <= high, "histc: wrong range: got ", low, " to ", high,
+             ", expected the lower bound first");
+  const Tensor line = wide(x.reshape({x.numel()}));
+  if (low == high && x.numel() > 0) {
+    low = amin(line).item<double>();
+    high = amax(line).item<double>();
+  }
+  if (low == high) {
+    low -= 1;
+    high += 1;
+  }
+  const Tensor inside = (line >= low) & (line <= high);
+  const Tensor part = (line - low) * static_cast<double>(bins) / (high - low);
+  const Tensor bin =
+      clamp(floor(masked_fill(part, logical_not(inside), 0)).to(kInt64), 0, bins - 1);
+  return scatter_add(zeros({bins}, kInt64, x.device()), 0, bin, inside.to(kInt64)).to(x.dtype());
+}
+
+}  // namespace wick

@@ -1,0 +1,54 @@
+#include "wick/core/ops/compare.h"
+#include "wick/core/ops/detail/reduce_axes.h"
+#include "wick/core/ops/detail/wide.h"
+#include "wick/core/ops/einsum.h"
+#include "wick/core/ops/index.h"
+#include "wick/core/ops/join.h"
+#include "wick/core/ops/matmul.h"
+#include "wick/core/ops/reduce.h"
+
+namespace wick {
+
+namespace {
+
+void check_p(const char* op, double p) {
+  WICK_CHECK(p >= 0, op, ": p: got ", p, ", expected 0 or more");
+}
+
+// |a|^2 + |b|^2 - 2 a b
+Tensor euclidean(const Tensor& a, const Tensor& b) {
+  const Tensor squares = square(a).sum({-1}, true) + square(b).sum({-1}).unsqueeze(-2);
+  const Tensor d = squares - matmul(a, b.transpose(-2, -1)) * 2;
+  const Tensor none = le(d, 0);  // where the gradient of the root would be infinite
+  return masked_fill(sqrt(masked_fill(d, none, 1)), none, 0);
+}
+
+}  // namespace
+
+Tensor cdist(const Tensor& x, const Tensor& y, double p) {
+  constexpr int64_t kFewRows = 25;
+  check_floating("cdist", x);
+  check_p("cdist", p);
+  WICK_CHECK(x.rank() >= 2 && y.rank() >= 2 && x.size(-1) == y.size(-1),
+             "cdist: shapes do not fit: got ", x.shape(), " and ", y.shape(),
+             ", expected [..., P, M] and [..., R, M]");
+  return computed_wide({x, y}, [&](const std::vector<Tensor>& in) {
+    if (p == 2 && (x.size(-2) > kFewRows || y.size(-2) > kFewRows)) return euclidean(in[0], in[1]);
+    return norm(in[0].unsqueeze(-2) - in[1].unsqueeze(-3), p, {-1});
+  });
+}
+
+Tensor pdist(const Tensor& x, double p) {
+  check_floating("pdist", x);
+  check_p("pdist", p);
+  WICK_CHECK(x.rank() == 2, "pdist: wrong number of axes: got shape ", x.shape(),
+             ", expected [N, M]");
+  const int64_t n = x.size(0);
+  const Tensor pairs = nonzero(triu(ones({n, n}, kUint8, x.device()), 1));
+  return computed_wide({x}, [&](const std::vector<Tensor>& in) {
+    const Tensor first = index_select(in[0], 0, pairs.select(1, 0));
+    return norm(first - index_select(in[0], 0, pairs.select(1, 1)), p, {-1});
+  });
+}
+
+}  // namespace wick

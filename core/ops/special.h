@@ -1,0 +1,85 @@
+#pragma once
+
+#include <optional>
+
+#include "wick/core/tensor.h"
+
+// More mathematical functions of each element. What elementwise.h says of shapes and dtypes holds
+// here too: unless said otherwise integers become float32.
+
+namespace wick {
+
+/// 2^x
+Tensor exp2(const Tensor& x);
+/// log(x) / log(10)
+Tensor log10(const Tensor& x);
+Tensor asin(const Tensor& x);
+Tensor acos(const Tensor& x);
+Tensor atan(const Tensor& x);
+Tensor sinh(const Tensor& x);
+Tensor cosh(const Tensor& x);
+Tensor asinh(const Tensor& x);
+Tensor acosh(const Tensor& x);
+Tensor atanh(const Tensor& x);
+/// 1 - erf(x), accurate for large x.
+Tensor erfc(const Tensor& x);
+/// The y with erf(y) = x.
+Tensor erfinv(const Tensor& x);
+/// log |gamma(x)|
+Tensor lgamma(const Tensor& x);
+/// The first derivative of lgamma.
+Tensor digamma(const Tensor& x);
+/// The second derivative of lgamma, PyTorch's polygamma(1, x); has no gradient.
+Tensor trigamma(const Tensor& x);
+/// sin(pi x) / (pi x), 1 at 0.
+Tensor sinc(const Tensor& x);
+/// log(x / (1 - x)), with `eps` of x kept within [eps, 1 - eps].
+Tensor logit(const Tensor& x, std::optional<double> eps = {});
+/// x without its whole part. Error for integers.
+Tensor frac(const Tensor& x);
+/// Rounded to `decimals` places after the point (before it, if negative), halves to the even
+/// digit. Integers stay what they are; error if those are rounded to tens.
+Tensor round(const Tensor& x, int64_t decimals);
+Tensor deg2rad(const Tensor& x);
+Tensor rad2deg(const Tensor& x);
+/// Other numbers for NaN, infinity and -infinity: by default 0 and the largest and smallest of x's
+/// dtype. The gradient there is 0. Integers stay what they are.
+Tensor nan_to_num(const Tensor& x, double nan = 0, std::optional<double> posinf = {},
+                  std::optional<double> neginf = {});
+
+/// |x| with the sign of y.
+Tensor copysign(const Tensor& x, const Tensor& y);
+/// sqrt(x^2 + y^2)
+Tensor hypot(const Tensor& x, const Tensor& y);
+/// x log(y), 0 where x is 0 and y is a number.
+Tensor xlogy(const Tensor& x, const Tensor& y);
+/// log(exp(x) + exp(y))
+Tensor logaddexp(const Tensor& x, const Tensor& y);
+/// log2(2^x + 2^y)
+Tensor logaddexp2(const Tensor& x, const Tensor& y);
+/// 0 for negative x, 1 for positive x, `values` where x is 0, in one dtype. Not differentiable.
+Tensor heaviside(const Tensor& x, const Tensor& values);
+/// The larger (smaller) of the two; the other one where one is NaN. At ties each gets half of the
+/// gradient.
+Tensor fmax(const Tensor& x, const Tensor& y);
+Tensor fmin(const Tensor& x, const Tensor& y);
+/// min(max(x, low), high) with bounds for each element, either of which may be undefined. Where
+/// x is at a bound, x gets the gradient.
+Tensor clamp(const Tensor& x, const Tensor& low, const Tensor& high);
+/// y - alpha x
+Tensor rsub(const Tensor& x, const Tensor& y, Scalar alpha = 1);
+
+/// Whether |x - y| <= atol + rtol |y|, infinities being close to themselves alone and NaN to NaN if
+/// `equal_nan`; bool.
+Tensor isclose(const Tensor& x, const Tensor& y, double rtol = 1e-5, double atol = 1e-8,
+               bool equal_nan = false);
+Tensor isposinf(const Tensor& x);
+Tensor isneginf(const Tensor& x);
+
+/// Of the bits of integers; of bool the other one.
+Tensor bitwise_not(const Tensor& x);
+/// The bits of integers moved by y places, the sign's bit coming in at the left.
+Tensor bitwise_left_shift(const Tensor& x, const Tensor& y);
+Tensor bitwise_right_shift(const Tensor& x, const Tensor& y);
+
+}  // namespace wick

@@ -1,0 +1,112 @@
+#include "wick/core/ops/arrange.h"
+
+#include <gtest/gtest.h>
+
+#include "wick/core/ops/compare.h"
+#include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/join.h"
+#include "wick/tests/core/ops/remap.h"
+#include "wick/tests/harness/devices.h"
+#include "wick/tests/harness/expect_error.h"
+
+namespace wick::testing {
+namespace {
+
+using Integers = std::vector<int64_t>;
+Integers numbers_of(const Tensor& x) { return x.cpu().to_vector<int64_t>(); }
+
+WICK_OP_CASE(
+    roll_axes, .samples = {{normal({3, 4, 5})}},
+    .call = [](const Tensors& x) -> Tensors {
+      return {roll(x[0], {1, -2}, {0, 2})};
+    },
+    .reference = [](const Arrays& in) -> Arrays {
+      return {remap(in[0], {3, 4, 5}, [](const Shape& c) {
+        return Shape{(c[0] + 2) % 3, c[1], (c[2] + 2) % 5};
+      })};
+    },
+    .tolerance = Tolerance::exact(), .second_order = true);
+WICK_OP_CASE(
+    rot90, .samples = {{normal({3, 5})}},
+    .call = [](const Tensors& x) -> Tensors {
+      return {rot90(x[0]), rot90(x[0], -1)};
+    },
+    .reference = [](const Arrays& in) -> Arrays {
+      return {remap(in[0], {5, 3},
+                    [](const Shape& c) {
+                      return Shape{c[1], 4 - c[0]};
+                    }),
+              remap(in[0], {5, 3}, [](const Shape& c) {
+                return Shape{2 - c[1], c[0]};
+              })};
+    },
+    .tolerance = Tolerance::exact());
+WICK_OP_CASE(
+    diag_embed, .samples = {{normal({2, 4})}, {normal({3, 1})}},
+    .call = [](const Tensors& x) -> Tensors {
+      return {diag_embed(x[0], 1), diag_embed(x[0], -2, 0, 1)};
+    },
+    .reference = [](const Arrays& in) -> Arrays {
+      const int64_t batch = in[0].shape[0], n = in[0].shape[1];
+      HostArray above = filled({batch, n + 1, n + 1}), below = filled({n + 2, n + 2, batch});
+      for_each_coordinate(in[0].shape, [&](const Shape& c) {
+        at(above, {c[0], c[1], c[1] + 1}) = at(in[0], c);
+        at(below, {c[1] + 2, c[1], c[0]}) = at(in[0], c);
+      });
+      return {above, below};
+    },
+    .tolerance = Tolerance::exact(), .second_order = true);
+WICK_OP_CASE(
+    stacks, .samples = {{normal({3, 4}), normal({3, 4})}},
+    .call = [](const Tensors& x) -> Tensors {
+      return {hstack(x), vstack(x), dstack(x)};
+    },
+    .composed = [](const Tensors& x) -> Tensors {
+      return {cat(x, 1), cat(x, 0), stack(x, 2)};
+    },
+    .dtypes = {kFloat64, kFloat32}, .tolerance = Tolerance::reduction(), .second_order = true);
+
+TEST(Arrange, TakesSeveralAxes) {
+  const Tensor x = zeros({1, 3, 1, 2, 1});
+  EXPECT_EQ(squeeze(x, {0, -1, 3}).shape(), (Shape{3, 1, 2}));
+  EXPECT_EQ(unsqueeze(zeros({3, 2}), {0, -1}).shape(), (Shape{1, 3, 2, 1}));
+  EXPECT_EQ(squeeze(x, {0}).raw_data(), x.raw_data());
+  EXPECT_EQ(swapaxes(x, 1, 3).shape(), (Shape{1, 2, 1, 3, 1}));
+  EXPECT_EQ(error_of([&] {
+              squeeze(x, {0, 0});
+            }),
+            "squeeze: an axis comes twice: got [0, 0], expected each at most once");
+  EXPECT_THROW(unsqueeze(x, {0, 6, 0}), Error);
+  EXPECT_THROW(roll(x, {1, 2}, {0}), Error);
+}
+
+TEST(Arrange, TurnsAndRepeats) {
+  for (const Device device : devices()) {
+    const Tensor x = arange(4).reshape({2, 2}).to(device);
+    EXPECT_EQ(numbers_of(rot90(x)), (Integers{1, 3, 0, 2}));
+    EXPECT_EQ(numbers_of(rot90(x, 2)), (Integers{3, 2, 1, 0}));
+    EXPECT_EQ(numbers_of(rot90(x, 3)), (Integers{2, 0, 3, 1}));
+    EXPECT_EQ(numbers_of(rot90(x, 4)), (Integers{0, 1, 2, 3}));
+    EXPECT_EQ(numbers_of(fliplr(x)), (Integers{1, 0, 3, 2}));
+    EXPECT_EQ(numbers_of(flipud(x)), (Integers{2, 3, 0, 1}));
+    EXPECT_EQ(numbers_of(roll(x, 1)), (Integers{3, 0, 1, 2}));
+    EXPECT_EQ(numbers_of(tile(x, 2)), (Integers{0, 1, 0, 1, 2, 3, 2, 3}));
+    EXPECT_EQ(numbers_of(diag(x)), (Integers{0, 3}));
+    EXPECT_EQ(numbers_of(diag(x, 1)), (Integers{1}));
+    EXPECT_EQ(numbers_of(diag(x[1], -1)), (Integers{0, 0, 0, 2, 0, 0, 0, 3, 0}));
+    EXPECT_EQ(trace(x).item<int64_t>(), 3);
+    EXPECT_EQ(numbers_of(cartesian_prod({x[0], x[1]})), (Integers{0, 2, 0, 3, 1, 2, 1, 3}));
+    EXPECT_EQ(numbers_of(hstack({x[0], x[1]})), (Integers{0, 1, 2, 3}));
+    EXPECT_EQ(numbers_of(vstack({x[0], x})), (Integers{0, 1, 0, 1, 2, 3}));
+    EXPECT_EQ(numbers_of(column_stack({x[0], x[1]})), (Integers{0, 2, 1, 3}));
+    EXPECT_EQ(dstack({x[0], x[1]}).shape(), (Shape{1, 2, 2}));
+  }
+  EXPECT_EQ(diag(zeros({0})).shape(), (Shape{0, 0}));
+  EXPECT_THROW(diag(ones({2, 2, 2})), Error);
+  EXPECT_THROW(fliplr(ones({2})), Error);
+  EXPECT_THROW(rot90(ones({2, 2}), 1, {0, 0}), Error);
+  EXPECT_THROW(cartesian_prod({}), Error);
+}
+
+}  // namespace
+}  // namespace wick::testing
