@@ -1,7 +1,6 @@
 #include "wick/train/batch_finder.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <map>
 #include <new>
@@ -9,16 +8,11 @@
 #include "wick/core/autograd.h"
 #include "wick/core/memory/allocator.h"
 #include "wick/core/stream.h"
+#include "wick/train/detail/clock.h"
 
 namespace wick::train {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 void check(const BatchFinderOptions& o) {
   WICK_CHECK(o.start >= 1 && o.most >= o.start, "find_batch_size: wrong batches: got ", o.start,

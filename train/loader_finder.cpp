@@ -1,26 +1,20 @@
 #include "wick/train/loader_finder.h"
 
 #include <algorithm>
-#include <chrono>
 #include <fstream>
 #include <string>
 #include <thread>
 
 #include "wick/core/stream.h"
+#include "wick/train/detail/clock.h"
 
 namespace wick::train {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 struct Rate {
   double samples_per_second = 0, wait = 0, seconds = 0;
 };
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 // Gives batches to `use` for as long as the options say, after a few more that do not count.
 template <class Use>

@@ -137,7 +137,7 @@ TEST(Catalog, AugmentsOnlyWhatIsTrainedOn) {
                       second[0].data<float>());
   };
   const TrainTest augmented = open_data("shapes10", ""),
-                  plain = open_data("shapes10", "", 0, {.policy = "none"});
+                  plain = open_data("shapes10", "", {}, {.policy = "none"});
   EXPECT_FALSE(epochs_agree(augmented.train));
   EXPECT_TRUE(epochs_agree(augmented.test));
   EXPECT_TRUE(epochs_agree(plain.train));
