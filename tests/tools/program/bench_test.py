@@ -46,7 +46,8 @@ class Rows(unittest.TestCase):
 
     def test_every_family_of_kernels_has_some(self):
         families = [header.stem for header in (SOURCE / "kernels").glob("*.h")
-                    if header.stem not in ("declare", "optim_rule") and KERNEL.search(header.read_text())]
+                    if header.stem not in ("declare", "optim_rule") and
+                    KERNEL.search(header.read_text())]
         self.assertGreater(len(families), 15)
         covered = {name.split("/")[0] for name in self.names}
         self.assertEqual(sorted(set(families) - covered), [])
