@@ -5,6 +5,7 @@ files."""
 
 import pathlib
 import re
+import subprocess
 import sys
 import unittest
 
@@ -64,6 +65,13 @@ def wrong(words):
         if flag and not re.search(re.escape(flag[0]) + r"(?![a-z-])", text):
             return f"wick {' '.join(words[:depth])} has no {flag[0]}"
     return None
+
+
+class Ops(unittest.TestCase):
+    def test_the_table_is_that_of_the_program(self):
+        done = subprocess.run([sys.executable, ROOT / "tools/ops_page.py", WICK, "--check"],
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
 
 
 class Commands(InFolder):
