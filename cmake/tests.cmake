@@ -127,23 +127,14 @@ if(TARGET wick_cli)
              COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/uses_test.py
                    $<TARGET_FILE:wick_cli>)
   endif()
-  # These are about words and rates, not about the order of threads.
+  # These are about words, pages and rates, not about the order of threads.
   if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
-    foreach(test flags schedule)
+    foreach(test docs flags memory schedule study)
       add_test(NAME program_${test}
                COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/${test}_test.py
                    $<TARGET_FILE:wick_cli>)
     endforeach()
   endif()
-  add_test(NAME program_study
-           COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/study_test.py
-                   $<TARGET_FILE:wick_cli>)
-  add_test(NAME program_docs
-           COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/docs_test.py
-                   $<TARGET_FILE:wick_cli>)
-  add_test(NAME program_memory
-           COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/memory_test.py
-                   $<TARGET_FILE:wick_cli>)
   add_test(NAME program_ranks
            COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/ranks_test.py
                    $<TARGET_FILE:wick_cli>)
