@@ -89,8 +89,8 @@ void measure_chunk(const OptimRecord<Rule, T>& made, const OptimTensor& tensor, 
   const Rule rule = made.rule;
   const T factor = made.element.factor;
   const OptimArrays<Rule, S, T> x(tensor);
-  constexpr int kLanes = 16;
-  double first[kLanes] = {}, second[kLanes] = {};
+  constexpr int kSums = 16;
+  double first[kSums] = {}, second[kSums] = {};
   const auto add = [&](int64_t i, int j) {
     T a{}, b{}, c{};
     double one = 0, two = 0;
@@ -101,12 +101,12 @@ void measure_chunk(const OptimRecord<Rule, T>& made, const OptimTensor& tensor, 
     second[j] += two;
   };
   int64_t i = begin;
-  for (; i + kLanes <= end; i += kLanes) {
-    for (int j = 0; j < kLanes; ++j) add(i + j, j);
+  for (; i + kSums <= end; i += kSums) {
+    for (int j = 0; j < kSums; ++j) add(i + j, j);
   }
   for (int j = 0; i < end; ++i, ++j) add(i, j);
   sums[0] = sums[1] = 0;
-  for (int j = 0; j < kLanes; ++j) {
+  for (int j = 0; j < kSums; ++j) {
     sums[0] += first[j];
     sums[1] += second[j];
   }
