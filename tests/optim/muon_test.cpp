@@ -134,7 +134,7 @@ TEST(MuonTest, MakesUpdatesOrthogonalOfEachShape) {
   for (const Device device : devices()) {
     for (const Dtype dtype : {kFloat32, kFloat64}) {
       const bool is_exact = dtype == kFloat64;
-      const double tolerance = is_exact ? 1e-11 : device.is_cuda() ? 0.05 : 1e-4;
+      const double tolerance = is_exact ? 1e-11 : device.is_cuda() ? 0.1 : 1e-4;
       for (const Shape& shape : {Shape{64, 16}, Shape{16, 64}, Shape{33, 33}, Shape{1, 40},
                                  Shape{40, 1}, Shape{6, 3, 2, 2}, Shape{7, 5, 3}}) {
         for (const double factor : {1.0, 1e-4}) {
