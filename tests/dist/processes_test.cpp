@@ -99,8 +99,8 @@ void spawn_failure() {
   spawn(
       [](const LaunchEnv& env) {
         const auto group = init_process_group(env);
-        group->barrier().wait();
         tell(env.rank + 1, concat(getpid()));
+        group->barrier().wait();
         if (env.rank == 1) throw Error("no such file");
         if (env.rank == 0) group->barrier().wait();
         for (;;) pause();
