@@ -70,11 +70,7 @@ TEST(NumberFlag, HelpShowsTheDefault) {
   EXPECT_NE(app.help().find("how many there are"), std::string::npos);
 }
 
-TEST(NumberFlag, AutoIsAWordWhereItIsAllowed) {
-  EXPECT_EQ(check_whole_number("auto", /*or_auto=*/true), "");
-  EXPECT_EQ(check_whole_number("12", /*or_auto=*/true), "");
-  EXPECT_EQ(check_whole_number("Auto", /*or_auto=*/true),
-            "expected a whole number or auto, got Auto");
+TEST(NumberFlag, AutoIsNoNumber) {
   EXPECT_EQ(check_whole_number("auto"), "expected a whole number, got auto");
 }
 

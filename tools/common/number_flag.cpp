@@ -30,14 +30,12 @@ void add_number(CLI::App& app, const std::string& name, T& value, double low, do
 
 }  // namespace
 
-std::string check_whole_number(const std::string& word, bool or_auto) {
-  if (or_auto && word == "auto") return "";
+std::string check_whole_number(const std::string& word) {
   const std::string digits = word.substr(word.starts_with('-') ? 1 : 0);
   const bool plain = !digits.empty() && (digits.size() == 1 || digits[0] != '0') &&
                      digits.find_first_not_of("0123456789") == std::string::npos;
   if (plain) return "";
-  return concat("expected a whole number", or_auto ? " or auto" : "", ", got ",
-                word.substr(0, kMaxShown));
+  return concat("expected a whole number, got ", word.substr(0, kMaxShown));
 }
 
 void add_number_flag(CLI::App& app, const std::string& name, int64_t& value, double low,

@@ -12,9 +12,8 @@ namespace wick::tool {
 
 constexpr size_t kMaxShown = 80;  // characters of a wrong value that an error shows
 
-/// What is wrong with a word for a whole number (or for "auto", if `or_auto`), or "". Octal and
-/// hexadecimal ones are wrong.
-std::string check_whole_number(const std::string& word, bool or_auto = false);
+/// What is wrong with a word for a whole number, or "". Octal and hexadecimal ones are wrong.
+std::string check_whole_number(const std::string& word);
 
 /// Gives `app` a flag for a number from `low` to `high`, whose default is what `value` is. Any
 /// other word is an error of parsing that names the flag.

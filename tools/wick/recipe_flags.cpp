@@ -2,8 +2,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "wick/tools/common/number_flag.h"
-
 namespace wick::tool {
 
 namespace {
