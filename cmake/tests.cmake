@@ -121,15 +121,17 @@ if(TARGET wick_cli)
   add_test(NAME program_data
            COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/data_test.py
                    $<TARGET_FILE:wick_cli>)
-  # Whether each flag is used or refused is the same with sanitizers, which make it slow.
+  # These are about words, pages and rates: the same with sanitizers, which make them slow. What
+  # they run of the library, other tests run with sanitizers.
   if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
-    add_test(NAME program_uses
-             COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/uses_test.py
+    foreach(test docs flags schedule uses)
+      add_test(NAME program_${test}
+               COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/${test}_test.py
                    $<TARGET_FILE:wick_cli>)
+    endforeach()
   endif()
-  # These are about words, pages and rates, not about the order of threads.
   if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
-    foreach(test docs flags memory schedule study)
+    foreach(test memory study)
       add_test(NAME program_${test}
                COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/${test}_test.py
                    $<TARGET_FILE:wick_cli>)
@@ -171,7 +173,8 @@ if(WICK_INSTALL)
 endif()
 
 # The longest first, so that no core waits for them at the end.
-foreach(test kernels_boundary optim program program_ranks program_schedule program_study)
+foreach(test kernels_boundary optim program program_ranks program_schedule program_study
+             program_uses)
   if(TEST ${test})
     set_tests_properties(${test} PROPERTIES COST 100)
   endif()

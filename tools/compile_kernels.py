@@ -1,27 +1,27 @@
 #!/usr/bin/env python3
-"""Compiles each CUDA source with nvcc, kernels for the generations that are supported, and fails on
-a warning or on a kernel that spills registers and is not listed in tools/known_spills.txt.
+"""Builds the program with CUDA in build/nvcc, each kernel anew and for the generations that are
+supported. Fails on a warning, and on a kernel that spills registers and is not listed in
+tools/known_spills.txt.
 
-  tools/compile_kernels.py [--arch 80,90] [--jobs 2] [FILE...]
+  tools/compile_kernels.py [--arch 80,90] [FILE...]
 
-FILE may be a header of kernels/optim: the rule of an optimizer, of which CMake makes a source.
+With FILE, a source of kernels/cuda or an optimizer's rule in kernels/optim, only its object is made.
 A line of the list is FILE, KERNEL (a part of its mangled name) and the reason, between blanks.
 """
 import argparse
-import concurrent.futures
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "nvcc"
-RULES = ROOT / "kernels" / "optim"
-TEMPLATE = ROOT / "kernels" / "cuda" / "optim.cu.in"
+OBJECTS = pathlib.Path("CMakeFiles/wick_cuda_kernels.dir")
 KNOWN = ROOT / "tools" / "known_spills.txt"
+OBJECT = re.compile(rf"Building CUDA object {OBJECTS}/(\S+)\.o")
 ENTRY = re.compile(r"Compiling entry function '(\w+)' for '(\w+)'")
 SPILL = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
+RULE = re.compile(r"generated/optim/(\w+)\.cu")
 
 
 def known_spills():
@@ -33,82 +33,64 @@ def known_spills():
     return [tuple(line[:2]) for line in lines]
 
 
-def spills_in(output):
-    """(kernel, architecture, bytes) of each kernel that ptxas says spills."""
-    kernel, found = ("", ""), []
-    for line in output.splitlines():
-        if match := ENTRY.search(line):
+def object_of(path):
+    """The object of a source; an optimizer's rule has one of a source that CMake makes of it."""
+    path = path.resolve().relative_to(ROOT)
+    if path.parent == pathlib.Path("kernels/optim"):
+        path = pathlib.Path("generated/optim") / f"{path.stem}.cu"
+    return OBJECTS / f"{path}.o"
+
+
+def run(*command):
+    """Runs a command, shows what it prints, and returns the lines; ends where it fails."""
+    lines = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          cwd=ROOT) as process:
+        for line in process.stdout:
+            if not line.startswith(("ptxas info", "    ")) or "error" in line:
+                print(line, end="", flush=True)
+            lines.append(line)
+    if process.returncode != 0:
+        sys.exit(f"compile_kernels: failed: {' '.join(map(str, command))}")
+    return lines
+
+
+def spills_in(lines):
+    """How many kernels were compiled, and (file, kernel, architecture, bytes) of each that spills."""
+    path, kernel, kernels, found = "", ("", ""), 0, []
+    for line in lines:
+        if match := OBJECT.search(line):
+            path = RULE.sub(r"kernels/optim/\1.h", match[1])
+        elif match := ENTRY.search(line):
             kernel = match.groups()
+            kernels += 1
         elif (match := SPILL.search(line)) and match.groups() != ("0", "0"):
-            found.append((*kernel, int(match[1]) + int(match[2])))
-    return found
-
-
-def source_of(path):
-    """What to compile: the file, or of an optimizer's rule the source that CMake makes of it."""
-    if path.parent != RULES:
-        return path
-    source = BUILD / f"optim_{path.stem}.cu"
-    source.write_text(TEMPLATE.read_text().replace("@RULE@", path.stem))
-    return source
-
-
-def compile_one(nvcc, path, architectures):
-    path = source_of(path)
-    command = [nvcc, "-std=c++20", "--expt-relaxed-constexpr", f"-I{BUILD / 'include'}",
-               "-DWICK_HAS_CUDA=1", "-Werror", "all-warnings", "--resource-usage",
-               "-DNDEBUG", "-UNDEBUG"]  # as a release build has them
-    if path.suffix == ".cpp":
-        command += ["-Xcompiler", "-Wall,-Wextra,-Werror"]
-    for arch in architectures:
-        command += ["-gencode", f"arch=compute_{arch},code=sm_{arch}"]
-    result = subprocess.run([*command, "-c", "-o", str(BUILD / (path.name + ".o")), str(path)],
-                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    return result.returncode, result.stdout
+            found.append((path, *kernel, int(match[1]) + int(match[2])))
+    return kernels, found
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--arch", default="80,90")
-    parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("files", nargs="*", type=pathlib.Path)
     arguments = parser.parse_args()
-    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
-    if nvcc is None:
-        sys.exit("compile_kernels: there is no nvcc on this machine: install the CUDA toolkit")
     known = known_spills()
-    (BUILD / "include").mkdir(parents=True, exist_ok=True)
-    link = BUILD / "include" / "wick"
-    if not link.is_symlink():
-        link.symlink_to(ROOT)
-    files = [f.resolve() for f in arguments.files] or sorted(
-        f for pattern in ("kernels/cuda/*.c*", "kernels/optim/*.h", "core/cuda/*.cpp",
-                          "dist/detail/nccl.cpp", "dist/detail/nccl_api.cpp")
-        for f in ROOT.glob(pattern) if f.suffix in (".cu", ".cpp") or f.parent == RULES)
-    if not files:
-        sys.exit("compile_kernels: no kernels found")
-    failures = kernels = 0
-    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        jobs = {pool.submit(compile_one, nvcc, f, arguments.arch.split(",")): f for f in files}
-        for job in concurrent.futures.as_completed(jobs):
-            path = jobs[job].relative_to(ROOT)
-            status, output = job.result()
-            kernels += len(ENTRY.findall(output))
-            if status != 0:
-                failures += 1
-                print(f"{path}: does not compile\n{output}")
-                continue
-            unknown = [s for s in spills_in(output)
-                       if not any(str(path) == f and part in s[0] for f, part in known)]
-            for kernel, arch, size in unknown:
-                print(f"{path}: {kernel} spills {size} bytes on {arch}, and is not listed")
-            failures += bool(unknown)
-            print(f"{path}: {'FAILED' if unknown else 'ok'}", flush=True)
-    if kernels == 0 and failures == 0:
+    run("cmake", "--preset", "cuda", "-B", BUILD, "-DWICK_TESTS=OFF", "-DWICK_BENCH=OFF",
+        f"-DCMAKE_CUDA_ARCHITECTURES={arguments.arch.replace(',', ';')}",
+        "-DCMAKE_CUDA_FLAGS=--resource-usage")
+    targets = [object_of(path) for path in arguments.files]
+    for path in [BUILD / target for target in targets] or (BUILD / OBJECTS).rglob("*.o"):
+        path.unlink(missing_ok=True)  # nvcc speaks of a kernel only when it compiles one
+    kernels, spills = spills_in(run("cmake", "--build", BUILD, "--target",
+                                    *(map(str, targets) if targets else ["wick_cli"])))
+    if kernels == 0:
         sys.exit("compile_kernels: nvcc said nothing of any kernel")
-    print(f"{kernels} kernels in {len(files)} files, {failures} files failed")
-    return 1 if failures else 0
+    unknown = [s for s in spills if not any(s[0] == f and part in s[1] for f, part in known)]
+    for path, kernel, arch, size in unknown:
+        print(f"{path}: {kernel} spills {size} bytes on {arch}, and is not listed")
+    print(f"{kernels} kernels compiled, {len(unknown)} spill and are not listed")
+    return 1 if unknown else 0
 
 
 if __name__ == "__main__":
