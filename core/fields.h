@@ -9,7 +9,7 @@ namespace wick {
 
 /// Names a data member of a plain struct. A struct lists its fields after its members:
 ///   static constexpr auto fields = std::tuple{field("axis", &Softmax::axis)};
-/// so that ops can be printed and options be read, written and stored by name.
+/// so that ops can be printed.
 template <class Owner, class T>
 struct Field {
   const char* name;

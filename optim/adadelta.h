@@ -11,13 +11,13 @@ struct AdadeltaOptions {
   double weight_decay = 0;
   bool decoupled_weight_decay = false;
   bool maximize = false;
-  static constexpr auto fields = std::tuple{
-      field("lr", &AdadeltaOptions::lr),
-      field("rho", &AdadeltaOptions::rho),
-      field("eps", &AdadeltaOptions::eps),
-      field("weight_decay", &AdadeltaOptions::weight_decay),
-      field("decoupled_weight_decay", &AdadeltaOptions::decoupled_weight_decay),
-      field("maximize", &AdadeltaOptions::maximize),
+  static constexpr NumberField<AdadeltaOptions> fields[] = {
+      number_field<&AdadeltaOptions::lr>("lr"),
+      number_field<&AdadeltaOptions::rho>("rho"),
+      number_field<&AdadeltaOptions::eps>("eps"),
+      number_field<&AdadeltaOptions::weight_decay>("weight_decay"),
+      number_field<&AdadeltaOptions::decoupled_weight_decay>("decoupled_weight_decay"),
+      number_field<&AdadeltaOptions::maximize>("maximize"),
   };
   /// Error for a rho outside [0, 1]; false for what has no range of its own.
   static bool check_value(std::string_view name, double value);

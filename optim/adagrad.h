@@ -12,14 +12,14 @@ struct AdagradOptions {
   double eps = 1e-10;
   bool decoupled_weight_decay = false;
   bool maximize = false;
-  static constexpr auto fields = std::tuple{
-      field("lr", &AdagradOptions::lr),
-      field("lr_decay", &AdagradOptions::lr_decay),
-      field("weight_decay", &AdagradOptions::weight_decay),
-      field("initial_accumulator_value", &AdagradOptions::initial_accumulator_value),
-      field("eps", &AdagradOptions::eps),
-      field("decoupled_weight_decay", &AdagradOptions::decoupled_weight_decay),
-      field("maximize", &AdagradOptions::maximize),
+  static constexpr NumberField<AdagradOptions> fields[] = {
+      number_field<&AdagradOptions::lr>("lr"),
+      number_field<&AdagradOptions::lr_decay>("lr_decay"),
+      number_field<&AdagradOptions::weight_decay>("weight_decay"),
+      number_field<&AdagradOptions::initial_accumulator_value>("initial_accumulator_value"),
+      number_field<&AdagradOptions::eps>("eps"),
+      number_field<&AdagradOptions::decoupled_weight_decay>("decoupled_weight_decay"),
+      number_field<&AdagradOptions::maximize>("maximize"),
   };
 };
 

@@ -13,14 +13,14 @@ struct AdamOptionsOf {
   double weight_decay = kDecoupled ? 1e-2 : 0;
   bool amsgrad = false;
   bool maximize = false;
-  static constexpr auto fields = std::tuple{
-      field("lr", &AdamOptionsOf::lr),
-      field("beta1", &AdamOptionsOf::beta1),
-      field("beta2", &AdamOptionsOf::beta2),
-      field("eps", &AdamOptionsOf::eps),
-      field("weight_decay", &AdamOptionsOf::weight_decay),
-      field("amsgrad", &AdamOptionsOf::amsgrad),
-      field("maximize", &AdamOptionsOf::maximize),
+  static constexpr NumberField<AdamOptionsOf> fields[] = {
+      number_field<&AdamOptionsOf::lr>("lr"),
+      number_field<&AdamOptionsOf::beta1>("beta1"),
+      number_field<&AdamOptionsOf::beta2>("beta2"),
+      number_field<&AdamOptionsOf::eps>("eps"),
+      number_field<&AdamOptionsOf::weight_decay>("weight_decay"),
+      number_field<&AdamOptionsOf::amsgrad>("amsgrad"),
+      number_field<&AdamOptionsOf::maximize>("maximize"),
   };
 };
 using AdamOptions = AdamOptionsOf<false>;

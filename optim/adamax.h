@@ -12,14 +12,14 @@ struct AdamaxOptions {
   double weight_decay = 0;
   bool decoupled_weight_decay = false;
   bool maximize = false;
-  static constexpr auto fields = std::tuple{
-      field("lr", &AdamaxOptions::lr),
-      field("beta1", &AdamaxOptions::beta1),
-      field("beta2", &AdamaxOptions::beta2),
-      field("eps", &AdamaxOptions::eps),
-      field("weight_decay", &AdamaxOptions::weight_decay),
-      field("decoupled_weight_decay", &AdamaxOptions::decoupled_weight_decay),
-      field("maximize", &AdamaxOptions::maximize),
+  static constexpr NumberField<AdamaxOptions> fields[] = {
+      number_field<&AdamaxOptions::lr>("lr"),
+      number_field<&AdamaxOptions::beta1>("beta1"),
+      number_field<&AdamaxOptions::beta2>("beta2"),
+      number_field<&AdamaxOptions::eps>("eps"),
+      number_field<&AdamaxOptions::weight_decay>("weight_decay"),
+      number_field<&AdamaxOptions::decoupled_weight_decay>("decoupled_weight_decay"),
+      number_field<&AdamaxOptions::maximize>("maximize"),
   };
 };
 

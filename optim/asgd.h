@@ -12,14 +12,14 @@ struct ASGDOptions {
   double weight_decay = 0;
   bool decoupled_weight_decay = false;
   bool maximize = false;
-  static constexpr auto fields = std::tuple{
-      field("lr", &ASGDOptions::lr),
-      field("lambd", &ASGDOptions::lambd),
-      field("alpha", &ASGDOptions::alpha),
-      field("t0", &ASGDOptions::t0),
-      field("weight_decay", &ASGDOptions::weight_decay),
-      field("decoupled_weight_decay", &ASGDOptions::decoupled_weight_decay),
-      field("maximize", &ASGDOptions::maximize),
+  static constexpr NumberField<ASGDOptions> fields[] = {
+      number_field<&ASGDOptions::lr>("lr"),
+      number_field<&ASGDOptions::lambd>("lambd"),
+      number_field<&ASGDOptions::alpha>("alpha"),
+      number_field<&ASGDOptions::t0>("t0"),
+      number_field<&ASGDOptions::weight_decay>("weight_decay"),
+      number_field<&ASGDOptions::decoupled_weight_decay>("decoupled_weight_decay"),
+      number_field<&ASGDOptions::maximize>("maximize"),
   };
 };
 

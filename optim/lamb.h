@@ -15,17 +15,17 @@ struct LAMBOptions {
   bool grad_averaging = true;
   bool use_nvlamb = false;
   bool maximize = false;
-  static constexpr auto fields = std::tuple{
-      field("lr", &LAMBOptions::lr),
-      field("beta1", &LAMBOptions::beta1),
-      field("beta2", &LAMBOptions::beta2),
-      field("eps", &LAMBOptions::eps),
-      field("weight_decay", &LAMBOptions::weight_decay),
-      field("max_grad_norm", &LAMBOptions::max_grad_norm),
-      field("bias_correction", &LAMBOptions::bias_correction),
-      field("grad_averaging", &LAMBOptions::grad_averaging),
-      field("use_nvlamb", &LAMBOptions::use_nvlamb),
-      field("maximize", &LAMBOptions::maximize),
+  static constexpr NumberField<LAMBOptions> fields[] = {
+      number_field<&LAMBOptions::lr>("lr"),
+      number_field<&LAMBOptions::beta1>("beta1"),
+      number_field<&LAMBOptions::beta2>("beta2"),
+      number_field<&LAMBOptions::eps>("eps"),
+      number_field<&LAMBOptions::weight_decay>("weight_decay"),
+      number_field<&LAMBOptions::max_grad_norm>("max_grad_norm"),
+      number_field<&LAMBOptions::bias_correction>("bias_correction"),
+      number_field<&LAMBOptions::grad_averaging>("grad_averaging"),
+      number_field<&LAMBOptions::use_nvlamb>("use_nvlamb"),
+      number_field<&LAMBOptions::maximize>("maximize"),
   };
 };
 

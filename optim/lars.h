@@ -12,14 +12,14 @@ struct LARSOptions {
   double eps = 1e-8;
   bool decoupled_weight_decay = false;
   bool maximize = false;
-  static constexpr auto fields = std::tuple{
-      field("lr", &LARSOptions::lr),
-      field("momentum", &LARSOptions::momentum),
-      field("weight_decay", &LARSOptions::weight_decay),
-      field("trust_coefficient", &LARSOptions::trust_coefficient),
-      field("eps", &LARSOptions::eps),
-      field("decoupled_weight_decay", &LARSOptions::decoupled_weight_decay),
-      field("maximize", &LARSOptions::maximize),
+  static constexpr NumberField<LARSOptions> fields[] = {
+      number_field<&LARSOptions::lr>("lr"),
+      number_field<&LARSOptions::momentum>("momentum"),
+      number_field<&LARSOptions::weight_decay>("weight_decay"),
+      number_field<&LARSOptions::trust_coefficient>("trust_coefficient"),
+      number_field<&LARSOptions::eps>("eps"),
+      number_field<&LARSOptions::decoupled_weight_decay>("decoupled_weight_decay"),
+      number_field<&LARSOptions::maximize>("maximize"),
   };
 };
 

@@ -29,23 +29,23 @@ struct MuonOptions {
   double adamw_beta1 = 0.9;
   double adamw_beta2 = 0.999;
   double adamw_eps = 1e-8;
-  static constexpr auto fields = std::tuple{
-      field("lr", &MuonOptions::lr),
-      field("momentum", &MuonOptions::momentum),
-      field("weight_decay", &MuonOptions::weight_decay),
-      field("nesterov", &MuonOptions::nesterov),
-      field("ns_a", &MuonOptions::ns_a),
-      field("ns_b", &MuonOptions::ns_b),
-      field("ns_c", &MuonOptions::ns_c),
-      field("eps", &MuonOptions::eps),
-      field("ns_steps", &MuonOptions::ns_steps),
-      field("adjust_lr_fn", &MuonOptions::adjust_lr_fn),
-      field("use_muon", &MuonOptions::use_muon),
-      field("adamw_lr", &MuonOptions::adamw_lr),
-      field("adamw_weight_decay", &MuonOptions::adamw_weight_decay),
-      field("adamw_beta1", &MuonOptions::adamw_beta1),
-      field("adamw_beta2", &MuonOptions::adamw_beta2),
-      field("adamw_eps", &MuonOptions::adamw_eps),
+  static constexpr NumberField<MuonOptions> fields[] = {
+      number_field<&MuonOptions::lr>("lr"),
+      number_field<&MuonOptions::momentum>("momentum"),
+      number_field<&MuonOptions::weight_decay>("weight_decay"),
+      number_field<&MuonOptions::nesterov>("nesterov"),
+      number_field<&MuonOptions::ns_a>("ns_a"),
+      number_field<&MuonOptions::ns_b>("ns_b"),
+      number_field<&MuonOptions::ns_c>("ns_c"),
+      number_field<&MuonOptions::eps>("eps"),
+      number_field<&MuonOptions::ns_steps>("ns_steps"),
+      number_field<&MuonOptions::adjust_lr_fn>("adjust_lr_fn"),
+      number_field<&MuonOptions::use_muon>("use_muon"),
+      number_field<&MuonOptions::adamw_lr>("adamw_lr"),
+      number_field<&MuonOptions::adamw_weight_decay>("adamw_weight_decay"),
+      number_field<&MuonOptions::adamw_beta1>("adamw_beta1"),
+      number_field<&MuonOptions::adamw_beta2>("adamw_beta2"),
+      number_field<&MuonOptions::adamw_eps>("adamw_eps"),
   };
   /// Error for 100 steps of Newton-Schulz or more.
   void check() const;

@@ -13,15 +13,15 @@ struct NAdamOptions {
   double momentum_decay = 4e-3;
   bool decoupled_weight_decay = false;
   bool maximize = false;
-  static constexpr auto fields = std::tuple{
-      field("lr", &NAdamOptions::lr),
-      field("beta1", &NAdamOptions::beta1),
-      field("beta2", &NAdamOptions::beta2),
-      field("eps", &NAdamOptions::eps),
-      field("weight_decay", &NAdamOptions::weight_decay),
-      field("momentum_decay", &NAdamOptions::momentum_decay),
-      field("decoupled_weight_decay", &NAdamOptions::decoupled_weight_decay),
-      field("maximize", &NAdamOptions::maximize),
+  static constexpr NumberField<NAdamOptions> fields[] = {
+      number_field<&NAdamOptions::lr>("lr"),
+      number_field<&NAdamOptions::beta1>("beta1"),
+      number_field<&NAdamOptions::beta2>("beta2"),
+      number_field<&NAdamOptions::eps>("eps"),
+      number_field<&NAdamOptions::weight_decay>("weight_decay"),
+      number_field<&NAdamOptions::momentum_decay>("momentum_decay"),
+      number_field<&NAdamOptions::decoupled_weight_decay>("decoupled_weight_decay"),
+      number_field<&NAdamOptions::maximize>("maximize"),
   };
 };
 

@@ -15,17 +15,17 @@ struct NovoGradOptions {
   bool init_zero = false;
   bool decoupled_weight_decay = false;
   bool maximize = false;
-  static constexpr auto fields = std::tuple{
-      field("lr", &NovoGradOptions::lr),
-      field("beta1", &NovoGradOptions::beta1),
-      field("beta2", &NovoGradOptions::beta2),
-      field("eps", &NovoGradOptions::eps),
-      field("weight_decay", &NovoGradOptions::weight_decay),
-      field("bias_correction", &NovoGradOptions::bias_correction),
-      field("grad_averaging", &NovoGradOptions::grad_averaging),
-      field("init_zero", &NovoGradOptions::init_zero),
-      field("decoupled_weight_decay", &NovoGradOptions::decoupled_weight_decay),
-      field("maximize", &NovoGradOptions::maximize),
+  static constexpr NumberField<NovoGradOptions> fields[] = {
+      number_field<&NovoGradOptions::lr>("lr"),
+      number_field<&NovoGradOptions::beta1>("beta1"),
+      number_field<&NovoGradOptions::beta2>("beta2"),
+      number_field<&NovoGradOptions::eps>("eps"),
+      number_field<&NovoGradOptions::weight_decay>("weight_decay"),
+      number_field<&NovoGradOptions::bias_correction>("bias_correction"),
+      number_field<&NovoGradOptions::grad_averaging>("grad_averaging"),
+      number_field<&NovoGradOptions::init_zero>("init_zero"),
+      number_field<&NovoGradOptions::decoupled_weight_decay>("decoupled_weight_decay"),
+      number_field<&NovoGradOptions::maximize>("maximize"),
   };
 };
 

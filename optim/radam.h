@@ -12,14 +12,14 @@ struct RAdamOptions {
   double weight_decay = 0;
   bool decoupled_weight_decay = false;
   bool maximize = false;
-  static constexpr auto fields = std::tuple{
-      field("lr", &RAdamOptions::lr),
-      field("beta1", &RAdamOptions::beta1),
-      field("beta2", &RAdamOptions::beta2),
-      field("eps", &RAdamOptions::eps),
-      field("weight_decay", &RAdamOptions::weight_decay),
-      field("decoupled_weight_decay", &RAdamOptions::decoupled_weight_decay),
-      field("maximize", &RAdamOptions::maximize),
+  static constexpr NumberField<RAdamOptions> fields[] = {
+      number_field<&RAdamOptions::lr>("lr"),
+      number_field<&RAdamOptions::beta1>("beta1"),
+      number_field<&RAdamOptions::beta2>("beta2"),
+      number_field<&RAdamOptions::eps>("eps"),
+      number_field<&RAdamOptions::weight_decay>("weight_decay"),
+      number_field<&RAdamOptions::decoupled_weight_decay>("decoupled_weight_decay"),
+      number_field<&RAdamOptions::maximize>("maximize"),
   };
 };
 

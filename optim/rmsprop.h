@@ -13,15 +13,15 @@ struct RMSpropOptions {
   bool centered = false;
   bool decoupled_weight_decay = false;
   bool maximize = false;
-  static constexpr auto fields = std::tuple{
-      field("lr", &RMSpropOptions::lr),
-      field("alpha", &RMSpropOptions::alpha),
-      field("eps", &RMSpropOptions::eps),
-      field("weight_decay", &RMSpropOptions::weight_decay),
-      field("momentum", &RMSpropOptions::momentum),
-      field("centered", &RMSpropOptions::centered),
-      field("decoupled_weight_decay", &RMSpropOptions::decoupled_weight_decay),
-      field("maximize", &RMSpropOptions::maximize),
+  static constexpr NumberField<RMSpropOptions> fields[] = {
+      number_field<&RMSpropOptions::lr>("lr"),
+      number_field<&RMSpropOptions::alpha>("alpha"),
+      number_field<&RMSpropOptions::eps>("eps"),
+      number_field<&RMSpropOptions::weight_decay>("weight_decay"),
+      number_field<&RMSpropOptions::momentum>("momentum"),
+      number_field<&RMSpropOptions::centered>("centered"),
+      number_field<&RMSpropOptions::decoupled_weight_decay>("decoupled_weight_decay"),
+      number_field<&RMSpropOptions::maximize>("maximize"),
   };
 };
 

@@ -12,14 +12,14 @@ struct SGDOptions {
   bool nesterov = false;
   bool decoupled_weight_decay = false;
   bool maximize = false;
-  static constexpr auto fields = std::tuple{
-      field("lr", &SGDOptions::lr),
-      field("momentum", &SGDOptions::momentum),
-      field("dampening", &SGDOptions::dampening),
-      field("weight_decay", &SGDOptions::weight_decay),
-      field("nesterov", &SGDOptions::nesterov),
-      field("decoupled_weight_decay", &SGDOptions::decoupled_weight_decay),
-      field("maximize", &SGDOptions::maximize),
+  static constexpr NumberField<SGDOptions> fields[] = {
+      number_field<&SGDOptions::lr>("lr"),
+      number_field<&SGDOptions::momentum>("momentum"),
+      number_field<&SGDOptions::dampening>("dampening"),
+      number_field<&SGDOptions::weight_decay>("weight_decay"),
+      number_field<&SGDOptions::nesterov>("nesterov"),
+      number_field<&SGDOptions::decoupled_weight_decay>("decoupled_weight_decay"),
+      number_field<&SGDOptions::maximize>("maximize"),
   };
   /// Error for Nesterov without momentum, or with dampening.
   void check() const;

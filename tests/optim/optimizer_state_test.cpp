@@ -139,7 +139,8 @@ TEST(Step, CountsAsAChangeOfTheParameter) {
 
 struct PreparedOptions {
   double lr = 1;
-  static constexpr auto fields = std::tuple{field("lr", &PreparedOptions::lr)};
+  static constexpr optim::NumberField<PreparedOptions> fields[] = {
+      optim::number_field<&PreparedOptions::lr>("lr")};
 };
 
 // Lacks what its second group needs.

@@ -79,9 +79,9 @@ std::vector<OptimizerCase> cases_with(bool (*wanted)(const OptimizerCase&));
 template <class Options>
 std::string all_of(const Options& options) {
   std::string all;
-  for_each_field(options, [&](const char* name, const auto& value) {
-    all += concat(all.empty() ? "" : ", ", name, " ", static_cast<double>(value));
-  });
+  for (const auto& field : Options::fields) {
+    all += concat(all.empty() ? "" : ", ", field.name, " ", field.get(options));
+  }
   return all;
 }
 
