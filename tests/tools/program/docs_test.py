@@ -82,22 +82,27 @@ class Commands(InFolder):
             with self.subTest(place=place):
                 self.assertIsNone(wrong(words))
 
-    def test_those_of_optimizations_train(self):
+    def test_those_that_train_do(self):
         write_images(self.folder)
-        small = {"--model": "mlp", "--data": "mnist", "--data-dir": self.folder, "--threads": 1,
-                 "--batch-size": 16, "--max-steps": 2, "--eval-every": 0}
+        forced = {"--data": "mnist", "--data-dir": self.folder, "--batch-size": 16,
+                  "--max-steps": 2, "--eval-every": 0, "--threads": 1}
+        pages_of_techniques = ("docs/optimizations/", "docs/articles.md")
         found = {tuple(words) for place, words in commands()
-                 if words[0] == "train" and place.startswith("docs/optimizations/")}
-        self.assertGreater(len(found), 8)
+                 if words[0] == "train" and place.startswith(pages_of_techniques)}
+        self.assertGreater(len(found), 30)
         simulated = "simulated" in run_program(WICK, "doctor").stdout
-        for number, words in enumerate(found):
-            rest = [word for flag in small if flag not in words for word in (flag, small[flag])]
-            if "--cuda-graph" in words:  # of a GPU, and auto is never a simulated one
+        for number, words in enumerate(sorted(found)):
+            own = [word for before, word in zip(("", *words), words)
+                   if word not in forced and before not in forced]
+            rest = [word for flag in forced.items() for word in flag]
+            if "--model" not in own:
+                rest += ["--model", "mlp"]
+            if "--cuda-graph" in own:  # of a GPU, and auto is never a simulated one
                 if not simulated:
                     continue
                 rest += ["--device", "cuda"]
             with self.subTest(words=words):
-                done = run_program(WICK, *words, *rest, "--run-dir", self.folder / str(number))
+                done = run_program(WICK, *own, *rest, "--run-dir", self.folder / str(number))
                 self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_techniques_named_in_them_exist(self):
