@@ -13,6 +13,7 @@
 #include "wick/core/cuda_graph.h"
 #include "wick/core/fields.h"
 #include "wick/core/file.h"
+#include "wick/core/gradcheck.h"
 #include "wick/core/index.h"
 #include "wick/core/memory/allocator.h"
 #include "wick/core/memory/stats.h"

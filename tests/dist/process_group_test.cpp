@@ -14,7 +14,6 @@
 #include "wick/tests/dist/ranks.h"
 #include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
-#include "wick/tests/harness/gradcheck.h"
 #include "wick/tests/harness/host_array.h"
 
 namespace wick::dist {

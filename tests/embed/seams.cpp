@@ -3,7 +3,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "wick/core/base/parallel.h"
 #include "wick/wick.h"
@@ -60,6 +62,15 @@ struct Reverse {
   Gradients backward(const Saved&, const Tensor& dy) const { return {dy * -scale}; }
 };
 
+struct WrongSquare {
+  static constexpr OpInfo info{.name = "embedded_wrong_square"};
+  Tensor forward(Saved& saved, const Tensor& x) const {
+    saved.save(x);
+    return x * x;
+  }
+  Gradients backward(const Saved& saved, const Tensor& dy) const { return {dy * saved[0]}; }
+};
+
 struct Total {
   static constexpr OpInfo info{.name = "embedded_total", .differentiable = false};
   Tensor forward(Saved&, std::span<const Tensor> x) const {
@@ -101,6 +112,22 @@ void use_ops() {
   check(lasting.x.sum().item() == 6 && seven.item() == 7, "static tensors");
 }
 
+void check_gradients() {
+  const Tensor x = randn({3}, kFloat64).set_requires_grad();
+  const auto right = [](const std::vector<Tensor>& in) { return std::vector{in[0] * in[0]}; };
+  const auto wrong = [](const std::vector<Tensor>& in) {
+    return std::vector{apply(WrongSquare{}, in[0])};
+  };
+  check(gradcheck(right, {x}) && gradgradcheck(right, {x}), "gradcheck of x * x");
+  check(!gradcheck(wrong, {x}, {.raise_exception = false}), "gradcheck of a wrong gradient");
+  try {
+    gradcheck(wrong, {x});
+    check(false, "gradcheck: no exception");
+  } catch (const GradcheckError& error) {
+    check(std::string(error.what()).find("Jacobian mismatch") != std::string::npos, error.what());
+  }
+}
+
 void use_threads() {
   set_num_threads(2);
   std::thread::id ids[2];
@@ -119,6 +146,7 @@ int wick_seams() {
     use_modules();
     use_optimizers();
     use_ops();
+    check_gradients();
     use_threads();
   } catch (const std::exception& error) {
     std::printf("seams: wrong: %s\n", error.what());

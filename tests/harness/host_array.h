@@ -11,6 +11,8 @@
 
 namespace wick::testing {
 
+using Tensors = std::vector<Tensor>;
+
 /// Elements in double and row-major order: what references compute with, and what tensors of every
 /// dtype, layout and device are made from and read back into, without any op of the library.
 struct HostArray {

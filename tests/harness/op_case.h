@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "wick/core/autograd.h"
+#include "wick/core/gradcheck.h"
 #include "wick/core/tensor.h"
-#include "wick/tests/harness/gradcheck.h"
 #include "wick/tests/harness/host_array.h"
 
 // One declaration per op makes all its tests, in tests/core/ops/<family>_test.cpp:
@@ -24,7 +24,7 @@
 //   values_DTYPE     against the reference in double, on memory full of NaN, with guard bytes
 //                    around the inputs, which must stay as they are; two runs give the same bits
 //   gradients_DTYPE  against those in float64; in 16 bits also with a graph, if `second_order`
-//   gradcheck        float64 gradients against central differences (gradcheck.h)
+//   gradcheck        float64 gradients against central differences (core/gradcheck.h)
 //   gradgradcheck    second derivatives, if `second_order`
 //   layouts          every input transposed, strided, expanded, misaligned, channels-last, and the
 //                    inputs in different layouts: the values and gradients of contiguous ones
@@ -110,7 +110,6 @@ struct OpCase {
   bool second_order = false;
   bool any_layout = true;            // false: an input's memory layout is part of the op's meaning
   bool same_for_any_threads = true;  // false: a vendor library splits its sums by threads
-  GradcheckOptions gradcheck = {};
   /// Floating point operations on a sample; unset: not checked.
   std::function<double(const Tensors&)> flops = {};
 };

@@ -12,6 +12,7 @@
 #include "wick/core/ops/reduce.h"
 #include "wick/core/stream.h"
 #include "wick/tests/harness/devices.h"
+#include "wick/tests/harness/graph_ops.h"
 #include "wick/tests/harness/op_case.h"
 
 namespace wick::testing {

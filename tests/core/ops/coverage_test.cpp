@@ -6,6 +6,7 @@
 
 #include "wick/core/apply.h"
 #include "wick/core/stream.h"
+#include "wick/tests/harness/graph_ops.h"
 #include "wick/tests/harness/op_case.h"
 
 namespace wick::testing {
