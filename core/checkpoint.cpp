@@ -118,8 +118,8 @@ std::string CheckpointStore::save(const Checkpoint& checkpoint) const {
   } catch (const std::exception& error) {
     std::error_code ignored;
     fs::remove_all(temporary, ignored);
-    detail::fail("checkpoint: could not be written, the earlier ones are untouched: ",
-                 error.what());
+    throw FileError(
+        concat("checkpoint: could not be written, the earlier ones are untouched: ", error.what()));
   }
   int kept = 0;  // of steps up to this one: those beyond it are of another run, or damaged
   for (const auto& [step, path] : list_checkpoints(folder_)) {

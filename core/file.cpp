@@ -20,7 +20,7 @@ namespace {
 
 [[noreturn]] void fail_with_errno(const char* action, const std::string& path) {
   const int error = errno;
-  throw Error(concat("cannot ", action, " ", path, ": ", std::generic_category().message(error)));
+  throw_file_error(concat("cannot ", action, " ", path), error);
 }
 
 std::string folder_of(const std::string& path) {
@@ -78,6 +78,15 @@ std::string resolve_target(const std::string& path) {
 }
 
 }  // namespace
+
+void throw_file_error(const std::string& text, int error) {
+  const std::string message = concat(text, ": ", std::generic_category().message(error));
+  for (const int of_names : {ENOENT, ENOTDIR, EISDIR, EEXIST, EACCES, EPERM, ENAMETOOLONG, ELOOP,
+                             EINVAL, EXDEV, ENOTEMPTY, ENXIO}) {
+    if (error == of_names) throw Error(message);
+  }
+  throw FileError(message);
+}
 
 InputFile::InputFile(const std::string& path)
     : path_(path), descriptor_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {

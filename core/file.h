@@ -5,11 +5,24 @@
 #include <string>
 #include <string_view>
 
+#include "wick/core/base/check.h"
+
 namespace wick {
 
 namespace detail {
 struct MappedRegion;
 }
+
+/// A file could not be read or written, and not since its name is wrong: the disk is full or
+/// failing, a quota or a limit is reached.
+class FileError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Throws `text` and what the system says of `error`, an errno: Error where a name is to blame (no
+/// such file, no right to it), else FileError.
+[[noreturn]] void throw_file_error(const std::string& text, int error);
 
 /// A regular file opened for reading. Errors name the file and what the system says.
 class InputFile {

@@ -25,7 +25,7 @@ namespace {
 
 // How long a rank that leaves waits for the others to do the same.
 constexpr auto kLinger = std::chrono::milliseconds(1000);
-constexpr int kLeaveExit = 3;
+constexpr int kLeaveExit = 76;
 
 // What goes before each collective, from every rank to every other: what the rank asks for.
 struct Announcement {

@@ -99,7 +99,7 @@ struct ProcessGroupOptions {
   std::optional<Device> device = {};
   /// What a rank does that cannot go on and cannot say so, since its GPU waits for ever and not
   /// even NCCL's abort returns. Null: tells `reason` on stderr and leaves the process, with exit
-  /// code 3.
+  /// code 76.
   void (*leave)(const std::string& reason) = nullptr;
 };
 

@@ -146,8 +146,7 @@ void RunFolder::write_config(const std::string& json) const {
 void RunFolder::log(const std::string& json) {
   if (!metrics_.is_open()) metrics_.open(metrics_file(), std::ios::app);
   metrics_ << json << "\n" << std::flush;
-  WICK_CHECK(metrics_.good(), "run folder: cannot write ", metrics_file(), ": ",
-             std::strerror(errno));
+  if (!metrics_.good()) throw_file_error("run folder: cannot write " + metrics_file(), errno);
 }
 
 void RunFolder::drop_metrics_after(int64_t step) {

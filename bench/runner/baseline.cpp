@@ -52,8 +52,11 @@ Baseline read_baseline(const std::string& path, int64_t shrink) {
   const std::string text = read_file(path, kMostBytes);
   try {
     return parse(text, shrink);
-  } catch (const json::exception& error) {
-    throw Error(concat("--baseline ", path, ": not what wick bench --json writes: ", error.what()));
+  } catch (const json::parse_error& error) {
+    throw Error(concat("--baseline ", path, ": not what wick bench --json writes: no JSON at byte ",
+                       error.byte));
+  } catch (const json::exception&) {
+    throw Error(concat("--baseline ", path, ": not what wick bench --json writes"));
   } catch (const Error& error) {
     throw Error(concat("--baseline ", path, ": ", error.what()));
   }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -18,6 +19,7 @@
 #include "wick/core/file.h"
 #include "wick/core/random.h"
 #include "wick/core/stream.h"
+#include "wick/tools/common/command_line.h"
 #include "wick/tools/common/spin.h"
 #include "wick/tools/common/standard_files.h"
 
@@ -65,7 +67,7 @@ class Run {
         measure_(measure_options(options, setting_.device)),
         rows_(choose_rows(options, setting_.device)) {
     if (!options.json.empty()) check_writable(options.json);
-    if (!options.baseline.empty()) baseline_ = read_baseline(options.baseline, setting_.shrink);
+    if (!options.baseline.empty()) load_baseline();
     report_.device = setting_.device.is_cuda() ? device_properties(setting_.device).name : "cpu";
     report_.shrink = setting_.shrink;
   }
@@ -94,6 +96,15 @@ class Run {
   }
 
  private:
+  void load_baseline() {
+    baseline_ = read_baseline(options_.baseline, setting_.shrink);
+    missing_ = std::count_if(rows_.begin(), rows_.end(), [&](const Row* row) {
+      return baseline_.find(row->name) == baseline_.end();
+    });
+    WICK_CHECK(missing_ < static_cast<int64_t>(rows_.size()), "--baseline ", options_.baseline,
+               ": it has none of the ", rows_.size(), " rows that are to be compared with it");
+  }
+
   void measure_hardware() {
     const double seconds = options_.quick ? kQuickCeilingSeconds : kCeilingSeconds;
     report_.ceilings = measure_ceilings(setting_.device, seconds, report_.ceiling_lines);
@@ -127,6 +138,7 @@ class Run {
     }
     fmt::print("{} of {} rows are more than 30 % slower than in {}\n", slower, compared,
                options_.baseline);
+    if (missing_ > 0) fmt::print("{} rows are not in {}\n", missing_, options_.baseline);
     return slower;
   }
 
@@ -140,6 +152,7 @@ class Run {
   MeasureOptions measure_;
   std::vector<const Row*> rows_;
   Baseline baseline_;
+  int64_t missing_ = 0;  // rows that the baseline lacks
   Report report_;
   double saved_ = now();
 };
@@ -179,27 +192,22 @@ int run(const Options& options) {
   return 0;
 }
 
-int fail(int code, const std::string& message) {
-  std::fflush(stdout);
-  std::fprintf(stderr, "wick bench: %s\n", message.c_str());
-  return code;
-}
+int fail(int code, const std::string& message) { return tool::fail(code, "bench: " + message); }
 
 int parse_and_run(int argc, char** argv) {
   CLI::App app("Measures every kernel against what the hardware can do at best.", "wick bench");
   Options options;
   add_options(app, options);
   try {
+    tool::check_words(app, {argv + 1, argv + argc});
     app.parse(argc, argv);
     return run(options);
   } catch (const CLI::CallForHelp& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
     return fail(tool::kUsageExit, std::string(error.what()) + ". See wick bench --help");
-  } catch (const UsageError& error) {
-    return fail(tool::kUsageExit, error.what());
   } catch (const std::exception& error) {
-    return fail(tool::kFailedExit, error.what());
+    return fail(tool::exit_code_of(error), error.what());
   }
 }
 
@@ -213,6 +221,6 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   const int code = wick::bench::parse_and_run(argc, argv);
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-  return code == 0 ? wick::bench::fail(wick::tool::kFailedExit, "cannot write to standard output")
+  return code == 0 ? wick::bench::fail(wick::tool::kFileExit, "cannot write to standard output")
                    : code;
 }

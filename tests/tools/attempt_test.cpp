@@ -84,7 +84,7 @@ TEST(Attempt, AProgramThatIsNotThereIsNamed) {
   EXPECT_EQ(none.sentence, "rank 0 could not be started: /no/such/program");
 }
 
-// Who ends because of another one (3) is outweighed by an exit code of its own, and that by a
+// Who ends because of another one (76) is outweighed by an exit code of its own, and that by a
 // signal, in whatever order they end.
 TEST(Attempt, WhoIsToBlameOutweighsWhoCameFirst) {
   const auto expect = [](const std::vector<std::string>& scripts, size_t failed, int code) {
@@ -92,11 +92,11 @@ TEST(Attempt, WhoIsToBlameOutweighsWhoCameFirst) {
     EXPECT_EQ(all.failed, failed);
     EXPECT_EQ(all.code, code);
   };
-  expect({"exit 3", "sleep 0.3; exit 7"}, 1, 7);
-  expect({"sleep 0.3; exit 7", "exit 3"}, 0, 7);
+  expect({"exit 76", "sleep 0.3; exit 7"}, 1, 7);
+  expect({"sleep 0.3; exit 7", "exit 76"}, 0, 7);
   expect({"exit 7", "sleep 0.3; kill -SEGV $$"}, 1, kSignalExit + SIGSEGV);
   expect({"exit 7", "sleep 0.3; exit 8"}, 0, 7);
-  expect({"exit 3"}, 0, kOtherRankFailedExit);
+  expect({"exit 76"}, 0, kOtherRankFailedExit);
 }
 
 TEST(Attempt, WhoHangsAfterAFailureIsKilledAndNamed) {

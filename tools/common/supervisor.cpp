@@ -137,7 +137,7 @@ int supervise(const SuperviseOptions& all_options, const RankWords& words) {
     if (attempt.interrupted()) return kInterruptedExit;
     if (!attempt.failed()) return code;
     const bool again = !attempt.was_asked_to_stop() && restarts < options.max_restarts &&
-                       code != kUsageExit && code != kCannotStartExit;
+                       code != kUsageExit && code != kDivergedExit && code != kCannotStartExit;
     std::string text = attempt.sentence();
     if (!options.flight_folder.empty()) {
       text += concat("; see wick doctor --flight ", options.flight_folder);

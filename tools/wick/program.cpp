@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "wick/core/options.h"
+#include "wick/tools/common/command_line.h"
 #include "wick/tools/common/exit_codes.h"
 #include "wick/tools/common/spin.h"
 #include "wick/tools/common/standard_files.h"
@@ -39,27 +40,6 @@ std::string unknown_words(const CLI::App& app, const std::string& first) {
   const std::string word = first.substr(0, first.find('='));
   return "unknown " + std::string(word.starts_with("-") ? "flag " : "word ") + word + "." +
          wick::suggestion(word, known) + " See " + command + "--help";
-}
-
-// `text` in one line that moves no cursor: control characters as \xNN.
-std::string printable(const std::string& text) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string shown;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f) {
-      shown += c;
-    } else {
-      shown += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
-    }
-  }
-  return shown;
-}
-
-int fail(int code, const std::string& message) {
-  std::fflush(stdout);
-  std::fprintf(stderr, "wick: %s\n", printable(message).c_str());
-  return code;
 }
 
 // What is wrong with an option, which on a command line is a flag, as are those that it names.
@@ -104,6 +84,7 @@ int run_program(const std::vector<std::string>& words) {
   app.add_subcommand("bench", "Measures every kernel against what the hardware can do at best");
   try {
     if (!words.empty() && words[0] == "bench") run_bench({words.begin() + 1, words.end()});
+    check_words(app, {words.begin(), end});
     app.allow_extras();
     for (CLI::App* sub : app.get_subcommands({})) sub->allow_extras();
     app.parse(std::vector<std::string>(std::make_reverse_iterator(end), words.rend()));
@@ -116,22 +97,12 @@ int run_program(const std::vector<std::string>& words) {
     return command();
   } catch (const CLI::CallForHelp& help) {
     return app.exit(help);
-  } catch (const CLI::ParseError& error) {
-    return fail(kUsageExit, error.what());
-  } catch (const UsageError& error) {
-    return fail(kUsageExit, error.what());
   } catch (const InvalidOption& error) {
     return fail(kUsageExit, flag_problem(error));
-  } catch (const OptionError& error) {
-    return fail(kUsageExit, error.what());
-  } catch (const OtherRankFailed& error) {
-    return fail(kOtherRankFailedExit, error.what());
-  } catch (const DeviceError& error) {
-    return fail(kBrokenDeviceExit, error.what());
   } catch (const std::bad_alloc&) {
     return fail(kFailedExit, "out of memory");
   } catch (const std::exception& error) {
-    return fail(kFailedExit, error.what());
+    return fail(exit_code_of(error), error.what());
   }
 }
 
@@ -147,5 +118,5 @@ int wick::program(int argc, char** argv) {
   tool::spin_briefly(argv);
   const int code = tool::run_program(words);
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-  return code == 0 ? fail(tool::kFailedExit, "cannot write to standard output") : code;
+  return code == 0 ? tool::fail(tool::kFileExit, "cannot write to standard output") : code;
 }

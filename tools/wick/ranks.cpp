@@ -36,13 +36,9 @@ train::Ranks join_ranks(const train::Recipe& recipe, std::optional<int64_t> rank
   require(!recipe.step.cuda_graph, "cuda_graph", "not with several ranks");
   check_backend(recipe);
   const Device device = train::choose_device(recipe.run.device, env->local_rank);
-  try {
-    train::Ranks joined = train::Ranks::join(train::group_options(recipe.ranks, device));
-    joined.check_same("flags", common_options(recipe));
-    return joined;
-  } catch (const dist::ProcessGroupError& error) {
-    throw OtherRankFailed(error.what());
-  }
+  train::Ranks joined = train::Ranks::join(train::group_options(recipe.ranks, device));
+  joined.check_same("flags", common_options(recipe));
+  return joined;
 }
 
 void check_backend(const train::Recipe& recipe) {

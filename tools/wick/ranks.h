@@ -7,16 +7,9 @@
 
 namespace wick::tool {
 
-/// This rank ends because of another one: kOtherRankFailedExit, by which `supervise` tells it from
-/// that one.
-class OtherRankFailed : public Error {
- public:
-  using Error::Error;
-};
-
 /// Joins the other ranks, if a launcher's variables say that there are some, and waits until all
-/// have come. Error if --ranks, where it is given, says another number. OtherRankFailed if they do
-/// not come together.
+/// have come. Error if --ranks, where it is given, says another number, and if they do not come
+/// together.
 train::Ranks join_ranks(const train::Recipe& recipe, std::optional<int64_t> ranks);
 
 /// Error if this machine does not have the device that `recipe` names, or the backend is not for

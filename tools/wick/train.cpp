@@ -213,11 +213,8 @@ int train_on_ranks(const train::Recipe& recipe, const TrainFlags& flags) {
     ranks.group()->abort(error.what());
     const std::string text =
         fmt::format("rank {} of {}: {}", ranks.rank(), ranks.size(), error.what());
-    if (is_broken(train::choose_device(recipe.run.device, ranks.local_rank())))
-      throw DeviceError(text);
-    if (dynamic_cast<const dist::ProcessGroupError*>(&error)) throw OtherRankFailed(text);
-    if (dynamic_cast<const OptionError*>(&error)) throw UsageError(text);
-    throw Error(text);
+    const bool has_broken = is_broken(train::choose_device(recipe.run.device, ranks.local_rank()));
+    throw ExitError(has_broken ? kBrokenDeviceExit : exit_code_of(error), text);
   }
 }
 

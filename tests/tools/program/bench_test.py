@@ -155,7 +155,7 @@ class BadInput(BenchCase):
     def test_full_disk(self):
         with open("/dev/full", "w") as full:
             done = subprocess.run([BENCH, "--list"], stdout=full, stderr=subprocess.PIPE, text=True)
-        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.returncode, 74)
         self.assertIn("cannot write", done.stderr)
 
 
@@ -169,7 +169,7 @@ class BaselineTest(BenchCase):
                 entry["real_time"] *= 100
         path.write_text(json.dumps(report))
         done = run(*FEW, "--baseline", str(path))
-        self.assertEqual(done.returncode, 3, done.stdout)
+        self.assertEqual(done.returncode, 4, done.stdout)
         self.assertEqual(len(re.findall("backward.*: takes .* times as long", done.stdout)), 2)
         self.assertIn("2 of 4 rows are more than 30 % slower", done.stdout)
 
@@ -191,8 +191,9 @@ class BaselineTest(BenchCase):
             path.write_text(text)
             self.fails(1, message, *FEW, "--baseline", str(path))
 
-        bad("")
+        bad("", "not what wick bench --json writes: no JSON at byte 1")
         bad(whole[:len(whole) // 2])
+        bad(json.dumps({**report, "benchmarks": []}), "has none of the 4 rows")
         bad("[" * 100000)
         bad("{}")
         bad(json.dumps({**report, "benchmarks": 3}))
@@ -209,7 +210,7 @@ class AgainstTest(BenchCase):
         other = self.script("other", f'unset WICK_BENCH_SLOWER; exec "{BENCH}" "$@"\n')
         done = run("--quick", "--device", "cpu", "--filter", "^softmax/rows/backward", "--against",
                    other, WICK_BENCH_SLOWER="backward/float32 3")
-        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertEqual(done.returncode, 4, done.stdout + done.stderr)
         self.assertRegex(done.stdout, "softmax/rows/backward/float32 .*SLOWER")
         self.assertIn("1 of 2 rows slower, 0 failed", done.stdout)
 

@@ -63,6 +63,14 @@ class Usage(ProgramCase):
                 self.fails(2, flag, "train", "--print-config", flag, value)
         self.fails(1, "OMP_NUM_THREADS", "train", "--print-config", OMP_NUM_THREADS="100000")
 
+    def test_a_flag_is_no_value(self):
+        self.fails(2, "--run-dir: the value is missing: got --resume", "train", "--run-dir",
+                   "--resume")
+        self.fails(2, "--data-dir: the value is empty", "eval", "--run-dir", "x", "--data-dir=")
+        self.fails(2, "--out: the value is empty", "report", "x", "--out", "")
+        self.fails(2, "--run-dir: the value is empty", "study", "--run-dir", "")
+        self.fails(2, "a word is empty", "report", "")
+
     def test_words_are_shown_without_their_control_characters(self):
         self.fails(2, "a\\x1b[31m\\x0ab", "train", "--model", "a\x1b[31m\nb")
 
@@ -70,7 +78,7 @@ class Usage(ProgramCase):
         with open("/dev/full", "w") as full:
             done = subprocess.run([WICK, "train", "--print-config"], stdout=full,
                                   stderr=subprocess.PIPE, text=True)
-        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.returncode, 74)
         self.assertIn("cannot write", done.stderr)
 
     def test_config_files_are_checked(self):
@@ -206,7 +214,7 @@ class Runs(ProgramCase):
                             (["--detect-anomaly"], r"\w+(\(.*\))?.*: NaN in result 0: got \d+ "),
                             (["--amp", "fp16"], r"skipped.*; of the last step, \w.* in result 0")]:
             done = run("train", "--run-dir", str(self.folder / "".join(words)), *wild, *words)
-            self.assertEqual(done.returncode, 1)
+            self.assertEqual(done.returncode, 3)
             self.assertRegex(done.stderr, said)
 
     def test_activations_made_again_change_nothing_else(self):
@@ -492,7 +500,7 @@ class Runs(ProgramCase):
         done = subprocess.run([WICK, "train", "--run-dir", str(self.folder / "run"), *SMALL],
                               capture_output=True, text=True, preexec_fn=limit,
                               env={**os.environ, "TMPDIR": str(self.folder / "absent")})
-        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(done.returncode, 74, done.stderr)
         self.assertIn("metrics.jsonl", done.stderr)
 
 

@@ -281,7 +281,7 @@ class Streams(StudyCase):
 
     def test_files_hold_nothing_that_is_printed(self):
         write_images(self.folder)
-        for which, code in [("<&- >&-", 1), ("<&- >&- 2>&-", 1), ("2>&-", 0)]:
+        for which, code in [("<&- >&-", 74), ("<&- >&- 2>&-", 74), ("2>&-", 0)]:
             with self.subTest(which=which):
                 shutil.rmtree(self.folder / "run", ignore_errors=True)
                 done = self.closed(which, WICK, "train", "--model", "mlp", "--data", "mnist",
