@@ -8,6 +8,7 @@
 #include "wick/core/detail/autocast.h"
 #include "wick/core/detail/graph_checks.h"
 #include "wick/core/ops/view.h"
+#include "wick/core/profile/detail/record_op.h"
 
 namespace wick {
 
@@ -75,6 +76,9 @@ class OpNode final : public Node {
   ~OpNode() override { type_.destroy(op_); }
 
   std::string name() const override { return type_.describe(op_); }
+  Origin origin() const override {
+    return {type_.info.name, module_path_ ? std::string_view(*module_path_) : std::string_view()};
+  }
 
   Gradients backward(Gradients grads) override {
     WICK_CHECK(!released_, "backward: the graph was freed by an earlier backward at ", name(),
@@ -205,7 +209,7 @@ class OpNode final : public Node {
   const Storage* output_storage_ = nullptr;         // its, to be compared only
   std::vector<int> changed_;                        // the outputs that were changed in place
   std::vector<Repeated> repeated_;                  // the outputs with handles of the door's making
-  std::unique_ptr<const std::string> module_path_;  // known during a search for anomalies
+  std::unique_ptr<const std::string> module_path_;  // known where somebody asks for it
   bool released_ = false;
 };
 
@@ -440,6 +444,7 @@ struct Door {
 };
 
 std::vector<Tensor> run_op(const OpType& type, const void* op, std::span<const Tensor> given) {
+  profile::Span span(profile::EventKind::kOp, type.info.name);
   if (!type.info.any_device) Door::check_devices(type.info, given);
   const ScopedValue<const char*> current(detail::current_op(), type.info.name);
   if (hooks_in_force != nullptr && *current.before() == 0) {
@@ -469,6 +474,12 @@ std::vector<Tensor> run_op(const OpType& type, const void* op, std::span<const T
   }
   if (flop_counter != nullptr && type.flops != nullptr) {
     flop_counter->add(type.flops(op, inputs, outputs[0]));
+  }
+  if (span) [[unlikely]] {
+    profile::note_op(span, type, op, given, outputs, node.get());
+    if (node && (profile::wanted() & profile::kWantsModules) != 0) {
+      node->set_module_path(anomaly::module_path());
+    }
   }
   if (anomaly::search() != nullptr) {
     if (node) node->set_module_path(anomaly::module_path());

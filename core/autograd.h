@@ -70,6 +70,13 @@ class Node : public RefCounted {
   ~Node() override;
 
   virtual std::string name() const = 0;
+  /// Whose backward it is: the op, and the module that it ran in where a profiler or a search for
+  /// anomalies had asked for that.
+  struct Origin {
+    const char* op;
+    std::string_view module;
+  };
+  virtual Origin origin() const = 0;
   /// `grads`: one per output, undefined where unused. Returns one per entry of next().
   virtual Gradients backward(Gradients grads) = 0;
   /// Forgets saved tensors, after which backward is an error.
@@ -102,6 +109,7 @@ class AccumulateGrad final : public Node {
  public:
   explicit AccumulateGrad(const Tensor& leaf);
   std::string name() const override { return "accumulate_grad"; }
+  Origin origin() const override { return {"accumulate_grad", {}}; }
   Gradients backward(Gradients grads) override;
 
   Tensor grad;

@@ -7,6 +7,7 @@
 #include "wick/core/detail/autocast.h"
 #include "wick/core/detail/capture.h"
 #include "wick/core/memory/allocator.h"
+#include "wick/core/profile/span.h"
 #include "wick/core/random.h"
 #include "wick/core/stream.h"
 #include "wick/core/tensor.h"
@@ -127,6 +128,7 @@ class Capturing {
 }  // namespace
 
 CudaGraph::CudaGraph(Device device, const std::function<void()>& work) {
+  const profile::Span span(profile::EventKind::kCapture, "CudaGraph.capture");
   check_gpu(device);
   WICK_CHECK(!capture, "cuda_graph: within the capture of another");
   state_ = std::make_unique<State>(device);
@@ -146,6 +148,7 @@ CudaGraph::CudaGraph(CudaGraph&&) noexcept = default;
 CudaGraph& CudaGraph::operator=(CudaGraph&&) noexcept = default;
 
 void CudaGraph::replay() {
+  const profile::Span span(profile::EventKind::kReplay, "CudaGraph.replay");
   refuse_in_capture(state_->device, "replay a graph");
   amp::forget_casts();
   if (state_->base.defined()) {

@@ -9,6 +9,7 @@
 #include "wick/core/detail/autocast.h"
 #include "wick/core/detail/graph_checks.h"
 #include "wick/core/ops/elementwise.h"
+#include "wick/core/profile/detail/record_op.h"
 #include "wick/core/stream.h"
 
 namespace wick {
@@ -149,6 +150,9 @@ class Graph {
   }
 
   void visit(const Ref<Node>& node, std::vector<Tensor>* results) {
+    profile::Span span(profile::EventKind::kBackward, "");
+    if (span) [[unlikely]]
+      profile::note_backward(span, *node);
     State& s = states_.at(node.get());
     Gradients grads = std::move(s.grads);
     const bool run = s.needed;

@@ -2,9 +2,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 
 #include "wick/core/base/check.h"
 #include "wick/core/detail/capture.h"
+#include "wick/core/profile/span.h"
 #include "wick/kernels/declare.h"
 #ifdef WICK_HAS_CUDA
 #include "wick/core/cuda/runtime.h"
@@ -15,12 +17,32 @@ namespace wick {
 namespace {
 
 std::atomic<int64_t> synchronizations = 0, nanoseconds_waited = 0;
+std::atomic<SyncDebugMode> debug_mode = SyncDebugMode::kDefault;
+
+void judge_wait(Device device) {
+  const SyncDebugMode mode = debug_mode.load(std::memory_order_relaxed);
+  const char* op = detail::current_op();
+  if (mode == SyncDebugMode::kDefault || *op == 0) return;
+  WICK_CHECK(mode == SyncDebugMode::kWarn, op, ": the host would wait for ", device,
+             ": got sync_debug_mode error, expected no such wait");
+  std::fprintf(stderr, "wick: %s: the host waits for %s\n", op, to_string(device).c_str());
+}
+
+// Whose wait it is.
+const char* waiting_op() {
+  const char* op = detail::current_op();
+  return *op == 0 ? "synchronize" : op;
+}
 
 // Counts a wait for `device`, and how long it lasts.
 class CountedWait {
  public:
-  explicit CountedWait(Device device) : begin_(std::chrono::steady_clock::now()) {
+  explicit CountedWait(Device device)
+      : begin_(std::chrono::steady_clock::now()),
+        span_(profile::EventKind::kSynchronization, "synchronize") {
     refuse_in_capture(device, "wait for the GPU, as item() and copies to the CPU do");
+    judge_wait(device);
+    if (span_) span_.rename(concat("synchronize (", waiting_op(), ")"));
     ++synchronizations;
   }
   ~CountedWait() {
@@ -32,6 +54,7 @@ class CountedWait {
 
  private:
   std::chrono::steady_clock::time_point begin_;
+  profile::Span span_;
 };
 
 }  // namespace
@@ -78,6 +101,9 @@ void synchronize(Device device) {
   const CountedWait wait(device);
   WICK_CALL_CUDA(synchronize(device));
 }
+
+void set_sync_debug_mode(SyncDebugMode mode) { debug_mode = mode; }
+SyncDebugMode sync_debug_mode() { return debug_mode; }
 
 int64_t synchronization_count() { return synchronizations; }
 

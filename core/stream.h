@@ -38,6 +38,18 @@ int64_t synchronization_count();
 /// How long its threads waited, all together.
 double synchronization_seconds();
 
+/// What happens where an operation waits for a GPU (item(), copies to the CPU): such waits keep the
+/// host from queueing work ahead.
+enum class SyncDebugMode : uint8_t {
+  kDefault,  // nothing else
+  kWarn,     // a line on stderr that names the operation
+  kError,    // an error that names it, instead of the wait
+};
+/// Sets it for the process. synchronize(), called by the program itself, is let be. PyTorch's
+/// torch.cuda.set_sync_debug_mode.
+void set_sync_debug_mode(SyncDebugMode mode);
+SyncDebugMode sync_debug_mode();
+
 /// Runs this thread's work for the stream's device on it, until the guard goes out of scope.
 class StreamGuard {
  public:

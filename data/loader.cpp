@@ -9,6 +9,7 @@
 
 #include "wick/core/base/check.h"
 #include "wick/core/base/philox.h"
+#include "wick/core/profile/span.h"
 #include "wick/core/random.h"
 #include "wick/data/detail/loader_reader.h"
 #include "wick/data/detail/loader_tuner.h"
@@ -163,6 +164,7 @@ void DataLoader::draw_seed() {
 }
 
 std::optional<Batch> DataLoader::next() {
+  const profile::Span span(profile::EventKind::kLoaderWait, "DataLoader.next");
   const auto start = Clock::now();
   draw_seed();
   const std::optional<int64_t> tasks = reader_->tasks();

@@ -14,6 +14,7 @@
 #include "wick/core/base/threads.h"
 #include "wick/core/detail/capture.h"
 #include "wick/core/file.h"
+#include "wick/core/profile/span.h"
 
 namespace wick::dist {
 
@@ -90,6 +91,7 @@ bool Work::is_done() const {
 }
 
 void Work::wait() const {
+  const profile::Span span(profile::EventKind::kCollectiveWait, "Work.wait");
   std::unique_lock lock(state_->mutex);
   state_->changed.wait(lock, [&] { return state_->done; });
   if (state_->error) std::rethrow_exception(state_->error);
@@ -157,6 +159,9 @@ struct ProcessGroup::Engine {
 
   // Runs the collective; what it failed with, or null.
   std::exception_ptr carry_out(const Item& item) {
+    profile::Span span(profile::EventKind::kCollective, to_string(item.collective.kind));
+    if (span) [[unlikely]]
+      tell_profiler(span.event(), item);
     {
       const std::lock_guard lock(mutex);
       if (!failure.empty()) {
@@ -182,6 +187,15 @@ struct ProcessGroup::Engine {
     } catch (const std::exception& error) {
       group.abort(error.what());
       return std::current_exception();
+    }
+  }
+
+  static void tell_profiler(profile::Event& event, const Item& item) {
+    event.is_async = true;  // beside what the ranks compute
+    event.device = item.state->device;
+    event.sequence = item.collective.sequence;
+    for (const Tensor& x : item.collective.tensors()) {
+      if (!item.collective.result.is_same(x)) event.bytes += x.numel() * size_of(x.dtype());
     }
   }
 

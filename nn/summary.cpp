@@ -5,6 +5,7 @@
 #include "wick/core/anomaly.h"
 #include "wick/core/apply.h"
 #include "wick/core/autograd.h"
+#include "wick/core/profile/span.h"
 #include "wick/nn/module.h"
 
 namespace wick::nn {
@@ -39,15 +40,23 @@ std::string row(const std::string& a, const std::string& b, const std::string& c
   return text;
 }
 
-// During a search for anomalies: tells the engine in which module it is.
+// During a search for anomalies, or where a profiler asks: tells the engine in which module it is.
 class PathScope final : public ForwardScope::Watch {
  public:
   explicit PathScope(Module& module)
-      : parent_(std::exchange(current, &module)), before_(anomaly::module_path()) {
-    if (parent_ == nullptr) return;
-    parent_->apply([&](const std::string& path, Module& part) {
-      if (&part == &module) anomaly::module_path() = before_ + (before_.empty() ? "" : ".") + path;
-    });
+      : parent_(std::exchange(current, &module)),
+        before_(anomaly::module_path()),
+        span_(profile::EventKind::kModule, "nn.Module") {
+    if (parent_ != nullptr) {
+      parent_->apply([&](const std::string& path, Module& part) {
+        if (&part == &module) {
+          anomaly::module_path() = before_ + (before_.empty() ? "" : ".") + path;
+        }
+      });
+    }
+    if (!span_) return;
+    const std::string& path = anomaly::module_path();
+    span_.rename("nn.Module: " + (path.empty() ? module.description() : path));
   }
   ~PathScope() override {
     current = parent_;
@@ -60,6 +69,7 @@ class PathScope final : public ForwardScope::Watch {
   static thread_local Module* current;
   Module* parent_;
   std::string before_;
+  profile::Span span_;
 };
 thread_local Module* PathScope::current = nullptr;
 
@@ -96,6 +106,8 @@ ForwardScope::ForwardScope(Module& module) {
     watch_ = std::make_unique<PathScope>(module);
   } else if (recorder != nullptr) {
     watch_ = std::make_unique<LayerScope>(module);
+  } else if ((profile::wanted() & profile::kWantsModules) != 0) [[unlikely]] {
+    watch_ = std::make_unique<PathScope>(module);
   }
 }
 ForwardScope::~ForwardScope() = default;

@@ -7,6 +7,8 @@
 #include "wick/core/autograd.h"
 #include "wick/core/detail/capture.h"
 #include "wick/core/ops/compare.h"
+#include "wick/core/profile/memory_use.h"
+#include "wick/core/profile/span.h"
 #include "wick/optim/detail/gradient_norm.h"
 
 namespace wick::optim {
@@ -137,6 +139,14 @@ OptimTensor Optimizer::prepare(int group, size_t i, const Tensor& grad) {
   }
   entry.param = param.view_for_kernel();
   entry.grad = grad.view_for_kernel();
+  if ((profile::wanted() & profile::kWantsMemory) != 0) {
+    profile::label_memory(param, profile::MemoryUse::kParameter);
+    profile::label_memory(grad, profile::MemoryUse::kGradient);
+    profile::label_memory(state.master, profile::MemoryUse::kOptimizerState);
+    for (const Tensor& slot : state.slots) {
+      profile::label_memory(slot, profile::MemoryUse::kOptimizerState);
+    }
+  }
   return entry;
 }
 
@@ -189,6 +199,9 @@ void Optimizer::prepare_alike(int group, size_t first, std::vector<bool>& done,
 }
 
 Tensor Optimizer::step(const StepControl& control) {
+  profile::Span span(profile::EventKind::kOptimizer, "Optimizer.step");
+  if (span) [[unlikely]]
+    span.rename(concat("Optimizer.step#", name_, ".step"));
   const NoGrad no_grad;
   const Device device = groups_[0][0].device();
   check_control(control.grad_scale, "grad_scale", kFloat32, device);
@@ -289,6 +302,9 @@ const char* Optimizer::momentum_name() const {
 }
 
 void Optimizer::zero_grad(bool set_to_none) {
+  profile::Span span(profile::EventKind::kOptimizer, "Optimizer.zero_grad");
+  if (span) [[unlikely]]
+    span.rename(concat("Optimizer.zero_grad#", name_, ".zero_grad"));
   const NoGrad no_grad;
   const auto forget = [&](const Tensor& param) {
     const Tensor grad = param.grad();

@@ -23,6 +23,13 @@ void CachingAllocator::Impl::keep_event(MemoryAction action, const void* pointer
   }
 }
 
+void CachingAllocator::Impl::tell_profiler(MemoryAction action, const void* pointer, size_t size,
+                                           Stream stream) const {
+  const bool is_free = action == MemoryAction::kFree;
+  if (!is_free && action != MemoryAction::kAllocate) return;
+  profile::detail::record_memory(is_free, pointer, size, stats.all.requested_bytes.current, stream);
+}
+
 void CachingAllocator::record_history(size_t max_entries) {
   const std::lock_guard<std::mutex> lock(impl_->mutex);
   impl_->max_events = 0;

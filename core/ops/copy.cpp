@@ -1,5 +1,6 @@
 #include "wick/core/apply.h"
 #include "wick/core/detail/capture.h"
+#include "wick/core/profile/span.h"
 #include "wick/core/stream.h"
 #ifdef WICK_HAS_CUDA
 #include "wick/core/cuda/runtime.h"
@@ -28,6 +29,14 @@ void copy_memory(const Tensor& from, const Tensor& to, [[maybe_unused]] bool non
     from.record_stream(stream);
   }
   [[maybe_unused]] const auto bytes = static_cast<size_t>(to.numel() * size_of(to.dtype()));
+  profile::Span span(profile::EventKind::kCopy,
+                     to_host ? "Memcpy DtoH" : (from_host ? "Memcpy HtoD" : "Memcpy PtoP"));
+  if (span) [[unlikely]] {
+    profile::Event& event = span.event();
+    event.device = stream.device;
+    event.stream = stream.handle;
+    event.bytes = static_cast<int64_t>(bytes);
+  }
   if (to_host || from_host) {
     WICK_CALL_CUDA(copy_bytes(to.raw_data(), from.raw_data(), bytes, stream));
   } else {

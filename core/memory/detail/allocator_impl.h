@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "wick/core/base/profiling.h"
 #include "wick/core/memory/detail/block.h"
 
 namespace wick {
@@ -71,7 +72,11 @@ struct CachingAllocator::Impl {
   // history.cpp
   void note(MemoryAction action, const void* pointer, size_t size, Stream stream) {
     if (max_events > 0) keep_event(action, pointer, size, stream);
+    if ((profile::wanted() & profile::kWantsMemory) != 0) [[unlikely]] {
+      tell_profiler(action, pointer, size, stream);
+    }
   }
+  void tell_profiler(MemoryAction action, const void* pointer, size_t size, Stream stream) const;
   std::vector<MemoryEvent> events_in_order() const;
   void keep_event(MemoryAction action, const void* pointer, size_t size, Stream stream);
 

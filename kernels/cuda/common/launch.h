@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "wick/core/base/profiling.h"
 #include "wick/kernels/cuda/common/device_code.h"
 #include "wick/kernels/cuda/common/enter_device.h"
 #ifdef WICK_SIM
@@ -41,12 +42,15 @@ inline Grid grid_of_rows(int64_t rows, int64_t columns, int64_t per_thread = 4) 
 }
 
 /// Runs `kernel` on the current stream of `device`; the only place where kernels are launched.
-/// `name` is for errors.
+/// `name` is for errors and profilers.
 template <class... Parameters, class... Arguments>
 void launch(const char* name, Device device, const Grid& grid, void (*kernel)(Parameters...),
             const Arguments&... arguments) {
   if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0) return;
   const cudaStream_t stream = enter_device(device);
+  if ((profile::wanted() & profile::kWantsKernels) != 0) {
+    profile::detail::record_kernel(name, device, stream);
+  }
 #ifdef WICK_SIM
   check(sim::launch(name, grid.blocks, grid.threads, grid.shared, stream,
                     [kernel, arguments...] { kernel(arguments...); }),

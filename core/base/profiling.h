@@ -1,0 +1,32 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "wick/core/base/device.h"
+
+namespace wick::profile {
+
+/// What a profiler records beside the operations, as bits of wanted().
+inline constexpr uint32_t kRecording = 1;
+inline constexpr uint32_t kWantsShapes = 2;
+inline constexpr uint32_t kWantsMemory = 4;
+inline constexpr uint32_t kWantsFlops = 8;
+inline constexpr uint32_t kWantsModules = 16;
+inline constexpr uint32_t kWantsKernels = 32;
+
+namespace detail {
+inline std::atomic<uint32_t> wanted_now{0};
+
+/// For the allocators, with `allocated` bytes live behind the event.
+void record_memory(bool is_free, const void* pointer, size_t bytes, int64_t allocated,
+                   Stream stream);
+/// For the one place that launches kernels.
+void record_kernel(const char* name, Device device, const void* stream);
+}  // namespace detail
+
+/// What the process's profiler records now; 0 where none does. One load.
+inline uint32_t wanted() { return detail::wanted_now.load(std::memory_order_relaxed); }
+
+}  // namespace wick::profile
