@@ -5,7 +5,7 @@ tools/known_spills.txt.
 
   tools/compile_kernels.py [--arch 80,90] [FILE...]
 
-With FILE, a source of kernels/cuda or an optimizer's rule in kernels/optim, only its object is made.
+With FILE (a source of kernels/cuda, or a rule of kernels/optim) only its object is made.
 A line of the list is FILE, KERNEL (a part of its mangled name) and the reason, between blanks.
 """
 import argparse
@@ -56,7 +56,7 @@ def run(*command):
 
 
 def spills_in(lines):
-    """How many kernels were compiled, and (file, kernel, architecture, bytes) of each that spills."""
+    """The number of kernels, and (file, kernel, architecture, bytes) of each that spills."""
     path, kernel, kernels, found = "", ("", ""), 0, []
     for line in lines:
         if match := OBJECT.search(line):

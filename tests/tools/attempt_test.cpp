@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
+
 #include <cstdlib>
 
 #include "wick/tests/harness/temporary_folder.h"
@@ -46,6 +48,7 @@ Outcome outcome_of_signals(const std::string& script, const std::vector<int>& nu
   const TemporaryFolder folder;
   std::vector<Member> members = shells({script});
   members[0].variables["READY"] = folder.path("ready");
+  for (const int number : numbers) std::signal(number, SIG_DFL);  // nohup ignores SIGHUP
   const HeldSignals signals;
   Attempt attempt(members, signals);
   EXPECT_TRUE(appears(folder.path("ready")));
