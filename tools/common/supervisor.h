@@ -26,7 +26,7 @@ struct SuperviseOptions {
   int64_t max_restarts = 0;  // of all ranks together, in all
   /// Where ranks leave flight records, those of the K-th restart in restart-K of it. Empty:
   /// nowhere.
-  std::string flight_folder;
+  std::string flight_folder = {};
 };
 
 /// What each rank is started with: the program (a path, or a name to look for) and its arguments,
