@@ -1,13 +1,18 @@
 # Every kernel against what the hardware can do: what `wick bench` starts from its own folder. With
 # the preset count it counts what kernels do with memory.
-file(GLOB bench_sources CONFIGURE_DEPENDS
-     ${PROJECT_SOURCE_DIR}/bench/kernels/*.cpp ${PROJECT_SOURCE_DIR}/bench/runner/*.cpp)
+file(GLOB bench_rows CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/kernels/*.cpp)
+file(GLOB bench_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/runner/*.cpp)
 wick_find_package(fmt libfmt-dev)
 wick_find_package(nlohmann_json nlohmann-json3-dev)
-wick_program(wick_bench ${bench_sources})
+add_library(wick_bench_rows OBJECT ${bench_rows})
+wick_options(wick_bench_rows)
+target_link_libraries(wick_bench_rows PRIVATE wick::wick)
+wick_program(wick_bench ${bench_sources} $<TARGET_OBJECTS:wick_bench_rows>)
 set_target_properties(wick_bench PROPERTIES OUTPUT_NAME wick-bench)
-# What it times is in the library, but for the loops that find the machine's ceilings.
-target_compile_options(wick_bench PRIVATE $<$<CONFIG:Release>:-O1>)
+# What they time is in the library, but for the loops that find the machine's ceilings.
+foreach(target wick_bench wick_bench_rows)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+endforeach()
 set_source_files_properties(${PROJECT_SOURCE_DIR}/bench/runner/ceilings.cpp PROPERTIES
                             COMPILE_OPTIONS -O3)
 target_link_libraries(wick_bench PRIVATE
@@ -22,6 +27,15 @@ if(WICK_TESTS)
   add_test(NAME program_bench
            COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/tools/program/bench_test.py
                    $<TARGET_FILE:wick_bench> ${PROJECT_SOURCE_DIR})
+endif()
+
+# The same rows by Google Benchmark, where that is installed.
+find_package(benchmark QUIET)
+if(benchmark_FOUND)
+  wick_program(wick_gbench ${PROJECT_SOURCE_DIR}/bench/gbench/main.cpp
+               $<TARGET_OBJECTS:wick_bench_rows>)
+  set_target_properties(wick_gbench PROPERTIES OUTPUT_NAME wick-gbench)
+  target_link_libraries(wick_gbench PRIVATE wick_tool_common benchmark::benchmark)
 endif()
 
 # What bench/peers/compare.py runs beside PyTorch.

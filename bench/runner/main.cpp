@@ -63,6 +63,7 @@ class Run {
  public:
   explicit Run(const Options& options)
       : options_(options),
+        table_(options.format == "json" ? stderr : stdout),
         setting_(setting_of(options)),
         measure_(measure_options(options, setting_.device)),
         rows_(choose_rows(options, setting_.device)) {
@@ -75,22 +76,24 @@ class Run {
   int all() {
     measure_hardware();
     int failed = 0;
-    fmt::print("{}\n", table_heading());
+    fmt::print(table_, "{}\n", table_heading());
     for (const Row* row : rows_) {
       Result result = run_row(*row, setting_, measure_, report_.ceilings);
       if (interrupted()) break;  // in the middle of it
-      fmt::print("{}\n", table_row(result));
-      std::fflush(stdout);
+      fmt::print(table_, "{}\n", table_row(result));
+      std::fflush(table_);
       failed += !result.error.empty();
       report_.results.push_back(std::move(result));
       if (now() - saved_ > kSaveEverySeconds) save();
     }
     save();
+    if (table_ != stdout) fmt::print("{}", to_json(report_));
     if (interrupted()) {
-      fmt::print("interrupted: {} of {} rows measured\n", report_.results.size(), rows_.size());
+      fmt::print(table_, "interrupted: {} of {} rows measured\n", report_.results.size(),
+                 rows_.size());
       return tool::kInterruptedExit;
     }
-    if (failed > 0) fmt::print("{} of {} rows failed\n", failed, rows_.size());
+    if (failed > 0) fmt::print(table_, "{} of {} rows failed\n", failed, rows_.size());
     const int slower = compare();
     return failed > 0 ? tool::kFailedExit : slower > 0 ? tool::kSlowerExit : 0;
   }
@@ -108,8 +111,8 @@ class Run {
   void measure_hardware() {
     const double seconds = options_.quick ? kQuickCeilingSeconds : kCeilingSeconds;
     report_.ceilings = measure_ceilings(setting_.device, seconds, report_.ceiling_lines);
-    fmt::print("ceilings of this {}:\n", setting_.device.is_cuda() ? "GPU" : "CPU");
-    for (const std::string& line : report_.ceiling_lines) fmt::print("  {}\n", line);
+    fmt::print(table_, "ceilings of this {}:\n", setting_.device.is_cuda() ? "GPU" : "CPU");
+    for (const std::string& line : report_.ceiling_lines) fmt::print(table_, "  {}\n", line);
   }
 
   void save() {
@@ -133,12 +136,12 @@ class Run {
       }
       if (times <= kMuchSlower) continue;
       ++slower;
-      fmt::print("{}: takes {:.2f} times as long as in {}, ceilings accounted for\n", result.name,
-                 times, options_.baseline);
+      fmt::print(table_, "{}: takes {:.2f} times as long as in {}, ceilings accounted for\n",
+                 result.name, times, options_.baseline);
     }
-    fmt::print("{} of {} rows are more than 30 % slower than in {}\n", slower, compared,
+    fmt::print(table_, "{} of {} rows are more than 30 % slower than in {}\n", slower, compared,
                options_.baseline);
-    if (missing_ > 0) fmt::print("{} rows are not in {}\n", missing_, options_.baseline);
+    if (missing_ > 0) fmt::print(table_, "{} rows are not in {}\n", missing_, options_.baseline);
     return slower;
   }
 
@@ -148,6 +151,7 @@ class Run {
   }
 
   Options options_;
+  std::FILE* table_;  // where people read; JSON has standard output for itself
   Setting setting_;
   MeasureOptions measure_;
   std::vector<const Row*> rows_;
@@ -157,19 +161,30 @@ class Run {
   double saved_ = now();
 };
 
+// Those that Google Benchmark has too go by its names as well.
 void add_options(CLI::App& app, Options& options) {
-  app.add_option("--filter", options.filter, "only rows whose name this regular expression finds");
+  app.add_option(
+      "--filter,--benchmark_filter", options.filter,
+      "only rows whose name this regular expression finds; with a - before it, the rest");
   app.add_option("--device", options.device, "cpu, cuda, cuda:N, or auto: a GPU if there is one")
       ->capture_default_str();
-  app.add_option("--threads", options.threads, "of the CPU")->check(CLI::Range(1, 4096));
-  app.add_option("--json", options.json, "write this file, as Google Benchmark does");
+  app.add_option("--threads", options.threads, "threads of the CPU")->check(CLI::Range(1, 4096));
+  app.add_option("--repetitions,--benchmark_repetitions", options.repetitions,
+                 "samples of each row (default: until its median is known to 2 %)")
+      ->check(CLI::Range(1, 1000000));
+  app.add_option("--format,--benchmark_format", options.format,
+                 "console: a table; json: JSON on standard output, the table on standard error")
+      ->check(CLI::IsMember({"console", "json"}))
+      ->capture_default_str();
+  app.add_option("--json,--benchmark_out", options.json,
+                 "write this file, as Google Benchmark does");
   app.add_option("--baseline", options.baseline,
                  "say what is 30 % slower than in this file that --json wrote");
   app.add_option("--against", options.against,
                  "take turns with this other wick or wick-bench, and say what differs");
   app.add_flag("--sim", options.sim,
                "count what kernels do with memory, on the simulated GPU, instead of times");
-  app.add_flag("--list", options.list, "name the rows and end");
+  app.add_flag("--list,--benchmark_list_tests", options.list, "name the rows and end");
   app.add_flag("--quick", options.quick, "small sizes and few repetitions: to see that it runs");
   app.add_flag("--serve", options.serve)->group("");  // what --against starts
 }
@@ -177,9 +192,11 @@ void add_options(CLI::App& app, Options& options) {
 int run(const Options& options) {
   if (options.threads > 0) set_num_threads(options.threads);
   const bool plain = options.against.empty() && !options.sim && !options.list;
-  if (!plain && !(options.json.empty() && options.baseline.empty())) {
+  if (!plain && !(options.json.empty() && options.baseline.empty() && options.format == "console" &&
+                  options.repetitions == 0)) {
     throw UsageError(
-        "--json and --baseline are about times of this build alone: they do not go "
+        "--json, --format, --repetitions and --baseline are about times of this build alone: they "
+        "do not go "
         "with --against, --sim or --list");
   }
   if (options.sim) return run_counts(options);

@@ -83,6 +83,10 @@ Timing measure(const std::function<void()>& call, const MeasureOptions& options,
     timing.cpu_seconds.push_back((cpu_now() - cpu) / calls);
     timing.seconds.push_back(seconds / calls);
     spent += seconds;
+    if (options.repetitions > 0) {
+      if (static_cast<int64_t>(timing.seconds.size()) >= options.repetitions) break;
+      continue;
+    }
     const bool enough = spent >= options.min_total && is_tight(timing.seconds);
     const bool over = timing.seconds.size() >= kLeastSamples && spent >= options.max_total;
     const bool full = static_cast<int64_t>(timing.seconds.size()) >= options.most_samples;

@@ -31,6 +31,7 @@ struct MeasureOptions {
   double min_total = 0.25;
   double max_total = 1;  // where the interval stays wide
   int64_t most_samples = 31;
+  int64_t repetitions = 0;  // exactly so many samples; 0: as many as the times ask for
 };
 
 /// Seconds of `calls` calls in a row, by the GPU's own clock where `device` is one.

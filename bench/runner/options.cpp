@@ -56,20 +56,23 @@ MeasureOptions measure_options(const Options& options, Device device) {
     result.min_total = 2e-3;
     result.max_total = 5e-3;
   }
+  result.repetitions = options.repetitions;
   return result;
 }
 
 std::vector<const Row*> choose_rows(const Options& options, Device device) {
+  const bool negative = options.filter.starts_with('-');
   std::regex filter;
   try {
-    filter = std::regex(options.filter, std::regex::ECMAScript | std::regex::optimize);
+    filter = std::regex(options.filter.substr(negative ? 1 : 0),
+                        std::regex::ECMAScript | std::regex::optimize);
   } catch (const std::regex_error&) {
     throw UsageError("--filter: not a regular expression: got \"" + options.filter + "\"");
   }
   std::vector<const Row*> chosen;
   for (const Row& row : rows()) {
     if (device.is_cuda() && row.cpu_only) continue;
-    if (std::regex_search(row.name, filter)) chosen.push_back(&row);
+    if (std::regex_search(row.name, filter) != negative) chosen.push_back(&row);
   }
   if (chosen.empty()) {
     throw UsageError("--filter: no row matches \"" + options.filter +

@@ -180,12 +180,16 @@ std::string table_row(const Result& r) {
                      r.bound.seconds > 0 ? fmt::format("{:.0f}%", 100 * r.fraction()) : "-");
 }
 
-void write_json(const Report& report, const std::string& path) {
+std::string to_json(const Report& report) {
   ordered_json all = {{"context", context_json(report)}, {"benchmarks", ordered_json::array()}};
   for (size_t i = 0; i < report.results.size(); ++i) {
     add_result(all["benchmarks"], report.results[i], i);
   }
-  write_file(path, all.dump(1) + "\n");
+  return all.dump(1) + "\n";
+}
+
+void write_json(const Report& report, const std::string& path) {
+  write_file(path, to_json(report));
 }
 
 }  // namespace wick::bench

@@ -42,5 +42,7 @@ std::string duration(double seconds);
 /// repetition, and then come median, mean, stddev and cv. Beside its keys `context` has ours under
 /// `wick`, and entries have bytes, flops, their rates, bound_seconds and fraction_of_bound.
 void write_json(const Report& report, const std::string& path);
+/// The same text.
+std::string to_json(const Report& report);
 
 }  // namespace wick::bench

@@ -2,7 +2,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cerrno>
 #include <cstdio>
+#include <system_error>
 
 #include "wick/core/anomaly.h"
 #include "wick/core/file.h"
@@ -22,6 +24,14 @@ bool is_one_of(const std::exception& error) {
   return (... || (dynamic_cast<const Types*>(&error) != nullptr));
 }
 
+// A write that failed, of those that throw the system's own error: fmt::print.
+bool is_failed_write(const std::exception& error) {
+  const auto* system = dynamic_cast<const std::system_error*>(&error);
+  if (system == nullptr) return false;
+  const int code = system->code().value();
+  return code == ENOSPC || code == EDQUOT || code == EFBIG || code == EIO;
+}
+
 }  // namespace
 
 int exit_code_of(const std::exception& error) {
@@ -30,7 +40,7 @@ int exit_code_of(const std::exception& error) {
   if (is_one_of<train::Diverged, amp::NonFiniteGradients, AnomalyError>(error)) {
     return kDivergedExit;
   }
-  if (is_one_of<FileError>(error)) return kFileExit;
+  if (is_one_of<FileError>(error) || is_failed_write(error)) return kFileExit;
   if (is_one_of<DeviceError>(error)) return kBrokenDeviceExit;
   if (is_one_of<dist::ProcessGroupError>(error)) return kOtherRankFailedExit;
   return kFailedExit;

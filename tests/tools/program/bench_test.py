@@ -63,6 +63,40 @@ class Rows(unittest.TestCase):
         wanted = [name for name in self.names if re.search("^norm/.*backward", name)]
         self.assertEqual(chosen, wanted)
         self.assertNotEqual(chosen, [])
+        others = run("--list", "--device", "cpu", "--filter=-^norm/.*backward").stdout.split()
+        self.assertEqual(sorted(chosen + others), sorted(self.names))
+
+
+class GoogleBenchmark(BenchCase):
+    ROW = "softmax/columns/forward/float32"
+
+    def test_its_flags_do_the_same_here(self):
+        names = run("--benchmark_list_tests=true", f"--benchmark_filter=^{self.ROW}$").stdout
+        self.assertEqual(names.split(), [self.ROW])
+        path = self.folder / "out.json"
+        done = run("--quick", "--device", "cpu", f"--benchmark_filter=^{self.ROW}$",
+                   "--benchmark_format=json", f"--benchmark_out={path}",
+                   "--benchmark_repetitions=7")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(self.ROW, done.stderr)
+        self.assertEqual(json.loads(done.stdout), json.loads(path.read_text()))
+        samples = [entry for entry in json.loads(done.stdout)["benchmarks"]
+                   if entry["run_type"] == "iteration"]
+        self.assertEqual([entry["repetitions"] for entry in samples], [7] * 7)
+
+    def test_the_library_itself_times_the_rows(self):
+        program = pathlib.Path(BENCH).parent / "wick-gbench"
+        if not program.exists():
+            self.skipTest("built without Google Benchmark: Debian's libbenchmark-dev")
+        listed = run_program(program, "--benchmark_list_tests").stdout.split()
+        rows = run("--list", "--device", "cpu").stdout.split()
+        self.assertEqual(sorted(listed), sorted(f"{row}/real_time" for row in rows))
+        done = run_program(program, "--shrink", "64", f"--benchmark_filter=^{self.ROW}/",
+                           "--benchmark_min_time=0.001", "--benchmark_format=json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        row, = json.loads(done.stdout)["benchmarks"]
+        self.assertGreater(row["bytes_per_second"], 0)
+        self.assertEqual(run_program(program, "--benchmark_flter=x").returncode, 2)
 
 
 class Results(BenchCase):
