@@ -37,6 +37,9 @@ inline Tensor arange(Scalar stop, std::optional<Dtype> dtype = {}, Device device
 /// `steps` numbers from `start` to `stop`, both included, evenly apart.
 Tensor linspace(double start, double stop, int64_t steps, Dtype dtype = kFloat32,
                 Device device = kCpu);
+/// The powers of `base` with the exponents linspace(start, stop, steps).
+Tensor logspace(double start, double stop, int64_t steps, double base = 10, Dtype dtype = kFloat32,
+                Device device = kCpu);
 /// Ones on the diagonal of a matrix of zeros, square unless `columns` is given.
 Tensor eye(int64_t rows, std::optional<int64_t> columns = {}, Dtype dtype = kFloat32,
            Device device = kCpu);

@@ -237,6 +237,14 @@ Tensor linspace(double start, double stop, int64_t steps, Dtype dtype, Device de
   return values.to(dtype).to(device);
 }
 
+Tensor logspace(double start, double stop, int64_t steps, double base, Dtype dtype, Device device) {
+  const Tensor values = linspace(start, stop, steps, kFloat64);
+  for (int64_t i = 0; i < steps; ++i) {
+    values.data<double>()[i] = std::pow(base, values.data<double>()[i]);
+  }
+  return values.to(dtype).to(device);
+}
+
 Tensor eye(int64_t rows, std::optional<int64_t> columns, Dtype dtype, Device device) {
   const Tensor x = zeros({rows, columns.value_or(rows)}, dtype, device);
   diagonal(x).fill_(1);

@@ -148,4 +148,62 @@ Tensor cartesian_prod(const std::vector<Tensor>& vectors) {
   return stack(columns, 1);
 }
 
+Tensor diagflat(const Tensor& x, int64_t offset) { return diag(x.reshape({x.numel()}), offset); }
+
+Tensor block_diag(const std::vector<Tensor>& matrices) {
+  WICK_CHECK(!matrices.empty(), "block_diag: no matrices");
+  const std::vector<Tensor> blocks = all_as_rows(matrices, 2);
+  int64_t columns = 0, before = 0;
+  for (const Tensor& block : blocks) {
+    WICK_CHECK(block.rank() == 2, "block_diag: wrong number of axes: got shape ", block.shape(),
+               ", expected a matrix");
+    columns += block.size(1);
+  }
+  std::vector<Tensor> rows;
+  for (const Tensor& block : blocks) {
+    rows.push_back(pad(block, {before, columns - before - block.size(1)}));
+    before += block.size(1);
+  }
+  return cat(rows, 0);
+}
+
+Tensor atleast_1d(const Tensor& x) { return as_rows(x, 1); }
+Tensor atleast_2d(const Tensor& x) { return as_rows(x, 2); }
+Tensor atleast_3d(const Tensor& x) { return as_rows(x, 3); }
+
+std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors) {
+  Shape shape;
+  for (const Tensor& x : tensors) shape = broadcast_shapes("broadcast_tensors", shape, x.shape());
+  std::vector<Tensor> all;
+  for (const Tensor& x : tensors) all.push_back(x.expand(shape));
+  return all;
+}
+
+Tensor combinations(const Tensor& x, int64_t length, bool with_replacement) {
+  WICK_CHECK(x.rank("combinations") == 1, "combinations: wrong number of axes: got shape ",
+             x.shape(), ", expected a vector");
+  WICK_CHECK(length >= 0, "combinations: length: got ", length, ", expected 0 or more");
+  if (length == 0) return empty({0}, x.dtype(), x.device());
+  const int64_t n = x.size(0);
+  std::vector<int64_t> places, row(static_cast<size_t>(length));
+  const auto first_after = [&](int64_t place) { return with_replacement ? place : place + 1; };
+  // Rows in order: the last place that can go up does, and those behind it begin anew.
+  for (int64_t i = 1; i < length; ++i) row[static_cast<size_t>(i)] = with_replacement ? 0 : i;
+  for (bool more = with_replacement ? n > 0 : length <= n; more;) {
+    places.insert(places.end(), row.begin(), row.end());
+    int64_t i = length - 1;
+    while (i >= 0 && row[static_cast<size_t>(i)] == (with_replacement ? n - 1 : n - length + i)) {
+      --i;
+    }
+    more = i >= 0;
+    if (!more) break;
+    ++row[static_cast<size_t>(i)];
+    for (++i; i < length; ++i) {
+      row[static_cast<size_t>(i)] = first_after(row[static_cast<size_t>(i - 1)]);
+    }
+  }
+  const Tensor index = tensor(places).to(x.device());
+  return x.index_select(0, index).reshape({static_cast<int64_t>(places.size()) / length, length});
+}
+
 }  // namespace wick

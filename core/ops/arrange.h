@@ -29,6 +29,10 @@ Tensor flipud(const Tensor& x);
 Tensor diag(const Tensor& x, int64_t offset = 0);
 /// Matrices whose diagonals are the last axis of x, at two new axes.
 Tensor diag_embed(const Tensor& x, int64_t offset = 0, int64_t axis0 = -2, int64_t axis1 = -1);
+/// The matrix with all elements of x as diagonal `offset`.
+Tensor diagflat(const Tensor& x, int64_t offset = 0);
+/// The matrices (vectors are rows) as blocks along a diagonal, 0 elsewhere, in their common dtype.
+Tensor block_diag(const std::vector<Tensor>& matrices);
 /// The sum of a matrix' diagonal.
 Tensor trace(const Tensor& x);
 
@@ -40,6 +44,15 @@ Tensor vstack(const std::vector<Tensor>& tensors);
 Tensor dstack(const std::vector<Tensor>& tensors);
 /// As hstack, with vectors as columns.
 Tensor column_stack(const std::vector<Tensor>& tensors);
+/// x with at least 1, 2 or 3 axes: new ones come in front, of a matrix the third at the end.
+Tensor atleast_1d(const Tensor& x);
+Tensor atleast_2d(const Tensor& x);
+Tensor atleast_3d(const Tensor& x);
+/// The tensors expanded to the shape that they broadcast to.
+std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors);
+/// Rows of all choices of `length` elements of the vector x in its order, each as often as it is
+/// there, or `with_replacement` any number of times.
+Tensor combinations(const Tensor& x, int64_t length = 2, bool with_replacement = false);
 /// Rows of all choices of one element of each vector, the last changing fastest.
 Tensor cartesian_prod(const std::vector<Tensor>& vectors);
 

@@ -5,6 +5,7 @@
 #include "wick/core/autograd.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/detail/elementwise_op.h"
+#include "wick/core/ops/divide.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/index.h"
 #include "wick/core/ops/join.h"
@@ -126,6 +127,38 @@ Tensor histc(const Tensor& x, int64_t bins, double low, double high) {
   const Tensor bin =
       clamp(floor(masked_fill(part, logical_not(inside), 0)).to(kInt64), 0, bins - 1);
   return scatter_add(zeros({bins}, kInt64, x.device()), 0, bin, inside.to(kInt64)).to(x.dtype());
+}
+
+Tensor isin(const Tensor& x, const Tensor& values, bool invert) {
+  const NoGrad no_grad;
+  const Dtype dtype = promote(x.dtype("isin"), values.dtype("isin"));
+  if (values.numel() == 0) return full(x.shape(), invert, kBool, x.device());
+  const Tensor sorted = sort(values.reshape({values.numel()}).to(dtype), 0).values;
+  const Tensor wanted = x.to(dtype);
+  const Tensor place = clamp(searchsorted(sorted, wanted), {}, values.numel() - 1);
+  const Tensor found = sorted.index_select(0, place.reshape({x.numel()})).reshape(x.shape());
+  return invert ? ne(found, wanted) : eq(found, wanted);
+}
+
+Tensor argwhere(const Tensor& x) { return nonzero(x); }
+
+std::vector<Tensor> unravel_index(const Tensor& places, const Shape& shape) {
+  const NoGrad no_grad;
+  WICK_CHECK(!is_floating(places.dtype("unravel_index")) && places.dtype() != kBool,
+             "unravel_index: places: got ", places.dtype(), ", expected integers");
+  if (places.device().is_cpu() && places.numel() > 0) {
+    const int64_t low = amin(places).item<int64_t>(), high = amax(places).item<int64_t>();
+    WICK_CHECK(low >= 0 && high < shape.numel(), "unravel_index: place outside: got ",
+               low < 0 ? low : high, ", expected 0 to ", shape.numel() - 1, " for shape ", shape);
+  }
+  std::vector<Tensor> coordinates;
+  int64_t below = shape.numel();
+  for (const int64_t size : shape) {
+    below = size > 0 ? below / size : 0;
+    coordinates.push_back(
+        remainder(floor_divide(places, std::max<int64_t>(below, 1)), std::max<int64_t>(size, 1)));
+  }
+  return coordinates;
 }
 
 }  // namespace wick

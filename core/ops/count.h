@@ -18,6 +18,13 @@ struct Unique {
 Unique unique(const Tensor& x);
 /// One value for each run of equal elements, in row-major order.
 Unique unique_consecutive(const Tensor& x);
+/// Whether each element is one of `values`, or with `invert` is none; bool, x's shape.
+Tensor isin(const Tensor& x, const Tensor& values, bool invert = false);
+/// nonzero, by NumPy's name.
+Tensor argwhere(const Tensor& x);
+/// The coordinates in `shape` of places counted in row-major order: a tensor for each axis. Error
+/// on the CPU for a place outside.
+std::vector<Tensor> unravel_index(const Tensor& places, const Shape& shape);
 
 /// How often each number from 0 on comes among the integers x [N], of none below 0; as many as
 /// `minlength` or the largest asks for. With `weights` [N] the sums of those: float64, or float32

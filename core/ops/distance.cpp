@@ -2,6 +2,7 @@
 #include "wick/core/ops/detail/reduce_axes.h"
 #include "wick/core/ops/detail/wide.h"
 #include "wick/core/ops/einsum.h"
+#include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/index.h"
 #include "wick/core/ops/join.h"
 #include "wick/core/ops/matmul.h"
@@ -24,6 +25,24 @@ Tensor euclidean(const Tensor& a, const Tensor& b) {
 }
 
 }  // namespace
+
+Tensor renorm(const Tensor& x, double p, int64_t axis, double most) {
+  constexpr double kTiny = 1e-7;  // PyTorch's
+  check_floating("renorm", x);
+  WICK_CHECK(p > 0, "renorm: p: got ", p, ", expected more than 0");
+  WICK_CHECK(most >= 0, "renorm: most: got ", most, ", expected 0 or more");
+  WICK_CHECK(x.rank() >= 2, "renorm: too few axes: got shape ", x.shape(), ", expected 2 or more");
+  return computed_wide({x}, [&](const std::vector<Tensor>& in) {
+    Shape others;
+    const int kept = wrap_axis("renorm", axis, x.rank());
+    for (int a = 0; a < x.rank(); ++a) {
+      if (a != kept) others.push_back(a);
+    }
+    const Tensor size = norm(in[0], p, others, /*keepdim=*/true);
+    const Tensor large = gt(size, most);
+    return in[0] * masked_fill(most / (size + kTiny), logical_not(large), 1);
+  });
+}
 
 Tensor cdist(const Tensor& x, const Tensor& y, double p) {
   constexpr int64_t kFewRows = 25;

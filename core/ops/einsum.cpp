@@ -5,6 +5,7 @@
 
 #include "wick/core/ops/detail/wide.h"
 #include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/join.h"
 #include "wick/core/ops/matmul.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/core/ops/slice.h"
@@ -309,6 +310,22 @@ Tensor addmv(const Tensor& x, const Tensor& matrix, const Tensor& vector, Scalar
 }
 Tensor addr(const Tensor& x, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
   return added(x, a, b, beta, alpha, [](const Tensor& p, const Tensor& q) { return outer(p, q); });
+}
+
+Tensor addbmm(const Tensor& x, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
+  return added(x, a, b, beta, alpha,
+               [](const Tensor& p, const Tensor& q) { return sum(bmm(p, q), {0}); });
+}
+
+Tensor vdot(const Tensor& a, const Tensor& b) { return dot(a, b); }
+
+Tensor cross(const Tensor& a, const Tensor& b, int64_t axis) {
+  WICK_CHECK(a.size(axis) == 3 && b.size(axis) == 3, "cross: sizes along axis ", axis, ": got ",
+             a.size(axis), " and ", b.size(axis), ", expected 3");
+  return computed_wide({a, b}, [&](const std::vector<Tensor>& in) {
+    return roll(in[0], -1, axis) * roll(in[1], -2, axis) -
+           roll(in[0], -2, axis) * roll(in[1], -1, axis);
+  });
 }
 
 }  // namespace wick

@@ -36,6 +36,15 @@ Tensor addmv(const Tensor& x, const Tensor& matrix, const Tensor& vector, Scalar
 /// beta x + alpha outer(a, b); x broadcasts to [M, N].
 Tensor addr(const Tensor& x, const Tensor& a, const Tensor& b, Scalar beta = 1, Scalar alpha = 1);
 
+/// beta x + alpha times the sum of all products of a batch of matrices; x broadcasts.
+Tensor addbmm(const Tensor& x, const Tensor& a, const Tensor& b, Scalar beta = 1, Scalar alpha = 1);
+/// dot, by another name.
+Tensor vdot(const Tensor& a, const Tensor& b);
+/// The vector products of vectors of 3 elements along `axis`; shapes broadcast.
+Tensor cross(const Tensor& a, const Tensor& b, int64_t axis = -1);
+
+/// x with those of its slices along `axis` scaled to the p-norm `most` whose norm is larger.
+Tensor renorm(const Tensor& x, double p, int64_t axis, double most);
 /// The p-norms of the differences of all rows: [..., P, M] and [..., R, M] -> [..., P, R]. The
 /// gradient is 0 where the distance is. Euclidean distances of more than 25 rows are made of a
 /// matrix product, and exact to about the square root of the dtype's precision. Floating.

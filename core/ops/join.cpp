@@ -289,4 +289,31 @@ Tensor roll(const Tensor& x, int64_t shift, int64_t axis) {
   return cat({x.narrow(axis, n - by, by), x.narrow(axis, 0, n - by)}, axis);
 }
 
+namespace {
+
+template <bool kLower>
+Tensor triangle_indices(const char* op, int64_t rows, int64_t columns, int64_t diagonal,
+                        Device device) {
+  WICK_CHECK(rows >= 0 && columns >= 0, op, ": negative size: got ", rows, " x ", columns);
+  std::vector<int64_t> at[2];
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t begin = kLower ? 0 : std::clamp<int64_t>(r + diagonal, 0, columns);
+    const int64_t end = kLower ? std::clamp<int64_t>(r + diagonal + 1, 0, columns) : columns;
+    for (int64_t c = begin; c < end; ++c) {
+      at[0].push_back(r);
+      at[1].push_back(c);
+    }
+  }
+  return stack({tensor(at[0]), tensor(at[1])}).to(device);
+}
+
+}  // namespace
+
+Tensor tril_indices(int64_t rows, int64_t columns, int64_t diagonal, Device device) {
+  return triangle_indices<true>("tril_indices", rows, columns, diagonal, device);
+}
+Tensor triu_indices(int64_t rows, int64_t columns, int64_t diagonal, Device device) {
+  return triangle_indices<false>("triu_indices", rows, columns, diagonal, device);
+}
+
 }  // namespace wick

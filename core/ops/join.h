@@ -42,6 +42,10 @@ Tensor tril(const Tensor& x, int64_t diagonal = 0);
 /// The part on and above diagonal `diagonal`.
 Tensor triu(const Tensor& x, int64_t diagonal = 0);
 
+/// The coordinates of what tril and triu keep of a matrix: int64 [2, count], in row-major order.
+Tensor tril_indices(int64_t rows, int64_t columns, int64_t diagonal = 0, Device device = kCpu);
+Tensor triu_indices(int64_t rows, int64_t columns, int64_t diagonal = 0, Device device = kCpu);
+
 /// The order of elements reversed along `axes`.
 Tensor flip(const Tensor& x, const Shape& axes);
 

@@ -117,9 +117,10 @@ Tensor pairwise_distance(const Tensor& x, const Tensor& y, double p, double eps,
   });
 }
 
-Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
-                           double margin, double p, double eps, bool swap,
-                           LossReduction reduction) {
+Tensor triplet_margin_with_distance_loss(
+    const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+    const std::function<Tensor(const Tensor&, const Tensor&)>& distance, double margin, bool swap,
+    LossReduction reduction) {
   const char* op = "triplet_margin_loss";
   check_floats(op, anchor);
   WICK_CHECK(margin > 0, op, ": margin: got ", margin, ", expected more than 0");
@@ -127,11 +128,21 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
              ": numbers of axes differ: got ", anchor.shape(), ", ", positive.shape(), " and ",
              negative.shape());
   return computed_wide({anchor, positive, negative}, [&](const std::vector<Tensor>& in) {
-    const Tensor near = pairwise_distance(in[0], in[1], p, eps);
-    Tensor far = pairwise_distance(in[0], in[2], p, eps);
-    if (swap) far = minimum(far, pairwise_distance(in[1], in[2], p, eps));
+    const Tensor near = distance(in[0], in[1]);
+    Tensor far = distance(in[0], in[2]);
+    if (swap) far = minimum(far, distance(in[1], in[2]));
     return detail::reduced_loss(above_zero(near - far + margin), reduction);
   });
+}
+
+Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                           double margin, double p, double eps, bool swap,
+                           LossReduction reduction) {
+  const auto distance = [&](const Tensor& a, const Tensor& b) {
+    return pairwise_distance(a, b, p, eps);
+  };
+  return triplet_margin_with_distance_loss(anchor, positive, negative, distance, margin, swap,
+                                           reduction);
 }
 
 Tensor soft_margin_loss(const Tensor& x, const Tensor& target, LossReduction reduction) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "wick/core/ops/loss.h"
 
 // Losses of margins and of distributions. As in loss.h, the result is one number, or with kNone one
@@ -35,6 +37,12 @@ Tensor cosine_embedding_loss(const Tensor& x1, const Tensor& x2, const Tensor& t
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                            double margin = 1, double p = 2, double eps = 1e-6, bool swap = false,
                            LossReduction reduction = LossReduction::kMean);
+/// The same by a distance of the caller's: `distance(a, b)` gives one for each row, in float32 for
+/// 16-bit inputs.
+Tensor triplet_margin_with_distance_loss(
+    const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+    const std::function<Tensor(const Tensor&, const Tensor&)>& distance, double margin = 1,
+    bool swap = false, LossReduction reduction = LossReduction::kMean);
 /// The p-norm of x - y + eps along the last axis.
 Tensor pairwise_distance(const Tensor& x, const Tensor& y, double p = 2, double eps = 1e-6,
                          bool keepdim = false);

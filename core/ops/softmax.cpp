@@ -82,6 +82,7 @@ Tensor checked_softmax(const Tensor& x, int64_t axis) {
 
 Tensor softmax(const Tensor& x, int64_t axis) { return checked_softmax<false>(x, axis); }
 
+Tensor softmin(const Tensor& x, int64_t axis) { return softmax(-x, axis); }
 Tensor log_softmax(const Tensor& x, int64_t axis) { return checked_softmax<true>(x, axis); }
 
 }  // namespace wick

@@ -8,6 +8,8 @@ namespace wick {
 /// accumulated in float. Error if `axis` is out of range.
 Tensor softmax(const Tensor& x, int64_t axis);
 
+/// softmax(-x, axis)
+Tensor softmin(const Tensor& x, int64_t axis);
 /// log(softmax(x, axis)), exact also where the softmax underflows.
 Tensor log_softmax(const Tensor& x, int64_t axis);
 

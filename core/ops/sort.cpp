@@ -158,6 +158,7 @@ Sorted sort(const Tensor& x, int64_t axis, bool descending) {
   return along(Sort{descending}, x, wrap_axis("sort", axis, x.rank()));
 }
 
+Tensor msort(const Tensor& x) { return sort(x, 0).values; }
 Tensor argsort(const Tensor& x, int64_t axis, bool descending) {
   return sort(x.detach(), axis, descending).indices;
 }

@@ -13,6 +13,8 @@ struct Sorted {
 /// `x` sorted along `axis`. Stable; NaN counts as greater than every number.
 Sorted sort(const Tensor& x, int64_t axis = -1, bool descending = false);
 
+/// The values of sort along axis 0.
+Tensor msort(const Tensor& x);
 /// The indices that sort `x` along `axis`.
 Tensor argsort(const Tensor& x, int64_t axis = -1, bool descending = false);
 

@@ -69,6 +69,32 @@ Tensor clamp(const Tensor& x, const Tensor& low, const Tensor& high);
 /// y - alpha x
 Tensor rsub(const Tensor& x, const Tensor& y, Scalar alpha = 1);
 
+/// x log(1 + y), 0 where x is 0 and y is a number.
+Tensor xlog1py(const Tensor& x, const Tensor& y);
+/// x 2^y
+Tensor ldexp(const Tensor& x, const Tensor& y);
+/// pow in float64.
+Tensor float_power(const Tensor& x, const Tensor& y);
+Tensor float_power(const Tensor& x, double y);
+/// -x log(x): 0 for 0, -infinity for negative x.
+Tensor entr(const Tensor& x);
+/// The share of a standard normal distribution that lies below x.
+Tensor ndtr(const Tensor& x);
+/// The logarithm of the gamma function of `p` variables (Muirhead: Aspects of multivariate
+/// statistical theory, 1982). x is above (p - 1) / 2.
+Tensor mvlgamma(const Tensor& x, int64_t p);
+/// The powers x^(n-1), ..., x, 1 of each element of the vector x as a row, `columns` of them, by
+/// default as many as x has elements; the other way round if `increasing`.
+Tensor vander(const Tensor& x, std::optional<int64_t> columns = {}, bool increasing = false);
+/// sign, by another name; whether the sign's bit is set, as of -0 and -NaN.
+Tensor sgn(const Tensor& x);
+Tensor signbit(const Tensor& x);
+/// clamp with one bound.
+Tensor clamp_min(const Tensor& x, Scalar low);
+Tensor clamp_min(const Tensor& x, const Tensor& low);
+Tensor clamp_max(const Tensor& x, Scalar high);
+Tensor clamp_max(const Tensor& x, const Tensor& high);
+
 /// Whether |x - y| <= atol + rtol |y|, infinities being close to themselves alone and NaN to NaN if
 /// `equal_nan`; bool.
 Tensor isclose(const Tensor& x, const Tensor& y, double rtol = 1e-5, double atol = 1e-8,

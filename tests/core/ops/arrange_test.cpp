@@ -108,5 +108,39 @@ TEST(Arrange, TurnsAndRepeats) {
   EXPECT_THROW(cartesian_prod({}), Error);
 }
 
+TEST(Arrange, MakesMatricesOfDiagonals) {
+  for (const Device device : devices()) {
+    const Tensor x = arange(4).reshape({2, 2}).to(device);
+    EXPECT_EQ(numbers_of(diagflat(x.slice(0, 1, 2), -1)), (Integers{0, 0, 0, 2, 0, 0, 0, 3, 0}));
+    const Tensor blocks = block_diag({x, x[1], x[1][1]});
+    EXPECT_EQ(blocks.shape(), (Shape{4, 5}));
+    EXPECT_EQ(numbers_of(blocks), (Integers{0, 1, 0, 0, 0, 2, 3, 0, 0, 0,  //
+                                            0, 0, 2, 3, 0, 0, 0, 0, 0, 3}));
+  }
+  EXPECT_THROW(block_diag({}), Error);
+  EXPECT_THROW(block_diag({zeros({1, 1, 1})}), Error);
+}
+
+TEST(Arrange, AddsAxesAndBroadcasts) {
+  EXPECT_EQ(atleast_1d(ones({})).shape(), (Shape{1}));
+  EXPECT_EQ(atleast_2d(ones({3})).shape(), (Shape{1, 3}));
+  EXPECT_EQ(atleast_3d(ones({2, 3})).shape(), (Shape{2, 3, 1}));
+  const std::vector<Tensor> all = broadcast_tensors({ones({3, 1}), zeros({2})});
+  EXPECT_EQ(all[0].shape(), (Shape{3, 2}));
+  EXPECT_EQ(all[1].sum().item(), 0);
+  EXPECT_THROW(broadcast_tensors({ones({3}), ones({2})}), Error);
+}
+
+TEST(Arrange, CombinesElements) {
+  const Tensor x = tensor<int64_t>({7, 8, 9});
+  EXPECT_EQ(numbers_of(combinations(x)), (Integers{7, 8, 7, 9, 8, 9}));
+  EXPECT_EQ(numbers_of(combinations(x, 3)), (Integers{7, 8, 9}));
+  EXPECT_EQ(numbers_of(combinations(x.slice(0, 0, 2), 2, true)), (Integers{7, 7, 7, 8, 8, 8}));
+  EXPECT_EQ(combinations(x, 4).shape(), (Shape{0, 4}));
+  EXPECT_EQ(combinations(x, 0).shape(), (Shape{0}));
+  EXPECT_EQ(combinations(arange(6), 3).size(0), 20);
+  EXPECT_EQ(combinations(arange(4), 3, true).size(0), 20);
+}
+
 }  // namespace
 }  // namespace wick::testing

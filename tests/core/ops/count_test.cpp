@@ -121,5 +121,28 @@ TEST(Histc, CountsInEqualParts) {
   EXPECT_THROW(histc(arange(3), 2), Error);
 }
 
+TEST(Count, FindsMembers) {
+  for (const Device device : devices()) {
+    const Tensor x = tensor<int64_t>({3, 1, 4, 1, 5, 9}, Shape{2, 3}).to(device);
+    const Tensor values = tensor<int64_t>({1, 9, 2}).to(device);
+    EXPECT_EQ(isin(x, values).cpu().to(kInt64).to_vector<int64_t>(),
+              (std::vector<int64_t>{0, 1, 0, 1, 0, 1}));
+    EXPECT_EQ(isin(x, values, true).to(kInt64).sum().item<int64_t>(), 3);
+    EXPECT_EQ(isin(x, values.slice(0, 0, 0)).to(kInt64).sum().item<int64_t>(), 0);
+    EXPECT_TRUE(equal(argwhere(eq(x, 4)).cpu(), tensor<int64_t>({0, 2}, Shape{1, 2})));
+  }
+}
+
+TEST(Count, FindsCoordinatesOfPlaces) {
+  const std::vector<Tensor> at = unravel_index(tensor<int64_t>({0, 5, 23}), {2, 3, 4});
+  EXPECT_EQ(at[0].to_vector<int64_t>(), (std::vector<int64_t>{0, 0, 1}));
+  EXPECT_EQ(at[1].to_vector<int64_t>(), (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(at[2].to_vector<int64_t>(), (std::vector<int64_t>{0, 1, 3}));
+  EXPECT_EQ(error_of([] {
+              unravel_index(tensor<int64_t>({24}), {2, 3, 4});
+            }),
+            "unravel_index: place outside: got 24, expected 0 to 23 for shape [2, 3, 4]");
+}
+
 }  // namespace
 }  // namespace wick::testing

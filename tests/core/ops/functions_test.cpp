@@ -2,13 +2,18 @@
 #include <gtest/gtest.h>
 
 #include "wick/core/ops/compare.h"
+#include "wick/core/ops/einsum.h"
 #include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/join.h"
 #include "wick/core/ops/matmul.h"
 #include "wick/core/ops/random.h"
 #include "wick/core/ops/reduce.h"
+#include "wick/core/ops/softmax.h"
 #include "wick/core/ops/sort.h"
 #include "wick/core/ops/view.h"
 #include "wick/tests/core/ops/elementwise_cases.h"
+#include "wick/tests/core/ops/remap.h"
+#include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
 
 namespace wick::testing {
@@ -294,6 +299,56 @@ TEST(MaxAlongAnAxis, GivesValuesPositionsAndOneGradient) {
   EXPECT_EQ(one.max(0).values.item(), 2);
   EXPECT_NE(one.max(0).values.raw_data(), one.raw_data());
   EXPECT_TRUE(std::isnan(tensor({1.f, NAN}).max(0).values.item()));
+}
+
+WICK_OP_CASE(
+    cross, .samples = {{normal({4, 3}), normal({4, 3})}, {normal({1, 3}), normal({2, 3})}},
+    .call = [](const Tensors& x) -> Tensors { return {cross(x[0], x[1])}; },
+    .reference = [](const Arrays& in) -> Arrays {
+      const int64_t rows = std::max(in[0].shape[0], in[1].shape[0]);
+      HostArray y = filled({rows, 3});
+      for_each_coordinate(y.shape, [&](const Shape& c) {
+        const auto of = [&](const HostArray& v, int64_t i) {
+          return at(v, {c[0] % v.shape[0], (c[1] + i) % 3});
+        };
+        at(y, c) = of(in[0], 1) * of(in[1], 2) - of(in[0], 2) * of(in[1], 1);
+      });
+      return {y};
+    },
+    .tolerance = Tolerance::reduction(), .second_order = true);
+WICK_OP_CASE(
+    renorm, .samples = {{normal({3, 4})}},
+    .call = [](const Tensors& x) -> Tensors { return {renorm(x[0], 2, 0, 1.5)}; },
+    .reference = [](const Arrays& in) -> Arrays {
+      HostArray y = in[0];
+      for (int64_t row = 0; row < 3; ++row) {
+        double squares = 0;
+        for (int64_t i = 0; i < 4; ++i) squares += at(y, {row, i}) * at(y, {row, i});
+        const double norm = std::sqrt(squares);
+        for (int64_t i = 0; i < 4; ++i) at(y, {row, i}) *= norm > 1.5 ? 1.5 / (norm + 1e-7) : 1;
+      }
+      return {y};
+    },
+    .tolerance = Tolerance::reduction());
+
+TEST(Functions, OfVectorsAndMatrices) {
+  for (const Device device : devices()) {
+    const Tensor a = tensor<double>({3, 4}).to(device);
+    EXPECT_EQ(vdot(a, a).item(), 25);
+    const Tensor ones3 = ones({3, 2, 2}, kFloat64, device);
+    EXPECT_EQ(addbmm(ones({2, 2}, kFloat64, device), ones3, ones3, 2, 0.5).sum().item(), 20);
+    EXPECT_EQ(msort(tensor<int64_t>({3, 1, 2}).to(device)).cpu().to_vector<int64_t>(),
+              (std::vector<int64_t>{1, 2, 3}));
+    EXPECT_EQ(tril_indices(2, 3, 0, device).cpu().to_vector<int64_t>(),
+              (std::vector<int64_t>{0, 1, 1, 0, 0, 1}));
+    EXPECT_EQ(triu_indices(3, 2, 1, device).cpu().to_vector<int64_t>(),
+              (std::vector<int64_t>{0, 1}));
+    EXPECT_EQ(logspace(0, 2, 3, 10, kFloat32, device).cpu().to_vector<float>(),
+              (std::vector<float>{1, 10, 100}));
+    EXPECT_TRUE(allclose(softmin(a, 0), softmax(-a, 0)));
+  }
+  EXPECT_EQ(error_of([] { cross(zeros({2}), zeros({2})); }),
+            "cross: sizes along axis -1: got 2 and 2, expected 3");
 }
 
 }  // namespace

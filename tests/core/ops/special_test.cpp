@@ -317,5 +317,46 @@ TEST(Rrelu, DrawsSlopesInTrainingAlone) {
   EXPECT_THROW(rrelu(x, 0.3, 0.1), Error);
 }
 
+WICK_OP_CASE(xlog1py, .samples = {{uniform({3, 4}, -2, 2), uniform({4}, -0.5, 3)}},
+             .call = call_of(xlog1py),
+             .reference = elementwise([](double x, double y) { return x * std::log1p(y); }),
+             .tolerance = Tolerance::reduction(), .second_order = true);
+WICK_OP_CASE(ldexp, .samples = {{normal({3, 4}), uniform({4}, -3, 3)}}, .call = call_of(ldexp),
+             .reference = elementwise([](double x, double y) { return x * std::exp2(y); }),
+             .tolerance = Tolerance::reduction(), .second_order = true);
+WICK_OP_CASE(entr, .samples = unary_samples(0.1, 3), .call = call_of(entr),
+             .reference = elementwise([](double x) { return -x * std::log(x); }),
+             .tolerance = Tolerance::reduction(), .second_order = true);
+WICK_OP_CASE(ndtr, .samples = unary_samples(-3, 3), .call = call_of(ndtr),
+             .reference = elementwise([](double x) { return std::erfc(-x * M_SQRT1_2) / 2; }),
+             .tolerance = Tolerance::reduction(), .second_order = true);
+WICK_OP_CASE(
+    mvlgamma, .samples = unary_samples(1.5, 6),
+    .call = [](const Tensors& x) -> Tensors { return {mvlgamma(x[0], 3)}; },
+    .reference = elementwise([](double x) {
+      return std::lgamma(x) + std::lgamma(x - 0.5) + std::lgamma(x - 1) + 1.5 * std::log(M_PI);
+    }),
+    .tolerance = Tolerance::reduction(), .second_order = true);
+
+TEST(Special, AtTheirEdges) {
+  for (const Device device : devices()) {
+    const auto numbers = [](const Tensor& x) { return x.to(kFloat64).cpu().to_vector<double>(); };
+    const Tensor x = tensor<double>({0, -0.0, -2}).to(device);
+    const double inf = HUGE_VAL;
+    EXPECT_EQ(numbers(entr(x)), (std::vector<double>{0, 0, -inf}));
+    EXPECT_EQ(numbers(signbit(x)), (std::vector<double>{0, 1, 1}));
+    EXPECT_EQ(numbers(sgn(x)), (std::vector<double>{0, 0, -1}));
+    EXPECT_EQ(xlog1py(zeros({1}, kFloat64, device), full({1}, -1, kFloat64, device)).item(), 0);
+    EXPECT_TRUE(std::isnan(xlog1py(zeros({}), full({}, NAN)).item()));
+    EXPECT_EQ(numbers(clamp_min(x, -1)), (std::vector<double>{0, 0, -1}));
+    EXPECT_EQ(numbers(clamp_max(x, x - 1)), (std::vector<double>{-1, -1, -3}));
+    EXPECT_EQ(float_power(full({}, 2, kInt64, device), 0.5).dtype(), kFloat64);
+    EXPECT_EQ(numbers(vander(tensor<int64_t>({1, 2, 3}).to(device))),
+              (std::vector<double>{1, 1, 1, 4, 2, 1, 9, 3, 1}));
+    EXPECT_EQ(numbers(vander(tensor<float>({2}).to(device), 4, true)),
+              (std::vector<double>{1, 2, 4, 8}));
+  }
+}
+
 }  // namespace
 }  // namespace wick::testing
