@@ -6,20 +6,30 @@
 // The geometry of resizing, for the kernels of every device.
 namespace wick {
 
-/// The one or two elements that an element of the result is made of.
-template <class E>
+/// How many elements an element of a resized axis is made of.
+constexpr int resize_taps(ResizeRule rule) {
+  return rule == ResizeRule::kCubic ? 4 : rule == ResizeRule::kLinear ? 2 : 1;
+}
+
+/// The elements that an element of the result is made of, in order, and how much of each. Where the
+/// axis ends an element comes more than once.
+template <class E, int kTaps>
 struct ResizeSource {
-  int64_t first, second;
-  E weight;  // of the second
+  int64_t index[kTaps];
+  E weight[kTaps];
 };
 
 /// One axis of `in` elements resized to `out`; positions between elements are held as E.
-template <class E>
+template <class E, ResizeRule kRule>
 struct ResizeAxis {
+  static constexpr int kTaps = resize_taps(kRule);
+  using Source = ResizeSource<E, kTaps>;
+
   int64_t in, out;
   E scale;
   float nearest_scale;  // in float for every dtype, as PyTorch rounds it
-  bool linear, align_corners;
+  bool align_corners;
+  bool copied;  // the axis stays as it is
 
   WICK_HOST_DEVICE ResizeAxis(int64_t in_size, int64_t out_size, const Interpolate2dParams& p,
                               int axis)
@@ -27,28 +37,29 @@ struct ResizeAxis {
         out(out_size),
         scale(static_cast<E>(p.scale[axis])),
         nearest_scale(static_cast<float>(p.scale[axis])),
-        linear(p.linear),
-        align_corners(p.align_corners) {}
+        align_corners(p.align_corners),
+        copied(in_size == out_size && p.scale[axis] == 1) {}
 
-  WICK_HOST_DEVICE ResizeSource<E> source(int64_t o) const {
-    if (!linear) {
-      const auto floor = static_cast<int64_t>(static_cast<float>(o) * nearest_scale);
-      const int64_t nearest = floor < in - 1 ? floor : in - 1;
-      return {nearest, nearest, 0};
+  WICK_HOST_DEVICE Source source(int64_t o) const {
+    Source s = {};
+    if (copied) {
+      for (int k = 0; k < kTaps; ++k) s.index[k] = o;
+      s.weight[0] = 1;
+    } else if constexpr (kTaps == 1) {
+      const float half = kRule == ResizeRule::kNearestExact ? 0.5f : 0.0f;
+      s.index[0] = inside(static_cast<int64_t>((static_cast<float>(o) + half) * nearest_scale));
+      s.weight[0] = 1;
+    } else {
+      place(s, position(o));
     }
-    const E index = static_cast<E>(o), half = E(0.5);
-    E position = align_corners ? index * scale : (index + half) * scale - half;
-    if (position < 0) position = 0;
-    const auto floor = static_cast<int64_t>(position);
-    const int64_t first = floor < in - 1 ? floor : in - 1;
-    const int64_t second = first < in - 1 ? first + 1 : first;
-    const E weight = position - static_cast<E>(first);
-    return {first, second, weight < 1 ? weight : 1};
+    return s;
   }
   /// By what factor element `i` is part of element `o` of the result.
   WICK_HOST_DEVICE E factor(int64_t i, int64_t o) const {
-    const ResizeSource<E> s = source(o);
-    return (s.first == i ? 1 - s.weight : 0) + (s.second == i ? s.weight : 0);
+    const Source s = source(o);
+    E sum = 0;
+    for (int k = 0; k < kTaps; ++k) sum += s.index[k] == i ? s.weight[k] : 0;
+    return sum;
   }
   /// Bounds [begin, end) of the elements of the result that element `i` may be part of. The sources
   /// never go back as `o` grows.
@@ -56,7 +67,7 @@ struct ResizeAxis {
     int64_t low = 0, high = out;
     while (low < high) {
       const int64_t middle = (low + high) / 2;
-      if (source(middle).second < i) {
+      if (source(middle).index[kTaps - 1] < i) {
         low = middle + 1;
       } else {
         high = middle;
@@ -68,7 +79,7 @@ struct ResizeAxis {
     int64_t low = 0, high = out;
     while (low < high) {
       const int64_t middle = (low + high) / 2;
-      if (source(middle).first <= i) {
+      if (source(middle).index[0] <= i) {
         low = middle + 1;
       } else {
         high = middle;
@@ -76,6 +87,33 @@ struct ResizeAxis {
     }
     return low;
   }
+
+ private:
+  WICK_HOST_DEVICE int64_t inside(int64_t i) const { return i < 0 ? 0 : (i < in - 1 ? i : in - 1); }
+  WICK_HOST_DEVICE E position(int64_t o) const {
+    const E index = static_cast<E>(o), half = E(0.5);
+    const E at = align_corners ? index * scale : (index + half) * scale - half;
+    return kRule == ResizeRule::kLinear && at < 0 ? 0 : at;
+  }
+  WICK_HOST_DEVICE void place(Source& s, E at) const {
+    const auto whole = static_cast<int64_t>(at);
+    const int64_t floor = static_cast<E>(whole) > at ? whole - 1 : whole;  // below 0 too
+    const int64_t first = floor < in - 1 ? floor : in - 1;
+    const E rest = at - static_cast<E>(first), t = rest < 1 ? rest : 1;
+    for (int k = 0; k < kTaps; ++k) s.index[k] = inside(first + k - (kTaps == 4 ? 1 : 0));
+    if constexpr (kTaps == 2) {
+      s.weight[0] = 1 - t;
+      s.weight[1] = t;
+    } else {
+      s.weight[0] = outer(1 + t);
+      s.weight[1] = inner(t);
+      s.weight[2] = inner(1 - t);
+      s.weight[3] = outer(2 - t);
+    }
+  }
+  // Keys: Cubic convolution interpolation (1981) with a = -3/4, up to one element away and beyond.
+  static WICK_HOST_DEVICE E inner(E d) { return (E(1.25) * d - E(2.25)) * d * d + 1; }
+  static WICK_HOST_DEVICE E outer(E d) { return ((E(-0.75) * d + E(3.75)) * d - E(6)) * d + E(3); }
 };
 
 }  // namespace wick

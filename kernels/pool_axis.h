@@ -65,7 +65,8 @@ struct PoolAxis {
 
 /// What the sum over window (p, q) is divided by.
 WICK_HOST_DEVICE int64_t pool_divisor(const PoolAxis& rows, const PoolAxis& columns, int64_t p,
-                                      int64_t q, bool count_include_pad) {
+                                      int64_t q, bool count_include_pad, int64_t divisor) {
+  if (divisor != 0) return divisor;
   if (count_include_pad && !rows.adaptive) return rows.padded_size(p) * columns.padded_size(q);
   return rows.window(p).size() * columns.window(q).size();
 }

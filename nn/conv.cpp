@@ -132,7 +132,7 @@ Tensor AvgPool2d::forward(const Tensor& x) {
   const AvgPool2dOptions& o = options_;
   const Pair stride = o.stride.value_or(kernel_size_);
   return avg_pool2d(x, {kernel_size_.h, kernel_size_.w}, {stride.h, stride.w},
-                    {o.padding.h, o.padding.w}, o.count_include_pad, o.ceil_mode);
+                    {o.padding.h, o.padding.w}, o.ceil_mode, o.count_include_pad);
 }
 
 std::string AvgPool2d::description() const {

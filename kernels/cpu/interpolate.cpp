@@ -7,40 +7,47 @@ namespace wick::WICK_ISA {
 
 namespace {
 
-template <class T>
+template <class T, ResizeRule kRule>
 void forward(const View& x_view, const View& y_view, const Interpolate2dParams& params) {
   using V = Vec<Accumulator<T>>;
+  using Axis = ResizeAxis<Accumulator<T>, kRule>;
   const Images<const T> x(x_view);
   const Images<T> y(y_view);
-  const ResizeAxis<Accumulator<T>> rows(x.h, y.h, params, 0), columns(x.w, y.w, params, 1);
-  for_each_row(y.n, y.h, y.w * y.c * 2, [&](int64_t n, int64_t p) {
-    const ResizeSource<Accumulator<T>> r = rows.source(p);
+  const Axis rows(x.h, y.h, params, 0), columns(x.w, y.w, params, 1);
+  for_each_row(y.n, y.h, y.w * y.c * Axis::kTaps * Axis::kTaps, [&](int64_t n, int64_t p) {
+    const typename Axis::Source r = rows.source(p);
     for (int64_t q = 0; q < y.w; ++q) {
-      const ResizeSource<Accumulator<T>> s = columns.source(q);
+      const typename Axis::Source s = columns.source(q);
       for_each_vector<V>(y.c, [&](int64_t c, int64_t lanes) {
-        const auto at = [&](int64_t i, int64_t j) {
-          return load_lanes<V>(x.pixel(n, i, j) + c, lanes);
+        const auto at = [&](int k, int l) {
+          return load_lanes<V>(x.pixel(n, r.index[k], s.index[l]) + c, lanes);
         };
-        V value = at(r.first, s.first);
-        if (params.linear) {
-          const V across(s.weight), down(r.weight);
-          const V upper = fma(at(r.first, s.second) - value, across, value);
-          const V lower_left = at(r.second, s.first);
-          const V lower = fma(at(r.second, s.second) - lower_left, across, lower_left);
-          value = fma(lower - upper, down, upper);
+        if constexpr (Axis::kTaps == 1) {
+          store_lanes(at(0, 0), y.pixel(n, p, q) + c, lanes);
+          return;
         }
-        store_lanes(value, y.pixel(n, p, q) + c, lanes);
+        V sum(0);
+        for (int k = 0; k < Axis::kTaps; ++k) {
+          if (r.weight[k] == 0) continue;  // what is not part of it is not looked at
+          V line(0);
+          for (int l = 0; l < Axis::kTaps; ++l) {
+            if (s.weight[l] != 0) line = fma(at(k, l), V(s.weight[l]), line);
+          }
+          sum = fma(line, V(r.weight[k]), sum);
+        }
+        store_lanes(sum, y.pixel(n, p, q) + c, lanes);
       });
     }
   });
 }
 
-template <class T>
+template <class T, ResizeRule kRule>
 void backward(const View& dy_view, const View& dx_view, const Interpolate2dParams& params) {
   using V = Vec<Accumulator<T>>;
+  using Axis = ResizeAxis<Accumulator<T>, kRule>;
   const Images<const T> dy(dy_view);
   const Images<T> dx(dx_view);
-  const ResizeAxis<Accumulator<T>> rows(dx.h, dy.h, params, 0), columns(dx.w, dy.w, params, 1);
+  const Axis rows(dx.h, dy.h, params, 0), columns(dx.w, dy.w, params, 1);
   for_each_row(dx.n, dx.h, dy.w * dx.c * (dy.h / dx.h + 1), [&](int64_t n, int64_t i) {
     const int64_t p_begin = rows.begin(i), p_end = rows.end(i);
     for (int64_t j = 0; j < dx.w; ++j) {
@@ -60,13 +67,31 @@ void backward(const View& dy_view, const View& dx_view, const Interpolate2dParam
   });
 }
 
+// Calls `run(Type<T>, Rule<kRule>)` with the elements' type and the rule.
+template <ResizeRule kRule>
+struct Rule {};
+template <class Run>
+WICK_INLINE void visit(Dtype dtype, ResizeRule rule, const Run& run) {
+  visit_floating(dtype, [&](auto type) {
+    switch (rule) {
+      case ResizeRule::kNearest: return run(type, Rule<ResizeRule::kNearest>{});
+      case ResizeRule::kNearestExact: return run(type, Rule<ResizeRule::kNearestExact>{});
+      case ResizeRule::kLinear: return run(type, Rule<ResizeRule::kLinear>{});
+      case ResizeRule::kCubic: return run(type, Rule<ResizeRule::kCubic>{});
+    }
+  });
+}
+
 }  // namespace
 
 void interpolate2d_forward(const View& x, const View& y, const Interpolate2dParams& params) {
-  visit_floating(x.dtype, [&]<class T>(Type<T>) { forward<T>(x, y, params); });
+  visit(x.dtype, params.rule,
+        [&]<class T, ResizeRule kRule>(Type<T>, Rule<kRule>) { forward<T, kRule>(x, y, params); });
 }
 void interpolate2d_backward(const View& dy, const View& dx, const Interpolate2dParams& params) {
-  visit_floating(dy.dtype, [&]<class T>(Type<T>) { backward<T>(dy, dx, params); });
+  visit(dy.dtype, params.rule, [&]<class T, ResizeRule kRule>(Type<T>, Rule<kRule>) {
+    backward<T, kRule>(dy, dx, params);
+  });
 }
 
 }  // namespace wick::WICK_ISA

@@ -104,6 +104,25 @@ void max_gather(const View& g_view, const View& tap_view, const View& y_view,
   });
 }
 
+template <class Tap>
+void max_indices(const View& x_view, const View& tap_view, const View& index_view,
+                 const Pool2dParams& params) {
+  const int64_t h = x_view.shape[2], w = x_view.shape[3];
+  const Images<const Tap> taps(tap_view);
+  const Images<int64_t> indices(index_view);
+  const Axis rows(h, taps.h, params, 0), columns(w, taps.w, params, 1);
+  for_each_row(taps.n, taps.h, taps.w * taps.c, [&](int64_t n, int64_t p) {
+    for (int64_t q = 0; q < taps.w; ++q) {
+      for (int64_t c = 0; c < taps.c; ++c) {
+        const int64_t tap = taps.pixel(n, p, q)[c];
+        const int64_t i = rows.start(p) + tap / columns.kernel * rows.dilation;
+        const int64_t j = columns.start(q) + tap % columns.kernel * columns.dilation;
+        indices.pixel(n, p, q)[c] = i * w + j;
+      }
+    }
+  });
+}
+
 template <class T>
 void avg_forward(const View& x_view, const View& y_view, const Pool2dParams& params) {
   using V = Vec<Accumulator<T>>;
@@ -116,8 +135,8 @@ void avg_forward(const View& x_view, const View& y_view, const Pool2dParams& par
     const Range r = rows.window(p);
     for (int64_t q = 0; q < y.w; ++q) {
       const Range s = columns.window(q);
-      const V scale(E(1) /
-                    static_cast<E>(pool_divisor(rows, columns, p, q, params.count_include_pad)));
+      const V scale(E(1) / static_cast<E>(pool_divisor(rows, columns, p, q,
+                                                       params.count_include_pad, params.divisor)));
       for_each_vector<V>(y.c, [&](int64_t c, int64_t lanes) {
         V sum(0);
         for (int64_t i = r.begin; i < r.end; ++i) {
@@ -141,9 +160,10 @@ void avg_backward(const View& dy_view, const View& dx_view, const Pool2dParams& 
   const Images<T> dx(dx_view);
   const Axis rows(dx.h, dy.h, params, 0), columns(dx.w, dy.w, params, 1);
   // Where all windows are divided by the same.
-  const bool alike =
-      params.count_include_pad && !params.adaptive && !rows.overhangs && !columns.overhangs;
-  const E same_scale = E(1) / static_cast<E>(rows.kernel * columns.kernel);
+  const bool alike = params.divisor != 0 || (params.count_include_pad && !params.adaptive &&
+                                             !rows.overhangs && !columns.overhangs);
+  const int64_t same_divisor = params.divisor != 0 ? params.divisor : rows.kernel * columns.kernel;
+  const E same_scale = E(1) / static_cast<E>(same_divisor);
   for_each_row(dx.n, dx.h, dx.w * dx.c * 2, [&](int64_t n, int64_t i) {
     const Range p_range = rows.holders(i);
     for (int64_t j = 0; j < dx.w; ++j) {
@@ -154,7 +174,7 @@ void avg_backward(const View& dy_view, const View& dx_view, const Pool2dParams& 
           for (int64_t q = q_range.begin; q < q_range.end; ++q) {
             const V scale(alike ? same_scale
                                 : E(1) / static_cast<E>(pool_divisor(rows, columns, p, q,
-                                                                     params.count_include_pad)));
+                                                                     params.count_include_pad, 0)));
             sum = fma(load_lanes<V>(dy.pixel(n, p, q) + c, lanes), scale, sum);
           }
         }
@@ -198,6 +218,11 @@ void max_pool2d_gather(const View& g, const View& taps, const View& y, const Poo
   visit_types(g.dtype, taps.dtype, [&]<class T, class Tap>(Type<T>, Type<Tap>) {
     max_gather<T, Tap>(g, taps, y, params);
   });
+}
+void max_pool2d_indices(const View& x, const View& taps, const View& indices,
+                        const Pool2dParams& params) {
+  const auto run = taps.dtype == Dtype::kUint8 ? &max_indices<uint8_t> : &max_indices<int32_t>;
+  run(x, taps, indices, params);
 }
 void avg_pool2d_forward(const View& x, const View& y, const Pool2dParams& params) {
   visit_floating(x.dtype, [&]<class T>(Type<T>) { avg_forward<T>(x, y, params); });

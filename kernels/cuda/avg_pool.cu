@@ -11,17 +11,19 @@ struct Windows {
   ImageSizes in, out;
   PoolAxis rows, columns;
   bool count_include_pad;
+  int64_t divisor;
 
   Windows(const View& x, const View& y, const Pool2dParams& params)
       : in(x),
         out(y),
         rows(in.h, out.h, params, 0),
         columns(in.w, out.w, params, 1),
-        count_include_pad(params.count_include_pad) {}
+        count_include_pad(params.count_include_pad),
+        divisor(params.divisor) {}
 
   template <class L>
   __device__ L scale(int64_t p, int64_t q) const {
-    return L{1} / static_cast<L>(pool_divisor(rows, columns, p, q, count_include_pad));
+    return L{1} / static_cast<L>(pool_divisor(rows, columns, p, q, count_include_pad, divisor));
   }
 };
 

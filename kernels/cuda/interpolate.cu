@@ -7,48 +7,46 @@ namespace wick::cuda {
 
 namespace {
 
-template <class L>
+template <class L, ResizeRule kRule>
 struct Resize {
+  using Axis = ResizeAxis<L, kRule>;
+  using Source = typename Axis::Source;
+  static constexpr int kTaps = Axis::kTaps;
   ImageSizes in, out;
-  ResizeAxis<L> rows, columns;
-  bool linear;
+  Axis rows, columns;
 
   Resize(const View& x, const View& y, const Interpolate2dParams& params)
-      : in(x),
-        out(y),
-        rows(in.h, out.h, params, 0),
-        columns(in.w, out.w, params, 1),
-        linear(params.linear) {}
+      : in(x), out(y), rows(in.h, out.h, params, 0), columns(in.w, out.w, params, 1) {}
 };
 
-template <class T, int kVector>
-__global__ void interpolate2d_forward_kernel(const T* x, T* y, Resize<Accumulator<T>> resize) {
+template <class T, int kVector, class R>
+__global__ void interpolate2d_forward_kernel(const T* x, T* y, R resize) {
   using L = Accumulator<T>;
-  using Lanes = Pack<L, kVector>;
   const ImageSizes& in = resize.in;
   for (int64_t i = global_thread(); i < resize.out.numel() / kVector; i += global_threads()) {
     const ImagePlace<kVector> at(resize.out, i);
-    const ResizeSource<L> r = resize.rows.source(at.y), s = resize.columns.source(at.x);
-    const auto load = [&](int64_t row, int64_t column) {
-      return load_lanes<T, kVector>(x + in.pixel(at.image, row, column) + at.channel);
-    };
-    Lanes value = load(r.first, s.first);
-    if (resize.linear) {
-      const Lanes upper_right = load(r.first, s.second);
-      const Lanes lower_left = load(r.second, s.first), lower_right = load(r.second, s.second);
+    const typename R::Source r = resize.rows.source(at.y), s = resize.columns.source(at.x);
+    Pack<L, kVector> sum = {};
+    WICK_UNROLL
+    for (int k = 0; k < R::kTaps; ++k) {
       WICK_UNROLL
-      for (int j = 0; j < kVector; ++j) {
-        const L upper = fma(upper_right[j] - value[j], s.weight, value[j]);
-        const L lower = fma(lower_right[j] - lower_left[j], s.weight, lower_left[j]);
-        value[j] = fma(lower - upper, r.weight, upper);
+      for (int l = 0; l < R::kTaps; ++l) {
+        const L weight = r.weight[k] * s.weight[l];
+        if (weight == 0) continue;  // what is not part of it is not looked at
+        const Pack<L, kVector> value =
+            load_lanes<T, kVector>(x + in.pixel(at.image, r.index[k], s.index[l]) + at.channel);
+        WICK_UNROLL
+        for (int j = 0; j < kVector; ++j) {
+          sum[j] = R::kTaps == 1 ? value[j] : fma(value[j], weight, sum[j]);
+        }
       }
     }
-    store_lanes<T, kVector>(y + resize.out.pixel(at.image, at.y, at.x) + at.channel, value);
+    store_lanes<T, kVector>(y + resize.out.pixel(at.image, at.y, at.x) + at.channel, sum);
   }
 }
 
-template <class T, int kVector>
-__global__ void interpolate2d_backward_kernel(const T* dy, T* dx, Resize<Accumulator<T>> resize) {
+template <class T, int kVector, class R>
+__global__ void interpolate2d_backward_kernel(const T* dy, T* dx, R resize) {
   using L = Accumulator<T>;
   for (int64_t i = global_thread(); i < resize.in.numel() / kVector; i += global_threads()) {
     const ImagePlace<kVector> at(resize.in, i);
@@ -69,21 +67,37 @@ __global__ void interpolate2d_backward_kernel(const T* dy, T* dx, Resize<Accumul
   }
 }
 
+// Calls `run.operator()<kRule>()`.
+template <class Run>
+void visit_rule(ResizeRule rule, const Run& run) {
+  switch (rule) {
+    case ResizeRule::kNearest: return run.template operator()<ResizeRule::kNearest>();
+    case ResizeRule::kNearestExact: return run.template operator()<ResizeRule::kNearestExact>();
+    case ResizeRule::kLinear: return run.template operator()<ResizeRule::kLinear>();
+    case ResizeRule::kCubic: return run.template operator()<ResizeRule::kCubic>();
+  }
+}
+
 }  // namespace
 
 void interpolate2d_forward(const View& x, const View& y, const Interpolate2dParams& params) {
   visit_image_vectors({&x, &y}, [&]<class T, int kVector>() {
-    launch("interpolate", y.device, grid_for(y.device, y.numel(), kVector),
-           interpolate2d_forward_kernel<T, kVector>, x.as<T>(), y.as<T>(),
-           Resize<Accumulator<T>>(x, y, params));
+    visit_rule(params.rule, [&]<ResizeRule kRule>() {
+      using R = Resize<Accumulator<T>, kRule>;
+      launch("interpolate", y.device, grid_for(y.device, y.numel(), kVector),
+             interpolate2d_forward_kernel<T, kVector, R>, x.as<T>(), y.as<T>(), R(x, y, params));
+    });
   });
 }
 
 void interpolate2d_backward(const View& dy, const View& dx, const Interpolate2dParams& params) {
   visit_image_vectors({&dy, &dx}, [&]<class T, int kVector>() {
-    launch("interpolate_backward", dx.device, grid_for(dx.device, dx.numel(), kVector),
-           interpolate2d_backward_kernel<T, kVector>, dy.as<T>(), dx.as<T>(),
-           Resize<Accumulator<T>>(dx, dy, params));
+    visit_rule(params.rule, [&]<ResizeRule kRule>() {
+      using R = Resize<Accumulator<T>, kRule>;
+      launch("interpolate_backward", dx.device, grid_for(dx.device, dx.numel(), kVector),
+             interpolate2d_backward_kernel<T, kVector, R>, dy.as<T>(), dx.as<T>(),
+             R(dx, dy, params));
+    });
   });
 }
 

@@ -82,6 +82,18 @@ __global__ void max_pool2d_gather_kernel(const T* g, const Tap* taps, T* y, Imag
   }
 }
 
+template <class Tap>
+__global__ void max_pool2d_indices_kernel(const Tap* taps, int64_t* indices, ImageSizes in,
+                                          ImageSizes out, PoolAxis rows, PoolAxis columns) {
+  for (int64_t i = global_thread(); i < out.numel(); i += global_threads()) {
+    const ImagePlace<1> at(out, i);
+    const int64_t tap = static_cast<int64_t>(taps[i]);
+    const int64_t row = rows.start(at.y) + tap / columns.kernel * rows.dilation;
+    const int64_t column = columns.start(at.x) + tap % columns.kernel * columns.dilation;
+    indices[i] = row * in.w + column;
+  }
+}
+
 // Calls `run(Type<Tap>)` with the type of the taps.
 template <class Run>
 void visit_taps(const View& taps, const Run& run) {
@@ -126,6 +138,17 @@ void max_pool2d_gather(const View& g, const View& taps, const View& y, const Poo
              max_pool2d_gather_kernel<T, Tap>, g.as<T>(), taps.as<Tap>(), y.as<T>(), in, out, rows,
              columns);
     });
+  });
+}
+
+void max_pool2d_indices(const View& x, const View& taps, const View& indices,
+                        const Pool2dParams& params) {
+  const ImageSizes in(x), out(taps);
+  const PoolAxis rows(in.h, out.h, params, 0), columns(in.w, out.w, params, 1);
+  visit_taps(taps, [&]<class Tap>(Type<Tap>) {
+    launch("max_pool2d_indices", x.device, grid_for(x.device, out.numel()),
+           max_pool2d_indices_kernel<Tap>, taps.as<Tap>(), indices.as<int64_t>(), in, out, rows,
+           columns);
   });
 }
 

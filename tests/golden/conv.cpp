@@ -87,7 +87,7 @@ Tensors avg_pool(const Inputs& in, Args& a) {
   const Shape kernel = a.repeated("kernel_size", 2);
   const Shape stride = pool_stride(a, kernel), padding = a.repeated("padding", 2, kZeros);
   const bool count_padding = a.flag("count_include_pad", true), ceil = a.flag("ceil_mode", false);
-  return {avg_pool2d(in[0], kernel, stride, padding, count_padding, ceil)};
+  return {avg_pool2d(in[0], kernel, stride, padding, ceil, count_padding)};
 }
 
 // null in output_size keeps the size.

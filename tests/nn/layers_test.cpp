@@ -101,7 +101,7 @@ TEST(Layers, Pools) {
   EXPECT_EQ(largest.description(), "MaxPool2d(3, stride=2, padding=1, dilation=2x1, ceil_mode)");
   AvgPool2d mean({3, 2},
                  {.stride = 2, .padding = 1, .ceil_mode = true, .count_include_pad = false});
-  expect_same(mean(x), avg_pool2d(x, {3, 2}, {2, 2}, {1, 1}, false, true));
+  expect_same(mean(x), avg_pool2d(x, {3, 2}, {2, 2}, {1, 1}, true, false));
   EXPECT_EQ(mean.description(),
             "AvgPool2d(3x2, stride=2, padding=1, count_include_pad=false, ceil_mode)");
   expect_same(AdaptiveAvgPool2d()(x), adaptive_avg_pool2d(x, {1, 1}));

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "wick/core/ops/compare.h"
-#include "wick/core/ops/interpolate.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/op_case.h"
 
@@ -89,7 +88,7 @@ OpCase avg_case(const char* name, const PoolSetting& s, bool count_pad, const Sa
   c.name = name;
   c.samples = samples;
   c.call = [s, count_pad](const Tensors& x) -> Tensors {
-    return {avg_pool2d(x[0], s.kernel, s.stride, s.padding, count_pad, s.ceil)};
+    return {avg_pool2d(x[0], s.kernel, s.stride, s.padding, s.ceil, count_pad)};
   };
   c.reference = [s, count_pad](const Arrays& x) -> Arrays {
     return {pooled(x[0], s, [&](const std::vector<double>& window, int64_t size) {
@@ -180,66 +179,6 @@ WICK_OP_CASE(
     },
     .tolerance = Tolerance::reduction(), .second_order = true);
 
-// One axis of a linear interpolation: where element `o` of the result lies, in elements of x.
-double position(int64_t o, int64_t in, int64_t out, bool align_corners) {
-  if (align_corners) {
-    return out == 1 ? 0 : static_cast<double>(o * (in - 1)) / static_cast<double>(out - 1);
-  }
-  const double at =
-      (static_cast<double>(o) + 0.5) * static_cast<double>(in) / static_cast<double>(out) - 0.5;
-  return std::min(std::max(at, 0.0), static_cast<double>(in - 1));
-}
-
-HostArray resized(const HostArray& x, int64_t rows, int64_t columns, bool linear, bool align) {
-  const Shape& in = x.shape;
-  HostArray y{{in[0], in[1], rows, columns}, {}};
-  for (int64_t image = 0; image < in[0] * in[1]; ++image) {
-    const auto at = [&](int64_t i, int64_t j) {
-      i = std::min(i, in[2] - 1);
-      j = std::min(j, in[3] - 1);
-      return x.values[static_cast<size_t>((image * in[2] + i) * in[3] + j)];
-    };
-    for (int64_t p = 0; p < rows; ++p) {
-      for (int64_t q = 0; q < columns; ++q) {
-        if (!linear) {
-          y.values.push_back(at(p * in[2] / rows, q * in[3] / columns));
-          continue;
-        }
-        const double v = position(p, in[2], rows, align), u = position(q, in[3], columns, align);
-        const auto i = static_cast<int64_t>(v), j = static_cast<int64_t>(u);
-        const double down = v - static_cast<double>(i), across = u - static_cast<double>(j);
-        y.values.push_back((1 - down) * ((1 - across) * at(i, j) + across * at(i, j + 1)) +
-                           down * ((1 - across) * at(i + 1, j) + across * at(i + 1, j + 1)));
-      }
-    }
-  }
-  return y;
-}
-
-const Samples kImages{{normal({2, 3, 4, 6})}, {normal({1, 17, 1, 5})}, {normal({0, 1, 2, 2})}};
-
-WICK_OP_CASE(
-    interpolate_nearest, .samples = kImages,
-    .call = [](const Tensors& x) -> Tensors {
-      return {interpolate(x[0], {8, 3}), interpolate(x[0], 2.0)};
-    },
-    .reference = [](const Arrays& x) -> Arrays {
-      const Shape& in = x[0].shape;
-      return {resized(x[0], 8, 3, false, false), resized(x[0], in[2] * 2, in[3] * 2, false, false)};
-    },
-    .tolerance = Tolerance::reduction(), .second_order = true);
-
-WICK_OP_CASE(
-    interpolate_bilinear, .samples = kImages,
-    .call = [](const Tensors& x) -> Tensors {
-      return {interpolate(x[0], {7, 4}, Interpolation::kBilinear),
-              interpolate(x[0], {7, 4}, Interpolation::kBilinear, true)};
-    },
-    .reference = [](const Arrays& x) -> Arrays {
-      return {resized(x[0], 7, 4, true, false), resized(x[0], 7, 4, true, true)};
-    },
-    .tolerance = Tolerance::matmul(), .second_order = true);
-
 TEST(MaxPool2d, KeepsNaNAndInfinity) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float inf = std::numeric_limits<float>::infinity();
@@ -270,13 +209,7 @@ TEST(Pool, TakesOneImageWithoutABatch) {
 TEST(Pool, CeilModeTakesAWindowLargerThanTheImage) {
   const Tensor x = arange(4).to(kFloat32).reshape({1, 1, 2, 2});
   EXPECT_EQ(max_pool2d(x, {5}, {}, {0}, {1}, true).to_vector<float>(), (std::vector<float>{3}));
-  EXPECT_EQ(avg_pool2d(x, {5}, {}, {0}, true, true).to_vector<float>(), (std::vector<float>{1.5}));
-}
-
-TEST(Interpolate, CopiesAnAxisWhoseSizeStays) {
-  const Tensor x = arange(4).to(kFloat32).reshape({1, 1, 2, 2});
-  const Tensor y = interpolate_by(x, {1.4, 1.2}, Interpolation::kBilinear);
-  EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{0, 1, 2, 3}));
+  EXPECT_EQ(avg_pool2d(x, {5}, {}, {0}, true).to_vector<float>(), (std::vector<float>{1.5}));
 }
 
 TEST(Pool, RejectsWhatDoesNotFit) {
@@ -291,8 +224,7 @@ TEST(Pool, RejectsWhatDoesNotFit) {
   EXPECT_EQ(error_of([&] {
               max_pool2d(ones({1, 1, 1, 1}).expand({1, 1, 4097, 4096}), {4097, 4096});
             }),
-            "max_pool2d: kernel_size is too large: got [4097, 4096], expected at most 2^24 "
-            "elements");
+            "max_pool2d: windows are too large: got [4097, 4096], expected at most 2^24 elements");
   EXPECT_EQ(error_of([&] { max_pool2d(x, {0}); }),
             "max_pool2d: kernel_size must be at least 1: got [0]");
   EXPECT_EQ(error_of([&] {
@@ -305,10 +237,6 @@ TEST(Pool, RejectsWhatDoesNotFit) {
               adaptive_avg_pool2d(ones({1, 1, 0, 2}), {1});
             }),
             "adaptive_avg_pool2d: the image is empty: got shape [1, 1, 0, 2]");
-  EXPECT_EQ(error_of([&] { interpolate(x, 0.0); }),
-            "interpolate: scale_factor must be positive: got 0");
-  EXPECT_EQ(error_of([&] { interpolate(x, {3}, Interpolation::kNearest, true); }),
-            "interpolate: align_corners is for bilinear only");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "wick/core/autograd.h"
+#include "wick/core/ops/compare.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/join.h"
 #include "wick/tests/harness/op_case.h"
