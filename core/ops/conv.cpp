@@ -5,6 +5,7 @@
 #include "wick/core/conv_plan.h"
 #include "wick/core/memory/detail/workspace.h"
 #include "wick/core/ops/detail/compute_dtype.h"
+#include "wick/core/ops/detail/conv_images.h"
 #include "wick/core/ops/detail/image_format.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/join.h"
@@ -16,10 +17,7 @@ namespace {
 constexpr AutocastPolicy kLower{.cuda = Autocast::kLower, .cpu = Autocast::kLower};
 
 // The attributes that the convolution and its two gradients share.
-struct Geometry {
-  Shape stride, padding, dilation;
-  int64_t groups = 1;
-
+struct Geometry : ConvSteps {
   Conv2dParams params() const {
     return {{stride[0], stride[1]}, {padding[0], padding[1]}, {dilation[0], dilation[1]}, groups};
   }
@@ -30,14 +28,8 @@ struct Geometry {
 };
 
 constexpr auto kGeometryFields =
-    std::tuple{field("stride", &Geometry::stride), field("padding", &Geometry::padding),
-               field("dilation", &Geometry::dilation), field("groups", &Geometry::groups)};
-
-void check_dtypes(const char* op, const Tensor& a, const Tensor& b) {
-  WICK_CHECK(is_floating(a.dtype(op)), op, ": needs a floating dtype: got ", to_string(a.dtype()));
-  WICK_CHECK(a.dtype() == b.dtype(op), op, ": dtypes differ: got ", to_string(a.dtype()), " and ",
-             to_string(b.dtype()));
-}
+    std::tuple{field("stride", &ConvSteps::stride), field("padding", &ConvSteps::padding),
+               field("dilation", &ConvSteps::dilation), field("groups", &ConvSteps::groups)};
 
 // Each operand is kept for the gradient of the other.
 void save_operands(Saved& saved, const Tensor& a, const Tensor& b) {
@@ -174,8 +166,8 @@ Shape image_size(const Saved& saved, int i) {
 
 Tensor Conv2d::forward(Saved& saved, const Tensor& x, const Tensor& weight,
                        const Tensor& bias) const {
-  check_dtypes("conv2d", x, weight);
-  if (bias.defined()) check_dtypes("conv2d", x, bias);
+  check_conv_dtypes("conv2d", x, weight);
+  if (bias.defined()) check_conv_dtypes("conv2d", x, bias);
   save_operands(saved, x, weight);
   const Shape shape{x.size(0), weight.size(0), output_size(0, x.size(2), weight.size(2)),
                     output_size(1, x.size(3), weight.size(3))};
@@ -196,7 +188,7 @@ Gradients Conv2d::backward(const Saved& saved, const Tensor& dy) const {
 }
 
 Tensor Conv2dBackwardInput::forward(Saved& saved, const Tensor& dy, const Tensor& weight) const {
-  check_dtypes("conv2d_backward_input", dy, weight);
+  check_conv_dtypes("conv2d_backward_input", dy, weight);
   save_operands(saved, dy, weight);
   return backward_input(dy, weight, {dy.size(0), weight.size(1) * groups, size[0], size[1]}, *this);
 }
@@ -211,7 +203,7 @@ Gradients Conv2dBackwardInput::backward(const Saved& saved, const Tensor& g) con
 }
 
 Tensor Conv2dBackwardWeight::forward(Saved& saved, const Tensor& x, const Tensor& dy) const {
-  check_dtypes("conv2d_backward_weight", x, dy);
+  check_conv_dtypes("conv2d_backward_weight", x, dy);
   save_operands(saved, x, dy);
   return backward_weight(x, dy, {dy.size(1), x.size(1) / groups, kernel[0], kernel[1]}, *this);
 }
@@ -237,16 +229,46 @@ Geometry checked_geometry(const char* op, const Tensor& x, const Tensor& weight,
              weight.shape(), ", groups ", groups);
   WICK_CHECK(weight.size(2) >= 1 && weight.size(3) >= 1 && weight.size(0) >= 1, op,
              ": weight is empty: got shape ", weight.shape());
-  return {image_pair(op, "stride", stride, 1), image_pair(op, "padding", padding, 0),
-          image_pair(op, "dilation", dilation, 1), groups};
+  return {{image_pair(op, "stride", stride, 1), image_pair(op, "padding", padding, 0),
+           image_pair(op, "dilation", dilation, 1), groups}};
 }
 
-void check_bias(const char* op, const Tensor& bias, int64_t channels) {
+}  // namespace
+
+void check_conv_dtypes(const char* op, const Tensor& x, const Tensor& weight) {
+  WICK_CHECK(is_floating(x.dtype(op)), op, ": needs a floating dtype: got ", to_string(x.dtype()));
+  WICK_CHECK(x.dtype() == weight.dtype(op), op, ": dtypes differ: got ", to_string(x.dtype()),
+             " and ", to_string(weight.dtype()));
+}
+
+void check_conv_bias(const char* op, const Tensor& bias, int64_t channels) {
   WICK_CHECK(!bias.defined() || (bias.rank() == 1 && bias.size(0) == channels), op,
              ": bias has the wrong shape: got ", bias.shape(), ", expected [", channels, "]");
 }
 
-}  // namespace
+Tensor conv2d_input_gradient(const Tensor& dy, const Tensor& weight, const Shape& size,
+                             const ConvSteps& steps) {
+  return apply(Conv2dBackwardInput{{steps}, size}, dy, weight);
+}
+
+Tensor conv2d_weight_gradient(const Tensor& x, const Tensor& dy, const Shape& kernel,
+                              const ConvSteps& steps) {
+  return apply(Conv2dBackwardWeight{{steps}, kernel}, x, dy);
+}
+
+std::vector<int64_t> same_padding(const char* op, const Tensor& weight, const Shape& stride,
+                                  const Shape& dilation) {
+  std::vector<int64_t> pads;
+  for (int axis = weight.rank(op) - 3; axis >= 0; --axis) {
+    const int64_t step = stride[stride.rank() == 1 ? 0 : axis];
+    WICK_CHECK(step == 1, op, ": padding that keeps the size needs a stride of 1: got ", stride);
+    const int64_t total =
+        checked_mul(op, dilation[dilation.rank() == 1 ? 0 : axis], weight.size(axis + 2) - 1);
+    pads.push_back(total / 2);
+    pads.push_back(total - total / 2);
+  }
+  return pads;
+}
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& stride,
               const Shape& padding, const Shape& dilation, int64_t groups) {
@@ -258,7 +280,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const S
   WICK_CHECK(x.size(1) == weight.size(1) * groups, "conv2d: channels differ: got x ", x.shape(),
              " and weight ", weight.shape(), " with ", groups, " groups, expected ",
              weight.size(1) * groups, " channels in x");
-  check_bias("conv2d", bias, weight.size(0));
+  check_conv_bias("conv2d", bias, weight.size(0));
   for (const int axis : {0, 1}) {
     const int64_t padded = x.size(axis + 2) + 2 * geometry.padding[axis];
     const int64_t reach = checked_mul("conv2d", geometry.dilation[axis], weight.size(axis + 2) - 1);
@@ -269,6 +291,14 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const S
   return apply(Conv2d{geometry}, x, weight, bias);
 }
 
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& stride,
+              ConvPadding padding, const Shape& dilation, int64_t groups) {
+  if (padding == ConvPadding::kValid) return conv2d(x, weight, bias, stride, 0, dilation, groups);
+  const Shape apart = image_pair("conv2d", "dilation", dilation, 1);
+  return conv2d(pad(x, same_padding("conv2d", weight, stride, apart)), weight, bias, stride, 0,
+                apart, groups);
+}
+
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t stride,
               int64_t padding, int64_t dilation, int64_t groups) {
   WICK_CHECK(x.rank() == 3 || x.rank() == 2,
@@ -276,6 +306,24 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t
   WICK_CHECK(weight.rank() == 3, "conv1d: weight needs 3 axes: got shape ", weight.shape());
   return conv2d(x.unsqueeze(-2), weight.unsqueeze(2), bias, {1, stride}, {0, padding},
                 {1, dilation}, groups)
+      .squeeze(-2);
+}
+
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t stride,
+              ConvPadding padding, int64_t dilation, int64_t groups) {
+  if (padding == ConvPadding::kValid) return conv1d(x, weight, bias, stride, 0, dilation, groups);
+  return conv1d(pad(x, same_padding("conv1d", weight, stride, dilation)), weight, bias, stride, 0,
+                dilation, groups);
+}
+
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t stride,
+                        int64_t padding, int64_t output_padding, int64_t groups, int64_t dilation) {
+  WICK_CHECK(x.rank() == 3 || x.rank() == 2,
+             "conv_transpose1d: x needs 3 axes (N, C, L) or 2 (C, L): got shape ", x.shape());
+  WICK_CHECK(weight.rank() == 3, "conv_transpose1d: weight needs 3 axes: got shape ",
+             weight.shape());
+  return conv_transpose2d(x.unsqueeze(-2), weight.unsqueeze(2), bias, {1, stride}, {0, padding},
+                          {0, output_padding}, groups, {1, dilation})
       .squeeze(-2);
 }
 
@@ -293,7 +341,7 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
   WICK_CHECK(x.size(1) == weight.size(0), op, ": channels differ: got x ", x.shape(),
              " and weight ", weight.shape(), ", expected ", weight.size(0), " channels in x");
   const int64_t channels = weight.size(1) * groups;
-  check_bias(op, bias, channels);
+  check_conv_bias(op, bias, channels);
   Shape size;
   for (const int axis : {0, 1}) {
     WICK_CHECK(extra[axis] < geometry.stride[axis] || extra[axis] < geometry.dilation[axis], op,

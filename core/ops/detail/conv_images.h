@@ -1,0 +1,30 @@
+#pragma once
+
+#include "wick/core/tensor.h"
+
+// The gradients of conv2d as functions, for convolutions that are made of it.
+namespace wick {
+
+/// How a convolution steps over images, an entry for each axis.
+struct ConvSteps {
+  Shape stride, padding, dilation;
+  int64_t groups = 1;
+};
+
+/// The gradient of images of `size` (height, width) and that of a weight with a kernel of `kernel`.
+/// Shapes are the caller's to check.
+Tensor conv2d_input_gradient(const Tensor& dy, const Tensor& weight, const Shape& size,
+                             const ConvSteps& steps);
+Tensor conv2d_weight_gradient(const Tensor& x, const Tensor& dy, const Shape& kernel,
+                              const ConvSteps& steps);
+
+/// Error unless x and weight are of one floating dtype.
+void check_conv_dtypes(const char* op, const Tensor& x, const Tensor& weight);
+/// Error unless there is none, or one number for each of `channels`.
+void check_conv_bias(const char* op, const Tensor& bias, int64_t channels);
+
+/// What to `pad` x by, the last axis first, so that a convolution keeps its size.
+std::vector<int64_t> same_padding(const char* op, const Tensor& weight, const Shape& stride,
+                                  const Shape& dilation);
+
+}  // namespace wick
