@@ -1,7 +1,6 @@
 #include "wick/nn/conv.h"
 
-#include "wick/core/ops/conv.h"
-#include "wick/core/ops/pool.h"
+#include "wick/nn/detail/sizes_text.h"
 #include "wick/nn/init.h"
 
 namespace wick::nn {
@@ -17,22 +16,16 @@ std::string describe(const char* name, int64_t in, int64_t out, const Tensor& we
   return concat(name, "(", in, ", ", out, ", kernel=", kernel, rest, ")");
 }
 
-std::string text(Pair value) {
-  return value.h == value.w ? std::to_string(value.h) : concat(value.h, "x", value.w);
-}
-
-std::string pair_text(const char* name, Pair value, int64_t usual) {
-  return value.h == usual && value.w == usual ? "" : concat(", ", name, "=", text(value));
-}
-
 std::string groups_text(int64_t groups) { return groups > 1 ? concat(", groups=", groups) : ""; }
 
-template <typename Options>
-std::string describe_pool(const char* name, Pair kernel, const Options& options,
-                          const std::string& rest) {
-  return concat(
-      name, "(", text(kernel), options.stride ? concat(", stride=", text(*options.stride)) : "",
-      pair_text("padding", options.padding, 0), rest, options.ceil_mode ? ", ceil_mode" : "", ")");
+std::string mode_text(PadMode mode) {
+  switch (mode) {
+    case PadMode::kConstant: return "";
+    case PadMode::kReflect: return ", padding_mode=reflect";
+    case PadMode::kReplicate: return ", padding_mode=replicate";
+    case PadMode::kCircular: return ", padding_mode=circular";
+  }
+  return "";
 }
 
 void check_channels(const char* name, int64_t in, int64_t out, int64_t groups) {
@@ -42,106 +35,101 @@ void check_channels(const char* name, int64_t in, int64_t out, int64_t groups) {
              out);
 }
 
+// A weight of `first` x `second` channels; those of images are stored channels-last.
+Tensor empty_weight(int64_t first, int64_t second, const Shape& kernel) {
+  Shape shape{first, second};
+  for (const int64_t size : kernel) shape.push_back(size);
+  return empty(shape, kFloat32, kCpu,
+               kernel.rank() == 2 ? MemoryFormat::kChannelsLast : MemoryFormat::kContiguous);
+}
+
 }  // namespace
 
-Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, Pair kernel_size,
-               const Conv2dOptions& options)
-    : options_(options) {
-  check_channels("Conv2d", in_channels, out_channels, options.groups);
-  weight = add_parameter(
-      "weight", empty({out_channels, in_channels / options.groups, kernel_size.h, kernel_size.w},
-                      kFloat32, kCpu, MemoryFormat::kChannelsLast));
-  bias = add_parameter("bias", options.bias ? empty({out_channels}) : Tensor());
+Convolution::Convolution(const char* name, int axes, int64_t in_channels, int64_t out_channels,
+                         const Shape& kernel_size, const ConvOptions& options)
+    : name_(name), options_(options) {
+  ConvOptions& o = options_;
+  check_channels(name, in_channels, out_channels, o.groups);
+  o.stride = image_sizes(name, "stride", o.stride, 1, axes);
+  o.padding.sizes = image_sizes(name, "padding", o.padding.sizes, 0, axes);
+  o.dilation = image_sizes(name, "dilation", o.dilation, 1, axes);
+  const Shape kernel = image_sizes(name, "kernel_size", kernel_size, 1, axes);
+  weight = add_parameter("weight", empty_weight(out_channels, in_channels / o.groups, kernel));
+  bias = add_parameter("bias", o.bias ? empty({out_channels}) : Tensor());
+  init::linear_default_(weight, bias);
+  if (!o.padding.same) return;
+  for (const int64_t step : o.stride) {
+    WICK_CHECK(step == 1, name, ": padding that keeps the size needs a stride of 1: got ",
+               o.stride);
+  }
+}
+
+Tensor Convolution::forward(const Tensor& x) {
+  const ConvOptions& o = options_;
+  const int axes = o.stride.rank();
+  Tensor padded = x;
+  Shape padding = o.padding.sizes;
+  const bool even = !o.padding.same && o.padding_mode == PadMode::kConstant;
+  if (!even) {  // else the convolution itself pads
+    std::vector<int64_t> pads;
+    for (int axis = axes - 1; axis >= 0; --axis) {
+      const int64_t total =
+          o.padding.same ? o.dilation[axis] * (weight.size(axis + 2) - 1) : 2 * padding[axis];
+      pads.push_back(total / 2);
+      pads.push_back(total - total / 2);
+    }
+    padded = pad(x, pads, 0, o.padding_mode);
+    padding = Shape::filled(axes, 0);
+  }
+  if (axes == 1) {
+    return conv1d(padded, weight, bias, o.stride[0], padding[0], o.dilation[0], o.groups);
+  }
+  if (axes == 2) return conv2d(padded, weight, bias, o.stride, padding, o.dilation, o.groups);
+  return conv3d(padded, weight, bias, o.stride, padding, o.dilation, o.groups);
+}
+
+std::string Convolution::description() const {
+  const ConvOptions& o = options_;
+  return describe(
+      name_, o.groups * weight.size(1), weight.size(0), weight,
+      option_text("stride", o.stride, 1) +
+          (o.padding.same ? ", padding=same" : option_text("padding", o.padding.sizes, 0)) +
+          option_text("dilation", o.dilation, 1) + groups_text(o.groups) +
+          mode_text(o.padding_mode));
+}
+
+TransposedConvolution::TransposedConvolution(const char* name, int axes, int64_t in_channels,
+                                             int64_t out_channels, const Shape& kernel_size,
+                                             const ConvTransposeOptions& options)
+    : name_(name), options_(options) {
+  ConvTransposeOptions& o = options_;
+  check_channels(name, in_channels, out_channels, o.groups);
+  o.stride = image_sizes(name, "stride", o.stride, 1, axes);
+  o.padding = image_sizes(name, "padding", o.padding, 0, axes);
+  o.output_padding = image_sizes(name, "output_padding", o.output_padding, 0, axes);
+  o.dilation = image_sizes(name, "dilation", o.dilation, 1, axes);
+  const Shape kernel = image_sizes(name, "kernel_size", kernel_size, 1, axes);
+  weight = add_parameter("weight", empty_weight(in_channels, out_channels / o.groups, kernel));
+  bias = add_parameter("bias", o.bias ? empty({out_channels}) : Tensor());
   init::linear_default_(weight, bias);
 }
 
-Tensor Conv2d::forward(const Tensor& x) {
-  const Conv2dOptions& o = options_;
-  return conv2d(x, weight, bias, {o.stride.h, o.stride.w}, {o.padding.h, o.padding.w},
-                {o.dilation.h, o.dilation.w}, o.groups);
+Tensor TransposedConvolution::forward(const Tensor& x) {
+  const ConvTransposeOptions& o = options_;
+  if (o.stride.rank() == 1) {
+    return conv_transpose1d(x, weight, bias, o.stride[0], o.padding[0], o.output_padding[0],
+                            o.groups, o.dilation[0]);
+  }
+  const auto convolve = o.stride.rank() == 2 ? &conv_transpose2d : &conv_transpose3d;
+  return convolve(x, weight, bias, o.stride, o.padding, o.output_padding, o.groups, o.dilation);
 }
 
-std::string Conv2d::description() const {
-  const Conv2dOptions& o = options_;
-  return describe("Conv2d", o.groups * weight.size(1), weight.size(0), weight,
-                  pair_text("stride", o.stride, 1) + pair_text("padding", o.padding, 0) +
-                      pair_text("dilation", o.dilation, 1) + groups_text(o.groups));
-}
-
-Conv1d::Conv1d(int64_t in_channels, int64_t out_channels, int64_t kernel_size,
-               const Conv1dOptions& options)
-    : options_(options) {
-  check_channels("Conv1d", in_channels, out_channels, options.groups);
-  weight =
-      add_parameter("weight", empty({out_channels, in_channels / options.groups, kernel_size}));
-  bias = add_parameter("bias", options.bias ? empty({out_channels}) : Tensor());
-  init::linear_default_(weight, bias);
-}
-
-Tensor Conv1d::forward(const Tensor& x) {
-  const Conv1dOptions& o = options_;
-  return conv1d(x, weight, bias, o.stride, o.padding, o.dilation, o.groups);
-}
-
-std::string Conv1d::description() const {
-  const Conv1dOptions& o = options_;
-  return describe("Conv1d", o.groups * weight.size(1), weight.size(0), weight,
-                  pair_text("stride", o.stride, 1) + pair_text("padding", o.padding, 0) +
-                      pair_text("dilation", o.dilation, 1) + groups_text(o.groups));
-}
-
-ConvTranspose2d::ConvTranspose2d(int64_t in_channels, int64_t out_channels, Pair kernel_size,
-                                 const ConvTranspose2dOptions& options)
-    : options_(options) {
-  check_channels("ConvTranspose2d", in_channels, out_channels, options.groups);
-  weight = add_parameter(
-      "weight", empty({in_channels, out_channels / options.groups, kernel_size.h, kernel_size.w},
-                      kFloat32, kCpu, MemoryFormat::kChannelsLast));
-  bias = add_parameter("bias", options.bias ? empty({out_channels}) : Tensor());
-  init::linear_default_(weight, bias);
-}
-
-Tensor ConvTranspose2d::forward(const Tensor& x) {
-  const ConvTranspose2dOptions& o = options_;
-  return conv_transpose2d(x, weight, bias, {o.stride.h, o.stride.w}, {o.padding.h, o.padding.w},
-                          {o.output_padding.h, o.output_padding.w}, o.groups,
-                          {o.dilation.h, o.dilation.w});
-}
-
-std::string ConvTranspose2d::description() const {
-  const ConvTranspose2dOptions& o = options_;
-  return describe("ConvTranspose2d", weight.size(0), o.groups * weight.size(1), weight,
-                  pair_text("stride", o.stride, 1) + pair_text("padding", o.padding, 0) +
-                      pair_text("output_padding", o.output_padding, 0) +
-                      pair_text("dilation", o.dilation, 1) + groups_text(o.groups));
-}
-
-Tensor MaxPool2d::forward(const Tensor& x) {
-  const MaxPool2dOptions& o = options_;
-  const Pair stride = o.stride.value_or(kernel_size_);
-  return max_pool2d(x, {kernel_size_.h, kernel_size_.w}, {stride.h, stride.w},
-                    {o.padding.h, o.padding.w}, {o.dilation.h, o.dilation.w}, o.ceil_mode);
-}
-
-std::string MaxPool2d::description() const {
-  return describe_pool("MaxPool2d", kernel_size_, options_,
-                       pair_text("dilation", options_.dilation, 1));
-}
-
-Tensor AvgPool2d::forward(const Tensor& x) {
-  const AvgPool2dOptions& o = options_;
-  const Pair stride = o.stride.value_or(kernel_size_);
-  return avg_pool2d(x, {kernel_size_.h, kernel_size_.w}, {stride.h, stride.w},
-                    {o.padding.h, o.padding.w}, o.ceil_mode, o.count_include_pad);
-}
-
-std::string AvgPool2d::description() const {
-  return describe_pool("AvgPool2d", kernel_size_, options_,
-                       options_.count_include_pad ? "" : ", count_include_pad=false");
-}
-
-Tensor AdaptiveAvgPool2d::forward(const Tensor& x) {
-  return adaptive_avg_pool2d(x, {output_size_.h, output_size_.w});
+std::string TransposedConvolution::description() const {
+  const ConvTransposeOptions& o = options_;
+  return describe(name_, weight.size(0), o.groups * weight.size(1), weight,
+                  option_text("stride", o.stride, 1) + option_text("padding", o.padding, 0) +
+                      option_text("output_padding", o.output_padding, 0) +
+                      option_text("dilation", o.dilation, 1) + groups_text(o.groups));
 }
 
 }  // namespace wick::nn

@@ -1,135 +1,135 @@
 #pragma once
 
+#include "wick/core/ops/conv.h"
+#include "wick/core/ops/join.h"
 #include "wick/nn/module.h"
+
+// Convolutions. Where an option has an entry per axis, one number counts for all.
 
 namespace wick::nn {
 
-/// Height and width; one number stands for both.
-struct Pair {
-  int64_t h;
-  int64_t w;
-  Pair(int64_t both) : h(both), w(both) {}
-  Pair(int64_t h_in, int64_t w_in) : h(h_in), w(w_in) {}
+/// How much is put around the input of a convolution: sizes, or as much as keeps its size
+/// (`ConvPadding::kSame`).
+struct ConvMargin {
+  Shape sizes = 0;
+  bool same = false;
+  template <class Size>
+  requires std::convertible_to<Size, int64_t> ConvMargin(Size all) : sizes(int64_t{all}) {}
+  ConvMargin(std::initializer_list<int64_t> each) : sizes(each) {}
+  ConvMargin(const Shape& each) : sizes(each) {}
+  ConvMargin(ConvPadding padding) : same(padding == ConvPadding::kSame) {}
 };
 
-struct Conv2dOptions {
-  Pair stride = 1;
-  Pair padding = 0;
-  Pair dilation = 1;
+struct ConvOptions {
+  Shape stride = 1;
+  ConvMargin padding = 0;
+  Shape dilation = 1;
   int64_t groups = 1;
   bool bias = true;
+  PadMode padding_mode = PadMode::kConstant;  // what stands in the padding: by default zeros
 };
+using Conv1dOptions = ConvOptions;
+using Conv2dOptions = ConvOptions;
+using Conv3dOptions = ConvOptions;
 
-/// Convolution of x [N, C, H, W]; y is [N, out_channels, H', W'], stored channels-last.
-class Conv2d : public Module {
+/// What convolutions of signals, images and volumes share.
+class Convolution : public Module {
  public:
-  Conv2d(int64_t in_channels, int64_t out_channels, Pair kernel_size,
-         const Conv2dOptions& options = {});
   Tensor forward(const Tensor& x) override;
   std::string description() const override;
 
-  Parameter weight;  // [out_channels, in_channels / groups, kernel h, kernel w], channels-last
+  Parameter weight;  // [out_channels, in_channels / groups, kernel...]; of images channels-last
   Parameter bias;    // [out_channels], or undefined
 
- private:
-  Conv2dOptions options_;
-};
+ protected:
+  Convolution(const char* name, int axes, int64_t in_channels, int64_t out_channels,
+              const Shape& kernel_size, const ConvOptions& options);
 
-struct Conv1dOptions {
-  int64_t stride = 1;
-  int64_t padding = 0;
-  int64_t dilation = 1;
-  int64_t groups = 1;
-  bool bias = true;
+ private:
+  const char* name_;
+  ConvOptions options_;
 };
 
 /// Convolution of x [N, C, L]; y is [N, out_channels, L'].
-class Conv1d : public Module {
+class Conv1d : public Convolution {
  public:
-  Conv1d(int64_t in_channels, int64_t out_channels, int64_t kernel_size,
-         const Conv1dOptions& options = {});
-  Tensor forward(const Tensor& x) override;
-  std::string description() const override;
-
-  Parameter weight;  // [out_channels, in_channels / groups, kernel]
-  Parameter bias;
-
- private:
-  Conv1dOptions options_;
+  Conv1d(int64_t in_channels, int64_t out_channels, const Shape& kernel_size,
+         const Conv1dOptions& options = {})
+      : Convolution("Conv1d", 1, in_channels, out_channels, kernel_size, options) {}
 };
 
-struct ConvTranspose2dOptions {
-  Pair stride = 1;
-  Pair padding = 0;
-  Pair output_padding = 0;
-  Pair dilation = 1;
+/// Convolution of x [N, C, H, W]; y is [N, out_channels, H', W'], stored channels-last.
+class Conv2d : public Convolution {
+ public:
+  Conv2d(int64_t in_channels, int64_t out_channels, const Shape& kernel_size,
+         const Conv2dOptions& options = {})
+      : Convolution("Conv2d", 2, in_channels, out_channels, kernel_size, options) {}
+};
+
+/// Convolution of x [N, C, D, H, W]; y is [N, out_channels, D', H', W'], stored channels-last.
+class Conv3d : public Convolution {
+ public:
+  Conv3d(int64_t in_channels, int64_t out_channels, const Shape& kernel_size,
+         const Conv3dOptions& options = {})
+      : Convolution("Conv3d", 3, in_channels, out_channels, kernel_size, options) {}
+};
+
+struct ConvTransposeOptions {
+  Shape stride = 1;
+  Shape padding = 0;
+  Shape output_padding = 0;
+  Shape dilation = 1;
   int64_t groups = 1;
   bool bias = true;
 };
+using ConvTranspose1dOptions = ConvTransposeOptions;
+using ConvTranspose2dOptions = ConvTransposeOptions;
+using ConvTranspose3dOptions = ConvTransposeOptions;
 
-/// The gradient of a convolution with respect to its input, as a layer: upsamples x [N, C, H, W].
-class ConvTranspose2d : public Module {
+/// What transposed convolutions of signals, images and volumes share: the gradient of a convolution
+/// with respect to its input, as a layer, which upsamples.
+class TransposedConvolution : public Module {
  public:
-  ConvTranspose2d(int64_t in_channels, int64_t out_channels, Pair kernel_size,
-                  const ConvTranspose2dOptions& options = {});
   Tensor forward(const Tensor& x) override;
   std::string description() const override;
 
-  Parameter weight;  // [in_channels, out_channels / groups, kernel h, kernel w]
-  Parameter bias;
+  Parameter weight;  // [in_channels, out_channels / groups, kernel...]
+  Parameter bias;    // [out_channels], or undefined
+
+ protected:
+  TransposedConvolution(const char* name, int axes, int64_t in_channels, int64_t out_channels,
+                        const Shape& kernel_size, const ConvTransposeOptions& options);
 
  private:
-  ConvTranspose2dOptions options_;
+  const char* name_;
+  ConvTransposeOptions options_;
 };
 
-struct MaxPool2dOptions {
-  std::optional<Pair> stride = {};  // default: the kernel's size
-  Pair padding = 0;                 // by -infinity
-  Pair dilation = 1;
-  bool ceil_mode = false;
-};
-
-/// The largest of each window of x [N, C, H, W]; max_pool2d says how many there are.
-class MaxPool2d : public Module {
+/// Of x [N, C, L].
+class ConvTranspose1d : public TransposedConvolution {
  public:
-  explicit MaxPool2d(Pair kernel_size, const MaxPool2dOptions& options = {})
-      : kernel_size_(kernel_size), options_(options) {}
-  Tensor forward(const Tensor& x) override;
-  std::string description() const override;
-
- private:
-  Pair kernel_size_;
-  MaxPool2dOptions options_;
+  ConvTranspose1d(int64_t in_channels, int64_t out_channels, const Shape& kernel_size,
+                  const ConvTranspose1dOptions& options = {})
+      : TransposedConvolution("ConvTranspose1d", 1, in_channels, out_channels, kernel_size,
+                              options) {}
 };
 
-struct AvgPool2dOptions {
-  std::optional<Pair> stride = {};  // default: the kernel's size
-  Pair padding = 0;                 // by zeros
-  bool ceil_mode = false;
-  bool count_include_pad = true;
-};
-
-/// The mean of each window of x [N, C, H, W].
-class AvgPool2d : public Module {
+/// Of x [N, C, H, W].
+class ConvTranspose2d : public TransposedConvolution {
  public:
-  explicit AvgPool2d(Pair kernel_size, const AvgPool2dOptions& options = {})
-      : kernel_size_(kernel_size), options_(options) {}
-  Tensor forward(const Tensor& x) override;
-  std::string description() const override;
-
- private:
-  Pair kernel_size_;
-  AvgPool2dOptions options_;
+  ConvTranspose2d(int64_t in_channels, int64_t out_channels, const Shape& kernel_size,
+                  const ConvTranspose2dOptions& options = {})
+      : TransposedConvolution("ConvTranspose2d", 2, in_channels, out_channels, kernel_size,
+                              options) {}
 };
 
-/// Averages each channel of x [N, C, H, W] into output_size cells.
-class AdaptiveAvgPool2d : public Module {
+/// Of x [N, C, D, H, W].
+class ConvTranspose3d : public TransposedConvolution {
  public:
-  explicit AdaptiveAvgPool2d(Pair output_size = 1) : output_size_(output_size) {}
-  Tensor forward(const Tensor& x) override;
-
- private:
-  Pair output_size_;
+  ConvTranspose3d(int64_t in_channels, int64_t out_channels, const Shape& kernel_size,
+                  const ConvTranspose3dOptions& options = {})
+      : TransposedConvolution("ConvTranspose3d", 3, in_channels, out_channels, kernel_size,
+                              options) {}
 };
 
 }  // namespace wick::nn

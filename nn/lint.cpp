@@ -89,8 +89,7 @@ class Linter {
     std::vector<LayerBias> biases;  // in the order of the model
     model_.apply([&](const std::string& path, Module& module) {
       Tensor* bias = nullptr;
-      if (auto* conv = dynamic_cast<Conv2d*>(&module)) bias = &conv->bias;
-      if (auto* conv = dynamic_cast<Conv1d*>(&module)) bias = &conv->bias;
+      if (auto* conv = dynamic_cast<Convolution*>(&module)) bias = &conv->bias;
       if (auto* linear = dynamic_cast<Linear*>(&module)) bias = &linear->bias;
       if (bias == nullptr || !bias->defined() || !bias->requires_grad()) return;
       for (const LayerBias& found : biases) {

@@ -19,5 +19,7 @@
 #include "wick/nn/module.h"
 #include "wick/nn/norm.h"
 #include "wick/nn/packed_sequence.h"
+#include "wick/nn/pool.h"
+#include "wick/nn/resize.h"
 #include "wick/nn/rnn.h"
 #include "wick/nn/transformer.h"

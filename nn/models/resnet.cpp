@@ -111,7 +111,7 @@ ResNet::ResNet(const ResNetOptions& options) : small_input_(options.small_input)
                  Conv2d(options.in_channels, width, 7, {.stride = 2, .padding = 3, .bias = false}));
   }
   bn1_ = add("bn1", BatchNorm2d(width));
-  if (!small_input_) maxpool_ = add("maxpool", MaxPool2d(3, {.stride = Pair(2), .padding = 1}));
+  if (!small_input_) maxpool_ = add("maxpool", MaxPool2d(3, {.stride = 2, .padding = 1}));
   int64_t channels = width;
   for (size_t stage = 0; stage < 4; ++stage) {
     Sequential layer;

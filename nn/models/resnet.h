@@ -5,6 +5,7 @@
 #include "wick/nn/conv.h"
 #include "wick/nn/linear.h"
 #include "wick/nn/norm.h"
+#include "wick/nn/pool.h"
 
 namespace wick::nn {
 

@@ -93,7 +93,7 @@ TEST(Layers, ConvTranspose2d) {
 TEST(Layers, Pools) {
   const Tensor x = randn({2, 3, 9, 8});
   expect_same(MaxPool2d(2)(x), max_pool2d(x, {2, 2}, {2, 2}));
-  expect_same(MaxPool2d(3, {.stride = Pair(2, 1), .padding = 1})(x),
+  expect_same(MaxPool2d(3, {.stride = {2, 1}, .padding = 1})(x),
               max_pool2d(x, {3, 3}, {2, 1}, {1, 1}));
   expect_same(AvgPool2d({3, 2}, {.padding = {1, 0}})(x), avg_pool2d(x, {3, 2}, {3, 2}, {1, 0}));
   MaxPool2d largest(3, {.stride = 2, .padding = 1, .dilation = {2, 1}, .ceil_mode = true});
@@ -106,6 +106,96 @@ TEST(Layers, Pools) {
             "AvgPool2d(3x2, stride=2, padding=1, count_include_pad=false, ceil_mode)");
   expect_same(AdaptiveAvgPool2d()(x), adaptive_avg_pool2d(x, {1, 1}));
   expect_same(AdaptiveAvgPool2d({4, 3})(x), adaptive_avg_pool2d(x, {4, 3}));
+}
+
+TEST(Layers, PoolsOfOtherAxes) {
+  const Tensor signal = randn({2, 3, 9}), image = randn({2, 3, 9, 8}),
+               volume = randn({2, 3, 5, 4, 6});
+  expect_same(MaxPool1d(3, {.stride = 2})(signal), max_pool1d(signal, 3, 2));
+  expect_same(MaxPool3d({2, 1, 3}, {.padding = {1, 0, 1}})(volume),
+              max_pool3d(volume, {2, 1, 3}, {}, {1, 0, 1}));
+  expect_same(AvgPool1d(3, {.padding = 1})(signal), avg_pool1d(signal, 3, {}, 1));
+  AvgPool3d mean(2, {.ceil_mode = true, .divisor_override = 3});
+  expect_same(mean(volume), avg_pool3d(volume, 2, {}, 0, true, true, 3));
+  EXPECT_EQ(mean.description(), "AvgPool3d(2, divisor_override=3, ceil_mode)");
+  expect_same(LPPool2d(2, 3)(image), lp_pool2d(image, 2, 3));
+  expect_same(AdaptiveAvgPool1d(4)(signal), adaptive_avg_pool1d(signal, 4));
+  expect_same(AdaptiveMaxPool3d({2, 3, 2})(volume), adaptive_max_pool3d(volume, {2, 3, 2}));
+  AdaptiveMaxPool2d adaptive({3, 2});
+  expect_same(adaptive.forward_with_indices(image).indices,
+              adaptive_max_pool2d_with_indices(image, {3, 2}).indices);
+  MaxPool2d pool(3, {.stride = 2, .padding = 1});
+  const Sorted found = pool.forward_with_indices(image);
+  expect_same(found.values, pool(image));
+  MaxUnpool2d unpool(3, {.stride = 2, .padding = 1});
+  expect_same(unpool(found.values, found.indices, {9, 8}),
+              max_unpool2d(found.values, found.indices, 3, 2, 1, {9, 8}));
+  EXPECT_EQ(unpool(found.values, found.indices, {9, 8}).shape(), image.shape());
+  EXPECT_EQ(error_of([] { AvgPool1d(2, {.divisor_override = 3}); }),
+            "AvgPool1d: divisor_override is for images and volumes");
+}
+
+TEST(Layers, ConvolutionsOfOtherAxes) {
+  const Tensor signal = randn({2, 4, 9}), volume = randn({2, 4, 5, 4, 6});
+  Conv3d plain(4, 6, 3);
+  expect_same(plain(volume), conv3d(volume, plain.weight, plain.bias));
+  Conv3d all(
+      4, 6, {3, 2, 1},
+      {.stride = {2, 1, 1}, .padding = {1, 0, 2}, .dilation = 2, .groups = 2, .bias = false});
+  EXPECT_EQ(all.weight.shape(), (Shape{6, 2, 3, 2, 1}));
+  expect_same(all(volume), conv3d(volume, all.weight, {}, {2, 1, 1}, {1, 0, 2}, 2, 2));
+  EXPECT_EQ(all.description(),
+            "Conv3d(4, 6, kernel=3x2x1, stride=2x1x1, padding=1x0x2, dilation=2, groups=2)");
+  ConvTranspose1d line(4, 6, 3, {.stride = 2, .output_padding = 1, .groups = 2});
+  expect_same(line(signal), conv_transpose1d(signal, line.weight, line.bias, 2, 0, 1, 2));
+  ConvTranspose3d back(4, 3, 2, {.stride = {1, 2, 1}, .padding = 1});
+  expect_same(back(volume), conv_transpose3d(volume, back.weight, back.bias, {1, 2, 1}, 1));
+  EXPECT_EQ(back.description(), "ConvTranspose3d(4, 3, kernel=2x2x2, stride=1x2x1, padding=1)");
+}
+
+TEST(Layers, ConvolutionsPadInEachMode) {
+  const Tensor x = randn({2, 4, 6, 7});
+  Conv2d same(4, 4, {2, 3}, {.padding = ConvPadding::kSame, .dilation = 3});
+  expect_same(same(x), conv2d(x, same.weight, same.bias, 1, ConvPadding::kSame, 3));
+  EXPECT_EQ(same.description(), "Conv2d(4, 4, kernel=2x3, padding=same, dilation=3)");
+  Conv2d reflected(4, 4, 3, {.padding = {1, 2}, .padding_mode = PadMode::kReflect});
+  expect_same(reflected(x),
+              conv2d(pad(x, {2, 2, 1, 1}, 0, PadMode::kReflect), reflected.weight, reflected.bias));
+  EXPECT_EQ(reflected.description(), "Conv2d(4, 4, kernel=3x3, padding=1x2, padding_mode=reflect)");
+  Conv1d circular(4, 4, 4, {.padding = ConvPadding::kSame, .padding_mode = PadMode::kCircular});
+  const Tensor signal = randn({2, 4, 9});
+  expect_same(circular(signal),
+              conv1d(pad(signal, {1, 2}, 0, PadMode::kCircular), circular.weight, circular.bias));
+  EXPECT_EQ(error_of([] { Conv2d(4, 4, 3, {.stride = 2, .padding = ConvPadding::kSame}); }),
+            "Conv2d: padding that keeps the size needs a stride of 1: got [2, 2]");
+  EXPECT_EQ(error_of([] {
+              Conv2d(4, 4, {3, 3, 3});
+            }),
+            "Conv2d: kernel_size needs 1 or 2 entries: got [3, 3, 3]");
+}
+
+TEST(Layers, PadsAndUpsampling) {
+  const Tensor x = randn({2, 3, 5, 6}), volume = randn({1, 2, 3, 4, 5});
+  expect_same(ZeroPad2d(2)(x), pad(x, {2, 2, 2, 2}));
+  expect_same(ZeroPad2d({1, 2, 3, -1})(x), pad(x, {1, 2, 3, -1}));
+  expect_same(ConstantPad1d({1, 0}, 2.5)(x), pad(x, {1, 0}, 2.5));
+  expect_same(ReflectionPad2d(2)(x), pad(x, {2, 2, 2, 2}, 0, PadMode::kReflect));
+  expect_same(ReplicationPad3d(1)(volume), pad(volume, {1, 1, 1, 1, 1, 1}, 0, PadMode::kReplicate));
+  expect_same(CircularPad1d({2, 1})(x), pad(x, {2, 1}, 0, PadMode::kCircular));
+  EXPECT_EQ(ConstantPad2d(1, 2.5).description(), "ConstantPad2d([1, 1, 1, 1], value=2.5)");
+  EXPECT_EQ(error_of([] {
+              ZeroPad2d({1, 2});
+            }),
+            "ZeroPad2d: padding needs 1 or 4 entries: got [1, 2]");
+  expect_same(Upsample({.scale_factor = {2}})(x), interpolate(x, 2));
+  Upsample cubic({.size = {7, 4}, .mode = Interpolation::kBicubic, .align_corners = true});
+  expect_same(cubic(x), interpolate(x, {7, 4}, Interpolation::kBicubic, true));
+  EXPECT_EQ(cubic.description(), "Upsample(size=7x4, align_corners)");
+  Upsample factors(
+      {.scale_factor = {1.5, 2}, .mode = Interpolation::kBilinear, .recompute_scale_factor = true});
+  expect_same(factors(x), interpolate_by(x, {1.5, 2}, Interpolation::kBilinear, false, true));
+  EXPECT_EQ(factors.description(), "Upsample(scale_factor=1.5x2)");
+  EXPECT_EQ(error_of([] { Upsample({}); }), "Upsample: give either size or scale_factor");
 }
 
 TEST(Layers, Activations) {
