@@ -171,4 +171,26 @@ class KLDivLoss : public Loss {
   LossReduction reduction_;
 };
 
+/// ctc_loss: `loss(log_probs, targets, input_lengths, target_lengths)`.
+class CTCLoss : public Module {
+ public:
+  explicit CTCLoss(const CtcOptions& options = {}) : options_(options) {}
+  using Module::forward;
+  /// The lengths: std::vector<int64_t>, or tensors.
+  template <class Lengths>
+  Tensor forward(const Tensor& log_probs, const Tensor& targets, const Lengths& input_lengths,
+                 const Lengths& target_lengths) {
+    return ctc_loss(log_probs, targets, input_lengths, target_lengths, options_);
+  }
+  template <class Lengths>
+  Tensor operator()(const Tensor& log_probs, const Tensor& targets, const Lengths& input_lengths,
+                    const Lengths& target_lengths) {
+    ForwardScope scope(*this);
+    return scope.made(forward(log_probs, targets, input_lengths, target_lengths));
+  }
+
+ private:
+  CtcOptions options_;
+};
+
 }  // namespace wick::nn

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "wick/core/tensor.h"
 
 // Losses. `x` is the prediction. Unless said otherwise target has x's shape, and the result is one
@@ -58,5 +60,25 @@ Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target,
 /// logarithm. kBatchMean divides the sum by x.size(0), which is the mathematical definition.
 Tensor kl_div(const Tensor& x, const Tensor& target, bool log_target = false,
               LossReduction reduction = LossReduction::kMean);
+
+struct CtcOptions {
+  int64_t blank = 0;  // the class that is no label
+  /// kMean: of each loss over its number of labels.
+  LossReduction reduction = LossReduction::kMean;
+  bool zero_infinity = false;  // losses of samples that no path fits are 0, and so their gradients
+};
+
+/// -log of the probability that steps of log-probabilities give a target, with repetitions and
+/// blanks taken out. log_probs: [T, N, C], or [T, C] of one sample; targets: int64 or int32, [N, S]
+/// or all one after another; of each sample how many steps (at most T) and labels there are. Error
+/// for a label outside [0, C); on a GPU, where the kernel finds it, such an error ends the process'
+/// use of the device. The gradient is that of logits whose log_softmax is log_probs, as PyTorch's.
+/// Graves et al.: Connectionist temporal classification (2006).
+Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets,
+                const std::vector<int64_t>& input_lengths,
+                const std::vector<int64_t>& target_lengths, const CtcOptions& options = {});
+/// The same with lengths as tensors [N], or of rank 0 for one sample. Waits for their device.
+Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
+                const Tensor& target_lengths, const CtcOptions& options = {});
 
 }  // namespace wick

@@ -29,7 +29,8 @@ Tensor values(const Shape& shape) { return rand(shape) * 0.5 + 0.25; }
 const std::map<std::string, std::vector<std::string>> kOnCuda = {
     {"lower",
      {"matmul", "linear", "linear_relu", "linear_gelu", "addmm", "conv2d", "conv2d_backward_input",
-      "conv2d_backward_weight", "prelu", "rnn_layer"}},
+      "conv2d_backward_weight", "conv3d", "conv3d_backward_input", "conv3d_backward_weight",
+      "prelu", "rnn_layer"}},
     {"float32",
      {"acos",
       "asin",
@@ -57,6 +58,7 @@ const std::map<std::string, std::vector<std::string>> kOnCuda = {
       "group_norm",
       "logsumexp",
       "interpolate",
+      "ctc_loss",
       "mse_loss",
       "l1_loss",
       "huber_loss",
@@ -71,9 +73,10 @@ const std::map<std::string, std::vector<std::string>> kOnCuda = {
 const std::map<std::string, std::vector<std::string>> kOnCpu = {
     {"lower",
      {"matmul", "linear", "linear_relu", "linear_gelu", "addmm", "conv2d", "conv2d_backward_input",
-      "conv2d_backward_weight", "prelu", "rnn_layer"}},
+      "conv2d_backward_weight", "conv3d", "conv3d_backward_input", "conv3d_backward_weight",
+      "prelu", "rnn_layer"}},
     {"float32",
-     {"prod", "norm", "pad", "mse_loss", "l1_loss", "huber_loss", "kl_div", "nll_loss",
+     {"prod", "norm", "pad", "mse_loss", "l1_loss", "huber_loss", "kl_div", "ctc_loss", "nll_loss",
       "cross_entropy", "soft_cross_entropy", "binary_cross_entropy",
       "binary_cross_entropy_with_logits"}},
     {"widest", {"cat"}}};
@@ -175,6 +178,16 @@ const Function kFunctions[] = {
        return interpolate(as_images(x), {4, 4});
      },
      32, 0},
+    {"interpolate of volumes",
+     [](const Tensor& x, const Tensor&) {
+       return interpolate(as_images(x).unsqueeze(0), {2}, Interpolation::kTrilinear);
+     },
+     32, 0},
+    {"interpolate with antialias",
+     [](const Tensor& x, const Tensor&) {
+       return interpolate(as_images(x), {1}, Interpolation::kBilinear, false, true);
+     },
+     32, 0},
     {"sum", [](const Tensor& x, const Tensor&) { return sum(x); }, 32, 0},
     {"prod", [](const Tensor& x, const Tensor&) { return prod(x); }, 32, 32},
     {"softmax", [](const Tensor& x, const Tensor&) { return softmax(x, 1); }, 32, 0},
@@ -234,6 +247,26 @@ const Function kFunctions[] = {
        return max_pool2d(as_images(x), {2, 2}, {1, 1}, {0, 0});
      },
      0, 0},
+    {"max_pool3d",
+     [](const Tensor& x, const Tensor&) {
+       return max_pool3d(as_images(x), {1, 2, 2});
+     },
+     0, 32},
+    {"avg_pool3d",
+     [](const Tensor& x, const Tensor&) {
+       return avg_pool3d(as_images(x), {1, 2, 2});
+     },
+     0, 32},
+    {"conv3d",
+     [](const Tensor& x, const Tensor& y) {
+       return conv3d(as_images(x).unsqueeze(0), y.reshape({1, 1, 1, 4, 4}), {}, 1, 2);
+     },
+     16, 16},
+    {"ctc_loss",
+     [](const Tensor& x, const Tensor&) {
+       return ctc_loss(x, tensor<int64_t>({1}), std::vector<int64_t>{4}, std::vector<int64_t>{1});
+     },
+     32, 32},
     {"dropout", [](const Tensor& x, const Tensor&) { return dropout(x, 0.5); }, 0, 0},
 };
 

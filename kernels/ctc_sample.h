@@ -1,0 +1,84 @@
+#pragma once
+
+#include <math.h>
+
+#include "wick/core/base/macros.h"
+#include "wick/kernels/ctc.h"
+
+// What kernels of every device do with one sample. T is float or double.
+namespace wick {
+
+WICK_HOST_DEVICE float exponential(float x) { return expf(x); }
+WICK_HOST_DEVICE double exponential(double x) { return exp(x); }
+WICK_HOST_DEVICE float logarithm(float x) { return logf(x); }
+WICK_HOST_DEVICE double logarithm(double x) { return log(x); }
+
+/// log(exp(a) + exp(b) + exp(c)); -infinity stands for a probability of 0.
+template <class T>
+WICK_HOST_DEVICE T log_of_sum(T a, T b, T c) {
+  const T ab = a > b ? a : b, most = ab > c ? ab : c;
+  if (most == -static_cast<T>(__builtin_inff())) return most;
+  return most + logarithm(exponential(a - most) + exponential(b - most) + exponential(c - most));
+}
+
+template <class T>
+struct CtcSample {
+  const T* log_probs;
+  const int64_t* labels;
+  T* alphas;
+  int64_t steps, states, row;  // row: elements from one step to the next in log_probs
+  int64_t width;               // the same in alphas
+  int64_t blank;
+
+  WICK_HOST_DEVICE static T none() { return -static_cast<T>(__builtin_inff()); }
+
+  WICK_HOST_DEVICE int64_t label(int64_t state) const {
+    return state % 2 == 1 ? labels[state / 2] : blank;
+  }
+  WICK_HOST_DEVICE T log_prob(int64_t t, int64_t state) const {
+    return log_probs[t * row + label(state)];
+  }
+  /// Whether a path may go from the label before to this one without the blank between.
+  WICK_HOST_DEVICE bool skips_to(int64_t state) const {
+    return state % 2 == 1 && state > 1 && label(state) != label(state - 2);
+  }
+  /// What all paths that are in `state` after step `t` have taken until then.
+  WICK_HOST_DEVICE T alpha(int64_t t, int64_t state) const {
+    if (t == 0) return state < 2 ? log_prob(0, state) : none();
+    const T* before = alphas + (t - 1) * width;
+    const T sum = log_of_sum(before[state], state > 0 ? before[state - 1] : none(),
+                             skips_to(state) ? before[state - 2] : none());
+    return sum + log_prob(t, state);
+  }
+  /// What they have yet to take, `after` being that of the step after.
+  WICK_HOST_DEVICE T beta(const T* after, int64_t t, int64_t state) const {
+    if (t == steps - 1) return state + 2 >= states ? T{0} : none();
+    const auto from = [&](int64_t next) { return after[next] + log_prob(t + 1, next); };
+    return log_of_sum(from(state), state + 1 < states ? from(state + 1) : none(),
+                      state + 2 < states && skips_to(state + 2) ? from(state + 2) : none());
+  }
+  /// -log of the probability of all paths, once all alphas are known.
+  WICK_HOST_DEVICE T loss() const {
+    if (steps == 0) return states == 1 ? T{0} : -none();
+    const T* last = alphas + (steps - 1) * width;
+    return -log_of_sum(last[states - 1], states > 1 ? last[states - 2] : none(), none());
+  }
+};
+
+/// Sample `n`.
+template <class T>
+WICK_HOST_DEVICE CtcSample<T> ctc_sample(const T* log_probs, const int64_t* targets,
+                                         const int64_t* lengths, T* alphas, int64_t n,
+                                         int64_t samples, int64_t classes, int64_t steps,
+                                         int64_t width, int64_t blank) {
+  return {log_probs + n * classes,
+          targets + lengths[2 * samples + n],
+          alphas + n * steps * width,
+          lengths[n],
+          2 * lengths[samples + n] + 1,
+          samples * classes,
+          width,
+          blank};
+}
+
+}  // namespace wick
