@@ -8,6 +8,7 @@
 #include "wick/core/autograd.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/reduce.h"
+#include "wick/core/sparse_rows.h"
 
 namespace wick {
 
@@ -41,7 +42,7 @@ int64_t source(const Kind& kind, std::span<const Tensor> given, uint32_t mutated
   for (size_t i = 0; i < given.size(); ++i) {
     if (i < 32 && (mutated >> i & 1) != 0) continue;
     if (!can_be_anomalous(given[i])) continue;
-    if (count_of(kind.flags(given[i])) > 0) return static_cast<int64_t>(i);
+    if (count_of(kind.flags(gradient_elements(given[i]))) > 0) return static_cast<int64_t>(i);
   }
   return -1;
 }
@@ -60,7 +61,7 @@ void look_for(const Kind& kind, const Look& look, std::span<const Tensor> given,
               std::span<const Tensor> results) {
   for (size_t i = 0; i < results.size(); ++i) {
     if (!can_be_anomalous(results[i])) continue;
-    const int64_t count = count_of(kind.flags(results[i]));
+    const int64_t count = count_of(kind.flags(gradient_elements(results[i])));
     if (count == 0) continue;
     const int64_t from = source(kind, given, mutated);
     // An infinity that comes in may go out: as a mask, for one.

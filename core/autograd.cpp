@@ -3,6 +3,7 @@
 #include "wick/core/apply.h"
 #include "wick/core/detail/graph_checks.h"
 #include "wick/core/ops/elementwise.h"
+#include "wick/core/sparse_rows.h"
 
 namespace wick {
 
@@ -79,7 +80,16 @@ AccumulateGrad::AccumulateGrad(const Tensor& leaf)
 Gradients AccumulateGrad::backward(Gradients grads) {
   Tensor& incoming = grads[0];
   if (!incoming.defined()) return {};
-  if (grad.defined()) {
+  if (incoming.is_sparse() || (grad.defined() && grad.is_sparse())) {
+    if (grad.defined()) {
+      grad = sum_of_gradients(grad, incoming);
+    } else if (is_exclusive(incoming)) {
+      grad = std::move(incoming);
+    } else {
+      const SparseRows& sparse = sparse_rows(incoming);
+      grad = sparse_tensor(sparse.rows, sparse.values, incoming.shape());
+    }
+  } else if (grad.defined()) {
     if (grad_enabled()) {
       grad = add(grad, incoming);
     } else {

@@ -64,6 +64,7 @@
 #include "wick/core/saved_tensor_hooks.h"
 #include "wick/core/scalar.h"
 #include "wick/core/serialize.h"
+#include "wick/core/sparse_rows.h"
 #include "wick/core/storage.h"
 #include "wick/core/stream.h"
 #include "wick/core/tensor.h"

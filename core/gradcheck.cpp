@@ -17,7 +17,9 @@ using Doubles = std::vector<double>;
 constexpr double kSameRtol = 1e-9;
 constexpr double kSameAtol = 1e-11;
 
-Doubles read(const Tensor& x) { return x.detach().cpu().to(kFloat64).to_vector<double>(); }
+Doubles read(const Tensor& x) {
+  return x.detach().to_dense().cpu().to(kFloat64).to_vector<double>();
+}
 
 // `values` as `like` would hold them.
 Tensor write(const Doubles& values, const Tensor& like) {

@@ -8,8 +8,8 @@
 #include "wick/core/base/detail/per_thread.h"
 #include "wick/core/detail/autocast.h"
 #include "wick/core/detail/graph_checks.h"
-#include "wick/core/ops/elementwise.h"
 #include "wick/core/profile/detail/record_op.h"
+#include "wick/core/sparse_rows.h"
 #include "wick/core/stream.h"
 
 namespace wick {
@@ -90,7 +90,8 @@ class Graph {
     Event made(from.device);
     made.record(from);
     made.block(to);
-    tensor.record_stream(to);
+    gradient_elements(tensor).record_stream(to);
+    if (tensor.is_sparse()) sparse_rows(tensor).rows.record_stream(to);
   }
 
   // `grad` was made on stream `from`.
@@ -101,10 +102,10 @@ class Graph {
     Tensor& sum = state(edge.node.get()).grads[static_cast<size_t>(edge.index)];
     if (!sum.defined()) {
       sum = std::move(grad);
-    } else if (!create_graph_ && is_exclusive(sum)) {
+    } else if (!create_graph_ && is_exclusive(sum) && !sum.is_sparse() && !grad.is_sparse()) {
       sum.add_(grad);
     } else {
-      sum = add(sum, grad);
+      sum = sum_of_gradients(sum, grad);
     }
   }
 

@@ -107,6 +107,7 @@ Tensor Tensor::detach() const {
   impl->is_view = x.is_view;
   impl->is_detached = true;
   impl->is_inference = x.is_inference;
+  impl->rows = x.rows;
   return Tensor(std::move(impl));
 }
 

@@ -27,6 +27,7 @@ class IndexedTensor;
 class Node;
 class Tensor;
 struct Sorted;
+struct SparseRows;
 
 /// How the axes of a rank-4 tensor (N, C, H, W) are laid out in memory.
 enum class MemoryFormat : uint8_t {
@@ -38,6 +39,8 @@ enum class MemoryFormat : uint8_t {
 namespace detail {
 /// Throws an error that names the operation that this thread carries out, or else `user`.
 [[noreturn, gnu::cold]] void undefined_tensor(const char* user);
+/// The same for a sparse tensor, which has no memory of its own.
+[[noreturn, gnu::cold]] void sparse_tensor_used(const char* user, const Shape& shape);
 }  // namespace detail
 
 /// What a Tensor points to. Users hold Tensors.
@@ -56,6 +59,7 @@ struct TensorImpl final : RefCounted {
   bool is_inference = false;  // made in InferenceMode: can never take part in backward
   uint64_t view_version = 0;  // of the storage, when this view was made
   std::unique_ptr<AutogradMeta> autograd;
+  std::shared_ptr<const SparseRows> rows;  // of a sparse tensor, whose storage is empty
 };
 
 /// An n-dimensional array (0 to 8 axes) on one device, with automatic differentiation. A handle:
@@ -120,9 +124,16 @@ class Tensor {
     return static_cast<T*>(raw_data());
   }
   /// The same, of any element type.
-  void* raw_data() const {
-    return static_cast<char*>(get().storage->data()) + get().offset * size_of(get().dtype);
+  void* raw_data(const char* user = __builtin_FUNCTION()) const {
+    const TensorImpl& x = get(user);
+    if (x.rows) detail::sparse_tensor_used(user, x.shape);
+    return static_cast<char*>(x.storage->data()) + x.offset * size_of(x.dtype);
   }
+  /// Whether only some rows are known, the others being zero: the gradient of an embedding with
+  /// `sparse = true` (core/sparse_rows.h), which operations refuse.
+  bool is_sparse() const { return get().rows != nullptr; }
+  /// This tensor, or for a sparse one its elements with zeros between them.
+  Tensor to_dense() const;
   /// What kernels see.
   View view_for_kernel() const { return {raw_data(), dtype(), device(), shape(), strides()}; }
   /// The one element, as T. Waits for the device. Error unless there is exactly one.

@@ -94,6 +94,8 @@ void DataParallel::bring_up_to_date(const std::shared_ptr<Replica>& replica) con
           if (owner == nullptr) return;
           const NoGrad no_grad;
           const Replica::Copy& from = owner->parameters[i];
+          WICK_CHECK(!grad.is_sparse(), "DataParallel: a gradient is sparse: got one of shape ",
+                     grad.shape(), ", expected a dense one: make the embedding without sparse");
           const Tensor here = grad.to(from.original.device()), sum = from.original.grad();
           from.original.set_grad(sum.defined() ? sum + here : here);
           from.tensor.set_grad({});

@@ -33,7 +33,7 @@ std::string Linear::description() const {
 }
 
 Embedding::Embedding(int64_t num_embeddings, int64_t embedding_dim, const EmbeddingOptions& options)
-    : padding_idx_(options.padding_idx) {
+    : padding_idx_(options.padding_idx), sparse_(options.sparse) {
   WICK_CHECK(num_embeddings >= 1 && embedding_dim >= 1, "Embedding: sizes must be 1 or more: got ",
              num_embeddings, " and ", embedding_dim);
   weight = add_parameter("weight", empty({num_embeddings, embedding_dim}));
@@ -46,7 +46,7 @@ Embedding::Embedding(int64_t num_embeddings, int64_t embedding_dim, const Embedd
 }
 
 Tensor Embedding::forward(const Tensor& indices) {
-  return embedding(weight, indices, padding_idx_);
+  return embedding(weight, indices, padding_idx_, sparse_);
 }
 
 std::string Embedding::description() const {

@@ -28,6 +28,9 @@ class Linear : public Module {
 
 struct EmbeddingOptions {
   std::optional<int64_t> padding_idx = {};  // a row that starts as zeros and gets no gradient
+  /// The gradient of `weight` holds only the rows that were read: for large tables, with
+  /// SparseAdam, or SGD or Adagrad.
+  bool sparse = false;
 };
 
 /// Rows of a table: indices [...] (int64) give [..., embedding_dim].
@@ -41,6 +44,7 @@ class Embedding : public Module {
 
  private:
   std::optional<int64_t> padding_idx_;
+  bool sparse_;
 };
 
 /// Joins axes `start_axis` to `end_axis` into one.

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "wick/core/autograd.h"
+#include "wick/core/sparse_rows.h"
 
 namespace wick::nn {
 
@@ -256,15 +257,7 @@ Module& Module::to(Dtype dtype) {
 }
 
 void Module::zero_grad(bool set_to_none) {
-  const NoGrad no_grad;
-  for (const Tensor& parameter : parameters()) {
-    if (!parameter.grad().defined()) continue;
-    if (set_to_none) {
-      parameter.set_grad({});
-    } else {
-      parameter.grad().zero_();
-    }
-  }
+  for (const Tensor& parameter : parameters()) zero_gradient(parameter, set_to_none);
 }
 
 Module& Module::requires_grad_(bool on) {

@@ -2,6 +2,7 @@
 
 #include "wick/core/autograd.h"
 #include "wick/core/ops/elementwise.h"
+#include "wick/core/sparse_rows.h"
 
 namespace wick::optim {
 
@@ -39,7 +40,7 @@ void GradAccumulator::settle_shares() {
   const double factor = static_cast<double>(expected_) / static_cast<double>(examples_);
   for (int g = 0; g < optimizer_.num_groups(); ++g) {
     for (const Tensor& param : optimizer_.params(g)) {
-      if (param.grad().defined()) param.grad().mul_(factor);
+      if (param.grad().defined()) gradient_elements(param.grad()).mul_(factor);
     }
   }
   expected_ = examples_;  // a step that fails for lack of memory may be taken again

@@ -24,7 +24,8 @@ struct AdagradOptions {
 };
 
 /// Adagrad (Duchi, Hazan, Singer 2011): the gradient over the root of the sum of its squares, at
-/// the rate lr / (1 + (step - 1) * lr_decay).
+/// the rate lr / (1 + (step - 1) * lr_decay). Of a sparse gradient only the rows it has are
+/// updated; error for one with weight decay, which changes all.
 class Adagrad final : public OptimizerOf<AdagradOptions> {
  public:
   explicit Adagrad(std::vector<Tensor> params, const AdagradOptions& options = {});
@@ -32,6 +33,7 @@ class Adagrad final : public OptimizerOf<AdagradOptions> {
 
  protected:
   Tensor new_slot(int group, int slot, const Tensor& param) const override;
+  void check_gradient(int group, const Tensor& gradient) const override;
   void update(int group, const std::vector<OptimTensor>& tensors, const OptimStep& step) override;
 };
 

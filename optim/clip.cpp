@@ -18,8 +18,8 @@ namespace {
 Tensor composed_norm(const std::vector<Tensor>& params, double p, Dtype dtype, Device device) {
   Tensor total = full({}, p == 0 ? 0 : HUGE_VAL, dtype, device);
   for (const Tensor& param : params) {
-    const Tensor grad = param.grad();
-    if (!grad.defined() || grad.numel() == 0) continue;
+    if (!param.grad().defined() || param.numel() == 0) continue;
+    const Tensor grad = param.grad().to_dense();
     total = p == 0 ? total + any(ne(grad, 0)).to(dtype) : minimum(total, min(abs(grad)).to(dtype));
   }
   return total;

@@ -4,6 +4,7 @@
 
 #include "wick/core/autograd.h"
 #include "wick/core/detail/capture.h"
+#include "wick/core/sparse_rows.h"
 #include "wick/optim/detail/gradient_norm.h"
 
 namespace wick::amp {
@@ -89,6 +90,7 @@ void GradScaler::look(Optimizer& optimizer, Seen& seen, bool unscale) {
       WICK_CHECK(grad.device() == scale_.device(), "grad_scaler: a gradient is on ", grad.device(),
                  ", the scale on ", scale_.device(), ": use one scaler per device");
       seen.params.push_back(param);
+      seen.sizes.push_back(gradient_elements(grad).numel());
       seen.wholes.push_back(sharding != nullptr ? sharding->parameter(g, i) : param);
     }
   }
@@ -220,7 +222,7 @@ std::string GradScaler::first_non_finite() const {
     int64_t chunk = seen.first.item<int64_t>();
     if (chunk < 0) continue;
     for (size_t i = 0; i < seen.params.size(); ++i) {
-      chunk -= (seen.params[i].numel() + kGradNormChunk - 1) / kGradNormChunk;
+      chunk -= (seen.sizes[i] + kGradNormChunk - 1) / kGradNormChunk;
       if (chunk >= 0) continue;
       std::string name = concat("number ", i);
       for (const auto& [known, tensor] : names_) {

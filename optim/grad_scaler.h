@@ -98,6 +98,7 @@ class GradScaler {
     Stage stage = Stage::kReady;
     std::vector<Tensor> params;  // those whose gradients were looked at, or this rank's parts
     std::vector<Tensor> wholes;  // the same, whole
+    std::vector<int64_t> sizes;  // elements of their gradients
     Tensor found_inf, norm, first;
     bool captured = false;
   };

@@ -7,8 +7,12 @@
 #include "wick/core/autograd.h"
 #include "wick/core/detail/capture.h"
 #include "wick/core/ops/compare.h"
+#include "wick/core/ops/index.h"
+#include "wick/core/ops/view.h"
 #include "wick/core/profile/memory_use.h"
 #include "wick/core/profile/span.h"
+#include "wick/core/sparse_rows.h"
+#include "wick/kernels/index.h"
 #include "wick/optim/detail/gradient_norm.h"
 
 namespace wick::optim {
@@ -111,7 +115,7 @@ std::optional<double> Optimizer::own_max_norm(int) const { return {}; }
 
 void Optimizer::prepare_update(int, const std::vector<OptimTensor>&, const OptimStep&) {}
 
-OptimTensor Optimizer::prepare(int group, size_t i, const Tensor& grad) {
+OptimTensor Optimizer::prepare(int group, size_t i) {
   const Tensor& param = groups_[index(group)][i];
   State& state = states_[index(group)][i];
   state.slots.resize(slot_names_.size());
@@ -138,10 +142,8 @@ OptimTensor Optimizer::prepare(int group, size_t i, const Tensor& grad) {
     entry.master = state.master.view_for_kernel();
   }
   entry.param = param.view_for_kernel();
-  entry.grad = grad.view_for_kernel();
   if ((profile::wanted() & profile::kWantsMemory) != 0) {
     profile::label_memory(param, profile::MemoryUse::kParameter);
-    profile::label_memory(grad, profile::MemoryUse::kGradient);
     profile::label_memory(state.master, profile::MemoryUse::kOptimizerState);
     for (const Tensor& slot : state.slots) {
       profile::label_memory(slot, profile::MemoryUse::kOptimizerState);
@@ -158,7 +160,52 @@ struct Optimizer::Update {
   std::vector<Tensor> params;
   std::vector<Tensor> relaid;  // gradients copied into their parameter's layout
   Tensor scratch;
+  // Rows of parameters and their state that were gathered.
+  struct Rows {
+    Tensor whole, rows, part;
+  };
+  std::vector<Rows> gathered;
+
+  void put_back() const {
+    for (const Rows& each : gathered) {
+      if (each.rows.numel() == 0) continue;
+      const Tensor at = each.rows.unsqueeze(1).expand(each.part.shape());
+      WICK_DISPATCH(each.whole.device(), scatter(each.whole.view_for_kernel(), at.view_for_kernel(),
+                                                 each.part.view_for_kernel(), 0));
+    }
+  }
 };
+
+void Optimizer::check_gradient(int, const Tensor& gradient) const {
+  if (!gradient.is_sparse()) return;
+  refuse_sparse(gradient,
+                "this optimizer changes rows without a gradient too: use SparseAdam, or "
+                "SGD or Adagrad");
+}
+
+void Optimizer::refuse_sparse(const Tensor& gradient, const char* why) const {
+  detail::fail(name_, ": a gradient is sparse: got that of a parameter of shape ", gradient.shape(),
+               ", but ", why);
+}
+
+void Optimizer::gather_rows(int group, size_t i, const Tensor& grad, OptimTensor& entry,
+                            Update& update) {
+  const SparseRows& sparse = sparse_rows(grad);
+  State& state = states_[index(group)][i];
+  const auto gather = [&](const Tensor& whole) {
+    const Tensor& part =
+        update.gathered
+            .emplace_back(Update::Rows{whole, sparse.rows, index_select(whole, 0, sparse.rows)})
+            .part;
+    return part.view_for_kernel();
+  };
+  entry.param = gather(groups_[index(group)][i]);
+  for (int s = 0; s < static_cast<int>(state.slots.size()); ++s) {
+    if (needs_slot(group, s)) entry.state[s] = gather(state.slots[index(s)]);
+  }
+  if (state.master.defined()) entry.master = gather(state.master);
+  entry.grad = sparse.values.view_for_kernel();
+}
 
 void Optimizer::prepare_alike(int group, size_t first, std::vector<bool>& done,
                               const OptimStep& step, std::vector<Update>& updates) {
@@ -166,7 +213,7 @@ void Optimizer::prepare_alike(int group, size_t first, std::vector<bool>& done,
   std::vector<State>& states = states_[index(group)];
   const Device device = params[first].device();
   const Dtype dtype = params[first].dtype();
-  Update made{group, step, {}, {}, {}, {}};
+  Update made{group, step, {}, {}, {}, {}, {}};
   std::vector<OptimTensor>& batch = made.batch;
   std::vector<size_t> places;
   int64_t fresh = 0;
@@ -176,10 +223,19 @@ void Optimizer::prepare_alike(int group, size_t first, std::vector<bool>& done,
     Tensor grad = params[i].grad();
     if (!grad.defined()) continue;
     check_dtype(params[i]);
-    if (!(grad.strides() == params[i].strides())) {
+    check_gradient(group, grad);
+    if (!grad.is_sparse() && !(grad.strides() == params[i].strides())) {
       grad = made.relaid.emplace_back(empty_like(params[i]).copy_(grad));
     }
-    batch.push_back(prepare(group, i, grad));
+    batch.push_back(prepare(group, i));
+    if (grad.is_sparse()) {
+      gather_rows(group, i, grad, batch.back(), made);
+    } else {
+      batch.back().grad = grad.view_for_kernel();
+      if ((profile::wanted() & profile::kWantsMemory) != 0) {
+        profile::label_memory(grad, profile::MemoryUse::kGradient);
+      }
+    }
     places.push_back(i);
     fresh += states[i].numbers.defined() ? 0 : 1;
     made.params.push_back(params[i]);
@@ -253,6 +309,7 @@ Tensor Optimizer::step(const StepControl& control) {
   for (const Update& each : updates) {
     for (const Tensor& param : each.params) param.impl()->storage->bump_version();
     update(each.group, each.batch, each.step);
+    each.put_back();
   }
   if (sharding_) sharding_->gather_parameters();
   return needs_norm ? norm : Tensor();
@@ -305,20 +362,10 @@ void Optimizer::zero_grad(bool set_to_none) {
   profile::Span span(profile::EventKind::kOptimizer, "Optimizer.zero_grad");
   if (span) [[unlikely]]
     span.rename(concat("Optimizer.zero_grad#", name_, ".zero_grad"));
-  const NoGrad no_grad;
-  const auto forget = [&](const Tensor& param) {
-    const Tensor grad = param.grad();
-    if (!grad.defined()) return;
-    if (set_to_none) {
-      param.set_grad({});
-    } else {
-      grad.detach().zero_();
-    }
-  };
   for (int g = 0; g < num_groups(); ++g) {
     for (size_t i = 0; i < groups_[index(g)].size(); ++i) {
-      forget(groups_[index(g)][i]);
-      if (sharding_) forget(sharding_->parameter(g, i));
+      zero_gradient(groups_[index(g)][i], set_to_none);
+      if (sharding_) zero_gradient(sharding_->parameter(g, i), set_to_none);
     }
   }
 }

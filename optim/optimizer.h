@@ -168,6 +168,11 @@ class Optimizer {
   virtual Tensor new_slot(int group, int slot, const Tensor& param) const;
   /// The norm that gradients are clipped to in any step; none if it is none of the optimizer's own.
   virtual std::optional<double> own_max_norm(int group) const;
+  /// Error for a gradient that update() cannot take: a sparse one (core/sparse_rows.h), unless
+  /// overridden, whose rows are updated alone, with those of the state.
+  virtual void check_gradient(int group, const Tensor& gradient) const;
+  /// The error for a sparse gradient; `why` says what does not go with it.
+  [[noreturn]] void refuse_sparse(const Tensor& gradient, const char* why) const;
   /// Makes what update() of the same arguments needs beside them. Called for all before the first
   /// update(), so that a step that fails here, as for lack of memory, has changed nothing.
   virtual void prepare_update(int group, const std::vector<OptimTensor>& tensors,
@@ -197,9 +202,11 @@ class Optimizer {
   /// Error unless these parameters can be group number `group`, beside those before it.
   void check_params(int group, const std::vector<Tensor>& params) const;
   void check_control(const Tensor& value, const char* what, Dtype dtype, Device device) const;
-  /// What the kernel needs to know of a parameter.
-  OptimTensor prepare(int group, size_t i, const Tensor& grad);
+  /// What the kernel needs to know of a parameter, but for its gradient.
+  OptimTensor prepare(int group, size_t i);
   struct Update;
+  /// Has `entry` name copies of the rows that a sparse gradient has, which `update` puts back.
+  void gather_rows(int group, size_t i, const Tensor& grad, OptimTensor& entry, Update& update);
   /// Adds the update of those parameters of a group that are like its `first`, and sets their
   /// `done`.
   void prepare_alike(int group, size_t first, std::vector<bool>& done, const OptimStep& step,

@@ -28,7 +28,8 @@ struct SGDOptions {
 /// Stochastic gradient descent with momentum (Sutskever et al. 2013), as PyTorch defines it: with
 /// d = grad + weight_decay * w, buffer = momentum * buffer + (1 - dampening) * d (the first
 /// time: d),
-/// w -= lr * buffer, or with nesterov w -= lr * (d + momentum * buffer).
+/// w -= lr * buffer, or with nesterov w -= lr * (d + momentum * buffer). Of a sparse gradient only
+/// the rows it has are updated; error for one with momentum or weight decay, which move all.
 class SGD final : public OptimizerOf<SGDOptions> {
  public:
   explicit SGD(std::vector<Tensor> params, const SGDOptions& options = {});
@@ -39,6 +40,7 @@ class SGD final : public OptimizerOf<SGDOptions> {
     return has_slots ? static_cast<double>(steps) : 0;
   }
   bool needs_slot(int group, int) const override { return options(group).momentum != 0; }
+  void check_gradient(int group, const Tensor& gradient) const override;
   void update(int group, const std::vector<OptimTensor>& tensors, const OptimStep& step) override;
 };
 

@@ -42,6 +42,8 @@ WORKLOADS = {
     "mlp_b64": (200, 64, "images/s"),
     "lstm_2x512": (1, 64 * 32, "steps/s"),
     "gru_2x512": (1, 64 * 32, "steps/s"),
+    "embedding_1m": (2, 1, "steps/s"),
+    "embedding_1m_sparse": (50, 1, "steps/s"),
     "add_1k": (10000, 1, "/s"),
     "adamw_25m": (3, 24 * 2**20, "parameters/s"),
     "adamw_25m_fused": (3, 24 * 2**20, "parameters/s"),

@@ -171,6 +171,21 @@ def adamw_step(torch, tensors, size, how=None):
     return compiled(torch, torch.optim.AdamW(parameters, lr=1e-3, **options).step)
 
 
+def embedding_step(torch, sparse):
+    """A step of Adam that looks 512 rows of a table of a million up."""
+    table = torch.nn.Embedding(1_000_000, 64, sparse=sparse).to(device)
+    optimizer = (torch.optim.SparseAdam(table.parameters()) if sparse
+                 else torch.optim.Adam(table.parameters(), **optimizer_options()))
+    rows = torch.randint(0, 1_000_000, (512,), device=device)
+
+    def step():
+        optimizer.zero_grad()
+        table(rows).square().mean().backward()
+        optimizer.step()
+
+    return step
+
+
 def row_op(torch, name, columns, dtype, backward):
     x = torch.randn(8192, columns, device=device).to(dtype)
     target = torch.randint(0, columns, (8192,), device=device)
@@ -270,6 +285,8 @@ def make(torch, workload):
         return mlp_step(torch, graph=True)
     if part := has("(lstm|gru)_2x512"):
         return recurrent_step(torch, part[1])
+    if part := has("embedding_1m(_sparse)?"):
+        return embedding_step(torch, part[1] is not None)
     if part := has("adamw_25m(_fused|_vanished)?"):
         return adamw_step(torch, 24, 2**20, part[1])
     if workload == "adamw_100m":

@@ -152,6 +152,26 @@ Iterate adamw_step(int tensors, int64_t size, bool vanished) {
   return [=] { optimizer->step(); };
 }
 
+// A step of Adam that looks 512 rows of a table of a million up, as a dense gradient or a sparse
+// one.
+Iterate embedding_step(bool sparse) {
+  const auto table =
+      std::make_shared<nn::Embedding>(1'000'000, 64, nn::EmbeddingOptions{.sparse = sparse});
+  table->to(device);
+  std::shared_ptr<optim::Optimizer> optimizer;
+  if (sparse) {
+    optimizer = std::make_shared<optim::SparseAdam>(table->parameters());
+  } else {
+    optimizer = std::make_shared<optim::Adam>(table->parameters());
+  }
+  const Tensor rows = labels(1'000'000, 512);
+  return [=] {
+    optimizer->zero_grad();
+    (*table)(rows).square().mean().backward();
+    optimizer->step();
+  };
+}
+
 // [8192, columns]; forward alone, or with backward.
 Iterate row_op(const std::string& name, int64_t columns, Dtype dtype, bool backward) {
   const Tensor x = noise({8192, columns}).to(dtype);
@@ -226,6 +246,7 @@ Iterate make(const std::string& workload) {
   if (workload == "mlp_b64_graph") return captured(mlp_step());
   if (workload == "lstm_2x512") return recurrent_step<nn::LSTM>();
   if (workload == "gru_2x512") return recurrent_step<nn::GRU>();
+  if (is("embedding_1m(_sparse)?")) return embedding_step(part[1].matched);
   if (is("adamw_25m(_fused|_vanished)?")) return adamw_step(24, 1 << 20, part[1] == "_vanished");
   if (workload == "adamw_100m") return adamw_step(150, 700'000, false);
   if (workload == "adamw_1000_tensors") return adamw_step(1000, 1000, false);

@@ -8,6 +8,7 @@
 #include "wick/core/base/parallel.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/elementwise.h"
+#include "wick/core/sparse_rows.h"
 #include "wick/kernels/index.h"
 
 namespace wick {
@@ -69,9 +70,10 @@ struct IndexSelect {
   int64_t axis;
   int64_t skip = -1;
   int64_t padding = -1;  // this index gets no gradient
+  bool sparse = false;   // the gradient is a sparse tensor
   static constexpr auto fields =
       std::tuple{field("axis", &IndexSelect::axis), field("skip", &IndexSelect::skip),
-                 field("padding", &IndexSelect::padding)};
+                 field("padding", &IndexSelect::padding), field("sparse", &IndexSelect::sparse)};
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& index) const {
     saved.save(index);
@@ -110,6 +112,15 @@ struct IndexAdd {
 };
 
 Gradients IndexSelect::backward(const Saved& saved, const Tensor& dy) const {
+  if (sparse) {
+    Tensor rows = saved[0], values = dy;
+    if (padding >= 0) {
+      const Tensor kept = nonzero(rows != padding).reshape({-1});
+      rows = index_select(rows, 0, kept);
+      values = index_select(dy, 0, kept);
+    }
+    return {sparse_tensor(rows, values, saved.input(0).shape), {}};
+  }
   return {apply(IndexAdd{axis, saved.input(0).shape, padding}, Tensor(), saved[0], dy), {}};
 }
 
@@ -280,7 +291,8 @@ Tensor take_along_axis(const Tensor& x, const Tensor& index, int64_t axis) {
                 index.expand(with_size(others, a, index.shape()[a])));
 }
 
-Tensor embedding(const Tensor& weight, const Tensor& index, std::optional<int64_t> padding_idx) {
+Tensor embedding(const Tensor& weight, const Tensor& index, std::optional<int64_t> padding_idx,
+                 bool sparse) {
   WICK_CHECK(weight.rank() == 2, "embedding: weight needs 2 axes: got shape ", weight.shape());
   const int64_t rows = weight.shape()[0];
   int64_t padding = -1;
@@ -293,7 +305,7 @@ Tensor embedding(const Tensor& weight, const Tensor& index, std::optional<int64_
   Shape shape = index.shape();
   shape.push_back(weight.shape()[1]);
   const Tensor flat = checked_index("embedding", index, 0, rows).reshape({index.numel()});
-  return apply(IndexSelect{0, -1, padding}, weight, flat).reshape(shape);
+  return apply(IndexSelect{0, -1, padding, sparse}, weight, flat).reshape(shape);
 }
 
 Tensor nonzero(const Tensor& x) { return apply(Nonzero{}, x); }

@@ -33,9 +33,10 @@ Tensor scatter_add(const Tensor& x, int64_t axis, const Tensor& index, const Ten
 Tensor take_along_axis(const Tensor& x, const Tensor& index, int64_t axis);
 
 /// Row index[i, ...] of `weight` [rows, width] for each index: shape [index..., width]. The row
-/// `padding_idx` gets no gradient.
-Tensor embedding(const Tensor& weight, const Tensor& index,
-                 std::optional<int64_t> padding_idx = {});
+/// `padding_idx` gets no gradient. With `sparse` the gradient of `weight` holds only the rows that
+/// were read (core/sparse_rows.h): for large tables, where most rows are not.
+Tensor embedding(const Tensor& weight, const Tensor& index, std::optional<int64_t> padding_idx = {},
+                 bool sparse = false);
 
 /// The coordinates of the elements that are not zero: int64 [count, rank], in row-major order.
 /// Waits for the device.

@@ -8,6 +8,7 @@ namespace wick {
 Tensor detail::make_view(const Tensor& x, int64_t offset, const Shape& shape,
                          const Strides& strides) {
   const TensorImpl& base = *x.impl();
+  if (base.rows) sparse_tensor_used("view", base.shape);
   auto impl = make_ref<TensorImpl>(base.storage, base.offset + offset, shape, strides, base.dtype);
   impl->is_view = true;
   impl->is_detached = base.is_detached;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "wick/core/autograd.h"
+#include "wick/core/sparse_rows.h"
 #include "wick/dist/detail/reduction.h"
 
 namespace wick::dist {
@@ -243,6 +244,9 @@ void Reducer::on_gradient(size_t p) {
 void Reducer::put_in_place(Parameter& parameter) {
   const Tensor grad = parameter.tensor.grad();
   parameter.is_used = parameter.is_used && grad.defined();
+  WICK_CHECK(!grad.defined() || !grad.is_sparse(), "DistributedDataParallel: ", parameter.name,
+             " has a sparse gradient: got ", sparse_rows(grad).rows.numel(), " rows of ",
+             grad.shape(), ", expected a dense one: make the embedding without sparse");
   if (!grad.defined()) parameter.place.zero_();
   if (!grad.defined() || grad.raw_data() == parameter.place.raw_data()) return;
   parameter.place.copy_(grad);

@@ -1,13 +1,14 @@
 #include "wick/optim/detail/gradient_norm.h"
 
 #include "wick/core/autograd.h"
+#include "wick/core/sparse_rows.h"
 
 namespace wick::optim {
 
 DenseGrads::DenseGrads(const char* name, const std::vector<Tensor>& params) {
   for (const Tensor& param : params) {
-    const Tensor grad = param.grad().defined() ? param.grad().detach() : Tensor();
-    if (!grad.defined()) continue;
+    if (!param.grad().defined()) continue;
+    const Tensor grad = gradient_elements(param.grad()).detach();
     WICK_CHECK(grads_.empty() || grad.device() == device(), name,
                ": gradients must be on one device: got ", to_string(grad.device()), " and ",
                to_string(device()));

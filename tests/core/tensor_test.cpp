@@ -5,8 +5,10 @@
 #include <cmath>
 
 #include "wick/core/autograd.h"
+#include "wick/core/ops/activation.h"
 #include "wick/core/ops/conv.h"
 #include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/index.h"
 #include "wick/core/ops/join.h"
 #include "wick/core/ops/loss.h"
 #include "wick/core/ops/norm.h"

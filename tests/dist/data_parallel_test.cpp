@@ -438,6 +438,16 @@ TEST(DataParallel, RejectsASecondBackward) {
   });
 }
 
+TEST(DataParallel, RejectsSparseGradients) {
+  on_ranks(2, [&](const Group& group) {
+    DistributedDataParallel model(nn::Embedding(6, 3, {.sparse = true}), group);
+    const Tensor loss = model(tensor<int64_t>({1, 4})).sum();
+    EXPECT_EQ(error_of([&] { loss.backward(); }),
+              "DistributedDataParallel: weight has a sparse gradient: got 2 rows of [6, 3], "
+              "expected a dense one: make the embedding without sparse");
+  });
+}
+
 TEST(DataParallel, RejectsDifferentModulesAndBadOptions) {
   on_ranks(2, [&](const Group& group) {
     EXPECT_EQ(

@@ -9,7 +9,7 @@ namespace wick::study {
 /// What a worker does: a training loop as the articles write them, every habit of which can be
 /// chosen. The defaults are the fast ones; a technique's two sides differ in a field or two.
 struct Settings {
-  std::string work = "train";  // train, evaluate, load, wrap (see Workload)
+  std::string work = "train";  // train, evaluate, load, wrap, embed (see Workload)
   std::string device = "cpu";
   int64_t threads = 1;
   int64_t seed = 0;
@@ -50,6 +50,7 @@ struct Settings {
   bool read_loss = false;       // the host reads the loss of every step
   bool empty_cache = false;     // cached memory is given back after every step
   bool no_grad = true;          // evaluate: nothing is recorded
+  bool sparse = true;           // embed: gradients are of the rows that were read
   int64_t accumulate = 1;       // pieces that a step's images are taken in
   int64_t ranks = 1;            // copies of the model that train in parallel, in threads
 
@@ -68,7 +69,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(
     checkpoint, recompute_norm, source, data, data_dir, batch, image, workers, shuffle, persistent,
     collate, whole_jpeg, augment, normalize, pinned, ahead, copy_blob, amp, benchmark, cuda_graph,
     fused_loss, label_smoothing, second_forward, detect_anomaly, memory_history, read_loss,
-    empty_cache, no_grad, accumulate, ranks, optimizer, fused_optimizer, set_to_none, clip, ema, lr,
-    weight_decay, schedule, scratch)
+    empty_cache, no_grad, sparse, accumulate, ranks, optimizer, fused_optimizer, set_to_none, clip,
+    ema, lr, weight_decay, schedule, scratch)
 
 }  // namespace wick::study

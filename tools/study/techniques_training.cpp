@@ -112,6 +112,21 @@ const std::vector<Technique> kTrainingTechniques = {
      .off = [](Settings& s) { s.set_to_none = false; },
      .on = nullptr,
      .cases = {kSmallBatchMlp, kResNet}},
+    {.id = "sparse-gradients",
+     .title = "Update only the rows of an embedding that were read",
+     .articles = "003",
+     .page = "optimizations/sparse_gradients.md",
+     .what = "A step reads a few hundred rows of a table. A dense gradient of it is as large as "
+             "the table, mostly zeros, and the update passes over all of it and its moments; a "
+             "sparse one holds the rows that were read, and the update goes to them alone.",
+     .knob = "nn::Embedding(rows, width, {.sparse = true}) with optim::SparseAdam",
+     .off = [](Settings& s) { s.sparse = false; },
+     .on = nullptr,
+     .cases = {{"200,000 rows of 64, batches of 512",
+                [](Settings& s) {
+                  s.work = "embed";
+                  s.batch = 512;
+                }}}},
     {.id = "fused-clipping",
      .title = "Clip gradients within the update",
      .articles = "004",

@@ -160,11 +160,42 @@ class Wrapping final : public Workload {
   std::vector<float> values_;
 };
 
+// Steps by Adam that look rows of a large table up.
+class Embedding final : public Workload {
+ public:
+  explicit Embedding(const Settings& settings)
+      : device_(parse_device(settings.device)), table_(kRows, 64, {.sparse = settings.sparse}) {
+    table_.to(device_);
+    if (settings.sparse) {
+      optimizer_ = std::make_unique<optim::SparseAdam>(table_.parameters());
+    } else {
+      optimizer_ = std::make_unique<optim::Adam>(table_.parameters());
+    }
+    index_ = randint(0, kRows, {settings.batch}).to(device_);
+  }
+  void run(int64_t steps) override {
+    for (int64_t i = 0; i < steps; ++i) {
+      optimizer_->zero_grad();
+      table_(index_).square().mean().backward();
+      optimizer_->step();
+    }
+    synchronize(device_);
+  }
+
+ private:
+  static constexpr int64_t kRows = 200'000;
+  Device device_;
+  nn::Embedding table_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  Tensor index_;
+};
+
 }  // namespace
 
 std::unique_ptr<Workload> make_workload(const Settings& settings) {
   if (settings.work == "evaluate") return std::make_unique<Evaluation>(settings);
   if (settings.work == "load") return std::make_unique<Loading>(settings);
+  if (settings.work == "embed") return std::make_unique<Embedding>(settings);
   if (settings.work == "wrap") return std::make_unique<Wrapping>(settings);
   WICK_CHECK(settings.work == "train", "study: unknown workload: got ", settings.work);
   if (settings.ranks > 1) return std::make_unique<ParallelSteps>(settings);

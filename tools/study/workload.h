@@ -20,8 +20,8 @@ class Workload {
 };
 
 /// The workload that `settings.work` names: train (steps of training), evaluate (forward passes
-/// without training), load (batches of a loader, nothing else) or wrap (a batch of the caller's
-/// memory becomes a tensor).
+/// without training), load (batches of a loader, nothing else), wrap (a batch of the caller's
+/// memory becomes a tensor) or embed (steps of training of an embedding's table).
 std::unique_ptr<Workload> make_workload(const Settings& settings);
 
 }  // namespace wick::study

@@ -5,6 +5,7 @@
 #include "wick/core/base/parallel.h"
 #include "wick/core/ops/index.h"
 #include "wick/core/ops/random.h"
+#include "wick/core/sparse_rows.h"
 #include "wick/core/stream.h"
 #include "wick/tests/core/ops/remap.h"
 #include "wick/tests/harness/expect_error.h"
@@ -157,6 +158,27 @@ WICK_OP_CASE(
       })};
     },
     .tolerance = Tolerance::reduction(), .second_order = true);
+
+WICK_OP_CASE(
+    sparse_rows, .covers = {"coalesce_rows"},
+    .samples = {{index({9}, 0, 7), normal({9, 3}).constant()},
+                {index({1}, 0, 7), normal({1, 33}).constant()},
+                {index({0}, 0, 7), normal({0, 2}).constant()},
+                {index({900}, 0, 7), normal({900, 127}).constant()}},
+    .call = [](const Tensors& x) -> Tensors {
+      return {sparse_tensor(x[0], x[1], {7, x[1].size(1)}).to_dense()};
+    },
+    .reference = [](const Arrays& x) -> Arrays {
+      const Shape shape{7, x[1].shape[1]};
+      HostArray y{shape, std::vector<double>(static_cast<size_t>(shape.numel()))};
+      for_each_coordinate(x[1].shape, [&](Shape c) {
+        const double value = at(x[1], c);
+        c[0] = integer(x[0], {c[0]});
+        at(y, c) += value;
+      });
+      return {y};
+    },
+    .tolerance = Tolerance::reduction(), .differentiable = false);
 
 WICK_OP_CASE(
     masked_select, .covers = {"nonzero"},
