@@ -4,24 +4,17 @@
 #include <chrono>
 #include <cmath>
 #include <optional>
-#include <unordered_set>
 #include <utility>
 
 #include "wick/core/anomaly.h"
 #include "wick/core/core.h"
 #include "wick/core/memory/allocator.h"
-#include "wick/nn/conv.h"
-#include "wick/nn/linear.h"
+#include "wick/core/saved_tensor_hooks.h"
+#include "wick/nn/detail/lint_graph.h"
 
 namespace wick::nn {
 
 namespace {
-
-// A layer's bias, and where the layer is.
-struct LayerBias {
-  std::string path;
-  Tensor* bias = nullptr;
-};
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -31,6 +24,25 @@ double median(std::vector<double> values) {
 std::string percent(double share) {
   return concat(static_cast<int64_t>(std::lround(100 * share)), " %");
 }
+
+// Sees which operation of a step fills one of `tensors`.
+class FillWatch final : public SavedTensorHooks {
+ public:
+  explicit FillWatch(const std::vector<Tensor>& tensors) : tensors_(tensors) {}
+  Ref<PackedTensor> pack(const Tensor&) override { return {}; }
+  void before_op(std::span<const Tensor> inputs, uint32_t mutates) override {
+    if ((mutates & 1) == 0 || inputs.empty() || detail::current_op() != std::string_view("fill_"))
+      return;
+    for (const Tensor& tensor : tensors_) {
+      if (tensor.impl()->storage.get() == inputs[0].impl()->storage.get()) ++fills_;
+    }
+  }
+  int64_t fills() const { return fills_; }
+
+ private:
+  const std::vector<Tensor>& tensors_;
+  int64_t fills_ = 0;
+};
 
 class Linter {
  public:
@@ -49,6 +61,8 @@ class Linter {
     const anomaly::Pause pause;  // it slows every step, and waits
     seconds_of(input_);          // what only the first steps do
     check_biases();
+    check_norms();
+    check_gradients();
     check_synchronization();
     check_copy();
     check_input();
@@ -63,6 +77,21 @@ class Linter {
     step_(input);
     synchronize(device_);
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+
+  /// Seconds that `work` takes.
+  template <class Work>
+  double median_of(const Work& work) const {
+    std::vector<double> seconds;
+    for (int round = 0; round < options_.rounds; ++round) {
+      synchronize(device_);
+      const auto begin = std::chrono::steady_clock::now();
+      work();
+      synchronize(device_);
+      seconds.push_back(
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    }
+    return median(seconds);
   }
 
   /// The share of `step`'s time that it takes longer than with `change` done, which a second call
@@ -84,41 +113,8 @@ class Linter {
     return std::max(0.0, 1 - median(after) / median(before));
   }
 
-  /// Biases of layers whose result goes to batch normalisation.
-  std::vector<LayerBias> biases_before_norm() {
-    std::vector<LayerBias> biases;  // in the order of the model
-    model_.apply([&](const std::string& path, Module& module) {
-      Tensor* bias = nullptr;
-      if (auto* conv = dynamic_cast<Convolution*>(&module)) bias = &conv->bias;
-      if (auto* linear = dynamic_cast<Linear*>(&module)) bias = &linear->bias;
-      if (bias == nullptr || !bias->defined() || !bias->requires_grad()) return;
-      for (const LayerBias& found : biases) {
-        if (found.bias == bias) return;  // a layer of two names
-      }
-      biases.push_back({path, bias});
-    });
-    if (biases.empty()) return biases;
-    const Tensor y = model_(input_.to(device_));
-    std::unordered_set<const Node*> seen, before_norm;  // inputs of what feeds a norm
-    std::vector<Ref<Node>> todo = {gradient_edge(y).node};
-    while (!todo.empty()) {
-      const Ref<Node> node = todo.back();
-      todo.pop_back();
-      if (node.get() == nullptr || !seen.insert(node.get()).second) continue;
-      for (const Edge& edge : node->next()) todo.push_back(edge.node);
-      if (node->name().rfind("batch_norm", 0) != 0 || node->next().empty()) continue;
-      const Node* layer = node->next()[0].node.get();
-      if (layer == nullptr) continue;
-      for (const Edge& edge : layer->next()) before_norm.insert(edge.node.get());
-    }
-    std::erase_if(biases, [&](const LayerBias& layer) {
-      return !before_norm.contains(gradient_edge(*layer.bias).node.get());
-    });
-    return biases;
-  }
-
   void check_biases() {
-    const std::vector<LayerBias> biases = biases_before_norm();
+    const std::vector<LayerBias> biases = biases_before_norm(model_, input_.to(device_));
     if (biases.empty()) return;
     std::vector<Tensor> removed(biases.size());
     const double cost = cost_beside([&] {
@@ -130,6 +126,43 @@ class Linter {
     add("bias-before-norm",
         where + ": batch normalisation takes the bias away again; make the layer with bias = false",
         cost);
+  }
+
+  void check_norms() {
+    const std::vector<std::string> bare = convolutions_without_norm(model_, input_.to(device_));
+    if (bare.empty()) return;
+    std::string where = bare[0].empty() ? "the layer" : bare[0];
+    if (bare.size() > 1) where += concat(" and ", bare.size() - 1, " more");
+    add("no-norm",
+        where +
+            ": nothing normalises the convolution's result before the next layer: "
+            "batch norm, or group norm for small batches, lets it learn at higher rates");
+  }
+
+  void check_gradients() {
+    seconds_of(input_);
+    std::vector<Tensor> gradients;
+    for (const Tensor& parameter : model_.parameters()) {
+      const Tensor gradient = parameter.grad();
+      if (gradient.defined() && !gradient.is_sparse()) gradients.push_back(gradient.detach());
+    }
+    FillWatch watch(gradients);
+    {
+      const SavedTensorScope scope(&watch);
+      step_(input_);
+    }
+    if (watch.fills() == 0) return;
+    const double step = median_of([&] { step_(input_); });
+    const NoGrad no_grad;
+    std::vector<Tensor> sums;
+    for (const Tensor& gradient : gradients) sums.push_back(gradient.clone());
+    const double passes = median_of([&] {
+      for (size_t i = 0; i < sums.size(); ++i) sums[i].zero_().add_(gradients[i]);
+    });
+    add("zeroed-gradients",
+        "gradients are filled with zeros, to which the next ones are added: drop them by "
+        "zero_grad(), which does so by default",
+        std::min(1.0, passes / step));
   }
 
   void check_synchronization() {

@@ -28,6 +28,9 @@ struct LintOptions {
 /// as the loader gives it, on the host), for any N. Rules:
 ///   bias-before-norm   a convolution or linear layer adds a bias that batch normalisation takes
 ///                      away again
+///   no-norm            a convolution's result goes through an activation, but no normalisation, to
+///                      the next layer
+///   zeroed-gradients   the step fills gradients with zeros, where dropping them does the same
 ///   synchronization    the step makes the host wait for the device
 ///   pageable-copy      the input goes to a GPU from memory that is not pinned
 ///   unnormalized-input channels of the input (axis 1) are far from mean 0 and deviation 1

@@ -116,7 +116,7 @@ Step::Step(std::shared_ptr<nn::Module> model, optim::Optimizer& optimizer, LossF
   optimizer_.make_capturable();
   captured_.emplace(device_, [this](const std::vector<Tensor>& fields) {
     const Result result = take({fields});
-    std::vector<Tensor> values{result.skipped, result.loss};
+    std::vector<Tensor> values{result.skipped, result.loss, result.grad_norm};
     sum_names_.clear();
     for (const auto& [name, value] : result.sums) {
       sum_names_.push_back(name);
@@ -165,7 +165,7 @@ Step::Result Step::take(const data::Batch& batch, dist::DistributedDataParallel*
     if (scaler_.enabled()) scaler_.unscale_(optimizer_);
     optim::clip_grad_value_(model_->parameters(), *options_.clip_value);
   }
-  scaler_.step(optimizer_, options_.clip_norm);
+  result.grad_norm = scaler_.step(optimizer_, options_.clip_norm);
   if (scaler_.enabled()) {
     result.skipped = scaler_.found_inf(optimizer_);
     rollback_.restore(result.skipped);
@@ -180,9 +180,10 @@ Step::Result Step::take_or_replay(const data::Batch& batch,
   if (!captured_) return take(batch, parallel);
   const std::vector<Tensor> values = (*captured_)(batch.fields);
   // Figures are read some steps later, when other replays have overwritten them.
-  Result result{values[1].clone(), {}, values[0]};
+  Result result{values[1].clone(), {}, values[0], values[2]};
+  if (result.grad_norm.defined()) result.grad_norm = result.grad_norm.clone();
   for (size_t i = 0; i < sum_names_.size(); ++i) {
-    result.sums.emplace_back(sum_names_[i], values[i + 2].clone());
+    result.sums.emplace_back(sum_names_[i], values[i + 3].clone());
   }
   return result;
 }

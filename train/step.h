@@ -73,7 +73,9 @@ class Step {
   struct Result {
     Tensor loss;
     Sums sums;
-    Tensor skipped = {};  // of a whole step: not 0 if it was skipped; undefined if none ever is
+    // Of a whole step:
+    Tensor skipped = {};    // not 0 if it was skipped; undefined if none ever is
+    Tensor grad_norm = {};  // before gradients were clipped to it; undefined without clip_norm
   };
 
   /// Forward and backward. `parallel` wraps the model where ranks share it.

@@ -8,6 +8,7 @@
 #include "wick/train/device.h"
 #include "wick/train/evaluation.h"
 #include "wick/train/hardware.h"
+#include "wick/train/jump_monitor.h"
 #include "wick/train/loader_finder.h"
 #include "wick/train/lr_finder.h"
 #include "wick/train/optimizers.h"

@@ -237,6 +237,7 @@ void Trainer::take_step(const data::Batch& batch) {
   search.reset();
   schedule_.step(result.skipped);
   ++steps_;
+  unread.grad_norm = result.grad_norm;
   unread.figures.push_back(result.loss);
   std::vector<std::string> names;
   for (const auto& [name, value] : result.sums) {
@@ -293,6 +294,23 @@ void Trainer::log_step(const StepEvent& event) {
   log(line.dump());
 }
 
+void Trainer::watch(JumpMonitor& monitor, const char* figure, double value,
+                    const StepEvent& event) {
+  const std::optional<double> usual = monitor.jump(value);
+  if (!usual) return;
+  const JumpEvent jump{event.step, event.epoch, (event.step - 1) % steps_per_epoch() + 1,
+                       figure,     value,       *usual};
+  nlohmann::ordered_json line;
+  line["step"] = jump.step;
+  line["epoch"] = jump.epoch;
+  line["batch"] = jump.batch;
+  line["jump"] = figure;
+  line["value"] = value;
+  line["usual"] = *usual;
+  log(line.dump());
+  if (options_.on_jump) options_.on_jump(jump);
+}
+
 void Trainer::report() {
   if (unread_.empty()) return;
   step_.scaler().check_skips();
@@ -301,9 +319,14 @@ void Trainer::report() {
   for (size_t i = 0; i < sum_names_.size() + 1; ++i) {
     figures.push_back(read_column(unread_, [i](const auto& s) { return s.figures[i]; }));
   }
+  std::vector<double> norms;
+  if (unread_[0].grad_norm.defined()) {
+    norms = read_column(unread_, [](const auto& s) { return s.grad_norm; });
+  }
   for (size_t i = 0; i < unread_.size(); ++i) {
     StepEvent& event = unread_[i].event;
     event.loss = figures[0][i];
+    if (!norms.empty()) event.grad_norm = norms[i];
     event.lr = rates[i];
     for (size_t m = 0; m < sum_names_.size(); ++m) {
       event.means.emplace_back(sum_names_[m], mean(figures[m + 1][i], event.samples));
@@ -314,6 +337,8 @@ void Trainer::report() {
     }
     log_step(event);
     if (options_.on_step) options_.on_step(event);
+    watch(losses_, "loss", event.loss, event);
+    if (event.grad_norm) watch(grad_norms_, "gradient norm", *event.grad_norm, event);
   }
   unread_.clear();
   last_read_ = Clock::now();

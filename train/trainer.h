@@ -11,6 +11,7 @@
 
 #include "wick/core/checkpoint.h"
 #include "wick/train/evaluation.h"
+#include "wick/train/jump_monitor.h"
 #include "wick/train/ranks.h"
 #include "wick/train/run_folder.h"
 #include "wick/train/run_schedule.h"
@@ -37,13 +38,23 @@ class Diverged : public Error {
 
 /// What a step did, once the device has finished it.
 struct StepEvent {
-  int64_t step = 0, epoch = 0;  // from 1, `step` within the run
-  int64_t samples = 0;          // of the batch, on all ranks
-  double loss = 0;              // their mean
-  Means means;                  // of the sums that the loss function gives
-  double lr = 0;                // of the optimizer's first group
+  int64_t step = 0, epoch = 0;           // from 1, `step` within the run
+  int64_t samples = 0;                   // of the batch, on all ranks
+  double loss = 0;                       // their mean
+  Means means;                           // of the sums that the loss function gives
+  double lr = 0;                         // of the optimizer's first group
+  std::optional<double> grad_norm = {};  // before it was clipped; none without clip_norm
   double samples_per_second = 0;
   double data_wait = 0;  // share of the epoch's time so far spent waiting for data, 0 to 1
+};
+
+/// A figure of a step that is far above those of the steps before (JumpMonitor).
+struct JumpEvent {
+  int64_t step = 0, epoch = 0;  // from 1, `step` within the run
+  int64_t batch = 0;            // from 1, within the epoch: what a seed makes of the data again
+  const char* figure = "";      // "loss" or "gradient norm"
+  double value = 0;
+  double usual = 0;  // the median of the steps before
 };
 
 /// The end of an epoch, or of a run that ends within one, or an evaluation within an epoch.
@@ -94,6 +105,7 @@ struct TrainerOptions {
 
   // Called from the thread that runs, on every rank, or never where null.
   std::function<void(const StepEvent& event)> on_step = {};
+  std::function<void(const JumpEvent& event)> on_jump = {};
   std::function<void(int64_t samples)> on_evaluation_batch = {};  // seen so far
   std::function<void(const EpochEvent& event)> on_epoch = {};
   std::function<void(int64_t step, const std::string& path)> on_checkpoint = {};  // rank 0's
@@ -151,6 +163,7 @@ class Trainer {
   struct UnreadStep {
     StepEvent event;
     Tensor lr;
+    Tensor grad_norm;             // undefined without clip_norm
     std::vector<Tensor> figures;  // the loss, then the sums
   };
 
@@ -178,6 +191,7 @@ class Trainer {
   /// Waits for the unread steps, logs them and tells of them.
   void report();
   void log_step(const StepEvent& event);
+  void watch(JumpMonitor& monitor, const char* figure, double value, const StepEvent& event);
   void log(const std::string& json);
   int64_t epoch_of(int64_t step) const { return (step - 1) / steps_per_epoch() + 1; }
 
@@ -201,6 +215,7 @@ class Trainer {
   int64_t epoch_samples_ = 0;
   std::vector<std::string> sum_names_;
   std::vector<UnreadStep> unread_;
+  JumpMonitor losses_, grad_norms_;
   std::optional<Evaluation> last_;
 };
 

@@ -8,6 +8,7 @@
 
 #include "wick/core/core.h"
 #include "wick/nn/nn.h"
+#include "wick/optim/sgd.h"
 #include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
 
@@ -71,6 +72,44 @@ TEST(Lint, PutsTheBiasOfALayerOfTwoNamesBack) {
 TEST(Lint, SaysNothingOfGoodHabits) {
   nn::Sequential net(nn::Linear(6, 8), nn::LayerNorm({8}), nn::ReLU(), nn::Linear(8, 2));
   EXPECT_TRUE(lint(net, randn({16, 6})).empty());
+}
+
+TEST(Lint, FindsConvolutionsWithoutANorm) {
+  const auto seen_in = [](nn::Module& net) {
+    const Found found = lint(net, randn({4, 3, 8, 8}));
+    return found.contains("no-norm") ? found.at("no-norm").message.substr(0, 14) : "";
+  };
+  nn::Sequential bare(nn::Conv2d(3, 4, 3), nn::ReLU(), nn::Conv2d(4, 4, 1), nn::Conv2d(4, 4, 3),
+                      nn::MaxPool2d(2), nn::Flatten(), nn::Linear(16, 2));
+  EXPECT_EQ(seen_in(bare), "0 and 1 more: ");
+  nn::Sequential normed(nn::Conv2d(3, 4, 3, {.bias = false}), nn::GroupNorm(2, 4), nn::ReLU(),
+                        nn::Conv2d(4, 4, 3), nn::ReLU(), nn::Flatten(), nn::LayerNorm({64}),
+                        nn::Linear(64, 2));
+  EXPECT_EQ(seen_in(normed), "");
+}
+
+TEST(Lint, FindsGradientsThatAreZeroed) {
+  for (const Device device : devices()) {
+    nn::Sequential net(nn::Linear(6, 8), nn::ReLU(), nn::Linear(8, 2));
+    net.to(device);
+    optim::SGD optimizer(net.parameters(), {.lr = 0.01});
+    const Tensor x = randn({16, 6});
+    for (const bool set_to_none : {true, false}) {
+      const auto step = [&](const Tensor& input) {
+        optimizer.zero_grad(set_to_none);
+        net(input.to(device)).sum().backward();
+        optimizer.step();
+      };
+      int seen = 0;
+      for (const nn::Lint& lint : nn::lint_training(net, device, x, step, {.rounds = 2})) {
+        if (lint.rule != "zeroed-gradients") continue;
+        ++seen;
+        EXPECT_GT(lint.cost, 0);
+        EXPECT_NE(lint.message.find("zero_grad()"), std::string::npos);
+      }
+      EXPECT_EQ(seen, set_to_none ? 0 : 1);
+    }
+  }
 }
 
 TEST(Lint, FindsInputFarFromNormal) {

@@ -17,6 +17,7 @@ Console::Console(const train::Recipe& recipe, bool json, const train::Ranks& ran
 void Console::follow(train::TrainerOptions& options, int64_t test_images) {
   options.on_step = [this](const train::StepEvent& event) { show(event); };
   options.on_epoch = [this](const train::EpochEvent& event) { show(event); };
+  options.on_jump = [this](const train::JumpEvent& event) { show(event); };
   options.on_log = [this](const std::string& line) { print_json(line); };
   options.on_evaluation_batch = [this, test_images](int64_t done) {
     progress_.show_evaluation(done, test_images);
@@ -63,6 +64,13 @@ void Console::show(const train::EpochEvent& event) {
   fmt::print("{}  test loss {:.4f}  test accuracy {:.2f} %\n", when, event.evaluation->loss,
              100 * train::find(event.evaluation->means, "accuracy").value_or(0));
   std::fflush(stdout);
+}
+
+void Console::show(const train::JumpEvent& event) {
+  if (!text_) return;
+  progress_.finish_line();
+  fmt::print(stderr, "step {}: the {} jumped to {:.4g}, from {:.4g} before: batch {} of epoch {}\n",
+             event.step, event.figure, event.value, event.usual, event.batch, event.epoch);
 }
 
 void Console::finish(const train::Trainer& trainer, const optim::Optimizer& optimizer,

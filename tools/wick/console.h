@@ -28,6 +28,7 @@ class Console {
  private:
   void show(const train::StepEvent& event);
   void show(const train::EpochEvent& event);
+  void show(const train::JumpEvent& event);
   void print_json(const std::string& line) const;
 
   const train::Recipe& recipe_;
