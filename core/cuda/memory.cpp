@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <unordered_map>
@@ -54,10 +55,20 @@ class DeviceSource final : public CudaEvents {
     enter_device(device_);
     size_t free = 0;
     WICK_CUDA_CALL(cudaMemGetInfo, &free, &capacity_);
+    at_first_ = static_cast<int64_t>(capacity_ - free);
   }
 
   Device device() const override { return device_; }
   size_t capacity() const override { return capacity_; }
+  void add_others(MemoryUse& use, int64_t reserved) const override {
+    enter_device(device_);
+    const AllowInCapture allow;
+    size_t free = 0, total = 0;
+    WICK_CUDA_CALL(cudaMemGetInfo, &free, &total);
+    const int64_t others = std::max<int64_t>(0, static_cast<int64_t>(total - free) - reserved);
+    use.context += std::min(others, at_first_);
+    use.libraries += std::max<int64_t>(0, others - at_first_);
+  }
 
   void* allocate(size_t bytes) override {
     enter_device(device_);
@@ -105,6 +116,7 @@ class DeviceSource final : public CudaEvents {
  private:
   Device device_;
   size_t capacity_ = 0;
+  int64_t at_first_ = 0;  // bytes in use before the allocator took any
 };
 
 /// Host memory that the driver keeps in place, so that GPUs copy to and from it by themselves.

@@ -28,6 +28,8 @@ class RawSource {
   }
   /// Bytes the device has in all; the allocator holds at most these.
   virtual size_t capacity() const = 0;
+  /// Adds to `use` what is in use beside the allocator's `reserved` bytes.
+  virtual void add_others(MemoryUse& use, int64_t reserved) const { (void)use, (void)reserved; }
   /// `bytes` (a multiple of 2 MiB) of memory, aligned to 512 bytes or more; null if there are none.
   virtual void* allocate(size_t bytes) = 0;
   /// Gives back what `allocate` returned, after all work on the device that may use it.
@@ -129,6 +131,7 @@ class CachingAllocator {
   void fail_allocation(int64_t nth);
 
   MemoryStats stats() const;
+  MemoryUse use() const;
   void reset_peak_stats();
   /// Every segment in address order and, in `history`, the events kept up to the same moment.
   std::vector<SegmentInfo> snapshot(std::vector<MemoryEvent>* history = nullptr) const;

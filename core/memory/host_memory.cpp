@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <mutex>
+#include <string>
 #include <system_error>
 
 #include "wick/core/base/check.h"
@@ -36,6 +37,18 @@ class HostSource : public RawSource {
  public:
   Device device() const override { return kCpu; }
   size_t capacity() const override { return host_capacity(); }
+  void add_others(MemoryUse& use, int64_t reserved) const override {
+    std::ifstream status("/proc/self/status");
+    int64_t own = 0;  // pages without a file, the allocator's among them
+    std::string word;
+    for (int64_t kibibytes = 0; status >> word;) {
+      const bool is_own = word == "RssAnon:" || word == "RssShmem:";
+      if (!is_own && word != "RssFile:") continue;
+      status >> kibibytes;
+      (is_own ? own : use.libraries) += kibibytes * 1024;
+    }
+    use.context += std::max<int64_t>(0, own - reserved);
+  }
 
   void* allocate(size_t bytes) override {
     void* pointer = new_pages(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);

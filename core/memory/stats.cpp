@@ -15,25 +15,41 @@ struct Kind {
   bool bytes;
 };
 constexpr Kind kKinds[] = {
-    {"allocated memory", &PoolStats::allocated_bytes, true},
-    {"requested memory", &PoolStats::requested_bytes, true},
-    {"active memory", &PoolStats::active_bytes, true},
-    {"reserved memory", &PoolStats::reserved_bytes, true},
-    {"inactive split memory", &PoolStats::inactive_split_bytes, true},
-    {"allocations", &PoolStats::allocation, false},
-    {"active blocks", &PoolStats::active, false},
-    {"segments", &PoolStats::segment, false},
-    {"inactive splits", &PoolStats::inactive_split, false},
+    {"Allocated memory", &PoolStats::allocated_bytes, true},
+    {"Active memory", &PoolStats::active_bytes, true},
+    {"Requested memory", &PoolStats::requested_bytes, true},
+    {"Reserved memory", &PoolStats::reserved_bytes, true},
+    {"Non-releasable memory", &PoolStats::inactive_split_bytes, true},
+    {"Allocations", &PoolStats::allocation, false},
+    {"Active allocs", &PoolStats::active, false},
+    {"Reserved segments", &PoolStats::segment, false},
+    {"Non-releasable allocs", &PoolStats::inactive_split, false},
 };
 
+constexpr size_t kLine = 79;  // between the bars at its ends
+
+std::string centred(const std::string& text, size_t width) {
+  const size_t left = text.size() < width ? (width - text.size()) / 2 : 0;
+  std::string padded = std::string(left, ' ') + text;
+  if (padded.size() < width) padded.resize(width, ' ');
+  return padded;
+}
+std::string rule(char of) { return "|" + std::string(kLine, of) + "|\n"; }
+std::string cells(const std::vector<std::string>& texts) {
+  const size_t width = (kLine + 1) / texts.size() - 1;
+  std::string line = "|";
+  for (const std::string& text : texts) line += centred(text, width) + "|";
+  return line + "\n";
+}
+
 std::string row(const char* name, const MemoryStat& stat, bool bytes) {
-  std::string line = name;
-  line.resize(30, ' ');
+  std::string line = concat("| ", name);
+  line.resize(24, ' ');
   for (const int64_t value : {stat.current, stat.peak, stat.allocated, stat.freed}) {
     const std::string text = bytes ? format_bytes(value) : concat(value);
-    line += std::string(text.size() < 14 ? 14 - text.size() : 1, ' ') + text;
+    line += "| " + std::string(text.size() < 11 ? 11 - text.size() : 0, ' ') + text + " ";
   }
-  return line + "\n";
+  return line + "|\n";
 }
 
 void reset_peak(MemoryStat& stat) { stat.peak = stat.current; }
@@ -59,6 +75,17 @@ size_t CachingAllocator::capacity() const { return impl_->capacity; }
 MemoryStats CachingAllocator::stats() const {
   const std::lock_guard<std::mutex> lock(impl_->mutex);
   return impl_->stats;
+}
+
+MemoryUse CachingAllocator::use() const {
+  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  const PoolStats& all = impl_->stats.all;
+  MemoryUse use;
+  use.tensors = all.allocated_bytes.current;
+  use.cache = all.reserved_bytes.current - use.tensors;
+  use.capacity = static_cast<int64_t>(impl_->capacity);
+  impl_->source->add_others(use, all.reserved_bytes.current);
+  return use;
 }
 
 void CachingAllocator::reset_peak_stats() {
@@ -122,22 +149,33 @@ void set_memory_fraction(Device device, double fraction) {
       static_cast<size_t>(fraction * static_cast<double>(of_device.capacity())));
 }
 
-std::string memory_summary(Device device) {
+MemoryUse memory_use(Device device) { return allocator(device).use(); }
+
+std::string memory_summary(Device device, bool abbreviated) {
   const MemoryStats stats = memory_stats(device);
-  std::string text = concat("memory of ", device);
-  text.resize(30, ' ');
-  text += "       current          peak     allocated         freed\n";
+  const MemoryUse use = memory_use(device);
+  std::string text = rule('=');
+  text +=
+      cells({concat("memory summary of ", device, ", ", format_bytes(use.capacity))}) + rule('-');
+  text += cells({"tensors", "cache", "libraries", "context"});
+  text += cells({format_bytes(use.tensors), format_bytes(use.cache), format_bytes(use.libraries),
+                 format_bytes(use.context)});
+  text += rule('-');
+  text += cells(
+      {concat("out of memory: ", stats.num_ooms), concat("retries: ", stats.num_alloc_retries)});
+  text += cells({concat("segments had: ", stats.num_device_alloc),
+                 concat("segments given back: ", stats.num_device_free)});
+  text += rule('=');
+  text += "|        Metric         |  Cur Usage  | Peak Usage  |  Tot Alloc  |  Tot Freed  |\n";
   for (const Kind& kind : kKinds) {
-    text += row(kind.name, stats.all.*kind.stat, kind.bytes);
-    text += row("  in the small pool", stats.small.*kind.stat, kind.bytes);
-    text += row("  in the large pool", stats.large.*kind.stat, kind.bytes);
+    text += rule('-') + row(kind.name, stats.all.*kind.stat, kind.bytes);
+    if (abbreviated) continue;
+    text += row("      from large pool", stats.large.*kind.stat, kind.bytes);
+    text += row("      from small pool", stats.small.*kind.stat, kind.bytes);
   }
-  text += row("oversize allocations", stats.oversize_allocation, false);
-  text += row("oversize segments", stats.oversize_segment, false);
-  return text + concat("retries ", stats.num_alloc_retries, ", out of memory ", stats.num_ooms,
-                       ", segments had from the source ", stats.num_device_alloc, ", given back ",
-                       stats.num_device_free, ", waits for all streams ",
-                       stats.num_sync_all_streams, "\n");
+  text += rule('-') + row("Oversize allocations", stats.oversize_allocation, false);
+  text += rule('-') + row("Oversize segments", stats.oversize_segment, false);
+  return text + rule('=');
 }
 
 }  // namespace wick

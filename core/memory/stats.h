@@ -108,8 +108,21 @@ int64_t max_memory_reserved(Device device);
 void reset_peak_memory_stats(Device device);
 /// Every figure of the allocator of `device`.
 MemoryStats memory_stats(Device device);
-/// The figures as a table of text.
-std::string memory_summary(Device device);
+/// Whose the memory is that is in use, in bytes.
+struct MemoryUse {
+  int64_t tensors = 0;    // live blocks of the allocator
+  int64_t cache = 0;      // what it holds beside them
+  int64_t libraries = 0;  // GPU: taken since the first use, for kernels and by vendors' libraries;
+                          // CPU: mapped files, as the code of the program and of libraries
+  int64_t context = 0;    // GPU: the driver's, and of other processes, at the first use; CPU: the
+                          // rest of the process, as its heap and stacks
+  int64_t capacity = 0;   // of the device
+};
+MemoryUse memory_use(Device device);
+
+/// The figures as a table of text, in PyTorch's form, after who uses the memory; `abbreviated`
+/// leaves out those of the small and the large pool.
+std::string memory_summary(Device device, bool abbreviated = false);
 /// Every segment of `device`, in address order.
 std::vector<SegmentInfo> memory_snapshot(Device device);
 /// From now on keeps the latest `max_entries` events of `device`; 0 (the state at the start) keeps
