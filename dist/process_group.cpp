@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "wick/core/autograd.h"
+#include "wick/core/base/detail/start_thread.h"
 #include "wick/core/base/threads.h"
 #include "wick/core/detail/capture.h"
 #include "wick/core/file.h"
@@ -117,7 +118,20 @@ struct ProcessGroup::Engine {
     std::shared_ptr<Work::State> state;
   };
 
-  explicit Engine(ProcessGroup& owner) : group(owner), thread([this] { loop(); }) {}
+  explicit Engine(ProcessGroup& owner)
+      : group(owner), thread(wick::detail::start_thread("process group", [this] { loop(); })) {}
+  ~Engine() { stop(); }
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  void stop() {
+    {
+      const std::lock_guard lock(mutex);
+      stopping = true;
+      changed.notify_all();
+    }
+    if (thread.joinable()) thread.join();
+  }
 
   int64_t now_us() const {
     return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() -
@@ -281,14 +295,7 @@ ProcessGroup::ProcessGroup(int rank, int size, const ProcessGroupOptions& option
 
 ProcessGroup::~ProcessGroup() = default;
 
-void ProcessGroup::stop() {
-  {
-    const std::lock_guard lock(engine_->mutex);
-    engine_->stopping = true;
-    engine_->changed.notify_all();
-  }
-  engine_->thread.join();
-}
+void ProcessGroup::stop() { engine_->stop(); }
 
 void ProcessGroup::note_end(CollectiveKind kind, uint64_t sequence) {
   const std::lock_guard lock(engine_->mutex);

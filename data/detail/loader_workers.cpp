@@ -4,6 +4,7 @@
 #include <chrono>
 #include <map>
 
+#include "wick/core/base/detail/start_thread.h"
 #include "wick/core/base/philox.h"
 #include "wick/core/base/threads.h"
 #include "wick/data/detail/streams.h"
@@ -79,7 +80,8 @@ void Workers::start_threads(int count) {
       state_->threads.push_back(std::make_unique<State::Thread>(id, state_->stop));
     }
     try {
-      threads_.emplace_back([state = state_, id] { work(state, id); });
+      threads_.push_back(
+          wick::detail::start_thread("data loader", [state = state_, id] { work(state, id); }));
     } catch (...) {
       const std::lock_guard lock(state_->mutex);
       state_->threads.pop_back();

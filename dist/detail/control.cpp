@@ -11,6 +11,7 @@
 #include <random>
 #include <system_error>
 
+#include "wick/core/base/detail/start_thread.h"
 #include "wick/core/file.h"
 
 namespace wick::dist {
@@ -193,6 +194,9 @@ Notice Control::wait_for(NoticeKind kind, const std::function<void()>& look_agai
         throw ProcessGroupError(text);
       }
     }
+    if (!is_there && coordinator_ && !coordinator_->why_deaf().empty()) {
+      throw ProcessGroupError(concat("process group: ", coordinator_->why_deaf()));
+    }
     if (!is_there) {
       throw ProcessGroupError(concat("process group: rank ", rank_,
                                      ": what listens at rank 0's "
@@ -234,7 +238,7 @@ void Control::start(std::function<void(const std::string&)> on_failure,
                     std::function<void()> on_left) {
   on_failure_ = std::move(on_failure);
   on_left_ = std::move(on_left);
-  listener_ = std::thread([this] { listen(); });
+  listener_ = wick::detail::start_thread("process group", [this] { listen(); });
 }
 
 void Control::leave(milliseconds linger) {

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <system_error>
 
+#include "wick/core/base/detail/start_thread.h"
 #include "wick/dist/process_group.h"
 
 namespace wick::dist {
@@ -116,7 +118,7 @@ Coordinator::Coordinator(Socket listener, const LaunchEnv& env, milliseconds tim
       start_by_(Clock::now() + timeout),
       place_(concat(listener_.address(), ":", listener_.port())) {
   std::tie(wake_reader_, wake_writer_) = socket_pair();
-  thread_ = std::thread([this] { loop(); });
+  thread_ = wick::detail::start_thread("process group", [this] { loop(); });
 }
 
 Coordinator::~Coordinator() {
@@ -171,7 +173,9 @@ void Coordinator::poll_all() {
 
 void Coordinator::accept_all() {
   for (;;) {
-    Socket socket = accept_from(listener_);
+    int error = 0;
+    Socket socket = accept_from(listener_, error);
+    if (is_exhaustion(error)) return give_up_listening(error);
     if (!socket.is_open()) return;
     const auto is_stranger = [](const auto& c) { return c->rank < 0 && !c->is_gone; };
     const auto strangers = std::count_if(clients_.begin(), clients_.end(), is_stranger);
@@ -181,6 +185,23 @@ void Coordinator::accept_all() {
     clients_.push_back(std::make_unique<Client>(std::move(socket)));
     clients_.back()->hello_by = Clock::now() + kHelloTimeout;
   }
+}
+
+// Those who are not connected yet, this rank among them, see the connection closed.
+void Coordinator::give_up_listening(int error) {
+  const std::string reason =
+      concat("rank 0 cannot accept a connection: ", std::generic_category().message(error));
+  {
+    const std::lock_guard lock(reason_mutex_);
+    why_deaf_ = reason;
+  }
+  listener_ = Socket();
+  fail(reason);
+}
+
+std::string Coordinator::why_deaf() const {
+  const std::lock_guard lock(reason_mutex_);
+  return why_deaf_;
 }
 
 void Coordinator::serve(Client& client) {

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -46,6 +47,9 @@ class Coordinator {
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
 
+  /// Why it accepts nobody any more, be it from rank 0's own process; empty while it does.
+  std::string why_deaf() const;
+
  private:
   struct Client {
     explicit Client(Socket socket) : channel(std::move(socket)) {}
@@ -64,6 +68,7 @@ class Coordinator {
   Clock::time_point next_deadline() const;
   void poll_all();
   void accept_all();
+  void give_up_listening(int error);
   void serve(Client& client);
   void handle(Client& client, const Notice& notice);
   void greet(Client& client, const Notice& notice);
@@ -88,6 +93,8 @@ class Coordinator {
   std::map<int, std::vector<std::string>> parts_;
   std::optional<Overdue> overdue_;
   std::string failure_;
+  mutable std::mutex reason_mutex_;
+  std::string why_deaf_;
   bool has_begun_ = false, has_failed_ = false, is_stopping_ = false;
   Clock::time_point stop_by_ = {};
   std::thread thread_;  // last: it uses the others

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #endif
 
+#include "wick/core/base/detail/start_thread.h"
 #include "wick/core/stream.h"
 #include "wick/dist/detail/nccl_api.h"
 #include "wick/dist/detail/reduction.h"
@@ -128,16 +129,18 @@ bool finishes_within(milliseconds most, Action action) {
     bool is_over = false;
   };
   const auto outcome = std::make_shared<Outcome>();
-  std::thread([outcome, action = std::move(action)]() mutable {
-    try {
-      action();
-    } catch (const std::exception&) {  // it is over all the same
-    }
-    { const Action last = std::move(action); }  // lets go of what it holds
-    const std::lock_guard lock(outcome->mutex);
-    outcome->is_over = true;
-    outcome->changed.notify_all();
-  }).detach();
+  std::thread acting =
+      wick::detail::start_thread("NCCL", [outcome, action = std::move(action)]() mutable {
+        try {
+          action();
+        } catch (const std::exception&) {  // it is over all the same
+        }
+        { const Action last = std::move(action); }  // lets go of what it holds
+        const std::lock_guard lock(outcome->mutex);
+        outcome->is_over = true;
+        outcome->changed.notify_all();
+      });
+  acting.detach();
   std::unique_lock lock(outcome->mutex);
   return outcome->changed.wait_for(lock, most, [&] { return outcome->is_over; });
 }
@@ -178,7 +181,7 @@ class WatchedNcclGroup final : public NcclGroup {
       end_by_abort();
       throw;
     }
-    watcher_ = std::thread([this] { watch(); });
+    watcher_ = wick::detail::start_thread("NCCL", [this] { watch(); });
   }
 
   ~WatchedNcclGroup() override { stop(); }

@@ -19,6 +19,8 @@
 
 #include "wick/core/base/check.h"
 
+#include "wick/core/base/detail/start_thread.h"
+
 namespace wick::dist {
 
 namespace {
@@ -56,14 +58,15 @@ Addresses addresses_of(const std::string& host, int port, int flags, Clock::time
   Addresses numeric;
   if (look_up(host, port, flags | AI_NUMERICHOST, numeric) == 0) return numeric;
   const auto shared = std::make_shared<LookUp>();
-  std::thread([=] {
+  std::thread asker = wick::detail::start_thread("process group", [=] {
     Addresses found;
     const int failed = look_up(host, port, flags, found);
     const std::lock_guard lock(shared->mutex);
     shared->found = std::move(found);
     shared->failed = failed;
     shared->changed.notify_all();
-  }).detach();
+  });
+  asker.detach();
   std::unique_lock lock(shared->mutex);
   if (!shared->changed.wait_until(lock, deadline, [&] { return shared->failed.has_value(); })) {
     reason = "no answer from the name service";
@@ -153,8 +156,13 @@ Socket listen_at(const std::string& host, int port, Clock::time_point deadline) 
   throw Error(concat("process group: rank 0 cannot listen at ", host, ":", port, ": ", reason));
 }
 
-Socket accept_from(const Socket& listener) {
+bool is_exhaustion(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
+Socket accept_from(const Socket& listener, int& error) {
   Socket socket(accept4(listener.descriptor(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  error = socket.is_open() ? 0 : errno;
   set_options(socket);
   return socket;
 }
@@ -165,7 +173,10 @@ Socket connect_to(const std::string& host, int port, Clock::time_point deadline,
   for (const addrinfo* a = all.get(); a != nullptr; a = a->ai_next) {
     Socket socket = open_socket(*a);
     if (!socket.is_open()) {
-      reason = system_message(errno);
+      const int error = errno;
+      reason = system_message(error);
+      if (is_exhaustion(error))
+        throw Error(concat("process group: cannot open a socket: ", reason));
       continue;
     }
     int error = connect(socket.descriptor(), a->ai_addr, a->ai_addrlen) == 0 ? 0 : errno;

@@ -43,7 +43,10 @@ class Socket {
 Socket listen_at(const std::string& host, int port,
                  Clock::time_point deadline = Clock::now() + std::chrono::minutes(1));
 /// The next connection, if one has come.
-Socket accept_from(const Socket& listener);
+Socket accept_from(const Socket& listener, int& error);
+/// Whether `error`, an errno, says that the process or the system has no more files or memory to
+/// give: what failed by it fails again.
+bool is_exhaustion(int error);
 /// Tries once. `reason` says why if it is not open.
 Socket connect_to(const std::string& host, int port, Clock::time_point deadline,
                   std::string& reason);
