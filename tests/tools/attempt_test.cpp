@@ -1,10 +1,12 @@
 #include "wick/tools/common/attempt.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
-
 #include <cstdlib>
+#include <fstream>
 
 #include "wick/tests/harness/temporary_folder.h"
 #include "wick/tests/tools/processes.h"
@@ -187,6 +189,40 @@ TEST(Attempt, MembersAreKilledWhenItGoes) {
     EXPECT_FALSE(is_gone(number_in(folder.path("pid"))));
   }
   EXPECT_TRUE(is_gone(number_in(folder.path("pid"))));
+}
+
+// A process of its own that starts `script` and waits for it.
+pid_t launcher_of(const std::string& script) {
+  const pid_t pid = fork();
+  if (pid != 0) return pid;
+  const HeldSignals signals;
+  Attempt attempt(shells({script}), signals);
+  attempt.wait();
+  _exit(attempt.exit_code());
+}
+
+TEST(Attempt, AKilledLauncherLeavesNothingOfAMemberBehind) {
+  const TemporaryFolder folder;
+  const pid_t launcher = launcher_of("sleep 600 & echo $! > " + folder.path("pid") + "; wait");
+  const pid_t left = number_in(folder.path("pid"));
+  EXPECT_FALSE(is_gone(left));
+  kill(launcher, SIGKILL);
+  waitpid(launcher, nullptr, 0);
+  EXPECT_TRUE(comes_true([&] { return is_gone(left); }));
+}
+
+TEST(Attempt, CtrlZStopsMembersToo) {
+  const TemporaryFolder folder;
+  const pid_t launcher = launcher_of("echo $$ > " + folder.path("pid") + "; exec sleep 600");
+  const pid_t member = number_in(folder.path("pid"));
+  kill(launcher, SIGTSTP);
+  EXPECT_TRUE(comes_true([&] { return state_of(launcher) == 'T' && state_of(member) == 'T'; }));
+  kill(launcher, SIGCONT);
+  EXPECT_TRUE(comes_true([&] { return state_of(member) == 'S'; }));
+  kill(member, SIGABRT);
+  int status = 0;
+  EXPECT_EQ(waitpid(launcher, &status, 0), launcher);
+  EXPECT_EQ(WEXITSTATUS(status), kSignalExit + SIGABRT);
 }
 
 TEST(HeldSignals, AreHeldBackWhileItLives) {

@@ -27,8 +27,16 @@ void note(int) {
 
 [[noreturn]] void take_signals() {
   on_interrupt(note, /*once=*/false);
-  for (const int number : {SIGINT, SIGTERM, SIGINT}) std::raise(number);
-  leave(calls == 3 && calls_on_own_stack == 3);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGINT}) std::raise(number);
+  leave(calls == 4 && calls_on_own_stack == 4);
+}
+
+// As nohup starts programs.
+[[noreturn]] void outlive_the_terminal() {
+  std::signal(SIGHUP, SIG_IGN);
+  on_interrupt(note, /*once=*/false);
+  std::raise(SIGHUP);
+  leave(calls == 0);
 }
 
 [[noreturn]] void take_one_signal() {
@@ -58,6 +66,8 @@ void note(int) {
 const ::testing::ExitedWithCode kWell(0);
 
 TEST(Interrupt, HandlersRunOnAStackOfTheirOwn) { EXPECT_EXIT(take_signals(), kWell, ""); }
+
+TEST(Interrupt, AnIgnoredHangUpStaysIgnored) { EXPECT_EXIT(outlive_the_terminal(), kWell, ""); }
 
 TEST(Interrupt, ASecondOneEndsTheProcess) {
   EXPECT_EXIT(take_one_signal(), ::testing::KilledBySignal(SIGTERM), "");

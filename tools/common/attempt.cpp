@@ -59,6 +59,25 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
   _exit(kCannotStartExit);
 }
 
+// Only calls that are safe after fork. Reads the numbers of groups until the pipe's other end is
+// closed, which is when its owner has ended.
+[[noreturn]] void keep(int from) {
+  setsid();  // no signal of the owner's terminal or group
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_BLOCK, &all, nullptr);
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) close(descriptor);
+  constexpr size_t kMostGroups = 4096;
+  static pid_t groups[kMostGroups];
+  size_t count = 0;
+  pid_t group = 0;
+  while (read(from, &group, sizeof group) == static_cast<ssize_t>(sizeof group)) {
+    if (count < kMostGroups) groups[count++] = group;
+  }
+  for (size_t i = 0; i < count; ++i) kill(-groups[i], SIGKILL);
+  _exit(0);
+}
+
 // To the member and what it has started.
 void send(pid_t pid, int signal) {
   if (kill(-pid, signal) != 0) kill(pid, signal);  // no group of its own yet
@@ -94,7 +113,7 @@ std::string end_text(const Member& member, int status) {
 
 HeldSignals::HeldSignals() {
   sigemptyset(&held_);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&held_, number);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGTSTP}) sigaddset(&held_, number);
   std::signal(SIGCHLD, SIG_DFL);  // ignored, it would take the members' ends with it
   sigprocmask(SIG_BLOCK, &held_, &before_);
 }
@@ -108,6 +127,33 @@ int HeldSignals::wait(std::chrono::milliseconds timeout) const {
   const int number = sigtimedwait(&held_, nullptr, &time);
   return number > 0 ? number : 0;
 }
+
+Keeper::Keeper() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    throw Error(concat("launch: cannot make a pipe: ", std::strerror(errno)));
+  }
+  pid_ = fork();
+  if (pid_ == 0) {
+    close(ends[1]);
+    keep(ends[0]);
+  }
+  close(ends[0]);
+  to_ = ends[1];
+  if (pid_ > 0) return;
+  const int error = errno;
+  close(to_);
+  throw Error(concat("launch: cannot start a process: ", std::strerror(error)));
+}
+
+Keeper::~Keeper() {
+  kill(pid_,
+       SIGKILL);  // before it sees the pipe closed, for the groups' numbers may be others' now
+  waitpid(pid_, nullptr, 0);
+  close(to_);
+}
+
+void Keeper::watch(pid_t group) const { static_cast<void>(!write(to_, &group, sizeof group)); }
 
 Attempt::Attempt(std::vector<Member> members, const HeldSignals& signals)
     : members_(std::move(members)), signals_(signals) {
@@ -134,6 +180,7 @@ void Attempt::start(const Member& member) {
   const pid_t pid = fork();
   if (pid == 0) run_child(parent, words, environment, signals_.before());
   if (pid < 0) throw Error(concat("launch: cannot start a process: ", std::strerror(errno)));
+  keeper_.watch(pid);
   processes_.push_back({pid});
 }
 
@@ -144,13 +191,24 @@ void Attempt::wait() {
     if (failed_ && !deadline) deadline = now + kGrace;
     if (deadline && now >= *deadline) kill_rest();
     const int number = signals_.wait(std::chrono::milliseconds(200));
-    if (number != 0 && number != SIGCHLD) pass_on(number);
+    if (number == SIGTSTP) {
+      suspend();
+    } else if (number != 0 && number != SIGCHLD) {
+      pass_on(number);
+    }
   }
 }
 
 void Attempt::pass_on(int signal) {
   signal_all(is_signalled_ ? SIGKILL : signal);
   is_signalled_ = interrupted_ = true;
+}
+
+// The members have no terminal that could stop them, nor go on by themselves.
+void Attempt::suspend() const {
+  signal_all(SIGSTOP);
+  kill(getpid(), SIGSTOP);
+  signal_all(SIGCONT);
 }
 
 void Attempt::signal_all(int signal) const {

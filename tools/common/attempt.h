@@ -33,9 +33,25 @@ class HeldSignals {
   sigset_t held_, before_;
 };
 
+/// A process that outlives this one, if this one is killed, for as long as it takes to kill the
+/// groups of processes it was told of: members' own children do not end with them.
+class Keeper {
+ public:
+  Keeper();
+  ~Keeper();
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
+  void watch(pid_t group) const;
+
+ private:
+  pid_t pid_ = -1;
+  int to_ = -1;
+};
+
 /// One start of all members. When one fails, the others get a few seconds to say what they have to
-/// say, and what is left is killed. Signals that ask to end are passed on. No member outlives this
-/// process, not even if it is killed.
+/// say, and what is left is killed. Signals that ask to end are passed on; Ctrl-Z stops all. No
+/// member, and nothing that it has started in its group, outlives this process, not even if it is
+/// killed.
 class Attempt {
  public:
   /// Starts them. They have no input.
@@ -68,12 +84,14 @@ class Attempt {
   void start(const Member& member);
   void end();
   void pass_on(int signal);
+  void suspend() const;
   void signal_all(int signal) const;
   void kill_rest();
   bool reap();
 
   const std::vector<Member> members_;
   const HeldSignals& signals_;
+  const Keeper keeper_;
   std::vector<Process> processes_;
   std::optional<size_t> failed_;
   bool interrupted_ = false;   // asked to stop, by a signal to this process or to a member

@@ -7,11 +7,12 @@
 
 namespace wick::tool {
 
-/// From now on SIGINT and SIGTERM call `handler`, which may do no more than set a flag; with `once`
-/// a second one ends the process at once. To be called by the main thread, which the system gives
-/// signals of the process to. The handler runs on a stack of its own: some of oneDNN's products
-/// point the stack pointer into their workspace, in which the frame of a handler on the usual stack
-/// would overwrite matrices and whatever lies below them. Other handlers need SA_ONSTACK as well.
+/// From now on SIGINT, SIGTERM and SIGHUP (unless it is ignored, as nohup has it) call `handler`,
+/// which may do no more than set a flag; with `once` a second one ends the process at once. To be
+/// called by the main thread, which the system gives signals of the process to. The handler runs on
+/// a stack of its own: some of oneDNN's products point the stack pointer into their workspace, in
+/// which the frame of a handler on the usual stack would overwrite matrices and whatever lies below
+/// them. Other handlers need SA_ONSTACK as well.
 inline void on_interrupt(void (*handler)(int), bool once) {
   stack_t stack{};
   if (sigaltstack(nullptr, &stack) == 0 && (stack.ss_flags & SS_DISABLE) != 0) {
@@ -29,6 +30,10 @@ inline void on_interrupt(void (*handler)(int), bool once) {
   action.sa_flags = SA_ONSTACK | (once ? static_cast<int>(SA_RESETHAND) : 0);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  struct sigaction before {};
+  if (sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) {
+    sigaction(SIGHUP, &action, nullptr);
+  }
 }
 
 }  // namespace wick::tool
