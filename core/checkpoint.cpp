@@ -21,6 +21,7 @@ namespace {
 
 constexpr const char* kManifest = "manifest.json";
 constexpr const char* kPrefix = "step-";
+constexpr int kVersion = 1;
 constexpr uint64_t kMaxManifestBytes = 1 << 20;
 
 uint32_t crc_of(const InputFile& file) {
@@ -53,7 +54,7 @@ std::vector<std::pair<int64_t, std::string>> list_checkpoints(const std::string&
   return found;
 }
 
-Checkpoint load(const std::string& folder, int64_t step) {
+Checkpoint read_checkpoint(const std::string& folder) {
   using nlohmann::json;
   const std::string manifest_path = folder + "/" + kManifest;
   const json manifest =
@@ -62,10 +63,12 @@ Checkpoint load(const std::string& folder, int64_t step) {
                  manifest["step"].is_number_integer() && manifest.contains("files") &&
                  manifest["files"].is_object(),
              "checkpoint: ", manifest_path, " is damaged");
+  // Those of before this was checked have it, too.
+  const json version = manifest.value("version", json());
+  WICK_CHECK(version == kVersion, "checkpoint: ", manifest_path, " is of version ", version.dump(),
+             ", expected ", kVersion, ": another release of Wick wrote it");
   Checkpoint checkpoint;
   checkpoint.step = manifest["step"].get<int64_t>();
-  WICK_CHECK(checkpoint.step == step, "checkpoint: ", manifest_path, ": got step ", checkpoint.step,
-             ", expected ", step, ", as in the folder's name");
   for (const auto& [part, entry] : manifest["files"].items()) {
     WICK_CHECK(entry.is_object() && entry.contains("bytes") &&
                    entry["bytes"].is_number_unsigned() && entry.contains("crc32") &&
@@ -96,7 +99,7 @@ std::string CheckpointStore::save(const Checkpoint& checkpoint) const {
   const auto make = [&] {
     fs::remove_all(temporary);
     fs::create_directories(temporary);
-    nlohmann::json manifest = {{"version", 1}, {"step", checkpoint.step}};
+    nlohmann::json manifest = {{"version", kVersion}, {"step", checkpoint.step}};
     for (const auto& [part, tensors] : checkpoint.parts) {
       const std::string path = temporary + "/" + part + ".safetensors";
       save_safetensors(path, tensors);
@@ -130,10 +133,15 @@ std::string CheckpointStore::save(const Checkpoint& checkpoint) const {
   return target;
 }
 
+Checkpoint CheckpointStore::load(const std::string& folder) { return read_checkpoint(folder); }
+
 std::optional<Checkpoint> CheckpointStore::load_newest(std::string* rejected) const {
   for (const auto& [step, path] : list_checkpoints(folder_)) {
     try {
-      return load(path, step);
+      Checkpoint checkpoint = load(path);
+      WICK_CHECK(checkpoint.step == step, "checkpoint: ", path, "/", kManifest, ": got step ",
+                 checkpoint.step, ", expected ", step, ", as in the folder's name");
+      return checkpoint;
     } catch (const OutOfMemory&) {
       throw;  // it may be a good one
     } catch (const Error& error) {

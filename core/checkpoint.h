@@ -28,6 +28,9 @@ class CheckpointStore {
   /// Error (a full disk, say) and leaves the older ones as they were.
   std::string save(const Checkpoint& checkpoint) const;
 
+  /// The checkpoint in `folder`, one of a store's. Error if it is not as it was written.
+  static Checkpoint load(const std::string& folder);
+
   /// The newest checkpoint whose files are all as they were written; none if there is none. Each
   /// newer one that is damaged is left where it is and told about in `rejected`.
   std::optional<Checkpoint> load_newest(std::string* rejected = nullptr) const;

@@ -9,6 +9,7 @@
 #include "wick/train/evaluation.h"
 #include "wick/train/hardware.h"
 #include "wick/train/jump_monitor.h"
+#include "wick/train/inspection.h"
 #include "wick/train/loader_finder.h"
 #include "wick/train/lr_finder.h"
 #include "wick/train/optimizers.h"

@@ -50,6 +50,19 @@ TEST_F(CheckpointStoreTest, KeepsTheNewestOfThoseUpToTheOneSaved) {
   EXPECT_FALSE(fs::exists(folder_.path() + "/step-5"));
 }
 
+TEST_F(CheckpointStoreTest, PassesOverOneOfAnotherVersion) {
+  const CheckpointStore store(folder_.path());
+  store.save(checkpoint_of(1, 1));
+  store.save(checkpoint_of(2, 2));
+  const std::string manifest = folder_.path() + "/step-2/manifest.json";
+  std::string text = read_file(manifest, 1 << 20);
+  text.replace(text.find("\"version\": 1"), 12, "\"version\": 2");
+  write_file(manifest, text);
+  std::string rejected;
+  EXPECT_EQ(store.load_newest(&rejected)->step, 1);
+  EXPECT_NE(rejected.find("is of version 2, expected 1: another release"), std::string::npos);
+}
+
 TEST_F(CheckpointStoreTest, ReplacesOneOfTheSameStep) {
   const CheckpointStore store(folder_.path(), 1);
   store.save(checkpoint_of(5, 1));

@@ -25,6 +25,7 @@ void add_eval(CLI::App& app, Command& command);
 void add_doctor(CLI::App& app, Command& command);
 void add_ops(CLI::App& app, Command& command);
 void add_tune(CLI::App& app, Command& command);
+void add_inspect(CLI::App& app, Command& command);
 void add_data(CLI::App& app, Command& command);
 /// `words` are those behind "--".
 void add_launch(CLI::App& app, Command& command, const std::vector<std::string>& words);

@@ -77,6 +77,7 @@ int run_program(const std::vector<std::string>& words) {
   add_doctor(app, command);
   add_ops(app, command);
   add_tune(app, command);
+  add_inspect(app, command);
   add_data(app, command);
   add_launch(app, command, behind);
   study::add_study(app, command);
