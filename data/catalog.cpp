@@ -3,6 +3,7 @@
 #include "wick/core/base/detail/registry.h"
 #include "wick/data/cifar.h"
 #include "wick/data/fetch.h"
+#include "wick/data/fingerprint.h"
 #include "wick/data/idx.h"
 #include "wick/data/image_dataset.h"
 #include "wick/data/packed.h"
@@ -104,7 +105,11 @@ LabelledImages open_images(const std::string& name, const std::string& data_dir)
 TrainTest open_data(const std::string& name, const std::string& data_dir,
                     std::optional<int64_t> image_size, const Augmentation& augmentation) {
   const DataEntry& entry = find_data(name);
-  if (entry.open) return entry.open(data_dir);
+  if (entry.open) {
+    TrainTest data = entry.open(data_dir);
+    if (data.fingerprint.empty()) data.fingerprint = fingerprint(data);
+    return data;
+  }
   const LabelledImages images = open_images(name, data_dir);
   const int64_t side = image_size.value_or(kPhotographSize);
   Preparation preparation = images.preparation;
@@ -115,7 +120,7 @@ TrainTest open_data(const std::string& name, const std::string& data_dir,
   return {std::make_shared<ImageDataset>(images.train, train_transforms(augmentation, context),
                                          normalize),
           std::make_shared<ImageDataset>(images.test, make_transforms("none", context), normalize),
-          images.train->class_names()};
+          images.train->class_names(), true, fingerprint(images)};
 }
 
 OptionFields fields(DataOptions& options) {

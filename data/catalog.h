@@ -20,6 +20,9 @@ struct TrainTest {
   std::shared_ptr<const Dataset> train, test;
   std::vector<std::string> class_names;
   bool images = true;  // whether field 0 is an image: channels, height, width
+  /// Of how many samples there are, the classes, and what some samples hold: other data has another
+  /// one. Empty: not known.
+  std::string fingerprint = {};
   /// Field 0, without the axis of the batch.
   const Field& sample() const { return train->fields()[0]; }
   int64_t num_classes() const { return static_cast<int64_t>(class_names.size()); }

@@ -10,6 +10,7 @@
 #include "wick/data/dataset.h"
 #include "wick/data/device_work.h"
 #include "wick/data/fetch.h"
+#include "wick/data/fingerprint.h"
 #include "wick/data/idx.h"
 #include "wick/data/image_dataset.h"
 #include "wick/data/image_folder.h"

@@ -63,6 +63,7 @@ Classifier::Classifier(const Recipe& recipe, const Ranks& ranks)
       data_(open_data(recipe)),
       model_(make_model(recipe, data_, device_)) {
   if (!recipe.run.resume) check_uses(recipe, data_, *model_);  // else as the run began
+  recipe_.record = {.world_size = ranks_.size(), .data = data_.fingerprint};
   optimizer_ = make_optimizer(recipe.optimizer, model_->parameters());
 }
 
@@ -109,7 +110,6 @@ StepOptions Classifier::step_options() const {
 TrainerOptions Classifier::trainer_options(const std::string& folder) const {
   Recipe lasting = recipe_;
   lasting.run.resume = false;
-  if (!ranks_.alone()) lasting.run.threads.reset();  // these suit that many ranks
   const RunOptions& run = recipe_.run;
   TrainerOptions options;
   options.epochs = *run.epochs;

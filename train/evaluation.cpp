@@ -107,6 +107,8 @@ Evaluation evaluate(nn::Module& model, data::Prefetcher& loader, const LossFunct
   if (sums.empty() || sums.back() == 0) throw Error(no_samples(loader));
   Evaluation result;
   result.samples = static_cast<int64_t>(sums.back());
+  result.skipped = loader.loader().skipped();  // of one rank: several cannot skip
+  result.last_skipped = loader.loader().last_skipped();
   result.loss = sums.front() / sums.back();
   for (size_t i = 0; i < totals.names().size(); ++i) {
     result.means.emplace_back(totals.names()[i], sums[i + 1] / sums.back());

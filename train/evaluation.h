@@ -21,9 +21,11 @@ std::optional<double> find(const Means& means, const std::string& name);
 
 /// What evaluating a model over a data set found.
 struct Evaluation {
-  double loss = 0;  // the mean over all samples
-  Means means;      // of the sums that the loss function gives
-  int64_t samples = 0;
+  double loss = 0;                // the mean over all samples
+  Means means;                    // of the sums that the loss function gives
+  int64_t samples = 0;            // that were read
+  int64_t skipped = 0;            // that could not be, and were left out (OnError::kSkip)
+  std::string last_skipped = {};  // what was wrong with the last of them
 };
 
 struct EvaluationOptions {

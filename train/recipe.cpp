@@ -1,5 +1,6 @@
 #include "wick/train/recipe.h"
 
+#include <set>
 #include <utility>
 
 #include "wick/core/base/parallel.h"
@@ -117,6 +118,14 @@ OptionFields fields(RunOptions& options) {
   };
 }
 
+OptionFields fields(RunRecord& record) {
+  return {
+      OptionField("world_size", &record.world_size, "ranks that train together")
+          .between(1, kMostCount),
+      OptionField("data_fingerprint", &record.data, "hash of the data's size and some samples"),
+  };
+}
+
 std::vector<OptionGroup> groups(Recipe& recipe) {
   OptionFields data = fields(recipe.data);
   for (OptionField& field : fields(recipe.mix)) data.push_back(std::move(field));
@@ -139,6 +148,7 @@ OptionFields fields(Recipe& recipe) {
   for (OptionGroup& group : groups(recipe)) {
     for (OptionField& field : group.fields) all.push_back(std::move(field));
   }
+  for (OptionField& field : fields(recipe.record)) all.push_back(std::move(field));
   return all;
 }
 
@@ -192,6 +202,34 @@ Recipe recipe_from_json(const std::string& path) {
   Recipe recipe;
   read_options(fields(recipe), path);
   return recipe;
+}
+
+std::vector<std::string> changes_since(const Recipe& now, const Recipe& before) {
+  // Of no effect on what is computed.
+  static const std::set<std::string> kIdle = {
+      "data_dir",      "max_image_pixels", "max_image_seconds",      "workers",
+      "data_timeout",  "prefetch_factor",  "checkpoint_activations", "memory_history",
+      "log_every",     "checkpoint_every", "eval_every_steps",       "detect_anomaly",
+      "run_dir",       "resume",           "offload_activations",    "rank_timeout",
+      "on_bad_sample",
+  };
+  Recipe a = now, b = before;
+  const OptionFields fields_now = fields(a), fields_before = fields(b);
+  std::vector<std::string> changes;
+  for (size_t i = 0; i < fields_now.size(); ++i) {
+    const OptionField& field = fields_now[i];
+    const std::string value = field.as_json(), was = fields_before[i].as_json();
+    if (value == was || kIdle.count(field.key()) != 0) continue;
+    const bool is_of_rank = field.key() == "threads" || field.key() == "world_size";
+    if (field.key() == "data_fingerprint") {
+      if (!before.record.data.empty()) changes.emplace_back("the data is not what it was");
+    } else if (!is_of_rank || was != "null") {
+      const auto shown = [](const std::string& text) { return text == "null" ? "none" : text; };
+      changes.push_back(concat(field.key() == "world_size" ? "ranks" : field.key(), ": was ",
+                               shown(was), ", is ", shown(value)));
+    }
+  }
+  return changes;
 }
 
 void check_resumes(const Recipe& now, const Recipe& before) {

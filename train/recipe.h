@@ -55,6 +55,13 @@ struct RunOptions {
 };
 OptionFields fields(RunOptions& options);
 
+/// What a run notes of itself in its config.json, for those who go on with it: no flags.
+struct RunRecord {
+  std::optional<int64_t> world_size = {};  // ranks that train together
+  std::string data = {};                   // data::fingerprint
+};
+OptionFields fields(RunRecord& record);
+
 /// A classifier's run, each part of it by name: what `wick train` can be told. An option that is
 /// open is chosen to suit the model and the data, by resolve().
 struct Recipe {
@@ -70,6 +77,7 @@ struct Recipe {
   MemoryOptions memory = {};
   RunOptions run = {};
   RankOptions ranks = {};
+  RunRecord record = {};
 };
 
 /// Options that belong together.
@@ -78,8 +86,9 @@ struct OptionGroup {
   OptionFields fields;
 };
 
-/// Every option of a recipe, once. Keys are those of config.json.
+/// Every option of a recipe, once.
 std::vector<OptionGroup> groups(Recipe& recipe);
+/// These and what a run notes of itself: all of config.json.
 OptionFields fields(Recipe& recipe);
 
 /// InvalidOption unless all values are right and go together, as far as can be said without a look
@@ -94,5 +103,8 @@ Recipe recipe_from_json(const std::string& path);
 
 /// InvalidOption if `now` differs from `before` in an option that a resumed run cannot change.
 void check_resumes(const Recipe& now, const Recipe& before);
+/// What of `now` makes a resumed run compute other bytes than the run `before` would have, a
+/// sentence each: "epochs: was 3, is 5". What `before` does not say counts as the same.
+std::vector<std::string> changes_since(const Recipe& now, const Recipe& before);
 
 }  // namespace wick::train

@@ -23,6 +23,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr uint64_t kMaxMetricsBytes = uint64_t{1} << 32;
+constexpr uint64_t kMaxEnvironmentBytes = 1 << 20;
 
 std::string now_text() {
   const std::time_t now = std::time(nullptr);
@@ -33,20 +34,23 @@ std::string now_text() {
   return text;
 }
 
+nlohmann::ordered_json environment_of_now() {
+  return {{"time", now_text()}, {"machine", one_line(find_hardware())}, {"compiler", __VERSION__}};
+}
+
 bool exists(const std::string& path) {
   std::error_code error;
   return fs::exists(path, error);
 }
 
-// Whether a run, be it without its config.json, has left metrics or a checkpoint there.
+// Whether a run, be it without its config.json, has left results or a checkpoint there.
 bool holds_remains(const RunFolder& folder) {
   std::error_code error;
   for (fs::directory_iterator entry(folder.checkpoints(), error), end; !error && entry != end;
        entry.increment(error)) {
     if (entry->path().filename().string().starts_with("step-")) return true;
   }
-  const std::string metrics = folder.metrics_file();
-  return fs::is_regular_file(metrics, error) && fs::file_size(metrics, error) > 0;
+  return folder.holds_results();
 }
 
 void check_free(const RunFolder& folder) {
@@ -101,6 +105,29 @@ RunFolder RunFolder::open(const std::string& path) {
 
 bool RunFolder::holds_run() const { return exists(config_file()); }
 
+bool RunFolder::holds_results() const {
+  std::error_code error;
+  const bool has_metrics =
+      fs::is_regular_file(metrics_file(), error) && fs::file_size(metrics_file(), error) > 0;
+  return has_metrics || exists(weights_file());
+}
+
+void RunFolder::follow() {
+  struct stat own {
+  }, named{};
+  if (descriptor_ < 0 || fstat(descriptor_, &own) != 0) return;
+  const auto is_at = [&](const std::string& path) {
+    return stat(path.c_str(), &named) == 0 && named.st_dev == own.st_dev &&
+           named.st_ino == own.st_ino;
+  };
+  if (is_at(path_)) return;
+  std::error_code error;
+  const std::string now = fs::read_symlink(concat("/proc/self/fd/", descriptor_), error).string();
+  WICK_CHECK(!error && is_at(now), "run folder: ", path_,
+             " was removed, or moved where it cannot be found");
+  path_ = now;
+}
+
 void RunFolder::claim(bool is_new) {
   std::error_code error;
   fs::create_directories(checkpoints(), error);
@@ -108,6 +135,7 @@ void RunFolder::claim(bool is_new) {
   const int descriptor = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   WICK_CHECK(descriptor >= 0, "run folder: cannot open ", path_, ": ", std::strerror(errno));
   lock_ = std::shared_ptr<void>(nullptr, [descriptor](void*) { ::close(descriptor); });
+  descriptor_ = descriptor;
   // Some file systems have no locks; there is nothing to do about it on those.
   const bool taken = flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   WICK_CHECK(!taken, "run folder: ", path_, " is in use by another process");
@@ -128,23 +156,41 @@ void RunFolder::claim_for_ranks() {
   });
 }
 
-void RunFolder::load_plans() const {
+void RunFolder::load_plans(int rank) const {
+  const std::string own = exists(plan_file(rank)) ? plan_file(rank) : plan_file();
   // The first is where runs had them that planned convolutions alone.
-  for (const std::string& file : {path_ + "/conv_plans.txt", plan_file()}) {
+  for (const std::string& file : {path_ + "/conv_plans.txt", own}) {
     if (exists(file)) plans_load(file);
   }
 }
 
+std::vector<std::string> RunFolder::environment_changes() const {
+  std::vector<std::string> changes;
+  if (!exists(environment_file())) return changes;
+  const auto before = nlohmann::json::parse(read_file(environment_file(), kMaxEnvironmentBytes),
+                                            nullptr, /*allow_exceptions=*/false);
+  const nlohmann::ordered_json current = environment_of_now();
+  for (const auto& [key, now] : current.items()) {
+    if (key == "time" || !before.is_object() || !before.contains(key)) continue;
+    if (!before[key].is_string() || before[key] == now) continue;
+    changes.push_back(
+        concat(key, ": was ", before[key].get<std::string>(), ", is ", now.get<std::string>()));
+  }
+  return changes;
+}
+
 void RunFolder::write_config(const std::string& json) const {
   write_file(config_file(), json + "\n");
-  const nlohmann::ordered_json environment = {
-      {"time", now_text()}, {"machine", one_line(find_hardware())}, {"compiler", __VERSION__}};
+  const nlohmann::ordered_json environment = environment_of_now();
   write_file(environment_file(),
              environment.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 void RunFolder::log(const std::string& json) {
-  if (!metrics_.is_open()) metrics_.open(metrics_file(), std::ios::app);
+  if (!metrics_.is_open()) {
+    follow();
+    metrics_.open(metrics_file(), std::ios::app);
+  }
   metrics_ << json << "\n" << std::flush;
   if (!metrics_.good()) throw_file_error("run folder: cannot write " + metrics_file(), errno);
 }

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace wick::train {
 
@@ -32,17 +33,28 @@ class RunFolder {
 
   /// Whether it holds a run.
   bool holds_run() const;
+  /// Whether it holds metrics or weights.
+  bool holds_results() const;
+  /// Finds the folder that was claimed where it is now, should it have been renamed. Error if it
+  /// was removed.
+  void follow();
   const std::string& path() const { return path_; }
   std::string config_file() const { return path_ + "/config.json"; }
   std::string environment_file() const { return path_ + "/environment.json"; }
   std::string metrics_file() const { return path_ + "/metrics.jsonl"; }
   std::string weights_file() const { return path_ + "/weights.safetensors"; }
-  std::string plan_file() const { return path_ + "/plans.txt"; }
+  /// Of each rank.
+  std::string plan_file(int rank = 0) const {
+    return path_ + (rank == 0 ? "/plans.txt" : "/plans-" + std::to_string(rank) + ".txt");
+  }
   std::string memory_file() const { return path_ + "/memory.pickle"; }
   std::string checkpoints() const { return path_ + "/checkpoints"; }
 
-  /// Adds the plans that the run has measured, if it has.
-  void load_plans() const;
+  /// Adds the plans that the rank has measured in this run, or those of rank 0.
+  void load_plans(int rank = 0) const;
+  /// Where the run is not on the machine, or of the compiler, that environment.json tells of: a
+  /// sentence each, "machine: was A, is B".
+  std::vector<std::string> environment_changes() const;
   /// Writes `json` to config.json, and what machine the run is on to environment.json.
   void write_config(const std::string& json) const;
   /// Appends a line to metrics.jsonl: `json`, an object without line breaks.
@@ -56,6 +68,7 @@ class RunFolder {
   std::string path_;
   std::shared_ptr<const std::string> made_;  // if it is a new one
   std::shared_ptr<void> lock_;
+  int descriptor_ = -1;  // of the folder, while it is claimed
   std::ofstream metrics_;
 };
 

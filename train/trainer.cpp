@@ -9,6 +9,7 @@
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/join.h"
 #include "wick/core/options.h"
+#include "wick/core/plans.h"
 #include "wick/core/random.h"
 #include "wick/core/serialize.h"
 #include "wick/dist/zero.h"
@@ -88,7 +89,7 @@ void Trainer::begin() {
   WICK_CHECK(!begun_, "train: the run has begun already: got a second begin() or resume()");
   if (folder_) folder_->claim(/*is_new=*/true);
   if (!options_.ranks.alone()) join_models();
-  start();
+  start(/*is_new=*/true);
 }
 
 bool Trainer::resume(std::string* rejected) {
@@ -102,17 +103,22 @@ bool Trainer::resume(std::string* rejected) {
   if (rejected != nullptr) *rejected = damaged;
   WICK_CHECK(checkpoint || damaged.empty(), "train: resume: none of the checkpoints in ",
              options_.folder, " can be used: to begin anew, remove them");
+  WICK_CHECK(checkpoint || !RunFolder::of_other(options_.folder).holds_results(),
+             "train: resume: ", options_.folder,
+             " has metrics or weights but no checkpoint: to begin anew, remove metrics.jsonl and "
+             "weights.safetensors, or name another folder");
   if (checkpoint) load(*checkpoint);
   if (folder_) folder_->drop_metrics_after(steps_);
-  start();
+  start(/*is_new=*/!checkpoint);
   return checkpoint.has_value();
 }
 
-void Trainer::start() {
+void Trainer::start(bool is_new) {
   if (!options_.ranks.alone()) settle_ranks();
   if (step_.scaler().enabled() && device().is_cuda()) schedule_.count_on_device();
   if (folder_) folder_->write_config(options_.config);
   begun_ = true;
+  if (is_new) save_checkpoint();  // so that a run can be resumed from its first step on
 }
 
 void Trainer::join_models() {
@@ -183,9 +189,21 @@ TensorMap Trainer::position() const {
   return position;
 }
 
+// What is computed after a checkpoint goes by the plans that are there with it.
+void Trainer::save_plans() {
+  if (!benchmark()) return;
+  plans_save(RunFolder::of_other(options_.folder).plan_file(options_.ranks.rank()));
+  options_.ranks.barrier();
+}
+
 void Trainer::save_checkpoint() {
   schedule_.settle();
   if (options_.folder.empty()) return;
+  if (folder_) {
+    folder_->follow();
+    options_.folder = folder_->path();
+  }
+  save_plans();
   Checkpoint checkpoint;
   checkpoint.step = steps_;
   // All ranks have a part of a shared one.
@@ -204,6 +222,7 @@ void Trainer::save_checkpoint() {
 
 void Trainer::save_weights() {
   if (!folder_) return;
+  folder_->follow();
   std::optional<optim::Ema::Swap> averages;
   if (step_.ema() != nullptr) averages.emplace(*step_.ema());
   save_safetensors(folder_->weights_file(), model_->state_dict());
@@ -403,6 +422,7 @@ void Trainer::log_evaluation() {
   line["epoch"] = epoch_of(steps_);
   line["test_loss"] = last_->loss;
   for (const auto& [name, value] : last_->means) line["test_" + name] = value;
+  if (last_->skipped > 0) line["test_skipped"] = last_->skipped;
   log(line.dump());
 }
 

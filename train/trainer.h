@@ -92,7 +92,8 @@ struct TrainerOptions {
   std::string config = "{}";     // JSON text that is kept as the folder's config.json
   int64_t log_every = 1;         // steps between lines of metrics.jsonl
   std::string unit = "samples";  // what metrics.jsonl calls samples, as in samples_per_second
-  /// Steps between checkpoints beside those at the end of each epoch; none: no others.
+  /// Steps between checkpoints beside those at the beginning and at the end of each epoch; none: no
+  /// others.
   std::optional<int64_t> checkpoint_every = {};
   int keep_checkpoints = 2;  // how many of the newest are kept
 
@@ -138,9 +139,10 @@ class Trainer {
   /// Claims the folder for a new run. Error if the folder holds a run or is in use. run() does it
   /// where neither this nor resume() was called.
   void begin();
-  /// Claims the folder and goes on from its newest good checkpoint; begins anew where there is no
-  /// checkpoint. Returns whether there was one. `rejected` gets a line about each damaged one.
-  /// Error if all checkpoints are damaged, or the newest is past the end of the run.
+  /// Claims the folder and goes on from its newest good checkpoint; begins where there is nothing.
+  /// Returns whether there was one. `rejected` gets a line about each damaged one. Error if all
+  /// checkpoints are damaged, if there are metrics or weights without one, or if the newest is past
+  /// the end of the run.
   bool resume(std::string* rejected = nullptr);
   /// Trains to the end, or until the stop token asks to stop; leaves a checkpoint either way.
   Outcome run();
@@ -155,6 +157,8 @@ class Trainer {
   /// The newest evaluation of this process.
   const std::optional<Evaluation>& evaluation() const { return last_; }
   const data::DataLoader& loader() const { return loader_.loader(); }
+  /// Where its files are: options.folder, or where that was moved to.
+  const std::string& folder() const { return options_.folder; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -167,7 +171,7 @@ class Trainer {
     std::vector<Tensor> figures;  // the loss, then the sums
   };
 
-  void start();
+  void start(bool is_new);
   /// Makes the ranks' models one, and with `zero` their optimizers.
   void join_models();
   void load(const Checkpoint& checkpoint);
@@ -186,6 +190,7 @@ class Trainer {
   void evaluate_model();
   void log_evaluation();
   void end_epoch();
+  void save_plans();
   void save_checkpoint();
   void save_weights();
   /// Waits for the unread steps, logs them and tells of them.

@@ -49,7 +49,8 @@ TEST(CommandLine, AnEmptyValueIsNoValue) {
                                              {"train", "--resume", "--run-dir="}}) {
     EXPECT_EQ(problem(words), "--run-dir: the value is empty");
   }
-  EXPECT_EQ(problem({"train", "--augment="}), "--augment: the value is empty");
+  EXPECT_EQ(problem({"train", "--augment="}), "");  // as the flag alone
+  EXPECT_EQ(problem({"train", "--augment", ""}), "--augment: the value is empty");
   EXPECT_EQ(problem({"report", ""}), "a word is empty: expected none, or one that says more");
   EXPECT_EQ(problem({"report", "--", ""}), "");  // what is behind is another program's
 }

@@ -49,6 +49,21 @@ TEST(Evaluation, RunsInEvaluationModeAndPutsTrainingBack) {
   EXPECT_FALSE(model->is_training());
 }
 
+TEST(Evaluation, CountsWhatItLeavesOut) {
+  const auto model = small_model();
+  const auto get = [all = rows(10)](int64_t index, PhiloxStream random) {
+    WICK_CHECK(index % 4 != 1, "sample ", index, " cannot be read");
+    return all->get(index, random);
+  };
+  data::Prefetcher loader =
+      data::load_ahead(std::make_shared<data::FunctionDataset>(10, get),
+                       {.batch_size = 4, .on_error = data::OnError::kSkip}, kCpu);
+  const train::Evaluation result = train::evaluate(*model, loader, small_loss(model));
+  EXPECT_EQ(result.samples, 7);
+  EXPECT_EQ(result.skipped, 3);
+  EXPECT_NE(result.last_skipped.find("sample 9 cannot be read"), std::string::npos);
+}
+
 TEST(Evaluation, CountsTheLikeliestClass) {
   const Tensor logits = tensor<float>({1, 2, 5, 4, 0, 1}).view({3, 2});
   EXPECT_EQ(train::count_correct(logits, tensor<int64_t>({1, 1, 1})).item<int64_t>(), 2);

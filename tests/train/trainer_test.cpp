@@ -82,7 +82,7 @@ TEST(Trainer, TellsOfEachStepEpochAndCheckpoint) {
   EXPECT_EQ(steps.size(), 25u);
   EXPECT_EQ(epochs, (std::vector<int64_t>{10, 20, 25}));
   EXPECT_EQ(evaluated, (std::vector<int64_t>{20, 25}));
-  EXPECT_EQ(checkpoints, (std::vector<int64_t>{4, 8, 10, 12, 16, 20, 24, 25}));
+  EXPECT_EQ(checkpoints, (std::vector<int64_t>{0, 4, 8, 10, 12, 16, 20, 24, 25}));
   EXPECT_EQ(lines_of(folder.path("run/metrics.jsonl")).size(), 27u);  // steps and evaluations
 }
 
@@ -178,7 +178,10 @@ TEST(Trainer, RefusesToResumeFromDamagedCheckpointsAlone) {
   const TemporaryFolder folder;
   TrainerOptions options{.epochs = 1, .folder = folder.path("run")};
   weights_after(options);
-  std::filesystem::resize_file(folder.path("run/checkpoints/step-10/weights.safetensors"), 50);
+  for (const char* step : {"step-0", "step-10"}) {
+    const std::string checkpoint = folder.path("run/checkpoints/") + step;
+    std::filesystem::resize_file(checkpoint + "/weights.safetensors", 50);
+  }
   SmallRun again(options);
   std::string rejected;
   EXPECT_NE(error_of([&] { again.trainer.resume(&rejected); }).find("none of the checkpoints in"),

@@ -38,7 +38,7 @@ void check_words(CLI::App& app, const std::vector<std::string>& words) {
     const CLI::Option* option = called->get_option_no_throw(name);
     if (option == nullptr || option->get_expected_max() == 0) continue;
     if (equals != std::string::npos) {
-      refuse_empty(name, word.substr(equals + 1));
+      if (option->get_expected_min() > 0) refuse_empty(name, word.substr(equals + 1));
       continue;
     }
     if (option->get_expected_min() == 0 && (i + 1 == words.size() || is_flag(words[i + 1]))) {

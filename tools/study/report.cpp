@@ -4,8 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string_view>
 
 #include "wick/core/file.h"
+#include "wick/tools/common/usage_error.h"
 #include "wick/tools/study/html.h"
 #include "wick/tools/study/pictures.h"
 #include "wick/tools/study/trained_run.h"
@@ -239,9 +244,22 @@ void show_examinations(Html& html, const std::vector<TrainedRun>& runs,
   }
 }
 
+// Only what is a page is replaced without a word.
+void check_replaceable(const std::string& out) {
+  std::error_code error;
+  if (!std::filesystem::exists(out, error)) return;
+  constexpr std::string_view kBegin = "<!DOCTYPE html>";
+  std::string begin(kBegin.size(), '\0');
+  std::ifstream(out, std::ios::binary).read(begin.data(), std::ssize(begin));
+  if (begin != kBegin) {
+    throw tool::UsageError("report: --out: " + out + " is there, and no page: remove it first");
+  }
+}
+
 }  // namespace
 
 int run_report(const ReportOptions& options) {
+  if (!options.out.empty()) check_replaceable(options.out);
   std::vector<TrainedRun> runs;
   for (const std::string& folder : options.runs) runs.push_back(read_run(folder));
   Html html;

@@ -66,6 +66,17 @@ void unnormalize(const Tensor& image, const data::Preparation& preparation, uint
   }
 }
 
+bool can_be_read(const data::Dataset& samples, int64_t index) {
+  try {
+    samples.get(index, PhiloxStream(0, 0));
+    return true;
+  } catch (const OutOfMemory&) {
+    throw;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 // What training sees of its first images in several epochs: a row for each image.
 data::Image augmentation_sheet(const data::Dataset& train, const data::Preparation& preparation,
                                int64_t seed) {
@@ -76,6 +87,7 @@ data::Image augmentation_sheet(const data::Dataset& train, const data::Preparati
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t epoch = 0; epoch < kSheetEpochs; ++epoch) {
       const int64_t index = row * train.size() / rows;
+      if (!can_be_read(train, index)) continue;  // its place stays black
       const std::vector<Tensor> sample =
           train.get(index, PhiloxStream(static_cast<uint64_t>(seed),
                                         static_cast<uint64_t>(row * kSheetEpochs + epoch)));
@@ -102,17 +114,41 @@ data::Image stored_image(const data::ImageSource& source, int64_t index) {
   return image;
 }
 
-// Guesses and losses of all test images, in their order.
+// The samples of a data set; with `skips` those that can be read.
+class Readable final : public data::Dataset {
+ public:
+  Readable(std::shared_ptr<const data::Dataset> all, bool skips) : all_(std::move(all)) {
+    for (int64_t i = 0; i < all_->size(); ++i) {
+      if (!skips || can_be_read(*all_, i)) numbers_.push_back(i);
+    }
+  }
+  int64_t size() const override { return static_cast<int64_t>(numbers_.size()); }
+  const std::vector<data::Field>& fields() const override { return all_->fields(); }
+  void read(int64_t index, PhiloxStream random, std::span<void* const> out) const override {
+    all_->read(number(index), random, out);
+  }
+  data::Sample get(int64_t index, PhiloxStream random) const override {
+    return all_->get(number(index), random);
+  }
+  /// Of a sample among all.
+  int64_t number(int64_t index) const { return numbers_[static_cast<size_t>(index)]; }
+
+ private:
+  std::shared_ptr<const data::Dataset> all_;
+  std::vector<int64_t> numbers_;
+};
+
+// Guesses and losses of the readable test images, in their order.
 struct Guesses {
   std::vector<int64_t> labels, guesses;
   std::vector<double> losses, confidences;
 };
 
-Guesses guess_all(nn::Module& model, const data::TrainTest& data,
+Guesses guess_all(nn::Module& model, const std::shared_ptr<const Readable>& test,
                   const data::DataLoaderOptions& options, Device device) {
   const InferenceMode inference;
   model.eval();
-  data::Prefetcher loader = data::load_ahead(data.test, options, device);
+  data::Prefetcher loader = data::load_ahead(test, options, device);
   Guesses all;
   while (const std::optional<data::Batch> batch = loader.next()) {
     const Tensor logits = model((*batch)[0]).to(kFloat32);
@@ -131,7 +167,8 @@ Guesses guess_all(nn::Module& model, const data::TrainTest& data,
   return all;
 }
 
-void count_and_rank(const Guesses& all, const data::ImageSource& images, Examination& result) {
+void count_and_rank(const Guesses& all, const Readable& test, const data::ImageSource& images,
+                    Examination& result) {
   const size_t classes = result.classes.size();
   result.confusion.assign(classes, std::vector<int64_t>(classes));
   std::vector<size_t> wrong;
@@ -153,7 +190,7 @@ void count_and_rank(const Guesses& all, const data::ImageSource& images, Examina
             [&](size_t a, size_t b) { return badness(a) > badness(b); });
   wrong.resize(std::min(wrong.size(), kMostWorst));
   for (const size_t i : wrong) {
-    const auto index = static_cast<int64_t>(i);
+    const int64_t index = test.number(static_cast<int64_t>(i));
     result.worst.push_back({stored_image(images, index), images.name(index),
                             result.classes[static_cast<size_t>(all.labels[i])],
                             result.classes[static_cast<size_t>(all.guesses[i])], all.losses[i],
@@ -182,7 +219,8 @@ Examination examine(const std::string& folder, const std::string& data_dir) {
   const train::RunFolder files = train::RunFolder::open(folder);
   train::Recipe recipe = train::resolve(train::recipe_from_json(files.config_file()));
   if (!data_dir.empty()) recipe.data.dir = data_dir;
-  recipe.loading.on_bad_sample = "fail";  // guesses and images go by number
+  const bool skips = recipe.loading.on_bad_sample == "skip";
+  recipe.loading.on_bad_sample = "fail";
   train::check(recipe);
   recipe.run.device = "auto";
   recipe.run.resume = true;  // what it has no use of was told when it began
@@ -192,9 +230,11 @@ Examination examine(const std::string& folder, const std::string& data_dir) {
   const data::LabelledImages stored = data::open_images(recipe.data.name, recipe.data.dir);
   Examination result;
   result.classes = data.class_names;
+  // Guesses and images go by number.
+  const auto test = std::make_shared<const Readable>(data.test, skips);
   const Guesses guesses =
-      guess_all(*classifier.model(), data, classifier.test_loading(), classifier.device());
-  count_and_rank(guesses, *stored.test, result);
+      guess_all(*classifier.model(), test, classifier.test_loading(), classifier.device());
+  count_and_rank(guesses, *test, *stored.test, result);
   result.augmented = augmentation_sheet(*data.train, stored.preparation, recipe.run.seed);
   return result;
 }

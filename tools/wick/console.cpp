@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "wick/core/memory/stats.h"
+#include "wick/tools/common/printable.h"
 
 namespace wick::tool {
 
@@ -88,7 +89,14 @@ void Console::finish(const train::Trainer& trainer, const optim::Optimizer& opti
     line["skipped_images"] = skipped;
     if (text_) {
       fmt::print("left out {} times an image that cannot be read, the last: {}\n", skipped,
-                 trainer.loader().last_skipped());
+                 printable(trainer.loader().last_skipped()));
+    }
+  }
+  if (const auto& evaluation = trainer.evaluation(); evaluation && evaluation->skipped > 0) {
+    line["skipped_test_images"] = evaluation->skipped;
+    if (text_) {
+      fmt::print("left out {} test images that cannot be read, the last: {}\n", evaluation->skipped,
+                 printable(evaluation->last_skipped));
     }
   }
   print_json(line.dump());

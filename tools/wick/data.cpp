@@ -1,17 +1,17 @@
 #include "wick/tools/wick/data.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
 
 #include "wick/tools/common/number_flag.h"
+#include "wick/tools/common/terminal.h"
 #include "wick/tools/common/usage_error.h"
 
 namespace wick::tool {
 
-CountLine::CountLine(bool quiet) : shown_(!quiet && isatty(STDERR_FILENO) == 1) {}
+CountLine::CountLine(bool quiet) : shown_(!quiet && is_drawable(STDERR_FILENO)) {}
 
 CountLine::~CountLine() {
   if (shown_) std::fputs("\r\x1b[K", stderr);

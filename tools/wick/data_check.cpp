@@ -9,6 +9,7 @@
 #include "wick/data/check_images.h"
 #include "wick/data/packed.h"
 #include "wick/tools/common/exit_codes.h"
+#include "wick/tools/common/printable.h"
 #include "wick/tools/common/usage_error.h"
 #include "wick/tools/wick/data.h"
 
@@ -68,12 +69,12 @@ std::string json_text(const Result& result) {
 }
 
 void print_text(const Result& result) {
-  for (const auto& bad : result.report.bad) fmt::print("bad: {}\n", bad.reason);
+  for (const auto& bad : result.report.bad) fmt::print("bad: {}\n", printable(bad.reason));
   const auto& duplicates = result.report.duplicates;
   for (size_t i = 0; i < std::min(duplicates.size(), kMostShown); ++i) {
     std::string names;
     for (const std::string& name : duplicates[i]) names += (names.empty() ? "" : ", ") + name;
-    fmt::print("the same bytes: {}\n", names);
+    fmt::print("the same bytes: {}\n", printable(names));
   }
   if (duplicates.size() > kMostShown) {
     fmt::print("the same bytes: {} more; all with --json\n", duplicates.size() - kMostShown);
@@ -81,7 +82,7 @@ void print_text(const Result& result) {
   if (!result.class_names.empty()) fmt::print("{:>8} {:>8}  class\n", "train", "test");
   for (size_t i = 0; i < result.report.counts.size(); ++i) {
     const auto& count = result.report.counts[i];
-    fmt::print("{:>8} {:>8}  {}\n", count.train, count.test, result.class_names[i]);
+    fmt::print("{:>8} {:>8}  {}\n", count.train, count.test, printable(result.class_names[i]));
   }
   fmt::print("{} images, {} bad, {} stored more than once\n", result.report.images,
              result.report.bad.size(), duplicates.size());

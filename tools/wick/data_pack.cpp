@@ -3,6 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string_view>
 
 #include "wick/data/packed.h"
 #include "wick/tools/common/shell_word.h"
@@ -21,10 +24,26 @@ struct PackFlags {
   data::ImageLimits limits;
 };
 
+// Only what this program could have written is replaced without a word, and no input.
+void check_replaceable(const std::string& out, const std::string& input) {
+  std::error_code error;
+  if (!std::filesystem::exists(out, error)) return;
+  if (!input.empty() && std::filesystem::equivalent(out, input, error)) {
+    throw UsageError("data pack: --out: " + out + " is the data that is to be packed");
+  }
+  constexpr std::string_view kMagic = "WICKPACK";
+  std::string begin(kMagic.size(), '\0');
+  std::ifstream(out, std::ios::binary).read(begin.data(), std::ssize(begin));
+  if (begin != kMagic) {
+    throw UsageError("data pack: --out: " + out + " is there, and no packed file: remove it first");
+  }
+}
+
 int pack(const PackFlags& flags) {
   using Form = data::PackOptions::Form;
   data::check({.name = flags.data, .dir = flags.data_dir});
   if (flags.out.empty()) throw UsageError("data pack: --out: the name is empty");
+  check_replaceable(flags.out, flags.data_dir);
   if (flags.raw && flags.jpeg) throw UsageError("data pack: --raw and --jpeg: expected one");
   data::set_image_limits(flags.limits);
   const data::LabelledImages images = data::open_images(flags.data, flags.data_dir);

@@ -2,7 +2,10 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <cmath>
+
 #include "wick/core/serialize.h"
+#include "wick/tools/common/printable.h"
 #include "wick/tools/wick/commands.h"
 #include "wick/tools/wick/progress.h"
 #include "wick/train/classifier.h"
@@ -46,10 +49,20 @@ int eval(const EvalFlags& flags) {
     nlohmann::ordered_json line;
     line["test_loss"] = result.loss;
     line["test_accuracy"] = accuracy;
+    line["images"] = result.samples;
+    if (result.skipped > 0) line["skipped_images"] = result.skipped;
     fmt::print("{}\n", line.dump());
   } else {
     fmt::print("{} on {}: test loss {:.4f}, test accuracy {:.2f} % of {} images\n",
-               recipe.model.name, recipe.data.name, result.loss, 100 * accuracy, test.size());
+               recipe.model.name, recipe.data.name, result.loss, 100 * accuracy, result.samples);
+    if (result.skipped > 0) {
+      fmt::print("left out {} test images that cannot be read, the last: {}\n", result.skipped,
+                 printable(result.last_skipped));
+    }
+  }
+  if (!std::isfinite(result.loss)) {
+    throw train::Diverged(concat("eval: the test loss is ", result.loss,
+                                 ": the weights, or what they compute, are infinite or NaN"));
   }
   return 0;
 }

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "wick/tools/common/terminal.h"
+
 namespace wick::tool {
 
 namespace {
@@ -39,7 +41,7 @@ std::string bytes_text(int64_t bytes) {
 }
 
 Progress::Progress(bool quiet)
-    : quiet_(quiet), terminal_(isatty(STDOUT_FILENO) != 0), last_(Clock::now()) {
+    : quiet_(quiet), terminal_(is_drawable(STDOUT_FILENO)), last_(Clock::now()) {
   const char* no_color = std::getenv("NO_COLOR");
   color_ = terminal_ && (no_color == nullptr || *no_color == 0);
 }

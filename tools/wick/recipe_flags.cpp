@@ -60,8 +60,10 @@ void add_recipe_flags(CLI::App& app, train::Recipe& recipe) {
 }
 
 void apply_recipe_file(const CLI::App& app, const std::string& path, train::Recipe& recipe) {
-  read_options(train::fields(recipe), path,
-               [&](const std::string& key) { return app.get_option(flag_name(key))->count() > 0; });
+  read_options(train::fields(recipe), path, [&](const std::string& key) {
+    const CLI::Option* option = app.get_option_no_throw(flag_name(key));
+    return option != nullptr && option->count() > 0;
+  });
 }
 
 }  // namespace wick::tool

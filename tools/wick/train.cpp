@@ -1,13 +1,17 @@
 #include <fmt/core.h>
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 
+#include <cstdlib>
+#include <string_view>
+
 #include "wick/core/memory/stats.h"
-#include "wick/core/plans.h"
 #include "wick/core/stream.h"
 #include "wick/dist/launch_env.h"
 #include "wick/nn/module.h"
 #include "wick/tools/common/exit_codes.h"
 #include "wick/tools/common/interrupt.h"
+#include "wick/tools/common/printable.h"
 #include "wick/tools/common/shell_word.h"
 #include "wick/tools/common/usage_error.h"
 #include "wick/tools/wick/commands.h"
@@ -90,12 +94,12 @@ std::string memory_hint(train::Classifier& parts) {
 }
 
 // Runs to the end, or until an error, which then says what would help.
-train::Outcome run_and_explain(train::Classifier& parts, train::Trainer& trainer,
-                               const train::RunFolder& folder) {
+train::Outcome run_and_explain(train::Classifier& parts, train::Trainer& trainer) {
   const bool records = parts.recipe().memory.history;
   const bool is_alone = parts.ranks().alone();
   const auto save_history = [&] {
     if (records && parts.ranks().first()) {
+      const auto folder = train::RunFolder::of_other(trainer.folder());
       save_memory_snapshot(parts.device(), folder.memory_file());
     }
   };
@@ -115,13 +119,33 @@ train::Outcome run_and_explain(train::Classifier& parts, train::Trainer& trainer
   } catch (const DeviceError& error) {
     if (!is_alone) throw;
     throw DeviceError(concat(error.what(), "; go on from the newest checkpoint with: wick train ",
-                             "--run-dir ", shell_word(folder.path()), " --resume"));
+                             "--run-dir ", shell_word(trainer.folder()), " --resume"));
   }
 }
 
+// What makes this process compute other bytes than the run before it would have.
+std::vector<std::string> find_changes(const train::Classifier& parts,
+                                      const train::RunFolder& folder) {
+  std::vector<std::string> changes =
+      train::changes_since(parts.recipe(), train::recipe_from_json(folder.config_file()));
+  for (std::string& change : folder.environment_changes()) changes.push_back(std::move(change));
+  return changes;
+}
+
+void tell_changes(const std::vector<std::string>& changes) {
+  for (const std::string& change : changes) {
+    fmt::print(stderr, "wick: resume: {}\n", printable(change));
+  }
+  if (changes.empty()) return;
+  fmt::print(stderr, "wick: resume: so the weights may get other bytes than without the stop\n");
+}
+
 // Whether the run goes on from a checkpoint, or begins.
-void begin(const train::Classifier& parts, train::Trainer& trainer) {
+void begin(const train::Classifier& parts, train::Trainer& trainer,
+           const train::RunFolder& folder) {
   if (!parts.recipe().run.resume) return trainer.begin();
+  const bool is_first = parts.ranks().first();
+  const auto changes = is_first ? find_changes(parts, folder) : std::vector<std::string>();
   std::string rejected;
   const auto tell = [&] {
     if (parts.ranks().first()) fmt::print(stderr, "{}", rejected);
@@ -136,6 +160,7 @@ void begin(const train::Classifier& parts, train::Trainer& trainer) {
     throw;
   }
   tell();
+  tell_changes(changes);
 }
 
 void print_files(const train::RunFolder& folder) {
@@ -150,12 +175,28 @@ const train::StopToken& stop_token() {
   return token;
 }
 
+// Until there is something to save: 130 would promise that it was.
+void end_before_start(int) {
+  constexpr std::string_view kText = "wick: stopped before the first step, with nothing to save\n";
+  static_cast<void>(!write(STDERR_FILENO, kText.data(), kText.size()));
+  _exit(kFailedExit);
+}
+
+std::string resume_command(const train::Trainer& trainer, const train::Ranks& ranks) {
+  const std::string command =
+      fmt::format("wick train --run-dir {} --resume", shell_word(trainer.folder()));
+  if (ranks.alone()) return command;
+  const bool is_ours = std::getenv("WICK_RESTARTS") != nullptr;
+  return is_ours ? fmt::format("{} --ranks {}", command, ranks.size())
+                 : fmt::format("{}, as {} ranks by the same launcher", command, ranks.size());
+}
+
 int train_here(const train::Recipe& recipe, bool json, const train::Ranks& ranks) {
   const std::string& dir = recipe.run.dir;
   const train::RunFolder folder = !ranks.first()      ? train::RunFolder::of_other(dir)
                                   : recipe.run.resume ? train::RunFolder::open(dir)
                                                       : train::RunFolder::plan(dir);
-  folder.load_plans();
+  folder.load_plans(ranks.rank());
   train::Classifier parts(recipe, ranks);
   Console console(recipe, json, ranks, parts.device());
   const std::optional<nn::ActivationFit> fit = parts.checkpoint_activations();
@@ -169,7 +210,7 @@ int train_here(const train::Recipe& recipe, bool json, const train::Ranks& ranks
   train::Trainer trainer(parts.model(), parts.optimizer(), parts.loss(), parts.train_data(),
                          std::move(options));
   console.set_length(trainer.steps_per_epoch(), trainer.total_steps());
-  begin(parts, trainer);
+  begin(parts, trainer, folder);
   if (console.is_text()) {
     print_header(parts, trainer);
     if (recipe.run.resume) {
@@ -177,18 +218,17 @@ int train_here(const train::Recipe& recipe, bool json, const train::Ranks& ranks
     }
   }
   on_interrupt([](int) { stop_token().request(); }, /*once=*/true);
-  const train::Outcome outcome = run_and_explain(parts, trainer, folder);
+  const train::Outcome outcome = run_and_explain(parts, trainer);
   console.finish_line();
-  if (recipe.arithmetic.benchmark && ranks.first()) plans_save(folder.plan_file());
   if (outcome == train::Outcome::kInterrupted) {
     if (console.is_text()) {
-      fmt::print("stopped after step {}; go on with: wick train --run-dir {} --resume\n",
-                 trainer.step(), shell_word(folder.path()));
+      fmt::print("stopped after step {}; go on with: {}\n", trainer.step(),
+                 resume_command(trainer, ranks));
     }
     return kInterruptedExit;
   }
-  console.finish(trainer, *parts.optimizer(), folder.path());
-  if (console.is_text()) print_files(folder);
+  console.finish(trainer, *parts.optimizer(), trainer.folder());
+  if (console.is_text()) print_files(train::RunFolder::of_other(trainer.folder()));
   return 0;
 }
 
@@ -205,6 +245,7 @@ bool is_broken(Device device) {
 
 // As one of the ranks, if there are several. What ends one of them ends all.
 int train_on_ranks(const train::Recipe& recipe, const TrainFlags& flags) {
+  on_interrupt(end_before_start, /*once=*/true);
   const train::Ranks ranks = join_ranks(recipe, flags.launch.ranks);
   try {
     return train_here(recipe, flags.json, ranks);
@@ -224,9 +265,11 @@ void take_over(const CLI::App& app, TrainFlags& flags) {
   const std::string dir = recipe.run.dir;
   const auto folder = train::RunFolder::open(dir);
   apply_recipe_file(app, folder.config_file(), recipe);
-  // So many as suit the ranks there are now.
-  const bool several = flags.launch.ranks || dist::launch_env();
-  if (several && app.get_option("--threads")->count() == 0) recipe.run.threads.reset();
+  // So many as suit the ranks there are now, where those are not as many as before.
+  const auto env = dist::launch_env();
+  const int64_t ranks = env ? env->world_size : flags.launch.ranks.value_or(1);
+  const bool is_as_before = recipe.record.world_size.value_or(1) == ranks;
+  if (!is_as_before && app.get_option("--threads")->count() == 0) recipe.run.threads.reset();
   // The file outweighs what the run has, as flags do.
   if (!flags.config_file.empty()) apply_recipe_file(app, flags.config_file, recipe);
   recipe.run.dir = dir;
@@ -235,14 +278,22 @@ void take_over(const CLI::App& app, TrainFlags& flags) {
   train::check_resumes(train::resolve(recipe), train::recipe_from_json(folder.config_file()));
 }
 
+OptionFields all_flags(train::Recipe& recipe) {
+  OptionFields all;
+  for (train::OptionGroup& group : train::groups(recipe)) {
+    for (OptionField& field : group.fields) all.push_back(std::move(field));
+  }
+  return all;
+}
+
 int run_train(const CLI::App& app, TrainFlags& flags) {
   train::Recipe& recipe = flags.recipe;
   if (!flags.config_file.empty()) apply_recipe_file(app, flags.config_file, recipe);
   if (recipe.run.resume && !recipe.run.dir.empty()) take_over(app, flags);
   train::check(recipe);
-  const train::Recipe resolved = train::resolve(recipe);
+  train::Recipe resolved = train::resolve(recipe);
   if (flags.print_config) {
-    fmt::print("{}\n", to_json(resolved));
+    fmt::print("{}\n", to_json(all_flags(resolved)));
     return 0;
   }
   if (flags.lint) return lint(resolved, flags.json);

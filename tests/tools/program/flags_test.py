@@ -107,7 +107,10 @@ class Resuming(FlagsCase):
         (whole / "metrics.jsonl").unlink()
         self.fails(1, "already holds a run", "train", *words)
         self.fails(1, "already holds a run", "tune", "lr", *words)
-        (whole / "checkpoints" / "step-2").rename(self.folder / "step-2")
+        for step in ["step-0", "step-2"]:
+            (whole / "checkpoints" / step).rename(self.folder / step)
+        self.fails(1, "already holds a run", "train", *words)
+        (whole / "weights.safetensors").unlink()
         (whole / "metrics.jsonl").write_bytes(metrics)
         self.fails(1, "already holds a run", "train", *words)
         (whole / "metrics.jsonl").unlink()

@@ -281,10 +281,10 @@ class Training(RanksCase):
         (self.folder / "run").mkdir()
         (self.folder / "run" / "metrics.jsonl").symlink_to("/dev/full")
         done = run("train", "--run-dir", self.folder / "run", *SMALL, "--ranks", "2")
-        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.returncode, 74)
         self.assertIn("rank 0 of 2: run folder: cannot write", done.stderr)
         self.assertRegex(done.stderr, "rank 1 of 2: .*rank 0")
-        self.assertIn("wick: rank 0 of 2 failed with exit code 1", done.stderr)
+        self.assertIn("wick: rank 0 of 2 failed with exit code 74", done.stderr)
 
 
 def record(rank, size, asked, failure="", done=None):

@@ -1,0 +1,198 @@
+"""Tests what `wick` says and leaves behind where something goes wrong around it:
+faults_test.py PATH-OF-WICK."""
+
+import functools
+import json
+import os
+import pathlib
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from mnist import write_images
+from png import png
+from programs import InFolder, run_program
+
+WICK = sys.argv.pop(1)
+run = functools.partial(run_program, WICK)
+PNG = png(32)
+
+data_folder = tempfile.TemporaryDirectory()
+write_images(pathlib.Path(data_folder.name))
+MNIST = ["--data", "mnist", "--data-dir", data_folder.name]
+SHORT = ["--model", "mlp", *MNIST, "--max-steps", "4", "--batch-size", "100"]
+
+
+class FaultCase(InFolder):
+    program = WICK
+
+    def wick(self, *words, code=0, **variables):
+        """What it wrote to standard output and error."""
+        done = run(*words, **variables)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout, done.stderr
+
+    def train(self, name, *words, size=SHORT):
+        self.wick("train", "--run-dir", self.folder / name, *size, *words)
+        return self.folder / name
+
+
+class Words(FaultCase):
+    def test_a_flag_is_no_value(self):
+        self.fails(2, "--run-dir: the value is missing: got --resume", "train", "--run-dir",
+                   "--resume")
+        self.fails(2, "--data-dir: the value is empty", "eval", "--run-dir", "x", "--data-dir=")
+        self.fails(2, "--out: the value is empty", "report", "x", "--out", "")
+        self.fails(2, "--run-dir: the value is empty", "study", "--run-dir", "")
+        self.fails(2, "a word is empty", "report", "")
+
+
+class Resume(FaultCase):
+    def test_threads_stay(self):
+        stored = lambda folder: json.loads((folder / "config.json").read_text())["threads"]
+        for words in [["--max-restarts", "1"], ["--ranks", "2"]]:
+            folder = self.train(words[0], "--threads", "2", *words)
+            self.assertEqual(stored(folder), 2)
+            _, said = self.wick("train", "--run-dir", folder, "--resume", "--max-steps", "5",
+                                *words, OMP_NUM_THREADS="1")
+            self.assertEqual(stored(folder), 2)
+            self.assertNotIn("threads", said)
+            self.assertIn("max_steps: was 4, is 5", said)
+        _, said = self.wick("train", "--run-dir", folder, "--resume", "--threads", "1")
+        self.assertIn("ranks: was 2, is 1", said)
+        self.assertIn("threads: was 2, is 1", said)
+        self.assertIn("other bytes", said)
+
+    def test_other_data_is_said(self):
+        folder = self.train("run")
+        other = self.folder / "other"
+        other.mkdir()
+        write_images(other, seed=7)
+        _, said = self.wick("train", "--run-dir", folder, "--resume")
+        self.assertEqual(said, "")
+        _, said = self.wick("train", "--run-dir", folder, "--resume", "--data-dir", other)
+        self.assertIn("wick: resume: the data is not what it was", said)
+
+
+class BadImages(FaultCase):
+    def setUp(self):
+        super().setUp()
+        self.images = self.folder / "images"
+        for split in ["train", "test"]:
+            for name in ["a", "b"]:
+                (self.images / split / name).mkdir(parents=True)
+                for i in range(4):
+                    (self.images / split / name / f"{i}.png").write_bytes(PNG)
+        (self.images / "test" / "b" / "\x1b[31m.png").write_bytes(PNG[:60])
+        self.words = ["--model", "lenet", "--data", "imagefolder", "--data-dir", self.images,
+                      "--image-size", "28", "--epochs", "1", "--batch-size", "8", "--threads", "1"]
+
+    def test_bad_test_images_are_counted(self):
+        said, _ = self.wick("train", *self.words, "--run-dir", self.folder / "run",
+                            "--on-bad-sample", "skip")
+        self.assertIn("left out 1 test images that cannot be read, the last: ", said)
+        said, _ = self.wick("eval", "--run-dir", self.folder / "run")
+        self.assertIn("of 8 images", said)
+        self.assertIn("left out 1 test images", said)
+        self.assertNotIn("\x1b", said)
+        found = json.loads(self.wick("eval", "--run-dir", self.folder / "run", "--json")[0])
+        self.assertEqual((found["images"], found["skipped_images"]), (8, 1))
+        _, said = self.wick("report", self.folder / "run")
+        self.assertEqual(said, "")
+        self.assertIn("of 8 test images right", (self.folder / "run/report.html").read_text())
+
+    def test_names_are_shown_without_their_control_characters(self):
+        said, _ = self.wick("data", "check", "--data", "imagefolder", "--data-dir", self.images,
+                            code=1)
+        self.assertIn("\\x1b[31m.png", said)
+        self.assertNotIn("\x1b", said)
+
+
+class Files(FaultCase):
+    def test_nothing_else_is_replaced(self):
+        folder = self.train("run")
+        metrics = (folder / "metrics.jsonl").read_text()
+        self.fails(2, "is there, and no page", "report", folder, "--no-evaluation", "--out",
+                   folder / "metrics.jsonl")
+        pack = ["data", "pack", *MNIST, "--out"]
+        self.fails(2, "is there, and no packed file", *pack, folder / "metrics.jsonl")
+        self.assertEqual((folder / "metrics.jsonl").read_text(), metrics)
+        for _ in range(2):
+            self.wick("report", folder, "--no-evaluation", "--out", folder / "page.html")
+            self.wick(*pack, folder / "images.pack")
+        self.fails(2, "is the data that is to be packed", "data", "pack", "--data", "packed",
+                   "--data-dir", folder / "images.pack", "--out", folder / "images.pack")
+
+    def test_weights_that_are_not_finite(self):
+        folder = self.train("run")
+        weights = bytearray((folder / "weights.safetensors").read_bytes())
+        weights[-4:] = b"\x00\x00\xc0\x7f"
+        (folder / "bad.safetensors").write_bytes(weights)
+        self.fails(3, "eval: the test loss is nan", "eval", "--run-dir", folder, "--weights",
+                   folder / "bad.safetensors")
+
+
+class Signals(FaultCase):
+    def end(self, number, *words):
+        """Exit code and output of a run that is sent `number` in its second epoch."""
+        folder = self.folder / "run"
+        process = subprocess.Popen(
+            [WICK, "train", "--run-dir", folder, "--model", "mlp", *MNIST, "--epochs", "500",
+             "--batch-size", "100", "--eval-every", "0", *words],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        metrics = folder / "metrics.jsonl"
+        while not (metrics.exists() and '"step":25,' in metrics.read_text()):
+            self.assertIsNone(process.poll(), "ended before it could be stopped")
+            time.sleep(0.002)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+        return process.returncode, out, err
+
+    def test_a_hang_up_saves(self):
+        code, out, err = self.end(signal.SIGHUP)
+        self.assertEqual(code, 130, err)
+        self.assertRegex(out, "stopped after step .*go on with: wick train --run-dir .* --resume")
+
+    def test_the_hint_names_the_ranks(self):
+        code, out, err = self.end(signal.SIGINT, "--ranks", "2")
+        self.assertEqual(code, 130, err)
+        self.assertRegex(out, "go on with: wick train --run-dir .* --resume --ranks 2\n")
+
+    def test_a_stop_before_the_first_step_is_no_promise(self):
+        """130 is: there is a checkpoint."""
+        variables = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2",
+                     "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}
+        waiting = subprocess.Popen([WICK, "train", *SHORT, "--run-dir", self.folder / "run"],
+                                   stderr=subprocess.PIPE, text=True,
+                                   env={**os.environ, **variables})
+        time.sleep(1)  # it looks for rank 0, which is not there
+        waiting.send_signal(signal.SIGINT)
+        _, said = waiting.communicate(timeout=60)
+        self.assertEqual(waiting.returncode, 1)
+        self.assertEqual(said, "wick: stopped before the first step, with nothing to save\n")
+
+
+class Limits(FaultCase):
+    def limited(self, limit, value, *words):
+        def lower():
+            resource.setrlimit(limit, (value, value))
+        return subprocess.run([WICK, *map(str, words)], capture_output=True, text=True, timeout=120,
+                              preexec_fn=lower)
+
+    def test_few_open_files(self):
+        words = ["train", *SHORT, "--ranks", "2", "--threads", "1", "--workers", "0", "--run-dir"]
+        start = time.monotonic()
+        for files in range(8, 40, 3):
+            done = self.limited(resource.RLIMIT_NOFILE, files, *words, self.folder / str(files))
+            self.assertNotIn("terminate", done.stderr)
+            if done.returncode != 0:
+                self.assertRegex(done.stderr, "Too many open files|cannot be loaded|GLIBC|cannot")
+        self.assertLess(time.monotonic() - start, 100)
+
+
+if __name__ == "__main__":
+    unittest.main()
