@@ -10,6 +10,7 @@
 #include "wick/core/ops/join.h"
 #include "wick/core/options.h"
 #include "wick/core/plans.h"
+#include "wick/core/profile/profiler.h"
 #include "wick/core/random.h"
 #include "wick/core/serialize.h"
 #include "wick/dist/zero.h"
@@ -385,6 +386,7 @@ void Trainer::train_epoch() {
       throw amp::NonFiniteGradients(error.what() + first_anomaly(*batch));
     }
     if (unread_.empty()) schedule_.settle();  // the device was waited for just now
+    if (options_.profiler != nullptr) options_.profiler->step();
     if (data_.test && is_due(options_.eval_every_steps)) {
       report();
       const auto begin = Clock::now();

@@ -17,6 +17,10 @@
 #include "wick/train/run_schedule.h"
 #include "wick/train/step.h"
 
+namespace wick::profile {
+class Profiler;
+}
+
 namespace wick::train {
 
 /// Asks a run to stop after the step under way. Copies are the same token. Any thread may call
@@ -103,6 +107,10 @@ struct TrainerOptions {
 
   /// The first op whose result is not finite ends the run, with its name. Slow.
   bool detect_anomaly = false;
+
+  /// Its step() is called behind each training step, which begins with the wait for its batch. The
+  /// caller starts and stops it; it outlives the run.
+  profile::Profiler* profiler = nullptr;
 
   // Called from the thread that runs, on every rank, or never where null.
   std::function<void(const StepEvent& event)> on_step = {};

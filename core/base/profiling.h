@@ -22,8 +22,9 @@ inline std::atomic<uint32_t> wanted_now{0};
 /// For the allocators, with `allocated` bytes live behind the event.
 void record_memory(bool is_free, const void* pointer, size_t bytes, int64_t allocated,
                    Stream stream);
-/// For the one place that launches kernels.
-void record_kernel(const char* name, Device device, const void* stream);
+/// For the one place that launches kernels: before a launch, and behind it.
+void begin_kernel(const char* name, Device device, void* stream);
+void end_kernel(Device device, void* stream);
 }  // namespace detail
 
 /// What the process's profiler records now; 0 where none does. One load.

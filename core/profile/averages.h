@@ -43,6 +43,9 @@ struct TableOptions {
   bool rates = false;
 };
 
+/// Error unless a table can be sorted by `name`.
+void check_sort_key(const std::string& name);
+
 /// A recording's events by name. PyTorch's key_averages().
 class KeyAverages {
  public:

@@ -183,6 +183,8 @@ SortKey sort_key(const std::string& name) {
       concat("profiler: table: sort_by: no such column: got ", name, suggestion(name, known)));
 }
 
+void check_sort_key(const std::string& name) { sort_key(name); }
+
 std::string table_text(const std::vector<Average>& all, const std::vector<const Average*>& rows,
                        const TableShape& shape, const TableOptions& options) {
   bool has_device_time = false, has_device_memory = false;

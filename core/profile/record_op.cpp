@@ -67,6 +67,7 @@ void label_memory(const Tensor& tensor, MemoryUse use) {
   event.kind = EventKind::kMemoryLabel;
   event.use = use;
   event.device = tensor.device();
+  event.bytes = static_cast<int64_t>(tensor.impl()->storage->bytes());
   event.address = reinterpret_cast<uintptr_t>(tensor.impl()->storage->data());
   record_moment(event);
 }

@@ -6,6 +6,7 @@
 
 #include "wick/core/base/detail/per_thread.h"
 #include "wick/core/base/profiling.h"
+#include "wick/core/profile/detail/kernel_times.h"
 #include "wick/core/profile/span.h"
 
 namespace wick::profile {
@@ -107,7 +108,8 @@ std::string_view ThreadLog::backward_name(const char* op) noexcept {
         if (*c != '_') text += begins && *c >= 'a' && *c <= 'z' ? static_cast<char>(*c - 32) : *c;
         begins = *c == '_';
       }
-      name = keep(text + "Backward");
+      // The one node that has no forward has PyTorch's name.
+      name = keep(text == "AccumulateGrad" ? text : text + "Backward");
     }
     return name;
   } catch (const std::bad_alloc&) {
@@ -154,7 +156,7 @@ void begin_session(uint32_t wanted, int64_t max_events) {
 Recording end_session() {
   Sessions& all = sessions();
   detail::wanted_now.store(0, std::memory_order_release);
-  const std::lock_guard lock(all.mutex);
+  std::unique_lock lock(all.mutex);
   all.current.store(0, std::memory_order_release);
   all.begun.end_ns = now_ns();
   for (const auto& log : all.logs) {
@@ -167,7 +169,10 @@ Recording end_session() {
   }
   all.logs.clear();
   own_log().reset();
-  return std::move(all.begun);
+  Recording recorded = std::move(all.begun);
+  lock.unlock();
+  fill_kernel_times(recorded);
+  return recorded;
 }
 
 void Span::begin(EventKind kind, std::string_view name) {
@@ -226,13 +231,16 @@ void detail::record_memory(bool is_free, const void* pointer, size_t bytes, int6
   record_moment(event);
 }
 
-void detail::record_kernel(const char* name, Device device, const void* stream) {
+void detail::begin_kernel(const char* name, Device device, void* stream) {
   Event event;
+  event.sequence = begin_kernel_time({device, stream});
   event.kind = EventKind::kKernel;
   event.name = name;
   event.device = device;
   event.stream = stream;
   record_moment(event);
 }
+
+void detail::end_kernel(Device device, void* stream) { end_kernel_time({device, stream}); }
 
 }  // namespace wick::profile

@@ -27,7 +27,7 @@ TEST(Profiler, RecordsOpsForwardAndBackward) {
   EXPECT_EQ(ops[2].name, "sum");
   const std::vector<Event> backward = of_kind(found, EventKind::kBackward);
   EXPECT_EQ(names_of(backward),
-            (Names{"SumBackward", "ReluBackward", "MatmulBackward", "AccumulateGradBackward"}));
+            (Names{"SumBackward", "ReluBackward", "MatmulBackward", "AccumulateGrad"}));
   for (const size_t i : {0, 1, 2}) {
     EXPECT_EQ(ops[i].sequence, backward[2 - i].sequence) << ops[i].name;
   }
