@@ -21,6 +21,7 @@ const std::vector<std::string>& program_words();
 // Each adds its subcommand and sets `command` if that is the one called.
 
 void add_train(CLI::App& app, Command& command);
+void add_profile(CLI::App& app, Command& command);
 void add_eval(CLI::App& app, Command& command);
 void add_doctor(CLI::App& app, Command& command);
 void add_ops(CLI::App& app, Command& command);

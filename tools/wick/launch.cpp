@@ -36,7 +36,9 @@ int launch(const LaunchFlags& flags, const std::vector<std::string>& words) {
   check(flags);
   const SuperviseOptions options = options_of(flags);
   if (words[0] != "train") {
-    return supervise(options, [&](int64_t) { return words; });
+    std::vector<std::string> started = words;
+    if (words[0] == "profile") started.insert(started.begin(), "/proc/self/exe");
+    return supervise(options, [&](int64_t) { return started; });
   }
   std::vector<std::string> all = {"train", "--ranks", std::to_string(options.ranks),
                                   "--max-restarts", std::to_string(options.max_restarts)};

@@ -74,6 +74,7 @@ int run_program(const std::vector<std::string>& words) {
   Command command;
   add_train(app, command);
   add_eval(app, command);
+  add_profile(app, command);
   add_doctor(app, command);
   add_ops(app, command);
   add_tune(app, command);

@@ -1,0 +1,191 @@
+#include <fmt/core.h>
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "wick/core/create.h"
+#include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/matmul.h"
+#include "wick/core/profile/memory_timeline.h"
+#include "wick/core/profile/profiler.h"
+#include "wick/core/profile/verdict.h"
+#include "wick/core/stream.h"
+#include "wick/tools/common/number_flag.h"
+#include "wick/tools/common/usage_error.h"
+#include "wick/tools/wick/commands.h"
+#include "wick/tools/wick/ranks.h"
+#include "wick/tools/wick/recipe_flags.h"
+#include "wick/train/classifier.h"
+
+namespace wick::tool {
+
+namespace {
+
+struct ProfileFlags {
+  train::Recipe recipe;
+  int64_t steps = 20;
+  int64_t warmup = 5;
+  std::string trace;
+  std::string sort_by = "self_cpu_time_total";
+  int64_t row_limit = 25;
+  bool by_shape = false, by_module = false, memory = false, json = false;
+};
+
+// Seconds of the fastest of a few runs.
+double fastest(Device device, const std::function<Tensor()>& work) {
+  double best = 1e9;
+  for (int i = 0; i < 4; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    const Tensor kept = work();
+    synchronize(device);
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+    best = std::min(best, taken.count());
+  }
+  return best;
+}
+
+// What a large product and a large sum reach here, which is what the verdict compares with.
+profile::Ceilings measure_ceilings(Device device) {
+  constexpr int64_t kSide = 768, kElements = int64_t{1} << 22;
+  const Tensor square = ones({kSide, kSide}, kFloat32, device);
+  const Tensor line = ones({kElements}, kFloat32, device);
+  profile::Ceilings ceilings;
+  ceilings.flops_per_second =
+      2.0 * kSide * kSide * kSide / fastest(device, [&] { return matmul(square, square); });
+  ceilings.bytes_per_second = 12.0 * kElements / fastest(device, [&] { return add(line, line); });
+  return ceilings;
+}
+
+nlohmann::ordered_json to_json(const profile::Verdict& verdict) {
+  nlohmann::ordered_json values;
+  values["bound"] = to_string(verdict.bound());
+  values["steps"] = verdict.steps;
+  values["seconds"] = verdict.seconds;
+  for (size_t i = 0; i < profile::kBounds; ++i) {
+    const auto bound = static_cast<profile::Bound>(i);
+    values["shares"][to_string(bound)] = verdict.share(bound);
+  }
+  values["synchronizations"] = verdict.synchronizations;
+  values["text"] = verdict.text();
+  return values;
+}
+
+profile::ProfilerOptions options_of(const ProfileFlags& flags) {
+  profile::ProfilerOptions options;
+  options.record_shapes = flags.by_shape;
+  options.profile_memory = flags.memory;
+  options.with_flops = true;
+  options.with_modules = flags.by_module || flags.memory;
+  options.schedule = profile::Schedule{.warmup = flags.warmup, .active = flags.steps, .repeat = 1};
+  return options;
+}
+
+// The trace of all ranks; each writes its own beside it before.
+void write_trace(const profile::Profiler& profiler, const train::Ranks& ranks,
+                 const std::string& path) {
+  if (ranks.alone()) return profiler.export_chrome_trace(path);
+  const auto path_of = [&](int rank) { return fmt::format("{}.rank{}", path, rank); };
+  profiler.export_chrome_trace(path_of(ranks.rank()));
+  ranks.barrier();
+  if (!ranks.first()) return;
+  std::vector<std::string> paths;
+  for (int rank = 0; rank < ranks.size(); ++rank) paths.push_back(path_of(rank));
+  profile::merge_chrome_traces(paths, path);
+  for (const std::string& one : paths) std::filesystem::remove(one);
+}
+
+void show(const profile::Profiler& profiler, const ProfileFlags& flags, Device device) {
+  const bool simulated = device.is_cuda() && device_properties(device).simulated;
+  const profile::KeyAverages averages =
+      profiler.key_averages({.input_shape = flags.by_shape, .module = flags.by_module});
+  std::optional<profile::Verdict> verdict;
+  // A simulated GPU has no speed.
+  if (!simulated) verdict = profile::judge(profiler.recording(), measure_ceilings(device));
+  if (flags.json) {
+    nlohmann::ordered_json all;
+    all["device"] = to_string(device);
+    if (verdict) all["verdict"] = to_json(*verdict);
+    all["averages"] = nlohmann::ordered_json::parse(averages.json());
+    fmt::print("{}\n", all.dump());
+    return;
+  }
+  fmt::print("{}",
+             averages.table(
+                 {.sort_by = flags.sort_by, .row_limit = flags.row_limit, .rates = !simulated}));
+  if (flags.memory) {
+    fmt::print("\n{}", profile::MemoryTimeline(profiler.recording(), device).text());
+  }
+  if (verdict) {
+    fmt::print("\n{}", verdict->text());
+  } else {
+    fmt::print("\ndevice: simulated, so no time above is a GPU's, and there is no verdict\n");
+  }
+}
+
+void check_sort_flag(const std::string& column) {
+  try {
+    profile::check_sort_key(column);
+  } catch (const Error& error) {
+    throw UsageError(fmt::format("--sort-by: {}", error.what()));
+  }
+}
+
+int run_profile(const ProfileFlags& flags) {
+  const train::Ranks ranks = join_ranks(flags.recipe, {});
+  train::Classifier parts(flags.recipe, ranks);
+  parts.checkpoint_activations();
+  profile::Profiler profiler(options_of(flags));
+  profiler.set_rank(ranks.rank());
+  train::TrainerOptions options = parts.trainer_options("");
+  options.epochs = INT32_MAX;
+  options.max_steps = flags.warmup + flags.steps;
+  options.eval_every = 0;
+  options.eval_every_steps.reset();
+  options.checkpoint_every.reset();
+  options.profiler = &profiler;
+  train::Trainer trainer(parts.model(), parts.optimizer(), parts.loss(), parts.train_data(),
+                         std::move(options));
+  profiler.start();
+  trainer.run();
+  profiler.stop();
+  if (!flags.trace.empty()) write_trace(profiler, ranks, flags.trace);
+  if (!ranks.first()) return 0;
+  show(profiler, flags, parts.device());
+  if (!flags.trace.empty() && !flags.json) {
+    fmt::print("trace: {} (open it at ui.perfetto.dev)\n", flags.trace);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_profile(CLI::App& app, Command& command) {
+  CLI::App* sub = app.add_subcommand(
+      "profile", "Profiles some steps of a run: what takes how long, and what bounds a step");
+  auto flags = std::make_shared<ProfileFlags>();
+  add_recipe_flags(*sub, flags->recipe);
+  add_number_flag(*sub, "--steps", flags->steps, 1, 1e6, "steps that are recorded");
+  add_number_flag(*sub, "--skip-steps", flags->warmup, 0, 1e9, "steps before these");
+  sub->add_option("--trace", flags->trace, "file for a trace in Chrome's format");
+  sub->add_option("--sort-by", flags->sort_by, "column that the table is sorted by");
+  add_number_flag(*sub, "--row-limit", flags->row_limit, 1, 1e6, "rows of the table");
+  sub->add_flag("--by-shape", flags->by_shape, "a row for each shape of inputs");
+  sub->add_flag("--by-module", flags->by_module, "a row for each module");
+  sub->add_flag("--memory", flags->memory, "tell who holds what memory where it is most");
+  sub->add_flag("--json", flags->json, "print one JSON object");
+  sub->footer(
+      "Writes no run folder. Behind wick launch, each rank records, and the trace is that of all.\n"
+      "Example: wick profile --model resnet18 --data shapes10 --steps 5 --trace trace.json");
+  sub->callback([flags, &command] {
+    command = [flags] {
+      require(!flags->recipe.run.resume, "resume", "not with wick profile, which begins anew");
+      check_sort_flag(flags->sort_by);
+      train::check(flags->recipe);
+      flags->recipe = train::resolve(flags->recipe);
+      return run_profile(*flags);
+    };
+  });
+}
+
+}  // namespace wick::tool
