@@ -21,6 +21,8 @@ Tensor random_like(const Tensor& like, std::mt19937_64& random) {
   return tensor(values, like.shape()).to(like.dtype()).to(like.device());
 }
 
+bool is_wanted(const Tensor& x) { return x.defined() && x.requires_grad(); }
+
 double max_distance(const Tensor& a, const Tensor& b) {
   return a.numel() == 0 ? 0 : (a.detach() - b.detach()).abs().max().item();
 }
@@ -31,11 +33,11 @@ class GradientFunction {
   GradientFunction(const TensorFunction& function, const std::vector<Tensor>& inputs,
                    const std::vector<Tensor>& incoming)
       : function_(function), inputs_(inputs.size()), incoming_(incoming) {
-    for (const Tensor& x : inputs) wants_.push_back(has_gradient(x));
+    for (const Tensor& x : inputs) wants_.push_back(is_wanted(x));
     const std::vector<Tensor> outputs = function_(inputs);
     std::mt19937_64 random(20240608);
     for (size_t i = 0; i < outputs.size(); ++i) {
-      if (!has_gradient(outputs[i])) continue;
+      if (!is_wanted(outputs[i])) continue;
       used_.push_back(i);
       if (!incoming.empty()) continue;
       incoming_.push_back(random_like(outputs[i], random).set_requires_grad());

