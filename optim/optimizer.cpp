@@ -184,8 +184,8 @@ void Optimizer::check_gradient(int, const Tensor& gradient) const {
 }
 
 void Optimizer::refuse_sparse(const Tensor& gradient, const char* why) const {
-  detail::fail(name_, ": a gradient is sparse: got that of a parameter of shape ", gradient.shape(),
-               ", but ", why);
+  wick::detail::fail(name_, ": a gradient is sparse: got that of a parameter of shape ",
+                     gradient.shape(), ", but ", why);
 }
 
 void Optimizer::gather_rows(int group, size_t i, const Tensor& grad, OptimTensor& entry,

@@ -72,7 +72,6 @@ OpCase ctc_case(const char* name, const CtcSetting& s, const Samples& samples) {
   };
   c.reference = [s](const Arrays& in) -> Arrays { return {ctc_reference(in[0], in[1], s)}; };
   c.tolerance = Tolerance::matmul();
-  c.gradcheck = {};
   return c;
 }
 
