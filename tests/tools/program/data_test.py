@@ -439,7 +439,7 @@ class Hostile(DataCase):
                                   capture_output=True, text=True, cwd=self.folder,
                                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE,
                                                                         (most, most)))
-            self.assertEqual(done.returncode, 1)
+            self.assertEqual(done.returncode, 74)
             self.assertIn("cannot write p: File too large", done.stderr)
             self.assertEqual(list(self.folder.iterdir()), [])
 

@@ -361,7 +361,7 @@ class Report(StudyCase):
             with self.subTest(words=words), open("/dev/full", "w") as full:
                 done = subprocess.run([WICK, *map(str, words)], stdout=full, text=True,
                                       stderr=subprocess.PIPE, timeout=600)
-                self.assertEqual(done.returncode, 1)
+                self.assertEqual(done.returncode, 74)
                 self.assertIn("cannot write", done.stderr)
 
     def test_folders_that_hold_no_whole_run(self):
