@@ -205,6 +205,8 @@ const std::vector<Case> kCases = {
      MemoryFormat::kChannelsLast},
     {"avg_pool2d_gradient", gradient([](const Tensor& x) { return avg_pool2d(x, {2}); }), kImage,
      kFloat16, MemoryFormat::kChannelsLast},
+    {"max_pool2d_indices", [](const Tensor& x) { return max_pool2d_with_indices(x, {2}).indices; },
+     kImage, kFloat16, MemoryFormat::kChannelsLast},
     {"max_pool2d_gather", &gathered, kImage, kFloat16, MemoryFormat::kChannelsLast},
     {"max_pool2d_of_odd_channels_gradient",
      gradient([](const Tensor& x) { return max_pool2d(x, {2}); }), kOddImage, kFloat16,
@@ -249,6 +251,11 @@ const std::vector<Case> kCases = {
     {"interpolate_gradient", gradient([](const Tensor& x) {
        return interpolate(x, {16, 16});
      }),
+     kImage, kFloat16, MemoryFormat::kChannelsLast},
+    {"interpolate_bicubic",
+     [](const Tensor& x) {
+       return interpolate(x, {16, 16}, Interpolation::kBicubic);
+     },
      kImage, kFloat16, MemoryFormat::kChannelsLast},
     {"cross_entropy", &loss_of_rows},
     {"cross_entropy_gradient", gradient(&loss_of_rows)},
