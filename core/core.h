@@ -29,6 +29,7 @@
 #include "wick/core/ops/divide.h"
 #include "wick/core/ops/einsum.h"
 #include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/embedding_bag.h"
 #include "wick/core/ops/grid_sample.h"
 #include "wick/core/ops/index.h"
 #include "wick/core/ops/interpolate.h"

@@ -1,3 +1,5 @@
+#include <array>
+
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/detail/reduce_axes.h"
 #include "wick/core/ops/detail/wide.h"
@@ -68,6 +70,27 @@ Tensor pdist(const Tensor& x, double p) {
     const Tensor first = index_select(in[0], 0, pairs.select(1, 0));
     return norm(first - index_select(in[0], 0, pairs.select(1, 1)), p, {-1});
   });
+}
+
+Tensor bilinear(const Tensor& x1, const Tensor& x2, const Tensor& weight, const Tensor& bias) {
+  const OpInfo info{.name = "bilinear", .autocast = {.cuda = Autocast::kPromote}};
+  const Shape &a = x1.shape(info.name), &b = x2.shape(info.name), &w = weight.shape(info.name);
+  bool fits = w.rank() == 3 && a.rank() == b.rank() && !a.empty() && a.back() == w[1] &&
+              b.back() == w[2] && (!bias.defined() || bias.shape() == Shape{w[0]});
+  for (int axis = 0; fits && axis + 1 < a.rank(); ++axis) fits = a[axis] == b[axis];
+  WICK_CHECK(fits, info.name, ": shapes do not fit: got x1 ", a, ", x2 ", b, ", weight ", w,
+             ", expected [..., I], [..., J] and [O, I, J]");
+  const std::array<Tensor, 4> given{x1, x2, weight, bias};
+  std::vector<Tensor> cast;
+  const std::span<const Tensor> inputs = amp::cast_inputs(info, given, cast);
+  return computed_wide({inputs[0], inputs[1], inputs[2], inputs[3]},
+                       [&](const std::vector<Tensor>& in) {
+                         const amp::Pause pause;  // promoted, and so not a product in 16 bits
+                         const Tensor rows = in[2].permute({1, 0, 2}).reshape({w[1], w[0] * w[2]});
+                         const Tensor by_x1 = matmul(in[0], rows).unflatten(-1, {w[0], w[2]});
+                         const Tensor y = matmul(by_x1, in[1].unsqueeze(-1)).squeeze(-1);
+                         return bias.defined() ? y + in[3] : y;
+                       });
 }
 
 }  // namespace wick

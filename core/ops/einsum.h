@@ -53,4 +53,7 @@ Tensor cdist(const Tensor& x, const Tensor& y, double p = 2);
 /// [N (N - 1) / 2]. Floating.
 Tensor pdist(const Tensor& x, double p = 2);
 
+/// y[..., o] = x1[..., i] weight[o, i, j] x2[..., j] + bias[o]; bias [O] may be undefined.
+Tensor bilinear(const Tensor& x1, const Tensor& x2, const Tensor& weight, const Tensor& bias = {});
+
 }  // namespace wick

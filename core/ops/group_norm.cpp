@@ -1,6 +1,12 @@
+#include <array>
+
 #include "wick/core/ops/detail/channel_norm.h"
 #include "wick/core/ops/detail/norm_composed.h"
+#include "wick/core/ops/detail/wide.h"
+#include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/join.h"
 #include "wick/core/ops/norm.h"
+#include "wick/core/ops/pool.h"
 
 namespace wick {
 
@@ -83,6 +89,25 @@ Tensor group_norm_add_relu(const Tensor& x, const Tensor& residual, int64_t grou
                            const Tensor& weight, const Tensor& bias, double eps) {
   WICK_CHECK(residual.defined(), "group_norm_add_relu: needs a residual");
   return run("group_norm_add_relu", x, residual, groups, weight, bias, eps, true);
+}
+
+Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double beta, double k) {
+  const OpInfo info{.name = "local_response_norm",
+                    .autocast = {.cuda = Autocast::kToFloat32, .cpu = Autocast::kToFloat32}};
+  WICK_CHECK(x.rank(info.name) >= 3 && is_floating(x.dtype()), info.name,
+             ": needs [N, C, ...], floating: got ", to_string(x.dtype()), " of shape ", x.shape());
+  WICK_CHECK(size >= 1, info.name, ": size: got ", size, ", expected 1 or more");
+  if (x.numel() == 0) return x;
+  const std::array<Tensor, 1> given{x};
+  std::vector<Tensor> cast;
+  return computed_wide(
+      {amp::cast_inputs(info, given, cast)[0]}, [&](const std::vector<Tensor>& in) {
+        const Tensor squares =
+            square(in[0]).flatten(2).unsqueeze(1);  // channels as rows of an image
+        const Tensor padded = pad(squares, {0, 0, size / 2, (size - 1) / 2});
+        const Tensor mean = avg_pool2d(padded, {size, 1}, 1).squeeze(1).reshape(x.shape());
+        return in[0] / pow(mean * alpha + k, beta);
+      });
 }
 
 }  // namespace wick

@@ -69,4 +69,9 @@ Tensor group_norm_relu(const Tensor& x, int64_t groups, const Tensor& weight = {
 Tensor group_norm_add_relu(const Tensor& x, const Tensor& residual, int64_t groups,
                            const Tensor& weight = {}, const Tensor& bias = {}, double eps = 1e-5);
 
+/// x [N, C, ...] over (k + alpha / size * sum of x^2 over `size` neighbouring channels)^beta.
+/// Krizhevsky et al.: ImageNet classification with deep convolutional neural networks (2012).
+Tensor local_response_norm(const Tensor& x, int64_t size, double alpha = 1e-4, double beta = 0.75,
+                           double k = 1);
+
 }  // namespace wick

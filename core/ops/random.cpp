@@ -7,6 +7,7 @@
 #include "wick/core/autograd.h"
 #include "wick/core/detail/capture.h"
 #include "wick/core/ops/compare.h"
+#include "wick/core/ops/detail/wide.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/index.h"
 #include "wick/core/ops/reduce.h"
@@ -310,6 +311,55 @@ Tensor dropout2d(const Tensor& x, double p, bool training, Generator* generator)
   channels[0] = x.shape()[0];
   channels[1] = x.shape()[1];
   return mul(x, dropout(ones(channels, x.dtype(), x.device()), p, true, generator));
+}
+
+namespace {
+
+// Of x without N, `rank` axes in all, as well.
+Tensor dropout_channels(const char* op, int rank, const Tensor& x, double p, bool training,
+                        Generator* generator) {
+  WICK_CHECK(x.rank(op) == rank || x.rank() == rank - 1, op, ": x needs ", rank, " axes or ",
+             rank - 1, ": got shape ", x.shape());
+  if (x.rank() == rank) return dropout2d(x, p, training, generator);
+  return dropout2d(x.unsqueeze(0), p, training, generator).squeeze(0);
+}
+
+// kept: where x stays, of a shape that broadcasts to x's.
+Tensor alpha_dropped(const Tensor& x, const Tensor& kept, double p) {
+  if (p == 1) return x * 0;
+  constexpr double kLeast = -1.7580993408473766;  // of selu
+  const double scale = 1 / std::sqrt((1 - p) * (1 + p * kLeast * kLeast));
+  return computed_wide({x}, [&](const std::vector<Tensor>& in) {
+    const Tensor least = scalar_tensor(kLeast, in[0].dtype(), x.device());
+    return (where(kept, in[0], least) - p * kLeast) * scale;
+  });
+}
+
+}  // namespace
+
+Tensor dropout1d(const Tensor& x, double p, bool training, Generator* generator) {
+  return dropout_channels("dropout1d", 3, x, p, training, generator);
+}
+
+Tensor dropout3d(const Tensor& x, double p, bool training, Generator* generator) {
+  return dropout_channels("dropout3d", 5, x, p, training, generator);
+}
+
+Tensor alpha_dropout(const Tensor& x, double p, bool training, Generator* generator) {
+  check_dropout("alpha_dropout", x, p);
+  if (!training || p == 0) return x;
+  return alpha_dropped(x, ne(dropout(ones_like(x.detach()), p, true, generator), 0), p);
+}
+
+Tensor feature_alpha_dropout(const Tensor& x, double p, bool training, Generator* generator) {
+  check_dropout("feature_alpha_dropout", x, p);
+  WICK_CHECK(x.rank() >= 2, "feature_alpha_dropout: needs [N, C, ...]: got shape ", x.shape());
+  if (!training || p == 0) return x;
+  Shape channels = Shape::filled(x.rank(), 1);
+  channels[0] = x.shape()[0];
+  channels[1] = x.shape()[1];
+  const Tensor drawn = dropout(ones(channels, x.dtype(), x.device()), p, true, generator);
+  return alpha_dropped(x, ne(drawn, 0), p);
 }
 
 }  // namespace wick

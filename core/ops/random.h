@@ -48,4 +48,19 @@ Tensor dropout(const Tensor& x, double p = 0.5, bool training = true,
 Tensor dropout2d(const Tensor& x, double p = 0.5, bool training = true,
                  Generator* generator = nullptr);
 
+/// The same of signals [N, C, L] or [C, L], and of volumes [N, C, D, H, W] or [C, D, H, W].
+Tensor dropout1d(const Tensor& x, double p = 0.5, bool training = true,
+                 Generator* generator = nullptr);
+Tensor dropout3d(const Tensor& x, double p = 0.5, bool training = true,
+                 Generator* generator = nullptr);
+
+/// In training, what selu makes of -infinity with probability `p`, else x, scaled and moved so that
+/// means of 0 and variances of 1 are kept. Klambauer et al.: Self-normalizing neural networks
+/// (2017).
+Tensor alpha_dropout(const Tensor& x, double p = 0.5, bool training = true,
+                     Generator* generator = nullptr);
+/// The same of whole channels of x [N, C, ...].
+Tensor feature_alpha_dropout(const Tensor& x, double p = 0.5, bool training = true,
+                             Generator* generator = nullptr);
+
 }  // namespace wick

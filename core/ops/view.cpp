@@ -295,4 +295,11 @@ Tensor Tensor::t() const {
   return rank() < 2 ? *this : transpose(0, 1);
 }
 
+Tensor channel_shuffle(const Tensor& x, int64_t groups) {
+  WICK_CHECK(x.rank() >= 3 && groups >= 1 && x.size(1) % groups == 0,
+             "channel_shuffle: groups do not divide the channels: got shape ", x.shape(),
+             ", groups ", groups, ", expected [N, C, ...]");
+  return x.unflatten(1, {groups, x.size(1) / groups}).transpose(1, 2).flatten(1, 2);
+}
+
 }  // namespace wick

@@ -22,6 +22,10 @@ Tensor pixel_shuffle(const Tensor& x, int64_t upscale_factor);
 /// The inverse: [N, C, H r, W r] -> [N, C r^2, H, W].
 Tensor pixel_unshuffle(const Tensor& x, int64_t downscale_factor);
 
+/// [N, C, ...] with the C channels, `groups` groups of them, dealt out again: the first of each
+/// group, the second of each, ... Zhang et al.: ShuffleNet (2017).
+Tensor channel_shuffle(const Tensor& x, int64_t groups);
+
 /// Each of the vectors along an axis of its own, repeated along those of the others, as views:
 /// [M] and [N] -> [M, N] each. PyTorch's indexing "ij".
 std::vector<Tensor> meshgrid(const std::vector<Tensor>& vectors);

@@ -3,9 +3,14 @@
 #include <map>
 
 #include "wick/core/ops/conv.h"
+#include "wick/core/ops/einsum.h"
+#include "wick/core/ops/embedding_bag.h"
+#include "wick/core/ops/index.h"
 #include "wick/core/ops/interpolate.h"
 #include "wick/core/ops/loss.h"
+#include "wick/core/ops/norm.h"
 #include "wick/core/ops/pool.h"
+#include "wick/core/ops/view.h"
 #include "wick/tests/golden/golden.h"
 
 namespace wick::golden {
@@ -129,6 +134,23 @@ Tensors ctc(const Inputs& in, Args& a) {
       ctc_loss(in[0], in[1], a.integers("input_lengths"), a.integers("target_lengths"), options)};
 }
 
+Tensors bags(const Inputs& in, Args& a) {
+  const std::map<std::string, BagMode> modes = {
+      {"sum", BagMode::kSum}, {"mean", BagMode::kMean}, {"max", BagMode::kMax}};
+  EmbeddingBagOptions options;
+  options.mode = modes.at(a.text("mode"));
+  options.offsets = in.optional(2);
+  options.include_last_offset = a.flag("include_last_offset", false);
+  if (a.has("padding_idx")) options.padding_idx = a.integer("padding_idx");
+  return {embedding_bag(in[1], in[0], options)};
+}
+
+Tensors looked_up(const Inputs& in, Args& a) {
+  const Tensor rows = embedding(in[1], in[0]);
+  if (!a.flag("scale_grad_by_freq", false)) return {rows};
+  return {scale_grad_by_freq(rows, in[0], in[1].size(0))};
+}
+
 const Family layers_family(
     "layers",
     op_runner({{"interpolate", interpolated_by_name},
@@ -154,6 +176,21 @@ const Family layers_family(
                {"max_unpool2d", max_unpools(max_unpool2d)},
                {"max_unpool3d", max_unpools(max_unpool3d)},
                {"ctc_loss", ctc},
+               {"embedding_bag", bags},
+               {"embedding", looked_up},
+               {"local_response_norm",
+                [](const Inputs& in, Args& a) -> Tensors {
+                  return {local_response_norm(in[0], a.integer("size"), a.number("alpha", 1e-4),
+                                              a.number("beta", 0.75), a.number("k", 1))};
+                }},
+               {"bilinear",
+                [](const Inputs& in, Args&) -> Tensors {
+                  return {bilinear(in[0], in[1], in[2], in.optional(3))};
+                }},
+               {"channel_shuffle",
+                [](const Inputs& in, Args& a) -> Tensors {
+                  return {channel_shuffle(in[0], a.integer("groups"))};
+                }},
                {"conv1d", convolved_by_name},
                {"conv2d", convolved_by_name},
                {"conv3d", convolved_by_name},

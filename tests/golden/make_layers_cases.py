@@ -75,11 +75,18 @@ def convolutions():
         "dilation": [1, 2, 2]}
 
 
+def others():
+    yield "local_response_norm", [VOLUME], {"size": 2, "alpha": 0.3, "beta": 0.6, "k": 1.5}
+    yield "local_response_norm", [SIGNAL], {"size": 3}
+    yield "bilinear", [(2, 3, 4), (2, 3, 5), (6, 4, 5), (6,)], {}
+    yield "channel_shuffle", [(2, 6, 3, 2)], {"groups": 3}
+
+
 class Cases:
     def __init__(self):
         self.tensors, self.cases, self.count = {}, [], {}
 
-    def add(self, op, inputs, args, call=None):
+    def add(self, op, inputs, args):
         """Runs one case: floating inputs get gradients."""
         self.count[op] = self.count.get(op, 0) + 1
         name = f"{op}_{self.count[op]}"
@@ -88,7 +95,7 @@ class Cases:
         for key, x in zip(names, inputs):
             self.keep(name, key, x)
             x.requires_grad_(key in grads)
-        call = call or getattr(F, op)
+        call = getattr(F, op, None) or getattr(torch, op)
         outputs = call(*inputs, **args)
         outputs = list(outputs) if isinstance(outputs, tuple) else [outputs]
         incoming = [torch.randn_like(y) if y.is_floating_point() else None for y in outputs]
@@ -118,6 +125,19 @@ def unpooling(cases):
         cases.add(unpool, [x, indices], {"kernel_size": 2})
 
 
+def bags(cases):
+    table, indices = torch.randn(7, 4), torch.tensor([1, 2, 6, 5, 3, 3, 0])
+    for mode in ("sum", "mean", "max"):
+        cases.add("embedding_bag", [torch.tensor([[1, 2, 6], [0, 3, 5]]), table.clone()],
+                  {"mode": mode})
+        cases.add("embedding_bag", [indices, table.clone(), torch.tensor([0, 2, 2, 5])],
+                  {"mode": mode})
+        cases.add("embedding_bag", [indices, table.clone(), torch.tensor([0, 2, 2, 5, 7])],
+                  {"mode": mode, "include_last_offset": True, "padding_idx": 2})
+    cases.add("embedding", [torch.tensor([[1, 2, 2], [2, 0, 1]]), table.clone()],
+              {"scale_grad_by_freq": True})
+
+
 def temporal_classification(cases):
     padded = torch.tensor([[1, 2, 2, 3], [4, 4, 1, 0], [3, 0, 0, 0]])
     flat = torch.tensor([1, 2, 2, 3, 4, 4, 1, 3])
@@ -138,11 +158,12 @@ def main():
     folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else default
     torch.manual_seed(1)
     cases = Cases()
-    for family in (resizing, pooling, convolutions):
+    for family in (resizing, pooling, convolutions, others):
         for op, shapes, args in family():
             cases.add(op, [torch.randn(shape) for shape in shapes], args)
     unpooling(cases)
     temporal_classification(cases)
+    bags(cases)
     source = f"PyTorch {torch.__version__.split('+')[0]}"
     text = json.dumps({"family": "layers", "source": source, "cases": cases.cases}, indent=1)
     (folder / "layers.json").write_text(text + "\n")
