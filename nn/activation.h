@@ -127,4 +127,99 @@ class LogSoftmax : public Module {
   int64_t axis_;
 };
 
+class SELU : public Module {
+ public:
+  Tensor forward(const Tensor& x) override { return selu(x); }
+};
+
+class LogSigmoid : public Module {
+ public:
+  Tensor forward(const Tensor& x) override { return logsigmoid(x); }
+};
+
+class Tanhshrink : public Module {
+ public:
+  Tensor forward(const Tensor& x) override { return tanhshrink(x); }
+};
+
+class CELU : public Module {
+ public:
+  explicit CELU(double alpha = 1) : alpha_(alpha) {}
+  Tensor forward(const Tensor& x) override { return celu(x, alpha_); }
+
+ private:
+  double alpha_;
+};
+
+class Hardtanh : public Module {
+ public:
+  explicit Hardtanh(double min_val = -1, double max_val = 1)
+      : min_val_(min_val), max_val_(max_val) {}
+  Tensor forward(const Tensor& x) override { return hardtanh(x, min_val_, max_val_); }
+
+ private:
+  double min_val_, max_val_;
+};
+
+class Hardshrink : public Module {
+ public:
+  explicit Hardshrink(double lambd = 0.5) : lambd_(lambd) {}
+  Tensor forward(const Tensor& x) override { return hardshrink(x, lambd_); }
+
+ private:
+  double lambd_;
+};
+
+class Softshrink : public Module {
+ public:
+  explicit Softshrink(double lambd = 0.5) : lambd_(lambd) {}
+  Tensor forward(const Tensor& x) override { return softshrink(x, lambd_); }
+
+ private:
+  double lambd_;
+};
+
+class Threshold : public Module {
+ public:
+  Threshold(double threshold, double value) : threshold_(threshold), value_(value) {}
+  Tensor forward(const Tensor& x) override { return threshold(x, threshold_, value_); }
+
+ private:
+  double threshold_, value_;
+};
+
+/// rrelu: slopes are drawn in training, by default from the device's own generator.
+class RReLU : public Module {
+ public:
+  explicit RReLU(double lower = 1.0 / 8, double upper = 1.0 / 3, Generator* generator = nullptr)
+      : lower_(lower), upper_(upper), generator_(generator) {}
+  Tensor forward(const Tensor& x) override {
+    return rrelu(x, lower_, upper_, is_training(), generator_);
+  }
+
+ private:
+  double lower_, upper_;
+  Generator* generator_;
+};
+
+/// softmax of -x.
+class Softmin : public Module {
+ public:
+  explicit Softmin(int64_t axis) : axis_(axis) {}
+  Tensor forward(const Tensor& x) override { return softmax(neg(x), axis_); }
+
+ private:
+  int64_t axis_;
+};
+
+/// softmax over the channels of x [N, C, H, W] or [C, H, W].
+class Softmax2d : public Module {
+ public:
+  Tensor forward(const Tensor& x) override {
+    WICK_CHECK(x.rank() == 3 || x.rank() == 4, "Softmax2d: needs [N, C, H, W] or [C, H, W]: got ",
+               x.shape());
+    return softmax(x, -3);
+  }
+};
+
 }  // namespace wick::nn

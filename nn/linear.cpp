@@ -1,5 +1,9 @@
 #include "wick/nn/linear.h"
 
+#include <cmath>
+
+#include "wick/core/ops/einsum.h"
+#include "wick/core/ops/embedding_bag.h"
 #include "wick/core/ops/index.h"
 #include "wick/core/ops/matmul.h"
 #include "wick/core/ops/random.h"
@@ -33,25 +37,30 @@ std::string Linear::description() const {
 }
 
 Embedding::Embedding(int64_t num_embeddings, int64_t embedding_dim, const EmbeddingOptions& options)
-    : padding_idx_(options.padding_idx), sparse_(options.sparse) {
+    : options_(options) {
   WICK_CHECK(num_embeddings >= 1 && embedding_dim >= 1, "Embedding: sizes must be 1 or more: got ",
              num_embeddings, " and ", embedding_dim);
   weight = add_parameter("weight", empty({num_embeddings, embedding_dim}));
   init::normal_(weight);
-  if (!padding_idx_) return;
-  WICK_CHECK(*padding_idx_ >= -num_embeddings && *padding_idx_ < num_embeddings,
-             "Embedding: padding_idx: got ", *padding_idx_, ", expected one in [", -num_embeddings,
+  const std::optional<int64_t>& padding_idx = options.padding_idx;
+  if (!padding_idx) return;
+  WICK_CHECK(*padding_idx >= -num_embeddings && *padding_idx < num_embeddings,
+             "Embedding: padding_idx: got ", *padding_idx, ", expected one in [", -num_embeddings,
              ", ", num_embeddings - 1, "]");
-  weight.detach()[*padding_idx_].fill_(0);
+  weight.detach()[*padding_idx].fill_(0);
 }
 
 Tensor Embedding::forward(const Tensor& indices) {
-  return embedding(weight, indices, padding_idx_, sparse_);
+  if (options_.max_norm) {
+    embedding_renorm_(weight, indices, *options_.max_norm, options_.norm_type);
+  }
+  const Tensor rows = embedding(weight, indices, options_.padding_idx, options_.sparse);
+  return options_.scale_grad_by_freq ? scale_grad_by_freq(rows, indices, weight.size(0)) : rows;
 }
 
 std::string Embedding::description() const {
   return concat("Embedding(", weight.size(0), ", ", weight.size(1),
-                padding_idx_ ? concat(", padding_idx=", *padding_idx_) : "", ")");
+                options_.padding_idx ? concat(", padding_idx=", *options_.padding_idx) : "", ")");
 }
 
 namespace {
@@ -71,5 +80,50 @@ Dropout2d::Dropout2d(double p, Generator* generator) : p_(p), generator_(generat
 }
 
 Tensor Dropout2d::forward(const Tensor& x) { return dropout2d(x, p_, is_training(), generator_); }
+
+Dropout1d::Dropout1d(double p, Generator* generator) : p_(p), generator_(generator) {
+  check_probability("Dropout1d", p);
+}
+
+Tensor Dropout1d::forward(const Tensor& x) { return dropout1d(x, p_, is_training(), generator_); }
+
+Dropout3d::Dropout3d(double p, Generator* generator) : p_(p), generator_(generator) {
+  check_probability("Dropout3d", p);
+}
+
+Tensor Dropout3d::forward(const Tensor& x) { return dropout3d(x, p_, is_training(), generator_); }
+
+AlphaDropout::AlphaDropout(double p, Generator* generator) : p_(p), generator_(generator) {
+  check_probability("AlphaDropout", p);
+}
+
+Tensor AlphaDropout::forward(const Tensor& x) {
+  return alpha_dropout(x, p_, is_training(), generator_);
+}
+
+FeatureAlphaDropout::FeatureAlphaDropout(double p, Generator* generator)
+    : p_(p), generator_(generator) {
+  check_probability("FeatureAlphaDropout", p);
+}
+
+Tensor FeatureAlphaDropout::forward(const Tensor& x) {
+  return feature_alpha_dropout(x, p_, is_training(), generator_);
+}
+
+Bilinear::Bilinear(int64_t in1_features, int64_t in2_features, int64_t out_features,
+                   const LinearOptions& options) {
+  WICK_CHECK(in1_features >= 1 && in2_features >= 1 && out_features >= 1,
+             "Bilinear: features must be 1 or more: got ", in1_features, ", ", in2_features,
+             " and ", out_features);
+  weight = add_parameter("weight", empty({out_features, in1_features, in2_features}));
+  bias = add_parameter("bias", options.bias ? empty({out_features}) : Tensor());
+  const double bound = 1 / std::sqrt(static_cast<double>(in1_features));
+  init::uniform_(weight, -bound, bound);
+  if (bias.defined()) init::uniform_(bias, -bound, bound);
+}
+
+Tensor Bilinear::forward(const Tensor& x1, const Tensor& x2) {
+  return bilinear(x1, x2, weight, bias);
+}
 
 }  // namespace wick::nn

@@ -26,8 +26,27 @@ class Linear : public Module {
   Parameter bias;    // [out_features], or undefined
 };
 
+/// y[..., o] = x1 W[o] x2^T + b[o] for x1 [..., in1_features] and x2 [..., in2_features].
+class Bilinear : public Module {
+ public:
+  Bilinear(int64_t in1_features, int64_t in2_features, int64_t out_features,
+           const LinearOptions& options = {});
+  using Module::forward;
+  Tensor forward(const Tensor& x1, const Tensor& x2);
+  Tensor operator()(const Tensor& x1, const Tensor& x2) {
+    ForwardScope scope(*this);
+    return scope.made(forward(x1, x2));
+  }
+
+  Parameter weight;  // [out_features, in1_features, in2_features]
+  Parameter bias;    // [out_features], or undefined
+};
+
 struct EmbeddingOptions {
   std::optional<int64_t> padding_idx = {};  // a row that starts as zeros and gets no gradient
+  std::optional<double> max_norm = {};      // rows that are used are scaled down to this norm
+  double norm_type = 2;
+  bool scale_grad_by_freq = false;  // a row's gradient is over how often the batch uses the row
   /// The gradient of `weight` holds only the rows that were read: for large tables, with
   /// SparseAdam, or SGD or Adagrad.
   bool sparse = false;
@@ -43,8 +62,7 @@ class Embedding : public Module {
   Parameter weight;  // [num_embeddings, embedding_dim]
 
  private:
-  std::optional<int64_t> padding_idx_;
-  bool sparse_;
+  EmbeddingOptions options_;
 };
 
 /// Joins axes `start_axis` to `end_axis` into one.
@@ -56,6 +74,27 @@ class Flatten : public Module {
 
  private:
   int64_t start_axis_, end_axis_;
+};
+
+/// Cuts `axis` into axes of `sizes`, one of which may be -1.
+class Unflatten : public Module {
+ public:
+  Unflatten(int64_t axis, const Shape& sizes) : axis_(axis), sizes_(sizes) {}
+  Tensor forward(const Tensor& x) override { return x.unflatten(axis_, sizes_); }
+
+ private:
+  int64_t axis_;
+  Shape sizes_;
+};
+
+/// channel_shuffle of x [N, C, ...].
+class ChannelShuffle : public Module {
+ public:
+  explicit ChannelShuffle(int64_t groups) : groups_(groups) {}
+  Tensor forward(const Tensor& x) override { return channel_shuffle(x, groups_); }
+
+ private:
+  int64_t groups_;
 };
 
 /// pixel_shuffle: [N, C r^2, H, W] -> [N, C, H r, W r].
@@ -104,6 +143,54 @@ class Dropout2d : public Module {
   explicit Dropout2d(double p = 0.5, Generator* generator = nullptr);
   Tensor forward(const Tensor& x) override;
   std::string description() const override { return concat("Dropout2d(p=", p_, ")"); }
+
+ private:
+  double p_;
+  Generator* generator_;
+};
+
+/// Dropout of whole channels of x [N, C, L] or [C, L]. `generator`: as Dropout's.
+class Dropout1d : public Module {
+ public:
+  explicit Dropout1d(double p = 0.5, Generator* generator = nullptr);
+  Tensor forward(const Tensor& x) override;
+  std::string description() const override { return concat("Dropout1d(p=", p_, ")"); }
+
+ private:
+  double p_;
+  Generator* generator_;
+};
+
+/// Dropout of whole channels of x [N, C, D, H, W] or [C, D, H, W]. `generator`: as Dropout's.
+class Dropout3d : public Module {
+ public:
+  explicit Dropout3d(double p = 0.5, Generator* generator = nullptr);
+  Tensor forward(const Tensor& x) override;
+  std::string description() const override { return concat("Dropout3d(p=", p_, ")"); }
+
+ private:
+  double p_;
+  Generator* generator_;
+};
+
+/// alpha_dropout in training, for networks with SELU. `generator`: as Dropout's.
+class AlphaDropout : public Module {
+ public:
+  explicit AlphaDropout(double p = 0.5, Generator* generator = nullptr);
+  Tensor forward(const Tensor& x) override;
+  std::string description() const override { return concat("AlphaDropout(p=", p_, ")"); }
+
+ private:
+  double p_;
+  Generator* generator_;
+};
+
+/// The same of whole channels of x [N, C, ...]. `generator`: as Dropout's.
+class FeatureAlphaDropout : public Module {
+ public:
+  explicit FeatureAlphaDropout(double p = 0.5, Generator* generator = nullptr);
+  Tensor forward(const Tensor& x) override;
+  std::string description() const override { return concat("FeatureAlphaDropout(p=", p_, ")"); }
 
  private:
   double p_;

@@ -63,6 +63,13 @@ class BatchNorm2d final : public BatchNorm {
       : BatchNorm("BatchNorm2d", 4, 4, num_features, options) {}
 };
 
+/// For x [N, C, D, H, W].
+class BatchNorm3d final : public BatchNorm {
+ public:
+  explicit BatchNorm3d(int64_t num_features, const BatchNormOptions& options = {})
+      : BatchNorm("BatchNorm3d", 5, 5, num_features, options) {}
+};
+
 struct LayerNormOptions {
   double eps = 1e-5;
   bool elementwise_affine = true;  // with a weight, and unless bias is false a bias
@@ -162,6 +169,31 @@ class InstanceNorm2d final : public InstanceNorm {
  public:
   explicit InstanceNorm2d(int64_t num_features, const InstanceNormOptions& options = {})
       : InstanceNorm("InstanceNorm2d", 4, num_features, options) {}
+};
+
+/// For x [N, C, D, H, W].
+class InstanceNorm3d final : public InstanceNorm {
+ public:
+  explicit InstanceNorm3d(int64_t num_features, const InstanceNormOptions& options = {})
+      : InstanceNorm("InstanceNorm3d", 5, num_features, options) {}
+};
+
+struct LocalResponseNormOptions {
+  double alpha = 1e-4, beta = 0.75, k = 1;
+};
+
+/// local_response_norm over `size` neighbouring channels of x [N, C, ...].
+class LocalResponseNorm : public Module {
+ public:
+  explicit LocalResponseNorm(int64_t size, const LocalResponseNormOptions& options = {})
+      : size_(size), options_(options) {}
+  Tensor forward(const Tensor& x) override {
+    return local_response_norm(x, size_, options_.alpha, options_.beta, options_.k);
+  }
+
+ private:
+  int64_t size_;
+  LocalResponseNormOptions options_;
 };
 
 }  // namespace wick::nn

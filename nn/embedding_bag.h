@@ -1,0 +1,39 @@
+#pragma once
+
+#include "wick/core/ops/embedding_bag.h"
+#include "wick/nn/module.h"
+
+namespace wick::nn {
+
+struct EmbeddingBagOptions {
+  BagMode mode = BagMode::kMean;
+  bool include_last_offset = false;
+  std::optional<int64_t> padding_idx = {};  // a row that starts as zeros and counts nothing
+  std::optional<double> max_norm = {};      // rows that are used are scaled down to this norm
+  double norm_type = 2;
+};
+
+/// embedding_bag: the sum, mean or largest elements of rows of a table. `bag(indices)` of a matrix,
+/// `bag(indices, offsets)` of a vector.
+class EmbeddingBag : public Module {
+ public:
+  EmbeddingBag(int64_t num_embeddings, int64_t embedding_dim,
+               const EmbeddingBagOptions& options = {});
+  Tensor forward(const Tensor& indices) override { return forward(indices, {}); }
+  Tensor forward(const Tensor& indices, const Tensor& offsets,
+                 const Tensor& per_sample_weights = {});
+  using Module::operator();
+  Tensor operator()(const Tensor& indices, const Tensor& offsets,
+                    const Tensor& per_sample_weights = {}) {
+    ForwardScope scope(*this);
+    return scope.made(forward(indices, offsets, per_sample_weights));
+  }
+  std::string description() const override;
+
+  Parameter weight;  // [num_embeddings, embedding_dim]
+
+ private:
+  EmbeddingBagOptions options_;
+};
+
+}  // namespace wick::nn
