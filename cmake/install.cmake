@@ -14,10 +14,22 @@ foreach(folder core nn optim data dist train)
 endforeach()
 install(FILES ${WICK_GENERATED}/wick/optim/optim.h COMPONENT wick
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wick/optim)
-# The only kernels' headers that public ones include.
-foreach(header conv declare engine optim plan_key random)
+# The only kernels' headers that public ones include, and those that wick_functors() compiles.
+set(functor_headers loop_nest cpu/elementwise_loop cpu/simd cpu/simd_math)
+if(NOT WICK_GPU STREQUAL "off")
+  list(APPEND functor_headers cuda/elementwise_loop)
+  foreach(header check convert device_code enter_device launch offsets real vector_access)
+    list(APPEND functor_headers cuda/common/${header})
+  endforeach()
+endif()
+if(WICK_GPU STREQUAL "sim")
+  list(APPEND functor_headers sim/cuda_runtime sim/device_code sim/geometry sim/simulator)
+endif()
+foreach(header conv declare elementwise elementwise_ops engine optim plan_key random
+        ${functor_headers})
+  get_filename_component(folder ${header} DIRECTORY)
   install(FILES ${PROJECT_SOURCE_DIR}/kernels/${header}.h COMPONENT wick
-          DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wick/kernels)
+          DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wick/kernels/${folder})
 endforeach()
 install(FILES wick.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wick COMPONENT wick)
 
@@ -35,5 +47,5 @@ configure_package_config_file(cmake/wickConfig.cmake.in ${PROJECT_BINARY_DIR}/wi
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/wickConfigVersion.cmake
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/wickConfig.cmake ${PROJECT_BINARY_DIR}/wickConfigVersion.cmake
-              cmake/dependencies.cmake
+              cmake/dependencies.cmake cmake/functors.cmake
         DESTINATION ${package_dir} COMPONENT wick)

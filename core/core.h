@@ -1,4 +1,4 @@
-#pragma once
+#pragma once  // without what is for kernels of a program's own: functor.h
 
 #include "wick/core/amp.h"
 #include "wick/core/anomaly.h"

@@ -111,6 +111,17 @@ struct Gradient : F {
   }
 };
 
+/// dy times the derivative by input `kInput` of an `F` that is differentiated input by input
+/// (core/functor.h), as a functor of its own: (dy, x...).
+template <class F, int kInput>
+struct PartialGradient : F {
+  static constexpr int arity = F::arity + 1;
+  template <class... V>
+  WICK_HOST_DEVICE auto operator()(V... dy_and_inputs) const {
+    return F::template gradient<kInput>(dy_and_inputs...);
+  }
+};
+
 /// Binary `F` with a constant as its second argument.
 template <class F>
 struct WithConstant : F {
@@ -123,3 +134,18 @@ struct WithConstant : F {
 };
 
 }  // namespace wick::fn
+
+/// The functors of functions of one argument that have a name in <cmath>.
+#define WICK_FUNCTOR(Type, function, kept, derivative_times_dy)     \
+  struct Type : OnFloats<1> {                                       \
+    static constexpr char name[] = #function;                       \
+    static constexpr Keep keep = Keep::kept;                        \
+    template <class V>                                              \
+    WICK_HOST_DEVICE V operator()(V x) const {                      \
+      return function(x);                                           \
+    }                                                               \
+    template <class V>                                              \
+    WICK_HOST_DEVICE V gradient(V dy, [[maybe_unused]] V s) const { \
+      return derivative_times_dy;                                   \
+    }                                                               \
+  }

@@ -57,20 +57,6 @@ struct Sign : OnNumbers<1> {
   }
 };
 
-/// The functors of functions of one argument that have a name in <cmath>.
-#define WICK_FUNCTOR(Type, function, kept, derivative_times_dy)     \
-  struct Type : OnFloats<1> {                                       \
-    static constexpr char name[] = #function;                       \
-    static constexpr Keep keep = Keep::kept;                        \
-    template <class V>                                              \
-    WICK_HOST_DEVICE V operator()(V x) const {                      \
-      return function(x);                                           \
-    }                                                               \
-    template <class V>                                              \
-    WICK_HOST_DEVICE V gradient(V dy, [[maybe_unused]] V s) const { \
-      return derivative_times_dy;                                   \
-    }                                                               \
-  }
 WICK_FUNCTOR(Exp, exp, kOutput, dy* s);
 WICK_FUNCTOR(Log, log, kInput, dy / s);
 WICK_FUNCTOR(Log1p, log1p, kInput, dy / (s + 1.0));
@@ -86,7 +72,6 @@ WICK_FUNCTOR(Floor, floor, kNothing, dy * 0.0);
 WICK_FUNCTOR(Ceil, ceil, kNothing, dy * 0.0);
 WICK_FUNCTOR(Round, round, kNothing, dy * 0.0);
 WICK_FUNCTOR(Trunc, trunc, kNothing, dy * 0.0);
-#undef WICK_FUNCTOR
 
 struct Reciprocal : OnFloats<1> {
   static constexpr char name[] = "reciprocal";

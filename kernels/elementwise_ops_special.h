@@ -5,19 +5,6 @@
 // Mathematical functions that few networks use. Vectors call the C library lane by lane.
 namespace wick::fn {
 
-#define WICK_FUNCTOR(Type, function, kept, derivative_times_dy)     \
-  struct Type : OnFloats<1> {                                       \
-    static constexpr char name[] = #function;                       \
-    static constexpr Keep keep = Keep::kept;                        \
-    template <class V>                                              \
-    WICK_HOST_DEVICE V operator()(V x) const {                      \
-      return function(x);                                           \
-    }                                                               \
-    template <class V>                                              \
-    WICK_HOST_DEVICE V gradient(V dy, [[maybe_unused]] V s) const { \
-      return derivative_times_dy;                                   \
-    }                                                               \
-  }
 WICK_FUNCTOR(Exp2, exp2, kOutput, dy*(s * 0.693147180559945309));    // log 2
 WICK_FUNCTOR(Log10, log10, kInput, dy / (s * 2.30258509299404568));  // log 10
 WICK_FUNCTOR(Asin, asin, kInput, dy / sqrt((1.0 - s) * (s + 1.0)));
@@ -32,7 +19,6 @@ WICK_FUNCTOR(Erfc, erfc, kInput, dy*(exp(-(s* s)) * -1.12837916709551257));  // 
 WICK_FUNCTOR(Erfinv, erfinv, kOutput, dy*(exp(s* s) * 0.886226925452758014));
 WICK_FUNCTOR(Lgamma, lgamma, kInput, dy* digamma(s));
 WICK_FUNCTOR(Digamma, digamma, kInput, dy* trigamma(s));
-#undef WICK_FUNCTOR
 
 /// The derivative of digamma; has none of its own.
 struct Trigamma : OnFloats<1> {

@@ -33,7 +33,8 @@ THIRD_PARTY = re.compile(r"^(Eigen|unsupported|dnnl|oneapi|fmt|nlohmann|CLI|png|
 # Headers that are not installed: those of these folders but for the named ones, and of detail/.
 PRIVATE_FOLDERS = ("kernels/", "core/cuda/", "tools/", "bench/", "tests/")
 PUBLIC_KERNEL_HEADERS = tuple(f"kernels/{name}.h" for name in
-                              ("conv", "declare", "engine", "optim", "plan_key", "random"))
+                              ("conv", "declare", "elementwise", "elementwise_ops", "engine",
+                               "optim", "plan_key", "random"))
 UMBRELLA_FOLDERS = ("core", "nn", "data", "dist", "train")  # CMake makes that of optim
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 

@@ -52,6 +52,7 @@ function(build_and_run name compiler)
   if(EXISTS ${build}/embed)
     run(${build}/embed)
   endif()
+  run(${build}/functors)
   run(${build}/seams)
   # A host with ThreadSanitizer's runtime does not export all of it to a library that is loaded.
   if(NOT FLAGS MATCHES "-fsanitize=thread")

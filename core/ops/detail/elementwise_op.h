@@ -1,10 +1,10 @@
 #pragma once
 
-#include <array>
 #include <initializer_list>
 
 #include "wick/core/apply.h"
 #include "wick/core/autograd.h"
+#include "wick/core/functor.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/kernels/elementwise.h"
@@ -32,12 +32,6 @@ inline std::string to_string(Number number) { return concat(number.real); }
 /// Uninitialised, for a result of `shape` from `inputs`: laid out as the first of them that has
 /// this shape and is dense, else row-major.
 Tensor empty_result(const Shape& shape, Dtype dtype, std::initializer_list<Tensor> inputs);
-
-/// x, in float32 if it is of 16 bits, for what is computed in several steps. Undefined stays
-/// undefined.
-inline Tensor wide(const Tensor& x) {
-  return x.defined() && is_reduced(x.dtype()) ? x.to(kFloat32) : x;
-}
 
 /// Error unless a result of `dtype` and `shape` may be written to `self`.
 void check_writable(const char* op, const Tensor& self, const Shape& shape, Dtype dtype);
@@ -68,32 +62,11 @@ constexpr AutocastPolicy functor_autocast{};
 constexpr AutocastPolicy kFloat32OnGpus{.cuda = Autocast::kToFloat32};
 
 namespace detail {
-template <size_t kA, size_t kB>
-constexpr auto join_names(const char (&a)[kA], const char (&b)[kB]) {
-  std::array<char, kA + kB - 1> joined{};
-  for (size_t i = 0; i + 1 < kA; ++i) joined[i] = a[i];
-  for (size_t i = 0; i < kB; ++i) joined[kA - 1 + i] = b[i];
-  return joined;
-}
-template <class F>
-constexpr auto kBackwardName = join_names(F::name, "_backward");
 template <class F>
 constexpr auto kInPlaceName = join_names(F::name, "_");
 template <class F>
 constexpr auto kScalarName = join_names(F::name, "_scalar");
 }  // namespace detail
-
-// --- Tensor as the number type of a gradient ----------------------------------------------------
-
-inline Tensor select(const Tensor& condition, const Tensor& x, const Tensor& y) {
-  return where(condition, x, y);
-}
-inline Tensor select(const Tensor& condition, const Tensor& x, double y) {
-  return masked_fill(x, logical_not(condition), y);
-}
-inline Tensor select(const Tensor& condition, double x, const Tensor& y) {
-  return masked_fill(y, condition, x);
-}
 
 // --- Unary ops ----------------------------------------------------------------------------------
 
