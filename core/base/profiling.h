@@ -22,12 +22,30 @@ inline std::atomic<uint32_t> wanted_now{0};
 /// For the allocators, with `allocated` bytes live behind the event.
 void record_memory(bool is_free, const void* pointer, size_t bytes, int64_t allocated,
                    Stream stream);
-/// For the one place that launches kernels: before a launch, and behind it.
 void begin_kernel(const char* name, Device device, void* stream);
-void end_kernel(Device device, void* stream);
+void end_kernel(Device device, void* stream) noexcept;
 }  // namespace detail
 
 /// What the process's profiler records now; 0 where none does. One load.
 inline uint32_t wanted() { return detail::wanted_now.load(std::memory_order_relaxed); }
+
+/// Around the launch of a kernel, or of a library's, on the stream that it is queued on.
+class KernelScope {
+ public:
+  KernelScope(const char* name, Device device, void* stream)
+      : device_(device), stream_(stream), is_on_((wanted() & kWantsKernels) != 0) {
+    if (is_on_) detail::begin_kernel(name, device, stream);
+  }
+  ~KernelScope() {
+    if (is_on_) detail::end_kernel(device_, stream_);
+  }
+  KernelScope(const KernelScope&) = delete;
+  KernelScope& operator=(const KernelScope&) = delete;
+
+ private:
+  Device device_;
+  void* stream_;
+  bool is_on_;
+};
 
 }  // namespace wick::profile

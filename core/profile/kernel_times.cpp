@@ -1,9 +1,6 @@
 // Times of kernels by marks on their streams before and behind them.
 #include "wick/core/profile/detail/kernel_times.h"
 
-#include <algorithm>
-#include <array>
-#include <atomic>
 #include <deque>
 #include <mutex>
 #include <unordered_map>
@@ -38,14 +35,6 @@ TimedKernels& timed_kernels() {
 
 thread_local uint64_t begun_last = 0;
 
-// A simulated one has no speed.
-bool has_times(Device device) {
-  static std::array<std::atomic<int>, kMaxGpus> known;  // 0: not yet, 1: no, 2: yes
-  std::atomic<int>& answer = known.at(static_cast<size_t>(device.index));
-  if (answer == 0) answer = device_properties(device).simulated ? 1 : 2;
-  return answer == 2;
-}
-
 // Of each device the mark that others are measured from, and when it was.
 struct Base {
   wick::Event mark;
@@ -56,7 +45,7 @@ struct Base {
 
 uint64_t begin_kernel_time(Stream stream) {
   begun_last = 0;
-  if (is_capturing() || !has_times(stream.device)) return 0;
+  if (is_capturing()) return 0;
   TimedKernels& kernels = timed_kernels();
   const std::lock_guard lock(kernels.mutex);
   if (kernels.all.size() >= kMostKernels) return 0;
@@ -79,13 +68,10 @@ void end_kernel_time(Stream stream) {
   timed.is_complete = true;
 }
 
-void fill_kernel_times(Recording& recording) {
-  std::deque<Timed> all;
-  {
-    TimedKernels& kernels = timed_kernels();
-    const std::lock_guard lock(kernels.mutex);
-    all.swap(kernels.all);
-  }
+namespace {
+
+// The marks that the kernels of `all` are measured from.
+std::unordered_map<int, Base> bases_of(const std::deque<Timed>& all) {
   std::unordered_map<int, Base> bases;
   for (const Timed& timed : all) {
     const Device device = timed.stream.device;
@@ -96,15 +82,37 @@ void fill_kernel_times(Recording& recording) {
     base.time = now_ns();
     bases.emplace(device.index, std::move(base));
   }
+  return bases;
+}
+
+}  // namespace
+
+void fill_kernel_times(Recording& recording) {
+  std::deque<Timed> all;
+  {
+    TimedKernels& kernels = timed_kernels();
+    const std::lock_guard lock(kernels.mutex);
+    all.swap(kernels.all);
+  }
+  bool knows_times = true;
+  try {
+    const std::unordered_map<int, Base> bases = bases_of(all);
+    for (Event& event : recording.events) {
+      if (event.kind != EventKind::kKernel || event.sequence == 0) continue;
+      const Timed* timed = event.sequence <= all.size() ? &all[event.sequence - 1] : nullptr;
+      if (timed == nullptr || !timed->is_complete) continue;
+      const auto ns = [](double ms) { return static_cast<int64_t>(1e6 * ms); };
+      const Base& base = bases.at(timed->stream.device.index);
+      event.device_ns = ns(timed->begin.elapsed_ms(timed->end));
+      event.device_start = base.time - ns(timed->begin.elapsed_ms(base.mark));
+    }
+  } catch (const Error&) {  // a simulated GPU has no speed; a broken one tells no more
+    knows_times = false;
+  }
   for (Event& event : recording.events) {
-    if (event.kind != EventKind::kKernel || event.sequence == 0) continue;
-    const Timed* timed = event.sequence <= all.size() ? &all[event.sequence - 1] : nullptr;
+    if (event.kind != EventKind::kKernel) continue;
     event.sequence = 0;
-    if (timed == nullptr || !timed->is_complete) continue;
-    const Base& base = bases.at(timed->stream.device.index);
-    const auto ns = [](double ms) { return static_cast<int64_t>(1e6 * ms); };
-    event.device_ns = std::max<int64_t>(ns(timed->begin.elapsed_ms(timed->end)), 1);
-    event.device_start = base.time - ns(timed->begin.elapsed_ms(base.mark));
+    if (!knows_times) event.device_ns = event.device_start = 0;
   }
 }
 

@@ -23,25 +23,38 @@ class TraceWriter {
   void write() {
     out_.raw("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
     write_names();
-    for (const size_t i : in_order_of_time()) {
+    for (const Entry& entry : in_order_of_time()) {
       if (out_.bytes() >= max_bytes_) {
         ++left_out_;
-        continue;
+      } else if (entry.is_launch) {
+        write_launch(entry);
+      } else {
+        write_event(recording_.events[entry.event], entry.event);
       }
-      write_event(recording_.events[i]);
     }
     write_tail();
     out_.commit();
   }
 
  private:
-  std::vector<size_t> in_order_of_time() const {
-    std::vector<size_t> order(recording_.events.size());
-    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-    const std::vector<Event>& events = recording_.events;
-    // Of those that begin together the outer one is listed first.
+  struct Entry {
+    int64_t time;
+    size_t event;
+    bool is_launch;
+  };
+
+  // Of those that begin together the outer one is listed first.
+  std::vector<Entry> in_order_of_time() const {
+    std::vector<Entry> order;
+    for (size_t i = 0; i < recording_.events.size(); ++i) {
+      const Event& event = recording_.events[i];
+      order.push_back({event.start_ns, i, false});
+      if (event.kind != EventKind::kKernel || event.device_ns == 0) continue;
+      order.back().time = event.device_start;
+      order.push_back({event.start_ns, i, true});
+    }
     std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return events[a].start_ns < events[b].start_ns; });
+                     [](const Entry& a, const Entry& b) { return a.time < b.time; });
     return order;
   }
 
@@ -131,7 +144,7 @@ class TraceWriter {
     out_.raw(begins ? "}" : ",\"bp\":\"e\"}");
   }
 
-  void write_event(const Event& event) {
+  void write_event(const Event& event, size_t number) {
     const std::string device = to_string(event.device);
     switch (event.kind) {
       case EventKind::kAllocation:
@@ -139,7 +152,7 @@ class TraceWriter {
         write_counter("memory of " + device, event.start_ns, event.allocated);
         return;
       case EventKind::kMemoryLabel: return;
-      case EventKind::kKernel: write_kernel(event); return;
+      case EventKind::kKernel: write_kernel(event, number); return;
       default: break;
     }
     begin_event("X", event.name, to_string(event.kind), event.thread, event.start_ns);
@@ -153,12 +166,21 @@ class TraceWriter {
     }
   }
 
+  // The arrow from where a kernel was queued to where it ran.
+  void write_launch(const Entry& entry) {
+    const Event& event = recording_.events[entry.event];
+    begin_event("s", "launch", "launch", event.thread, event.start_ns);
+    out_.raw(",\"id\":").number(static_cast<int64_t>(entry.event)).raw("}");
+  }
+
   // Where no time is known, as on the simulated GPU, a moment: that of its queueing.
-  void write_kernel(const Event& event) {
+  void write_kernel(const Event& event, size_t number) {
     const int64_t row = row_of({event.device, const_cast<void*>(event.stream)});
     if (event.device_ns > 0) {
       begin_event("X", event.name, "kernel", row, event.device_start);
       out_.raw(",\"dur\":").microseconds(event.device_ns).raw("}");
+      begin_event("f", "launch", "launch", row, event.device_start);
+      out_.raw(",\"id\":").number(static_cast<int64_t>(number)).raw(",\"bp\":\"e\"}");
     } else {
       begin_event("i", event.name, "kernel", row, event.start_ns);
       out_.raw(",\"s\":\"t\"}");

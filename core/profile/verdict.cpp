@@ -57,7 +57,9 @@ class Judge {
     }
     for (size_t i = 0; i < events_.size(); ++i) {
       if (events_[i].thread == thread && !events_[i].is_async) place(i);
+      if (events_[i].device_ns > 0) place_kernel(i);
     }
+    place_waits();
     if (verdict_.steps == 0) verdict_.steps = 1;
     for (size_t b = 0; b < kBounds; ++b) name_most(b);
     return verdict_;
@@ -123,10 +125,9 @@ class Judge {
       if (wait->kind == EventKind::kCollectiveWait) {
         return add(Bound::kCommunication, wait->name, ns);
       }
-      const double all = compute_weight_ + memory_weight_;
-      const double compute = all > 0 ? compute_weight_ / all : 0;
-      add(Bound::kCompute, wait->name, ns * compute);
-      return add(Bound::kMemory, wait->name, ns * (1 - compute));
+      waited_ns_[wait->name] += ns;
+      verdict_.seconds += ns * 1e-9;
+      return;
     }
     switch (event.kind) {
       case EventKind::kOp:
@@ -141,6 +142,41 @@ class Judge {
   void place_work(const Event& event, double ns) {
     if (on_gpu_ || ns < kShortOperation) return add(Bound::kLaunches, event.name, ns);
     add(is_arithmetic(event) ? Bound::kCompute : Bound::kMemory, event.name, ns);
+  }
+
+  void place_kernel(size_t i) {
+    const auto ns = static_cast<double>(events_[i].device_ns);
+    const int64_t parent = parents_[i];
+    const Event& op = parent < 0 ? events_[i] : events_[static_cast<size_t>(parent)];
+    const bool is_compute = op.kind == EventKind::kOp && is_arithmetic(op);
+    kernel_ns_[is_compute ? 0 : 1][op.name] += ns;
+    kernels_ns_ += ns;
+  }
+
+  // A GPU works while the host waits for it, and where its kernels have times, at others too: what
+  // is left of the step the host alone takes.
+  void place_waits() {
+    if (kernels_ns_ == 0) {
+      const double all = compute_weight_ + memory_weight_;
+      const double compute = all > 0 ? compute_weight_ / all : 0;
+      for (const auto& [name, ns] : waited_ns_) {
+        verdict_.seconds -= ns * 1e-9;
+        add(Bound::kCompute, name, ns * compute);
+        add(Bound::kMemory, name, ns * (1 - compute));
+      }
+      return;
+    }
+    double host = 0;
+    for (const Verdict::Part& part : verdict_.parts) host += part.seconds;
+    const double busy =
+        host > 0 ? std::min(kernels_ns_ * 1e-9, verdict_.seconds) : verdict_.seconds;
+    for (Verdict::Part& part : verdict_.parts) {
+      part.seconds *= host > 0 ? (verdict_.seconds - busy) / host : 0;
+    }
+    verdict_.seconds -= busy;
+    const double scale = busy * 1e9 / kernels_ns_;
+    for (const auto& [name, ns] : kernel_ns_[0]) add(Bound::kCompute, name, ns * scale);
+    for (const auto& [name, ns] : kernel_ns_[1]) add(Bound::kMemory, name, ns * scale);
   }
 
   static std::string_view largest(const std::map<std::string_view, double>& names) {
@@ -160,6 +196,9 @@ class Judge {
   const Ceilings ceilings_;
   bool on_gpu_ = false;
   double compute_weight_ = 0, memory_weight_ = 0;
+  std::map<std::string_view, double> waited_ns_;                 // for a GPU, by the wait
+  std::array<std::map<std::string_view, double>, 2> kernel_ns_;  // of arithmetic, and others
+  double kernels_ns_ = 0;
   std::array<std::map<std::string_view, double>, kBounds> names_;
   std::map<std::string_view, double> names_of_waits_;
   Verdict verdict_;

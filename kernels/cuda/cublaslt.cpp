@@ -8,6 +8,7 @@
 
 #include "wick/core/base/check.h"
 #include "wick/core/base/detail/dynamic_library.h"
+#include "wick/core/base/profiling.h"
 #include "wick/core/base/tf32.h"
 #include "wick/core/base/view.h"
 #include "wick/kernels/copy.h"
@@ -305,6 +306,7 @@ bool run(Device device, const Gemm& g, int number, Workspace& workspace) {
   const void* const alpha = is_double ? static_cast<const void*>(&one_double) : &one;
   const void* const none = is_double ? static_cast<const void*>(&zero_double) : &zero;
   void* const scratch = workspace.allocate(engine.scratch);
+  const profile::KernelScope scope("cublasLtMatmul", device, stream);
   const cublasStatus_t status =
       api().matmul(handle_of(device), solver.desc.get(), alpha, g.b.data, solver.left.get(),
                    g.a.data, solver.right.get(), add ? alpha : none, g.y, solver.out.get(), g.y,

@@ -5,6 +5,7 @@
 
 #include "wick/core/base/check.h"
 #include "wick/core/base/deterministic.h"
+#include "wick/core/base/profiling.h"
 #include "wick/core/base/tf32.h"
 #include "wick/kernels/cuda/common/enter_device.h"
 #include "wick/kernels/engine.h"
@@ -222,6 +223,7 @@ void cudnn_execute(Device device, const CudnnPlan& plan, std::span<const int64_t
            static_cast<const void*>(pointers.data()));
   pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, scratch);
   pack.finalize();
+  const profile::KernelScope scope("cudnnBackendExecute", device, enter_device(device));
   check_cudnn(cudnn().execute(cudnn_handle(device), plan.descriptor.get(), pack.get()),
               "cudnnBackendExecute");
 }

@@ -9,6 +9,7 @@
 
 #include "wick/core/base/check.h"
 #include "wick/core/base/parallel.h"
+#include "wick/core/base/profiling.h"
 #include "wick/kernels/cuda/common/check.h"
 #include "wick/kernels/sim/block.h"
 
@@ -316,6 +317,7 @@ cudaError_t enter_call(const char* name) {
 
 cudaError_t enqueue(const char* name, cudaStream_t stream, std::function<void()> work,
                     double milliseconds, std::function<bool()> is_ready) {
+  const profile::KernelScope scope(name, cuda_device(thread_device), stream);
   WICK_SIM_ENTER(name);
   SimulatedStream* s = m.find(stream);
   if (s == nullptr) return report(cudaErrorInvalidResourceHandle);

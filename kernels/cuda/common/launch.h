@@ -48,8 +48,7 @@ void launch(const char* name, Device device, const Grid& grid, void (*kernel)(Pa
             const Arguments&... arguments) {
   if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0) return;
   const cudaStream_t stream = enter_device(device);
-  const bool is_profiled = (profile::wanted() & profile::kWantsKernels) != 0;
-  if (is_profiled) profile::detail::begin_kernel(name, device, stream);
+  const profile::KernelScope scope(name, device, stream);
 #ifdef WICK_SIM
   check(sim::launch(name, grid.blocks, grid.threads, grid.shared, stream,
                     [kernel, arguments...] { kernel(arguments...); }),
@@ -58,7 +57,6 @@ void launch(const char* name, Device device, const Grid& grid, void (*kernel)(Pa
   kernel<<<grid.blocks, grid.threads, grid.shared, stream>>>(arguments...);
   check(cudaGetLastError(), name);
 #endif
-  if (is_profiled) profile::detail::end_kernel(device, stream);
 }
 
 }  // namespace wick::cuda

@@ -5,6 +5,9 @@
 
 #include "wick/core/core.h"
 #include "wick/tests/core/profile/profiled.h"
+#ifdef WICK_SIM
+#include "wick/kernels/sim/simulator.h"
+#endif
 
 namespace wick::profile {
 namespace {
@@ -102,6 +105,45 @@ TEST_F(GpuProfile, HasCapturesAndReplays) {
   EXPECT_EQ(of_kind(found, EventKind::kCapture).size(), 1);
   EXPECT_EQ(of_kind(found, EventKind::kReplay).size(), 2);
 }
+
+#ifdef WICK_SIM
+// Of engines that are said to take their time.
+TEST_F(GpuProfile, TakesTheTimesOfKernels) {
+  sim::set_engines({{.name = "slow", .milliseconds = 2}});
+  const Tensor x = randn({64, 64}, kFloat32, device_);
+  const Recording found = recorded({}, [&] {
+    matmul(x, x);
+    matmul(x, x);
+  });
+  const std::string path = testing::TempDir() + "/wick_kernel_times.json";
+  write_chrome_trace(found, path);
+  sim::set_engines({});
+  std::vector<Event> kernels = of_kind(found, EventKind::kKernel);
+  std::erase_if(kernels, [](const Event& event) { return event.name != "cublasLtMatmul"; });
+  ASSERT_EQ(kernels.size(), 2);
+  for (const Event& kernel : kernels) EXPECT_EQ(kernel.device_ns, 2'000'000);
+  EXPECT_EQ(kernels[1].device_start - kernels[0].device_start, 2'000'000);
+  const KeyAverages averages(found);
+  EXPECT_EQ(averages.find("matmul")->device_time_total, 4000);
+  EXPECT_EQ(averages.self_device_time_total(), 4000);
+  // In the trace a bar on the stream's row, at the end of an arrow from its launch.
+  int64_t bars = 0, begun = 0, ended = 0;
+  double last = 0;
+  for (const auto& event : nlohmann::json::parse(read_file(path, 1 << 20))["traceEvents"]) {
+    if (event["ph"] == "M") continue;
+    EXPECT_GE(event["ts"].get<double>(), last);
+    last = event["ts"];
+    if (event["cat"] == "kernel" && event["ph"] == "X") {
+      ++bars;
+      EXPECT_EQ(event["dur"], 2000);
+    }
+    if (event["cat"] == "launch") ++(event["ph"] == "s" ? begun : ended);
+  }
+  EXPECT_EQ(bars, 2);
+  EXPECT_EQ(begun, 2);
+  EXPECT_EQ(ended, 2);
+}
+#endif
 
 }  // namespace
 }  // namespace wick::profile

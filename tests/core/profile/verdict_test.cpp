@@ -94,6 +94,27 @@ TEST(Verdict, TakesWaitsForAGpuForItsWork) {
   EXPECT_NE(found.text().find("per step: 1, most by synchronize (copy_)"), std::string::npos);
 }
 
+// 700 of 1000 us a GPU works; the host, which waits 800, has 300 of its own.
+TEST(Verdict, GivesAGpuTheTimesOfItsKernels) {
+  ByHand hand;
+  hand.add(EventKind::kStep, "ProfilerStep#0", 0, 1000);
+  Event& product = hand.add(EventKind::kOp, "matmul", 0, 50);
+  product.flops = 3e9;
+  product.device = cuda_device();
+  Event& kernel = hand.add(EventKind::kKernel, "gemm", 10, 10);
+  kernel.device = cuda_device();
+  kernel.device_ns = 600'000;
+  Event& copy = hand.add(EventKind::kKernel, "fill", 60, 60);
+  copy.device_ns = 100'000;
+  hand.add(EventKind::kSynchronization, "synchronize (copy_)", 100, 900);
+  const Verdict found = verdict_of(hand);
+  EXPECT_NEAR(found.seconds, 1e-3, 1e-9);
+  EXPECT_NEAR(found.share(Bound::kCompute), 0.6, 1e-9);
+  EXPECT_NEAR(found.share(Bound::kMemory), 0.1, 1e-9);
+  EXPECT_NEAR(found.share(Bound::kLaunches), 0.075, 1e-9);
+  EXPECT_NEAR(found.share(Bound::kOutside), 0.225, 1e-9);
+}
+
 TEST(Verdict, LeavesOtherThreadsOut) {
   ByHand hand;
   add_step(hand);
