@@ -157,6 +157,12 @@ if(TARGET wick_cli)
   add_test(NAME program_ranks
            COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/ranks_test.py
                    $<TARGET_FILE:wick_cli>)
+  # What it finds is about files and words, which sanitizers only make slower.
+  if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
+    add_test(NAME campaign
+             COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/faults/campaign.py
+                     $<TARGET_FILE:wick_cli> --count 200)
+  endif()
   add_test(NAME drills COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/dist/drills.py
                    $<TARGET_FILE:wick_cli>)
 endif()

@@ -1,0 +1,222 @@
+"""Tries to break `wick`: hostile words, damaged files, kills, failing system calls.
+
+campaign.py PATH-OF-WICK [--area NAME ...] [--count N] [--seed N]
+
+Each try has to end within a minute, by an exit code of the table in docs/debugging.md, with a
+sentence where that is not 0; and whatever a run has left, also after a loss of power, has to be
+resumed to the same bytes. Areas that follow system calls need strace, and are left out without.
+"""
+import argparse
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tools" / "program"))
+from jobs import sha256  # noqa: E402
+from mnist import write_images  # noqa: E402
+import power_loss  # noqa: E402
+
+CODES = {0, 1, 2, 3, 74, 75, 76, 130}
+MOST_SECONDS = 60
+MOST_LINES = 12  # of standard error; ranks say one each, and notes come before
+CALLS = {  # by what may fail: the errors that it may fail by
+    "openat": ["ENOSPC", "EMFILE", "EIO", "EACCES"], "write": ["ENOSPC", "EIO", "EDQUOT"],
+    "fsync": ["EIO", "ENOSPC"], "linkat": ["ENOSPC"], "rename": ["ENOSPC", "EIO"],
+    "renameat2": ["EINVAL", "EIO"], "mkdir": ["ENOSPC"], "mmap": ["ENOMEM"],
+    "clone3": ["EAGAIN"], "clone": ["EAGAIN"], "pread64": ["EIO"], "unlink": ["EIO"],
+    "unlinkat": ["EIO"]}
+SAVING = "openat,write,fsync,linkat,rename,renameat2,mkdir,unlink,unlinkat,close"
+HOSTILE = ["", "--resume", "-1", "0", "nan", "inf", "1e999", "9" * 40, "0x10", "\x1b[31m", "\n",
+           "a" * 5000, "../../etc/passwd", "/dev/full", "/dev/zero", "/", ".", "%s%n", "é",
+           "\udcff", "[]", "{", "null", "true", "1,2", "auto", "off", "budget=1B", "5min"]
+
+
+class Finding(Exception):
+    """What a try has shown to be wrong."""
+
+
+class Campaign:
+    def __init__(self, wick, seed):
+        self.wick = wick
+        self.random = random.Random(seed)
+        self.temporary = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self.temporary.name)
+        write_images(self.folder)
+        self.words = ["train", "--model", "mlp", "--data", "mnist", "--data-dir", str(self.folder),
+                      "--batch-size", "100", "--threads", "1", "--workers", "0", "--max-steps",
+                      "12", "--checkpoint-every", "3", "--eval-every", "0"]
+        self.whole = self.folder / "whole"
+        self.expect(self.run([*self.words, "--run-dir", str(self.whole)]), {0})
+        self.wanted = sha256(self.whole / "weights.safetensors")
+        self.flags = [word.split()[0].rstrip(",") for word in
+                      self.run(["train", "--help"]).stdout.splitlines()
+                      for word in [word.strip()] if word.startswith("--")]
+
+    def run(self, words, before=(), **variables):
+        try:
+            return subprocess.run([*before, self.wick, *words], capture_output=True,
+                                  stdin=subprocess.DEVNULL, timeout=MOST_SECONDS, cwd=self.folder,
+                                  text=True, errors="replace", env={**os.environ, **variables})
+        except subprocess.TimeoutExpired:
+            raise Finding(f"no end within {MOST_SECONDS} s") from None
+
+    def expect(self, done, codes=frozenset(CODES)):
+        said = [line for line in done.stderr.splitlines() if not line.startswith("strace: ")]
+        if done.returncode not in codes:
+            raise Finding(f"exit code {done.returncode}: {done.stderr[-800:]}")
+        if done.returncode != 0 and not any(line.startswith("wick: ") for line in said):
+            raise Finding(f"exit code {done.returncode} without a sentence: {done.stderr[-800:]}")
+        if len(said) > MOST_LINES or "terminate called" in done.stderr:
+            raise Finding(f"more than a sentence: {done.stderr[-800:]}")
+        return done
+
+    def new_folder(self):
+        folder = self.folder / "run"
+        shutil.rmtree(folder, ignore_errors=True)
+        return folder
+
+    def expect_resumed(self, folder):
+        """What was left goes on to the same bytes; nothing that was saved is unusable."""
+        if not (folder / "config.json").exists():
+            return
+        done = self.expect(self.run(["train", "--run-dir", str(folder), "--resume"]), {0})
+        if "was not used" in done.stderr:
+            raise Finding(f"a checkpoint cannot be used: {done.stderr}")
+        if sha256(folder / "weights.safetensors") != self.wanted:
+            raise Finding("other bytes after --resume")
+
+    # The areas: each tries once and returns what it tried, in words.
+
+    def words_(self):
+        words = ["train", "--print-config"]
+        for _ in range(self.random.randint(1, 3)):
+            flag = self.random.choice([*self.flags, "--nonsense", "--batchsize"])
+            value = self.random.choice(HOSTILE)
+            words += [f"{flag}={value}"] if self.random.random() < 0.3 else [flag, value]
+        words = [word for word in words if "\0" not in word]
+        yield " ".join(words)
+        self.expect(self.run([os.fsencode(w) for w in words]), {0, 1, 2, 74})
+
+    def files(self):
+        folder = self.new_folder()
+        shutil.copytree(self.whole, folder)
+        places = [p for p in sorted(folder.rglob("*")) if p.is_file()]
+        place = self.random.choice(places)
+        content = bytearray(place.read_bytes())
+        how = self.random.choice(["flip", "cut", "empty", "random", "longer"])
+        at = self.random.randrange(max(len(content), 1))
+        if how == "flip" and content:
+            content[at] ^= 1 << self.random.randrange(8)
+        elif how == "cut":
+            del content[at:]
+        elif how == "empty":
+            content.clear()
+        elif how == "random":
+            content[at:at + 16] = self.random.randbytes(16)
+        else:
+            content += self.random.randbytes(64)
+        place.write_bytes(bytes(content))
+        yield f"{how} at {at} of {place.relative_to(folder)}"
+        name = str(folder)
+        self.expect(self.run(["train", "--run-dir", name, "--resume"]))
+        self.expect(self.run(["inspect", name]))
+        self.expect(self.run(["report", name, "--no-evaluation"]))
+
+    def kills(self):
+        folder = self.new_folder()
+        words = [*self.words, "--run-dir", str(folder)]
+        words[words.index("--checkpoint-every") + 1] = "1"
+        seconds = self.random.random() * 0.25
+        yield f"kill after {seconds:.4f} s"
+        process = subprocess.Popen([self.wick, *words], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+        time.sleep(seconds)
+        process.kill()
+        process.wait()
+        self.expect_resumed(folder)
+
+    def traced(self, inject, *words):
+        return self.run(list(words), ["strace", "-f", "-qq", "-o", os.devnull, "-e",
+                                      f"inject={inject}"], ASAN_OPTIONS="detect_leaks=0")
+
+    def calls(self):
+        folder = self.new_folder()
+        call = self.random.choice(sorted(CALLS))
+        error = self.random.choice(CALLS[call])
+        first = self.random.randint(1, 60)
+        for_good = "+" if self.random.random() < 0.5 else ""
+        yield f"{call} number {first}{for_good} fails by {error}"
+        # What fails before main is the loader's to tell: 127, or the shell's way of saying it.
+        done = self.traced(f"{call}:error={error}:when={first}{for_good}", *self.words,
+                           "--run-dir", str(folder))
+        is_mute = call == "write" and for_good and not done.stderr  # its sentence fails as well
+        if done.returncode != 127 and not is_mute:
+            self.expect(done, CODES)
+        self.expect_resumed(folder)
+
+    def cuts(self):
+        folder = self.new_folder()
+        first = self.random.randint(1, 400)
+        yield f"killed at call {first} of {SAVING}"
+        self.traced(f"{SAVING}:signal=SIGKILL:when={first}", *self.words, "--run-dir", str(folder))
+        self.expect_resumed(folder)
+
+
+    def power(self):
+        if not hasattr(self, "disk"):
+            folder = self.folder / "followed"
+            self.disk = power_loss.Disk(folder)
+            words = [*self.words, "--run-dir", str(folder)]
+            words[words.index("--checkpoint-every") + 1] = "1"
+            self.disk.follow([self.wick, *words], log=self.folder / "calls.log", cwd=self.folder)
+        now = self.random.randrange(self.disk.now + 1)
+        seed = self.random.randrange(2**32)
+        yield f"power lost after call {now} of {self.disk.now}, in state {seed}"
+        folder = self.new_folder()
+        self.disk.crash(now, random.Random(seed), folder)
+        self.expect_resumed(folder)
+
+
+AREAS = {"words": (Campaign.words_, 0.6), "files": (Campaign.files, 0.2),
+         "kills": (Campaign.kills, 0.08), "calls": (Campaign.calls, 0.06),
+         "cuts": (Campaign.cuts, 0.03), "power": (Campaign.power, 0.03)}  # and their shares
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("wick")
+    parser.add_argument("--area", action="append", choices=sorted(AREAS))
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    campaign = Campaign(os.path.abspath(options.wick), options.seed)
+    areas = options.area or list(AREAS)
+    if shutil.which("strace") is None:
+        print("no strace: failing calls are left out")
+        areas = [area for area in areas if area not in ("calls", "cuts", "power")]
+    shares = sum(AREAS[area][1] for area in areas)
+    findings = tries = 0
+    for area in areas:
+        start = time.monotonic()
+        count = max(1, round(options.count * AREAS[area][1] / shares))
+        for _ in range(count):
+            tries += 1
+            attempt = AREAS[area][0](campaign)
+            what = next(attempt)
+            try:
+                next(attempt, None)
+            except Finding as finding:
+                findings += 1
+                print(f"FINDING in {area}: {what!r}: {finding}")
+        print(f"{area}: {count} tries in {time.monotonic() - start:.0f} s")
+    print(f"{tries} tries, {findings} findings")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
