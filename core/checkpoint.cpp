@@ -118,6 +118,10 @@ std::string CheckpointStore::save(const Checkpoint& checkpoint) const {
   };
   try {
     make();
+  } catch (const DeviceError&) {
+    std::error_code ignored;
+    fs::remove_all(temporary, ignored);
+    throw;
   } catch (const std::exception& error) {
     std::error_code ignored;
     fs::remove_all(temporary, ignored);
