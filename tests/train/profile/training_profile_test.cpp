@@ -93,9 +93,10 @@ TEST(TrainingProfile, NamesASlowLoader) {
 // starts and stops: for ThreadSanitizer.
 TEST(TrainingProfile, SeesRanksWorkersAndThreadsAtOnce) {
   std::atomic<bool> ends = false;
+  std::atomic<int64_t> rounds = 0;
   std::thread other([&] {
     const Tensor x = randn({64});
-    while (!ends) {
+    for (; !ends; ++rounds) {
       const RecordFunction scope("beside");
       relu(x);
     }
@@ -113,6 +114,8 @@ TEST(TrainingProfile, SeesRanksWorkersAndThreadsAtOnce) {
       for (const Tensor& p : model->parameters()) p.set_grad({});
     }
   });
+  const int64_t before = rounds;
+  while (rounds < before + 2) std::this_thread::yield();  // one of them is whole
   profiler.stop();
   ends = true;
   other.join();
