@@ -172,9 +172,9 @@ std::vector<std::string> RunFolder::environment_changes() const {
   const nlohmann::ordered_json current = environment_of_now();
   for (const auto& [key, now] : current.items()) {
     if (key == "time" || !before.is_object() || !before.contains(key)) continue;
-    if (!before[key].is_string() || before[key] == now) continue;
-    changes.push_back(
-        concat(key, ": was ", before[key].get<std::string>(), ", is ", now.get<std::string>()));
+    if (!before[key].is_string() || !now.is_string()) continue;
+    const auto was = before[key].get<std::string>(), is = now.get<std::string>();
+    if (was != is) changes.push_back(concat(key, ": was ", was, ", is ", is));
   }
   return changes;
 }
