@@ -1,6 +1,7 @@
 // The snippet of article 001 on PyTorch's profiler, as docs/profiler.md has it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <sstream>
@@ -43,6 +44,7 @@ std::string outdented(const std::string& text) {
   return result;
 }
 
+// Sorted: the order of rows goes by their times.
 std::vector<std::string> names_in(const std::string& table) {
   std::vector<std::string> names;
   std::istringstream lines(table);
@@ -52,6 +54,7 @@ std::vector<std::string> names_in(const std::string& table) {
     names.push_back(name == "Name" ? line : name);
     while (names.back().back() == ' ') names.back().pop_back();
   }
+  std::sort(names.begin(), names.end());
   return names;
 }
 

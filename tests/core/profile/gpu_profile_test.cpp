@@ -129,7 +129,8 @@ TEST_F(GpuProfile, TakesTheTimesOfKernels) {
   // In the trace a bar on the stream's row, at the end of an arrow from its launch.
   int64_t bars = 0, begun = 0, ended = 0;
   double last = 0;
-  for (const auto& event : nlohmann::json::parse(read_file(path, 1 << 20))["traceEvents"]) {
+  const auto trace = nlohmann::json::parse(read_file(path, 1 << 20));
+  for (const auto& event : trace["traceEvents"]) {
     if (event["ph"] == "M") continue;
     EXPECT_GE(event["ts"].get<double>(), last);
     last = event["ts"];
