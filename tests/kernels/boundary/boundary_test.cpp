@@ -205,8 +205,6 @@ const std::vector<Case> kCases = {
      MemoryFormat::kChannelsLast},
     {"avg_pool2d_gradient", gradient([](const Tensor& x) { return avg_pool2d(x, {2}); }), kImage,
      kFloat16, MemoryFormat::kChannelsLast},
-    {"max_pool2d_indices", [](const Tensor& x) { return max_pool2d_with_indices(x, {2}).indices; },
-     kImage, kFloat16, MemoryFormat::kChannelsLast},
     {"max_pool2d_gather", &gathered, kImage, kFloat16, MemoryFormat::kChannelsLast},
     {"max_pool2d_of_odd_channels_gradient",
      gradient([](const Tensor& x) { return max_pool2d(x, {2}); }), kOddImage, kFloat16,
