@@ -53,9 +53,12 @@ struct CtcSample {
   /// What they have yet to take, `after` being that of the step after.
   WICK_HOST_DEVICE T beta(const T* after, int64_t t, int64_t state) const {
     if (t == steps - 1) return state + 2 >= states ? T{0} : none();
-    const auto from = [&](int64_t next) { return after[next] + log_prob(t + 1, next); };
-    return log_of_sum(from(state), state + 1 < states ? from(state + 1) : none(),
-                      state + 2 < states && skips_to(state + 2) ? from(state + 2) : none());
+    const bool one = state + 1 < states, two = state + 2 < states && skips_to(state + 2);
+    return log_of_sum(through(after, t + 1, state), one ? through(after, t + 1, state + 1) : none(),
+                      two ? through(after, t + 1, state + 2) : none());
+  }
+  WICK_HOST_DEVICE T through(const T* after, int64_t t, int64_t state) const {
+    return after[state] + log_prob(t, state);
   }
   /// -log of the probability of all paths, once all alphas are known.
   WICK_HOST_DEVICE T loss() const {
