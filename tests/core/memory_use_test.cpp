@@ -5,6 +5,7 @@
 #include "wick/core/memory/allocator.h"
 #include "wick/core/stream.h"
 #include "wick/tests/harness/devices.h"
+#include "wick/tests/harness/sanitized.h"
 #ifdef WICK_SIM
 #include "wick/kernels/sim/cuda_runtime.h"
 #endif
@@ -34,6 +35,7 @@ TEST(MemoryUse, TellsTensorsFromTheCache) {
 }
 
 TEST(MemoryUse, CountsWhatTheProcessHasBesides) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers use memory of their own";
   const MemoryUse before = memory_use(kCpu);
   EXPECT_GT(before.libraries, kMebibyte);  // of code, if of nothing else
   const std::vector<char> heap(static_cast<size_t>(200 * kMebibyte), 'x');
