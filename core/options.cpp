@@ -58,13 +58,6 @@ bool read_number(const char* begin, const char* end, T& number) {
   return parsed.ec == std::errc() && parsed.ptr == end;
 }
 
-// Octal and hexadecimal numbers are none.
-bool is_whole_number(const std::string& word) {
-  const std::string digits = word.substr(word.starts_with('-') ? 1 : 0);
-  return !digits.empty() && (digits.size() == 1 || digits[0] != '0') &&
-         digits.find_first_not_of("0123456789") == std::string::npos;
-}
-
 // Sets values from words of a command line.
 struct ParseWord {
   const OptionField& field;
@@ -210,6 +203,12 @@ size_t distance(const std::string& a, const std::string& b) {
 }
 
 }  // namespace
+
+bool is_whole_number(const std::string& word) {
+  const std::string digits = word.substr(word.starts_with('-') ? 1 : 0);
+  return !digits.empty() && (digits.size() == 1 || digits[0] != '0') &&
+         digits.find_first_not_of("0123456789") == std::string::npos;
+}
 
 OptionField OptionField::between(double least, double most) && {
   least_ = least;

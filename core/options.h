@@ -124,6 +124,9 @@ void check_name(const char* option, const std::string& value,
 /// The bytes that "600MB", "1.5GiB" or "4096" says. InvalidOption for anything else.
 int64_t parse_bytes(const char* option, const std::string& text);
 
+/// Whether `word` is digits, after a minus perhaps. Octal and hexadecimal numbers are not.
+bool is_whole_number(const std::string& word);
+
 /// " Did you mean NAME?" with the candidate that `word` is most likely a misspelling of; empty if
 /// none is near.
 std::string suggestion(const std::string& word, const std::vector<std::string>& candidates);

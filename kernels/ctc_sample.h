@@ -68,20 +68,36 @@ struct CtcSample {
   }
 };
 
-/// Sample `n`.
+/// All samples.
 template <class T>
-WICK_HOST_DEVICE CtcSample<T> ctc_sample(const T* log_probs, const int64_t* targets,
-                                         const int64_t* lengths, T* alphas, int64_t n,
-                                         int64_t samples, int64_t classes, int64_t steps,
-                                         int64_t width, int64_t blank) {
-  return {log_probs + n * classes,
-          targets + lengths[2 * samples + n],
-          alphas + n * steps * width,
-          lengths[n],
-          2 * lengths[samples + n] + 1,
-          samples * classes,
-          width,
-          blank};
-}
+struct CtcSamples {
+  const T* log_probs;
+  const int64_t *targets, *lengths;
+  T *losses, *alphas;
+  int64_t steps, count, classes, width, blank;
+
+  WICK_INLINE explicit CtcSamples(const CtcPaths& p)
+      : log_probs(p.log_probs.as<const T>()),
+        targets(p.targets.as<const int64_t>()),
+        lengths(p.lengths.as<const int64_t>()),
+        losses(p.losses.as<T>()),
+        alphas(p.alphas.as<T>()),
+        steps(p.log_probs.shape[0]),
+        count(p.log_probs.shape[1]),
+        classes(p.log_probs.shape[2]),
+        width(p.alphas.shape[2]),
+        blank(p.blank) {}
+
+  WICK_HOST_DEVICE CtcSample<T> operator[](int64_t n) const {
+    return {log_probs + n * classes,
+            targets + lengths[2 * count + n],
+            alphas + n * steps * width,
+            lengths[n],
+            2 * lengths[count + n] + 1,
+            count * classes,
+            width,
+            blank};
+  }
+};
 
 }  // namespace wick

@@ -69,45 +69,39 @@ void check_probability(const char* name, double p) {
 }
 }  // namespace
 
-Dropout::Dropout(double p, Generator* generator) : p_(p), generator_(generator) {
-  check_probability("Dropout", p);
+DropoutModule::DropoutModule(const char* name, double p, Generator* generator)
+    : name_(name), p_(p), generator_(generator) {
+  check_probability(name, p);
 }
 
-Tensor Dropout::forward(const Tensor& x) { return dropout(x, p_, is_training(), generator_); }
+Dropout::Dropout(double p, Generator* generator) : DropoutModule("Dropout", p, generator) {}
 
-Dropout2d::Dropout2d(double p, Generator* generator) : p_(p), generator_(generator) {
-  check_probability("Dropout2d", p);
-}
+Tensor Dropout::forward(const Tensor& x) { return dropout(x, p(), is_training(), generator()); }
 
-Tensor Dropout2d::forward(const Tensor& x) { return dropout2d(x, p_, is_training(), generator_); }
+Dropout1d::Dropout1d(double p, Generator* generator) : DropoutModule("Dropout1d", p, generator) {}
 
-Dropout1d::Dropout1d(double p, Generator* generator) : p_(p), generator_(generator) {
-  check_probability("Dropout1d", p);
-}
+Tensor Dropout1d::forward(const Tensor& x) { return dropout1d(x, p(), is_training(), generator()); }
 
-Tensor Dropout1d::forward(const Tensor& x) { return dropout1d(x, p_, is_training(), generator_); }
+Dropout2d::Dropout2d(double p, Generator* generator) : DropoutModule("Dropout2d", p, generator) {}
 
-Dropout3d::Dropout3d(double p, Generator* generator) : p_(p), generator_(generator) {
-  check_probability("Dropout3d", p);
-}
+Tensor Dropout2d::forward(const Tensor& x) { return dropout2d(x, p(), is_training(), generator()); }
 
-Tensor Dropout3d::forward(const Tensor& x) { return dropout3d(x, p_, is_training(), generator_); }
+Dropout3d::Dropout3d(double p, Generator* generator) : DropoutModule("Dropout3d", p, generator) {}
 
-AlphaDropout::AlphaDropout(double p, Generator* generator) : p_(p), generator_(generator) {
-  check_probability("AlphaDropout", p);
-}
+Tensor Dropout3d::forward(const Tensor& x) { return dropout3d(x, p(), is_training(), generator()); }
+
+AlphaDropout::AlphaDropout(double p, Generator* generator)
+    : DropoutModule("AlphaDropout", p, generator) {}
 
 Tensor AlphaDropout::forward(const Tensor& x) {
-  return alpha_dropout(x, p_, is_training(), generator_);
+  return alpha_dropout(x, p(), is_training(), generator());
 }
 
 FeatureAlphaDropout::FeatureAlphaDropout(double p, Generator* generator)
-    : p_(p), generator_(generator) {
-  check_probability("FeatureAlphaDropout", p);
-}
+    : DropoutModule("FeatureAlphaDropout", p, generator) {}
 
 Tensor FeatureAlphaDropout::forward(const Tensor& x) {
-  return feature_alpha_dropout(x, p_, is_training(), generator_);
+  return feature_alpha_dropout(x, p(), is_training(), generator());
 }
 
 Bilinear::Bilinear(int64_t in1_features, int64_t in2_features, int64_t out_features,

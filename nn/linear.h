@@ -123,78 +123,64 @@ class Identity : public Module {
   Tensor forward(const Tensor& x) override { return x; }
 };
 
-/// In training, zeroes each element with probability p and scales the others by 1 / (1 - p)
-/// (Srivastava et al. 2014). Numbers are from `generator`, which must outlive the module, by
+/// What modules of dropout hold. Numbers are from `generator`, which must outlive the module, by
 /// default from that of the input's device.
-class Dropout : public Module {
+class DropoutModule : public Module {
+ public:
+  double p() const { return p_; }
+  std::string description() const override { return concat(name_, "(p=", p_, ")"); }
+
+ protected:
+  DropoutModule(const char* name, double p, Generator* generator);
+  Generator* generator() const { return generator_; }
+
+ private:
+  const char* name_;
+  double p_;
+  Generator* generator_;
+};
+
+/// In training, zeroes each element with probability p and scales the others by 1 / (1 - p)
+/// (Srivastava et al. 2014).
+class Dropout : public DropoutModule {
  public:
   explicit Dropout(double p = 0.5, Generator* generator = nullptr);
   Tensor forward(const Tensor& x) override;
-  std::string description() const override { return concat("Dropout(p=", p_, ")"); }
-
- private:
-  double p_;
-  Generator* generator_;
 };
 
-/// Dropout of whole channels of x [N, C, ...]. `generator`: as Dropout's.
-class Dropout2d : public Module {
- public:
-  explicit Dropout2d(double p = 0.5, Generator* generator = nullptr);
-  Tensor forward(const Tensor& x) override;
-  std::string description() const override { return concat("Dropout2d(p=", p_, ")"); }
-
- private:
-  double p_;
-  Generator* generator_;
-};
-
-/// Dropout of whole channels of x [N, C, L] or [C, L]. `generator`: as Dropout's.
-class Dropout1d : public Module {
+/// Dropout of whole channels of x [N, C, L] or [C, L].
+class Dropout1d : public DropoutModule {
  public:
   explicit Dropout1d(double p = 0.5, Generator* generator = nullptr);
   Tensor forward(const Tensor& x) override;
-  std::string description() const override { return concat("Dropout1d(p=", p_, ")"); }
-
- private:
-  double p_;
-  Generator* generator_;
 };
 
-/// Dropout of whole channels of x [N, C, D, H, W] or [C, D, H, W]. `generator`: as Dropout's.
-class Dropout3d : public Module {
+/// Dropout of whole channels of x [N, C, ...].
+class Dropout2d : public DropoutModule {
+ public:
+  explicit Dropout2d(double p = 0.5, Generator* generator = nullptr);
+  Tensor forward(const Tensor& x) override;
+};
+
+/// Dropout of whole channels of x [N, C, D, H, W] or [C, D, H, W].
+class Dropout3d : public DropoutModule {
  public:
   explicit Dropout3d(double p = 0.5, Generator* generator = nullptr);
   Tensor forward(const Tensor& x) override;
-  std::string description() const override { return concat("Dropout3d(p=", p_, ")"); }
-
- private:
-  double p_;
-  Generator* generator_;
 };
 
-/// alpha_dropout in training, for networks with SELU. `generator`: as Dropout's.
-class AlphaDropout : public Module {
+/// alpha_dropout in training, for networks with SELU (Klambauer et al. 2017).
+class AlphaDropout : public DropoutModule {
  public:
   explicit AlphaDropout(double p = 0.5, Generator* generator = nullptr);
   Tensor forward(const Tensor& x) override;
-  std::string description() const override { return concat("AlphaDropout(p=", p_, ")"); }
-
- private:
-  double p_;
-  Generator* generator_;
 };
 
-/// The same of whole channels of x [N, C, ...]. `generator`: as Dropout's.
-class FeatureAlphaDropout : public Module {
+/// alpha_dropout of whole channels of x [N, C, ...].
+class FeatureAlphaDropout : public DropoutModule {
  public:
   explicit FeatureAlphaDropout(double p = 0.5, Generator* generator = nullptr);
   Tensor forward(const Tensor& x) override;
-  std::string description() const override { return concat("FeatureAlphaDropout(p=", p_, ")"); }
-
- private:
-  double p_;
-  Generator* generator_;
 };
 
 }  // namespace wick::nn

@@ -5,20 +5,24 @@
 
 namespace wick::nn {
 
-/// A loss as a module: `loss(x, target)`. What each computes and takes is told at the function it
-/// is named after, in wick/core/ops/loss.h. Weights are buffers: they move with the module.
-class Loss : public Module {
+/// A function of several tensors as a module: `loss(x, target)`. What each computes and takes is
+/// told at the function it is named after, in wick/core/ops/. Weights are buffers: they move with
+/// the module.
+template <class... Inputs>
+class FunctionModule : public Module {
  public:
   using Module::forward;
-  Tensor forward(const Tensor& x, const Tensor& target) { return compute(x, target); }
-  Tensor operator()(const Tensor& x, const Tensor& target) {
+  Tensor forward(const Inputs&... inputs) { return compute(inputs...); }
+  Tensor operator()(const Inputs&... inputs) {
     ForwardScope scope(*this);
-    return scope.made(forward(x, target));
+    return scope.made(forward(inputs...));
   }
 
  protected:
-  virtual Tensor compute(const Tensor& x, const Tensor& target) = 0;
+  virtual Tensor compute(const Inputs&... inputs) = 0;
 };
+
+using Loss = FunctionModule<Tensor, Tensor>;
 
 /// cross_entropy
 class CrossEntropyLoss : public Loss {

@@ -9,22 +9,8 @@
 
 namespace wick::nn {
 
-/// A function of two tensors as a module: `distance(x, y)`.
-class Distance : public Module {
- public:
-  using Module::forward;
-  Tensor forward(const Tensor& x, const Tensor& y) { return compute(x, y); }
-  Tensor operator()(const Tensor& x, const Tensor& y) {
-    ForwardScope scope(*this);
-    return scope.made(forward(x, y));
-  }
-
- protected:
-  virtual Tensor compute(const Tensor& x, const Tensor& y) = 0;
-};
-
 /// pairwise_distance
-class PairwiseDistance : public Distance {
+class PairwiseDistance : public FunctionModule<Tensor, Tensor> {
  public:
   explicit PairwiseDistance(double p = 2, double eps = 1e-6, bool keepdim = false)
       : p_(p), eps_(eps), keepdim_(keepdim) {}
@@ -40,7 +26,7 @@ class PairwiseDistance : public Distance {
 };
 
 /// cosine_similarity
-class CosineSimilarity : public Distance {
+class CosineSimilarity : public FunctionModule<Tensor, Tensor> {
  public:
   explicit CosineSimilarity(int64_t axis = 1, double eps = 1e-8) : axis_(axis), eps_(eps) {}
 
@@ -52,20 +38,6 @@ class CosineSimilarity : public Distance {
  private:
   int64_t axis_;
   double eps_;
-};
-
-/// A loss of three tensors as a module: `loss(x, y, z)`.
-class LossOfThree : public Module {
- public:
-  using Module::forward;
-  Tensor forward(const Tensor& x, const Tensor& y, const Tensor& z) { return compute(x, y, z); }
-  Tensor operator()(const Tensor& x, const Tensor& y, const Tensor& z) {
-    ForwardScope scope(*this);
-    return scope.made(forward(x, y, z));
-  }
-
- protected:
-  virtual Tensor compute(const Tensor& x, const Tensor& y, const Tensor& z) = 0;
 };
 
 /// poisson_nll_loss
@@ -88,7 +60,7 @@ class PoissonNLLLoss : public Loss {
 };
 
 /// gaussian_nll_loss
-class GaussianNLLLoss : public LossOfThree {
+class GaussianNLLLoss : public FunctionModule<Tensor, Tensor, Tensor> {
  public:
   explicit GaussianNLLLoss(bool full = false, double eps = 1e-6,
                            LossReduction reduction = LossReduction::kMean)
@@ -106,7 +78,7 @@ class GaussianNLLLoss : public LossOfThree {
 };
 
 /// margin_ranking_loss
-class MarginRankingLoss : public LossOfThree {
+class MarginRankingLoss : public FunctionModule<Tensor, Tensor, Tensor> {
  public:
   explicit MarginRankingLoss(double margin = 0, LossReduction reduction = LossReduction::kMean)
       : margin_(margin), reduction_(reduction) {}
@@ -138,7 +110,7 @@ class HingeEmbeddingLoss : public Loss {
 };
 
 /// cosine_embedding_loss
-class CosineEmbeddingLoss : public LossOfThree {
+class CosineEmbeddingLoss : public FunctionModule<Tensor, Tensor, Tensor> {
  public:
   explicit CosineEmbeddingLoss(double margin = 0, LossReduction reduction = LossReduction::kMean)
       : margin_(margin), reduction_(reduction) {}
@@ -154,7 +126,7 @@ class CosineEmbeddingLoss : public LossOfThree {
 };
 
 /// triplet_margin_loss
-class TripletMarginLoss : public LossOfThree {
+class TripletMarginLoss : public FunctionModule<Tensor, Tensor, Tensor> {
  public:
   explicit TripletMarginLoss(double margin = 1, double p = 2, double eps = 1e-6, bool swap = false,
                              LossReduction reduction = LossReduction::kMean)

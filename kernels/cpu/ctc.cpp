@@ -9,33 +9,8 @@ namespace wick::WICK_ISA {
 
 namespace {
 
-// The samples, each of which one thread works on.
 template <class T>
-struct Samples {
-  const T* log_probs;
-  const int64_t *targets, *lengths;
-  T *losses, *alphas;
-  int64_t steps, count, classes, width, blank;
-
-  explicit Samples(const CtcPaths& p)
-      : log_probs(p.log_probs.as<const T>()),
-        targets(p.targets.as<const int64_t>()),
-        lengths(p.lengths.as<const int64_t>()),
-        losses(p.losses.as<T>()),
-        alphas(p.alphas.as<T>()),
-        steps(p.log_probs.shape[0]),
-        count(p.log_probs.shape[1]),
-        classes(p.log_probs.shape[2]),
-        width(p.alphas.shape[2]),
-        blank(p.blank) {}
-
-  WICK_INLINE CtcSample<T> operator[](int64_t n) const {
-    return ctc_sample(log_probs, targets, lengths, alphas, n, count, classes, steps, width, blank);
-  }
-};
-
-template <class T>
-void forward(const Samples<T>& samples) {
+void forward(const CtcSamples<T>& samples) {
   parallel_for(samples.count, 1, [&](int64_t begin, int64_t end) {
     for (int64_t n = begin; n < end; ++n) {
       const CtcSample<T> s = samples[n];
@@ -50,7 +25,8 @@ void forward(const Samples<T>& samples) {
 }
 
 template <class T>
-void backward(const Samples<T>& samples, const T* dloss, T* all_betas, T* dx, bool zero_infinity) {
+void backward(const CtcSamples<T>& samples, const T* dloss, T* all_betas, T* dx,
+              bool zero_infinity) {
   const int64_t row = samples.count * samples.classes;
   parallel_for(samples.count, 1, [&](int64_t begin, int64_t end) {
     for (int64_t n = begin; n < end; ++n) {
@@ -81,17 +57,17 @@ void backward(const Samples<T>& samples, const T* dloss, T* all_betas, T* dx, bo
 }  // namespace
 
 void ctc_forward(const CtcPaths& paths) {
-  if (paths.log_probs.dtype == Dtype::kFloat64) return forward(Samples<double>(paths));
-  forward(Samples<float>(paths));
+  if (paths.log_probs.dtype == Dtype::kFloat64) return forward(CtcSamples<double>(paths));
+  forward(CtcSamples<float>(paths));
 }
 
 void ctc_backward(const CtcPaths& paths, const View& dloss, const View& betas, const View& dx,
                   bool zero_infinity) {
-  const auto run = [&]<class T>(const Samples<T>& samples) {
+  const auto run = [&]<class T>(const CtcSamples<T>& samples) {
     backward(samples, dloss.as<const T>(), betas.as<T>(), dx.as<T>(), zero_infinity);
   };
-  if (paths.log_probs.dtype == Dtype::kFloat64) return run(Samples<double>(paths));
-  run(Samples<float>(paths));
+  if (paths.log_probs.dtype == Dtype::kFloat64) return run(CtcSamples<double>(paths));
+  run(CtcSamples<float>(paths));
 }
 
 }  // namespace wick::WICK_ISA

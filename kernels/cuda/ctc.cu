@@ -9,33 +9,9 @@ namespace wick::cuda {
 
 namespace {
 
-template <class T>
-struct Samples {
-  const T* log_probs;
-  const int64_t *targets, *lengths;
-  T *losses, *alphas;
-  int64_t steps, count, classes, width, blank;
-
-  explicit Samples(const CtcPaths& p)
-      : log_probs(p.log_probs.as<const T>()),
-        targets(p.targets.as<const int64_t>()),
-        lengths(p.lengths.as<const int64_t>()),
-        losses(p.losses.as<T>()),
-        alphas(p.alphas.as<T>()),
-        steps(p.log_probs.shape[0]),
-        count(p.log_probs.shape[1]),
-        classes(p.log_probs.shape[2]),
-        width(p.alphas.shape[2]),
-        blank(p.blank) {}
-
-  __device__ CtcSample<T> operator[](int64_t n) const {
-    return ctc_sample(log_probs, targets, lengths, alphas, n, count, classes, steps, width, blank);
-  }
-};
-
 // A block per sample: its threads take a step together, a state each.
 template <class T>
-__global__ void ctc_forward_kernel(Samples<T> samples) {
+__global__ void ctc_forward_kernel(CtcSamples<T> samples) {
   for (int64_t n = blockIdx.x; n < samples.count; n += gridDim.x) {
     const CtcSample<T> s = samples[n];
     for (int64_t state = threadIdx.x; state < s.states; state += blockDim.x) {
@@ -53,7 +29,7 @@ __global__ void ctc_forward_kernel(Samples<T> samples) {
 }
 
 template <class T>
-__global__ void ctc_betas_kernel(Samples<T> samples, T* all_betas) {
+__global__ void ctc_betas_kernel(CtcSamples<T> samples, T* all_betas) {
   for (int64_t n = blockIdx.x; n < samples.count; n += gridDim.x) {
     const CtcSample<T> s = samples[n];
     T* const betas = all_betas + (s.alphas - samples.alphas);
@@ -69,8 +45,8 @@ __global__ void ctc_betas_kernel(Samples<T> samples, T* all_betas) {
 
 // A block per sample and step. The first thread of each label adds up its places, in their order.
 template <class T>
-__global__ void ctc_gradient_kernel(Samples<T> samples, const T* dloss, const T* all_betas, T* dx,
-                                    bool zero_infinity) {
+__global__ void ctc_gradient_kernel(CtcSamples<T> samples, const T* dloss, const T* all_betas,
+                                    T* dx, bool zero_infinity) {
   for (int64_t i = blockIdx.x; i < samples.count * samples.steps; i += gridDim.x) {
     const int64_t n = i % samples.count, t = i / samples.count;
     const CtcSample<T> s = samples[n];
@@ -109,26 +85,26 @@ __global__ void ctc_gradient_kernel(Samples<T> samples, const T* dloss, const T*
 }  // namespace
 
 void ctc_forward(const CtcPaths& paths) {
-  const auto run = [&]<class T>(const Samples<T>& samples) {
+  const auto run = [&]<class T>(const CtcSamples<T>& samples) {
     launch("ctc_loss", paths.log_probs.device, grid_of_rows(samples.count, samples.width, 1),
            ctc_forward_kernel<T>, samples);
   };
-  if (paths.log_probs.dtype == Dtype::kFloat64) return run(Samples<double>(paths));
-  run(Samples<float>(paths));
+  if (paths.log_probs.dtype == Dtype::kFloat64) return run(CtcSamples<double>(paths));
+  run(CtcSamples<float>(paths));
 }
 
 void ctc_backward(const CtcPaths& paths, const View& dloss, const View& betas, const View& dx,
                   bool zero_infinity) {
   const Device device = paths.log_probs.device;
-  const auto run = [&]<class T>(const Samples<T>& samples) {
+  const auto run = [&]<class T>(const CtcSamples<T>& samples) {
     launch("ctc_loss_betas", device, grid_of_rows(samples.count, samples.width, 1),
            ctc_betas_kernel<T>, samples, betas.as<T>());
     launch("ctc_loss_backward", device,
            grid_of_rows(samples.count * samples.steps, samples.classes, 1), ctc_gradient_kernel<T>,
            samples, dloss.as<const T>(), betas.as<const T>(), dx.as<T>(), zero_infinity);
   };
-  if (paths.log_probs.dtype == Dtype::kFloat64) return run(Samples<double>(paths));
-  run(Samples<float>(paths));
+  if (paths.log_probs.dtype == Dtype::kFloat64) return run(CtcSamples<double>(paths));
+  run(CtcSamples<float>(paths));
 }
 
 }  // namespace wick::cuda

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "wick/core/base/check.h"
+#include "wick/core/options.h"
 
 namespace wick::tool {
 
@@ -31,10 +32,7 @@ void add_number(CLI::App& app, const std::string& name, T& value, double low, do
 }  // namespace
 
 std::string check_whole_number(const std::string& word) {
-  const std::string digits = word.substr(word.starts_with('-') ? 1 : 0);
-  const bool plain = !digits.empty() && (digits.size() == 1 || digits[0] != '0') &&
-                     digits.find_first_not_of("0123456789") == std::string::npos;
-  if (plain) return "";
+  if (is_whole_number(word)) return "";
   return concat("expected a whole number, got ", word.substr(0, kMaxShown));
 }
 
