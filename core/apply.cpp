@@ -477,7 +477,7 @@ std::vector<Tensor> run_op(const OpType& type, const void* op, std::span<const T
   }
   if (span) [[unlikely]] {
     profile::note_op(span, type, op, given, outputs, node.get());
-    if (node && (profile::wanted() & profile::kWantsModules) != 0) {
+    if (node && (profile::wanted() & (profile::kWantsModules | profile::kEmitsNvtx)) != 0) {
       node->set_module_path(anomaly::module_path());
     }
   }

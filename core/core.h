@@ -57,6 +57,7 @@
 #include "wick/core/profile/event.h"
 #include "wick/core/profile/memory_timeline.h"
 #include "wick/core/profile/memory_use.h"
+#include "wick/core/profile/nvtx.h"
 #include "wick/core/profile/profiler.h"
 #include "wick/core/profile/span.h"
 #include "wick/core/profile/trace.h"

@@ -106,7 +106,8 @@ ForwardScope::ForwardScope(Module& module) {
     watch_ = std::make_unique<PathScope>(module);
   } else if (recorder != nullptr) {
     watch_ = std::make_unique<LayerScope>(module);
-  } else if ((profile::wanted() & profile::kWantsModules) != 0) [[unlikely]] {
+  } else if ((profile::wanted() & (profile::kWantsModules | profile::kEmitsNvtx)) != 0)
+      [[unlikely]] {
     watch_ = std::make_unique<PathScope>(module);
   }
 }

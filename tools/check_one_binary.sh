@@ -45,6 +45,7 @@ if [ -e /dev/nvidiactl ]; then
   exit 0
 fi
 check plain env
+"$(dirname "$0")/../tests/nvtx/check_nvtx.py" "$wick"
 
 # Without the toolkit: an empty folder lies over each folder that has its libraries.
 unshare -rm true 2>/dev/null || { echo 'folders cannot be hidden here'; exit 77; }

@@ -27,7 +27,7 @@ LAYERS = (("core/base/", 0), ("kernels/", 1), ("core/", 2), ("nn/", 3),
           ("tools/", 6), ("bench/", 6), ("tests/", 6))
 CUDA_HEADER = re.compile(r"^(cuda|cublas|cudnn|nccl|nvrtc|nvtx|cooperative_groups|cub/|mma\.h)")
 CUDA_FOLDERS = ("kernels/cuda/", "kernels/sim/", "core/cuda/", "dist/detail/nccl",
-                "tools/cudnn_graphs/")
+                "tools/cudnn_graphs/", "tests/nvtx/")
 THIRD_PARTY = re.compile(r"^(Eigen|unsupported|dnnl|oneapi|fmt|nlohmann|CLI|png|jpeglib|jerror"
                          r"|openssl|zlib|gloo|gtest|benchmark|omp\.h)")
 # Headers that are not installed: those of these folders but for the named ones, and of detail/.

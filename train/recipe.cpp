@@ -107,6 +107,8 @@ OptionFields fields(RunOptions& options) {
           .between(1, kMostCount),
       OptionField("detect_anomaly", &options.detect_anomaly,
                   "end with the name of the op and module where NaN first appears (slow)"),
+      OptionField("nvtx", &options.nvtx,
+                  "mark modules and operations as NVTX ranges, which Nsight Systems shows"),
       OptionField("threads", &options.threads, "threads that compute, on each rank")
           .between(1, 1024)
           .per_rank(),
@@ -207,11 +209,24 @@ Recipe recipe_from_json(const std::string& path) {
 std::vector<std::string> changes_since(const Recipe& now, const Recipe& before) {
   // Of no effect on what is computed.
   static const std::set<std::string> kIdle = {
-      "data_dir",      "max_image_pixels", "max_image_seconds",      "workers",
-      "data_timeout",  "prefetch_factor",  "checkpoint_activations", "memory_history",
-      "log_every",     "checkpoint_every", "eval_every_steps",       "detect_anomaly",
-      "run_dir",       "resume",           "offload_activations",    "rank_timeout",
+      "data_dir",
+      "max_image_pixels",
+      "max_image_seconds",
+      "workers",
+      "data_timeout",
+      "prefetch_factor",
+      "checkpoint_activations",
+      "memory_history",
+      "log_every",
+      "checkpoint_every",
+      "eval_every_steps",
+      "detect_anomaly",
+      "run_dir",
+      "resume",
+      "offload_activations",
+      "rank_timeout",
       "on_bad_sample",
+      "nvtx",
   };
   Recipe a = now, b = before;
   const OptionFields fields_now = fields(a), fields_before = fields(b);

@@ -48,6 +48,7 @@ struct RunOptions {
   std::optional<int64_t> eval_every_steps = {};
   std::optional<int64_t> checkpoint_every = {};
   bool detect_anomaly = false;
+  bool nvtx = false;
   std::optional<int64_t> threads = {};  // none: all that parallel_for uses by itself
   int64_t seed = 0;
   std::string dir = {};

@@ -15,6 +15,7 @@ inline constexpr uint32_t kWantsMemory = 4;
 inline constexpr uint32_t kWantsFlops = 8;
 inline constexpr uint32_t kWantsModules = 16;
 inline constexpr uint32_t kWantsKernels = 32;
+inline constexpr uint32_t kEmitsNvtx = 64;  // EmitNvtx lives, with a profiler or without
 
 namespace detail {
 inline std::atomic<uint32_t> wanted_now{0};
@@ -26,7 +27,7 @@ void begin_kernel(const char* name, Device device, void* stream);
 void end_kernel(Device device, void* stream) noexcept;
 }  // namespace detail
 
-/// What the process's profiler records now; 0 where none does. One load.
+/// What the process's profiler records now, and whether NVTX does; 0 where neither does. One load.
 inline uint32_t wanted() { return detail::wanted_now.load(std::memory_order_relaxed); }
 
 /// Around the launch of a kernel, or of a library's, on the stream that it is queued on.

@@ -59,6 +59,9 @@ void note_backward(Span& span, const Node& node) {
   if (!origin.module.empty()) event.module = kept_text(origin.module);
   event.sequence = number_of(node);
   event.device = node.stream().device;
+  if ((wanted() & kEmitsNvtx) == 0) return;
+  const std::string name = name_of_backward(origin.op);
+  span.emit(origin.module.empty() ? name : concat(name, " (", origin.module, ")"));
 }
 
 void label_memory(const Tensor& tensor, MemoryUse use) {

@@ -7,6 +7,7 @@
 #include "wick/core/base/detail/per_thread.h"
 #include "wick/core/base/profiling.h"
 #include "wick/core/profile/detail/kernel_times.h"
+#include "wick/core/profile/detail/nvtx_calls.h"
 #include "wick/core/profile/span.h"
 
 namespace wick::profile {
@@ -55,6 +56,17 @@ int64_t now_ns() {
       .count();
 }
 
+std::string name_of_backward(const char* op) {
+  std::string text;
+  bool begins = true;
+  for (const char* c = op; *c != 0; ++c) {
+    if (*c != '_') text += begins && *c >= 'a' && *c <= 'z' ? static_cast<char>(*c - 32) : *c;
+    begins = *c == '_';
+  }
+  // The one node that has no forward has PyTorch's name.
+  return text == "AccumulateGrad" ? text : text + "Backward";
+}
+
 ThreadLog::~ThreadLog() {
   Chunk* chunk = first_.load(std::memory_order_acquire);
   while (chunk != nullptr) {
@@ -101,16 +113,7 @@ std::string_view ThreadLog::keep(std::string_view text) noexcept {
 std::string_view ThreadLog::backward_name(const char* op) noexcept {
   try {
     std::string_view& name = backward_names_[op];
-    if (name.empty()) {
-      std::string text;
-      bool begins = true;
-      for (const char* c = op; *c != 0; ++c) {
-        if (*c != '_') text += begins && *c >= 'a' && *c <= 'z' ? static_cast<char>(*c - 32) : *c;
-        begins = *c == '_';
-      }
-      // The one node that has no forward has PyTorch's name.
-      name = keep(text == "AccumulateGrad" ? text : text + "Backward");
-    }
+    if (name.empty()) name = keep(name_of_backward(op));
     return name;
   } catch (const std::bad_alloc&) {
     return "(no memory for the name)";
@@ -150,12 +153,12 @@ void begin_session(uint32_t wanted, int64_t max_events) {
   const auto chunk = static_cast<int64_t>(ThreadLog::kChunk);
   all.chunks_left = (max_events + chunk - 1) / chunk;
   all.current.store(++all.begun_so_far, std::memory_order_release);
-  detail::wanted_now.store(wanted | kRecording, std::memory_order_release);
+  detail::wanted_now.fetch_or(wanted | kRecording, std::memory_order_release);
 }
 
 Recording end_session() {
   Sessions& all = sessions();
-  detail::wanted_now.store(0, std::memory_order_release);
+  detail::wanted_now.fetch_and(kEmitsNvtx, std::memory_order_release);
   std::unique_lock lock(all.mutex);
   all.current.store(0, std::memory_order_release);
   all.begun.end_ns = now_ns();
@@ -177,18 +180,27 @@ Recording end_session() {
 
 void Span::begin(EventKind kind, std::string_view name) {
   ThreadLog* log = current_log();
-  if (log == nullptr) return;
+  if (log == nullptr && (wanted() & kEmitsNvtx) == 0) return;
   auto* made = new (memory_) Event;
   made->kind = kind;
   made->name = name;
+  if (!name.empty()) emit(name);
+  is_on_ = true;
+  if (log == nullptr) return;
   made->thread = log->thread();
   made->begin_order = log->next_order();
   session_ = log->session();
-  is_on_ = true;
   made->start_ns = now_ns();
 }
 
+void Span::emit(std::string_view name) {
+  if (emitted_ || (wanted() & kEmitsNvtx) == 0) return;
+  nvtx_push(name);
+  emitted_ = true;
+}
+
 void Span::end() noexcept {
+  if (emitted_) nvtx_pop();
   Event& ended = event();
   ended.end_ns = now_ns();
   ThreadLog* log = current_log();
@@ -201,7 +213,10 @@ void Span::end() noexcept {
   log->write(ended);
 }
 
-void Span::rename(std::string_view name) { event().name = kept_text(name); }
+void Span::rename(std::string_view name) {
+  event().name = kept_text(name);
+  emit(name);
+}
 
 void record_moment(const Event& event) {
   ThreadLog* log = wanted() != 0 ? current_log() : nullptr;

@@ -9,7 +9,8 @@
 
 namespace wick::profile {
 
-/// An event from its making to its end, where a profiler records; elsewhere one load.
+/// An event from its making to its end, where a profiler records, and an NVTX range, where those
+/// are emitted; elsewhere one load.
 class Span {
  public:
   /// `name` must live as long as the program.
@@ -27,15 +28,18 @@ class Span {
   explicit operator bool() const { return is_on_; }
   /// What is recorded, where the span is on.
   Event& event() { return *std::launder(reinterpret_cast<Event*>(memory_)); }
-  /// Keeps a copy of `name`.
+  /// Keeps a copy of `name`. A span that began without a name is an NVTX range from here on.
   void rename(std::string_view name);
+  /// Begins the NVTX range, unless it has begun.
+  void emit(std::string_view name);
 
  private:
   void begin(EventKind kind, std::string_view name);
   void end() noexcept;
 
   bool is_on_ = false;
-  uint64_t session_;
+  bool emitted_ = false;
+  uint64_t session_ = 0;  // 0: of none
   alignas(Event) std::byte memory_[sizeof(Event)];
 };
 

@@ -62,4 +62,5 @@ if(WICK_HAS_NCCL)
 endif()
 
 target_sources(wick_archive PRIVATE $<TARGET_OBJECTS:wick_cuda_kernels> $<TARGET_OBJECTS:wick_cuda>)
+target_compile_definitions(wick_archive PRIVATE WICK_NVTX=1)
 target_link_libraries(wick_archive PRIVATE CUDA::cudart_static)

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "wick/core/memory/stats.h"
+#include "wick/core/profile/nvtx.h"
 #include "wick/core/stream.h"
 #include "wick/dist/launch_env.h"
 #include "wick/nn/module.h"
@@ -209,6 +210,8 @@ int train_here(const train::Recipe& recipe, bool json, const train::Ranks& ranks
   options.stop = stop_token();
   train::Trainer trainer(parts.model(), parts.optimizer(), parts.loss(), parts.train_data(),
                          std::move(options));
+  std::optional<profile::EmitNvtx> ranges;
+  if (recipe.run.nvtx) ranges.emplace();
   console.set_length(trainer.steps_per_epoch(), trainer.total_steps());
   begin(parts, trainer, folder);
   if (console.is_text()) {

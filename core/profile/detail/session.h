@@ -17,6 +17,9 @@ namespace wick::profile {
 /// Nanoseconds of the clock that events have.
 int64_t now_ns();
 
+/// "LinearBackward" for "linear".
+std::string name_of_backward(const char* op);
+
 /// What one thread records in one session. The thread alone writes, without locks; others read what
 /// it has published.
 class ThreadLog {
@@ -35,7 +38,7 @@ class ThreadLog {
   void write(const Event& event) noexcept;
   /// A copy of `text` that lives as long as the session's texts.
   std::string_view keep(std::string_view text) noexcept;
-  /// "LinearBackward" for "linear".
+  /// The same, kept.
   std::string_view backward_name(const char* op) noexcept;
 
   void append_to(std::vector<Event>& events) const;
