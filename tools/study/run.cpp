@@ -52,16 +52,6 @@ std::string new_folder() {
   return *made;
 }
 
-json describe_machine() {
-  const train::Hardware hardware = train::find_hardware();
-  return {{"processor", hardware.cpu_name},
-          {"cores", hardware.cores},
-          {"memory_bytes", hardware.memory_bytes},
-          {"features", hardware.isa},
-          {"gpus", hardware.gpus},
-          {"driver", hardware.nvidia_driver}};
-}
-
 // What all parts of one study have in common.
 json describe_study(const StudyOptions& options, const Settings& base) {
   return {{"kind", "start"},
@@ -255,6 +245,16 @@ void stop_at_signals() {
 }
 
 }  // namespace
+
+json describe_machine() {
+  const train::Hardware hardware = train::find_hardware();
+  return {{"processor", hardware.cpu_name},
+          {"cores", hardware.cores},
+          {"memory_bytes", hardware.memory_bytes},
+          {"features", hardware.isa},
+          {"gpus", hardware.gpus},
+          {"driver", hardware.nvidia_driver}};
+}
 
 Thoroughness thoroughness(const StudyOptions& options) {
   Thoroughness how;

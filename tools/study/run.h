@@ -39,6 +39,9 @@ struct Thoroughness {
 };
 Thoroughness thoroughness(const StudyOptions& options);
 
+/// What tells this machine from others.
+nlohmann::json describe_machine();
+
 /// The settings that all workloads of a study start from.
 Settings base_settings(const StudyOptions& options, const std::string& scratch);
 

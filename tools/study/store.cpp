@@ -18,12 +18,32 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr uint64_t kMostStudyBytes = uint64_t{64} << 20;
+constexpr const char* kStudyFile = "/study.jsonl";
 
 std::shared_ptr<void> keep_open(int descriptor) {
   return std::shared_ptr<void>(nullptr, [descriptor](void*) { ::close(descriptor); });
 }
 
 }  // namespace
+
+std::vector<nlohmann::json> read_study(const std::string& folder, size_t* whole_bytes) {
+  const std::string file = folder + kStudyFile;
+  std::vector<nlohmann::json> lines;
+  if (!fs::exists(file)) return lines;
+  const std::string text = read_file(file, kMostStudyBytes);
+  size_t start = 0;
+  for (size_t end = 0; (end = text.find('\n', start)) != std::string::npos; start = end + 1) {
+    auto line = nlohmann::json::parse(text.begin() + static_cast<std::ptrdiff_t>(start),
+                                      text.begin() + static_cast<std::ptrdiff_t>(end), nullptr,
+                                      /*allow_exceptions=*/false);
+    const bool good = line.is_object() && line.contains("kind") && line["kind"].is_string() &&
+                      (!line.contains("id") || line["id"].is_string());
+    WICK_CHECK(good, "study: ", file, ": line ", lines.size() + 1, " is not one of a study");
+    lines.push_back(std::move(line));
+  }
+  if (whole_bytes != nullptr) *whole_bytes = start;
+  return lines;
+}
 
 Store::Store(const std::string& folder) : folder_(folder) {
   std::error_code error;
@@ -34,20 +54,12 @@ Store::Store(const std::string& folder) : folder_(folder) {
   lock_ = keep_open(descriptor);
   const bool taken = flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   WICK_CHECK(!taken, "study: ", folder, " is in use by another process");
-  if (!fs::exists(file())) return;
-  const std::string text = read_file(file(), kMostStudyBytes);
-  size_t start = 0;
-  for (size_t end = 0; (end = text.find('\n', start)) != std::string::npos; start = end + 1) {
-    auto line = nlohmann::json::parse(text.begin() + static_cast<std::ptrdiff_t>(start),
-                                      text.begin() + static_cast<std::ptrdiff_t>(end), nullptr,
-                                      /*allow_exceptions=*/false);
-    const bool good = line.is_object() && line.contains("kind") && line["kind"].is_string() &&
-                      (!line.contains("id") || line["id"].is_string());
-    WICK_CHECK(good, "study: ", file(), ": line ", lines_.size() + 1, " is not one of a study");
-    lines_.push_back(std::move(line));
-  }
-  if (start < text.size()) fs::resize_file(file(), start);
+  size_t whole = 0;
+  lines_ = read_study(folder, &whole);
+  if (fs::exists(file()) && whole < fs::file_size(file())) fs::resize_file(file(), whole);
 }
+
+std::string Store::file() const { return folder_ + kStudyFile; }
 
 const nlohmann::json* Store::find(const std::string& kind, const std::string& id) const {
   for (auto line = lines_.rbegin(); line != lines_.rend(); ++line) {

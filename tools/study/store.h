@@ -7,6 +7,10 @@
 
 namespace wick::study {
 
+/// The lines of the study in `folder`; none if it has no study.jsonl. A torn last line is left out,
+/// and `whole_bytes` are those of the others. Error if they cannot be read or are no study's.
+std::vector<nlohmann::json> read_study(const std::string& folder, size_t* whole_bytes = nullptr);
+
 /// The folder of a study: study.jsonl, a line of JSON for each thing that was measured, written at
 /// once, so that a study that is interrupted keeps it.
 class Store {
@@ -37,7 +41,7 @@ class Store {
 
  private:
   [[noreturn]] void fail(const nlohmann::json& line, const std::string& error) const;
-  std::string file() const { return folder_ + "/study.jsonl"; }
+  std::string file() const;
 
   std::string folder_;
   std::shared_ptr<void> lock_;

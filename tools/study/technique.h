@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "wick/core/profile/verdict.h"
 #include "wick/tools/study/settings.h"
 
 namespace wick::study {
@@ -29,6 +30,8 @@ struct Technique {
   bool needs_gpu = false;
   /// Where it may change what is learned: the training to compare the losses of.
   std::vector<Case> learning = {};
+  /// What may bound a step that it makes faster.
+  std::vector<profile::Bound> against = {};
 };
 
 /// All of them, in the order of the articles' subjects.

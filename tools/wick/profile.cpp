@@ -13,6 +13,7 @@
 #include "wick/core/stream.h"
 #include "wick/tools/common/number_flag.h"
 #include "wick/tools/common/usage_error.h"
+#include "wick/tools/study/gains.h"
 #include "wick/tools/wick/commands.h"
 #include "wick/tools/wick/ranks.h"
 #include "wick/tools/wick/recipe_flags.h"
@@ -28,6 +29,7 @@ struct ProfileFlags {
   int64_t warmup = 5;
   std::string trace;
   std::string sort_by = "self_cpu_time_total";
+  std::string study;  // empty: the newest of this machine
   int64_t row_limit = 25;
   bool by_shape = false, by_module = false, memory = false, json = false;
 };
@@ -102,10 +104,13 @@ void show(const profile::Profiler& profiler, const ProfileFlags& flags, Device d
   std::optional<profile::Verdict> verdict;
   // A simulated GPU has no speed.
   if (!simulated) verdict = profile::judge(profiler.recording(), measure_ceilings(device));
+  std::optional<study::StudyGains> measured;
+  if (verdict) measured = study::find_measured(verdict->bound(), flags.study, to_string(device));
   if (flags.json) {
     nlohmann::ordered_json all;
     all["device"] = to_string(device);
     if (verdict) all["verdict"] = to_json(*verdict);
+    if (measured) all["measured"] = study::to_json(*measured);
     all["averages"] = nlohmann::ordered_json::parse(averages.json());
     fmt::print("{}\n", all.dump());
     return;
@@ -117,7 +122,7 @@ void show(const profile::Profiler& profiler, const ProfileFlags& flags, Device d
     fmt::print("\n{}", profile::MemoryTimeline(profiler.recording(), device).text());
   }
   if (verdict) {
-    fmt::print("\n{}", verdict->text());
+    fmt::print("\n{}{}", verdict->text(), study::text_of(measured));
   } else {
     fmt::print("\ndevice: simulated, so no time above is a GPU's, and there is no verdict\n");
   }
@@ -173,6 +178,8 @@ void add_profile(CLI::App& app, Command& command) {
   sub->add_flag("--by-shape", flags->by_shape, "a row for each shape of inputs");
   sub->add_flag("--by-module", flags->by_module, "a row for each module");
   sub->add_flag("--memory", flags->memory, "tell who holds what memory where it is most");
+  sub->add_option("--study", flags->study,
+                  "folder of the study whose gains are told (default: the newest in runs/)");
   sub->add_flag("--json", flags->json, "print one JSON object");
   sub->footer(
       "Writes no run folder. Behind wick launch, each rank records, and the trace is that of all.\n"

@@ -3,6 +3,7 @@
 import functools
 import json
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -10,7 +11,7 @@ import unittest
 from mnist import write_images
 from programs import InFolder, run_program
 
-WICK = sys.argv.pop(1)
+WICK = str(pathlib.Path(sys.argv.pop(1)).resolve())
 run = functools.partial(run_program, WICK)
 
 data_folder = tempfile.TemporaryDirectory()
@@ -69,6 +70,54 @@ class Profile(InFolder):
                 ends.setdefault(number, []).append(event["ts"] + event["dur"])
         self.assertGreaterEqual(len(ends), 6)
         self.assertEqual({len(times) for times in ends.values()}, {2})
+
+    def study(self, name, device="cpu", gain=1.5, machine=None):
+        """A study as `wick study` writes it: bfloat16 and packed files, as fast, and no gain."""
+        folder = self.folder / "runs" / name
+        folder.mkdir(parents=True)
+        lines = [{"kind": "start", "machine": machine or self.machine(), "device": device}]
+        for technique, middle in [("bfloat16", gain), ("batch-size", gain), ("workers", gain),
+                                  ("gradient-accumulation", gain), ("read-loss-seldom", gain),
+                                  ("fused-loss", 1.0)]:
+            speed = {"middle": middle, "low": middle - .001, "high": middle + .001,
+                     "confidence": .99}
+            comparison = {"speed": speed, "pairs": 22, "processes": 2, "memory": 1}
+            lines.append({"kind": "technique", "id": technique,
+                          "cases": [{"workload": "some model", "comparison": comparison}]})
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (folder / "study.jsonl").write_text(text + '{"kind": "torn')
+        return folder
+
+    @functools.cache
+    def machine(self):
+        """What a study says of this machine."""
+        folder = self.folder / "short"
+        done = run("study", "set-to-none", "--seconds", "0.01", "--run-dir", folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads((folder / "study.jsonl").read_text().splitlines()[0])["machine"]
+
+    def test_tells_what_the_last_study_measured(self):
+        def profile():
+            done = subprocess.run([WICK, "profile", *SMALL, "--json"], cwd=self.folder,
+                                  capture_output=True, text=True, check=True)
+            return json.loads(done.stdout)
+
+        self.assertNotIn("measured", profile())
+        self.study("study-20260102-000000", gain=1.5)
+        self.study("study-20260103-000000", device="cuda:0")
+        self.study("study-20260104-000000", machine={"processor": "another"})
+        found = profile()
+        self.assertEqual(found["measured"]["study"], "runs/study-20260102-000000")
+        technique = {"compute": "bfloat16", "memory": "bfloat16", "launches": "batch-size",
+                     "data": "workers", "communication": "gradient-accumulation",
+                     "outside": "read-loss-seldom"}[found["verdict"]["bound"]]
+        gains = found["measured"]["gains"]
+        self.assertEqual([(gain["technique"], gain["middle"]) for gain in gains],
+                         [(technique, 1.5)])
+        done = run("profile", *SMALL, "--study", self.study("mine", gain=1.25))
+        self.assertRegex(done.stdout, f"Measured here, in .*mine:\n  {technique} +1.25x ")
+        self.fails(1, "study.jsonl", "profile", *SMALL, "--study", self.study("old") /
+                   "study.jsonl")
 
     def test_refuses_bad_use(self):
         self.fails(2, "--sort-by", "profile", *SMALL, "--sort-by", "cpu_tiem")
