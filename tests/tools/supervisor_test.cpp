@@ -113,5 +113,33 @@ TEST(Supervisor, RecordsOfAnEarlierStartAreRemoved) {
   EXPECT_EQ(text_of(flights + "/notes.txt"), "old");
 }
 
+TEST(Supervisor, RanksAreGivenCoresOfTheirOwn) {
+  cpu_set_t all;
+  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+  const int cores = CPU_COUNT(&all);
+  for (int count = 1; count <= cores; ++count) {
+    cpu_set_t taken;
+    CPU_ZERO(&taken);
+    for (int rank = 0; rank < count; ++rank) {
+      cpu_set_t own = cores_of(rank, count), both;
+      EXPECT_GE(CPU_COUNT(&own), cores / count);
+      EXPECT_LE(CPU_COUNT(&own), (cores + count - 1) / count);
+      CPU_AND(&both, &own, &taken);
+      EXPECT_EQ(CPU_COUNT(&both), 0);
+      CPU_OR(&taken, &taken, &own);
+    }
+    EXPECT_TRUE(CPU_EQUAL(&taken, &all));
+  }
+  EXPECT_THROW(cores_of(0, cores + 1), Error);
+  if (cores < 2) GTEST_SKIP() << "one core: nothing to share";
+  const TemporaryFolder folder;
+  const std::string script =
+      "grep Cpus_allowed_list /proc/self/status > " + folder.path("") + "/$RANK";
+  EXPECT_EQ(supervise({.ranks = 2, .bind_cores = true}, shell(script)), 0);
+  EXPECT_NE(text_of(folder.path("0")), text_of(folder.path("1")));
+  EXPECT_EQ(supervise({.ranks = 2}, shell(script)), 0);
+  EXPECT_EQ(text_of(folder.path("0")), text_of(folder.path("1")));
+}
+
 }  // namespace
 }  // namespace wick::tool

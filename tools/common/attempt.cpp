@@ -48,10 +48,11 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
 
 // Only calls that are safe between fork and exec.
 [[noreturn]] void run_child(pid_t parent, const WordList& words, const WordList& environment,
-                            const sigset_t& signals) {
+                            const std::optional<cpu_set_t>& cores, const sigset_t& signals) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(kCannotStartExit);  // it is gone already
   setsid();                                          // the terminal's signals go to the parent
+  if (cores) sched_setaffinity(0, sizeof *cores, &*cores);
   const int input = open("/dev/null", O_RDONLY);
   if (input >= 0) dup2(input, STDIN_FILENO);
   sigprocmask(SIG_SETMASK, &signals, nullptr);
@@ -178,7 +179,7 @@ void Attempt::start(const Member& member) {
   const WordList words(member.words), environment(environment_with(member.variables));
   const pid_t parent = getpid();
   const pid_t pid = fork();
-  if (pid == 0) run_child(parent, words, environment, signals_.before());
+  if (pid == 0) run_child(parent, words, environment, member.cores, signals_.before());
   if (pid < 0) throw Error(concat("launch: cannot start a process: ", std::strerror(errno)));
   keeper_.watch(pid);
   processes_.push_back({pid});

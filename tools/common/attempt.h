@@ -1,5 +1,6 @@
 #pragma once
 
+#include <sched.h>
 #include <csignal>
 
 #include <chrono>
@@ -15,6 +16,7 @@ struct Member {
   std::string name;                                   // for sentences: "rank 1 of 4"
   std::vector<std::string> words;                     // the program and its arguments
   std::map<std::string, std::string> variables = {};  // changes of the environment
+  std::optional<cpu_set_t> cores = {};                // all that it may run on
 };
 
 /// Holds back the signals that Attempt waits for, while it lives.

@@ -91,6 +91,24 @@ void clear_restarts(const std::string& folder) {
 
 }  // namespace
 
+cpu_set_t cores_of(int64_t rank, int64_t count) {
+  cpu_set_t all, own;
+  CPU_ZERO(&all);
+  CPU_ZERO(&own);
+  WICK_CHECK(sched_getaffinity(0, sizeof all, &all) == 0,
+             "launch: cannot tell the cores: ", std::strerror(errno));
+  const int64_t cores = CPU_COUNT(&all);
+  WICK_CHECK(cores >= count, "launch: --bind-cores: got ", count, " ranks on ", cores,
+             " cores, expected a core for each rank");
+  int64_t number = 0;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &all)) continue;
+    if (number >= rank * cores / count && number < (rank + 1) * cores / count) CPU_SET(core, &own);
+    ++number;
+  }
+  return own;
+}
+
 std::vector<Member> members_of(const LocalRanks& ranks, const std::vector<std::string>& words) {
   std::vector<Member> members;
   const std::string count = std::to_string(ranks.count);
@@ -110,6 +128,7 @@ std::vector<Member> members_of(const LocalRanks& ranks, const std::vector<std::s
           std::to_string(std::max<int64_t>(num_threads() / ranks.count, 1));
     }
     if (!ranks.flight_folder.empty()) member.variables["WICK_FLIGHT_DIR"] = ranks.flight_folder;
+    if (ranks.bind_cores) member.cores = cores_of(r, ranks.count);
     members.push_back(std::move(member));
   }
   return members;
@@ -129,7 +148,8 @@ int supervise(const SuperviseOptions& all_options, const RankWords& words) {
                                 .master_port = port.number(),
                                 .token = random_token(),
                                 .flight_folder = options.flight_folder,
-                                .restarts = restarts},
+                                .restarts = restarts,
+                                .bind_cores = options.bind_cores},
                                words(restarts)),
                     signals);
     attempt.wait();

@@ -16,7 +16,12 @@ struct LocalRanks {
   int64_t master_port = 0;
   std::string token = {}, flight_folder = {};
   int64_t restarts = 0;
+  bool bind_cores = false;
 };
+
+/// The cores of rank `rank` of `count` where each has its own: a run of those that this process may
+/// use, as long as the others' or one longer. Error if there are fewer cores than ranks.
+cpu_set_t cores_of(int64_t rank, int64_t count);
 
 /// Each of these ranks, to be started on this machine with torchrun's variables.
 std::vector<Member> members_of(const LocalRanks& ranks, const std::vector<std::string>& words);
@@ -27,6 +32,7 @@ struct SuperviseOptions {
   /// Where ranks leave flight records, those of the K-th restart in restart-K of it. Empty:
   /// nowhere.
   std::string flight_folder = {};
+  bool bind_cores = false;  // each rank runs on cores of its own
 };
 
 /// What each rank is started with: the program (a path, or a name to look for) and its arguments,

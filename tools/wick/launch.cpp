@@ -26,7 +26,8 @@ void check(const LaunchFlags& flags) {
 SuperviseOptions options_of(const LaunchFlags& flags) {
   return {.ranks = flags.ranks.value_or(1),
           .max_restarts = flags.max_restarts,
-          .flight_folder = flags.flight};
+          .flight_folder = flags.flight,
+          .bind_cores = flags.bind_cores};
 }
 
 int launch(const LaunchFlags& flags, const std::vector<std::string>& words) {
@@ -42,6 +43,7 @@ int launch(const LaunchFlags& flags, const std::vector<std::string>& words) {
   }
   std::vector<std::string> all = {"train", "--ranks", std::to_string(options.ranks),
                                   "--max-restarts", std::to_string(options.max_restarts)};
+  if (flags.bind_cores) all.emplace_back("--bind-cores");
   if (!flags.flight.empty()) all.insert(all.end(), {"--flight", flags.flight});
   all.insert(all.end(), words.begin() + 1, words.end());
   return run_program(all);
@@ -58,6 +60,7 @@ void add_launch_flags(CLI::App& app, LaunchFlags& flags) {
       ->capture_default_str();
   app.add_option("--flight", flags.flight,
                  "folder for records of what ranks did last before a failure, for wick doctor");
+  app.add_flag("--bind-cores", flags.bind_cores, "give each rank cores of its own");
 }
 
 bool starts_ranks(const LaunchFlags& flags) {

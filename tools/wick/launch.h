@@ -15,6 +15,7 @@ struct LaunchFlags {
   std::optional<int64_t> ranks;
   int64_t max_restarts = 0;
   std::string flight;
+  bool bind_cores = false;
 };
 void add_launch_flags(CLI::App& app, LaunchFlags& flags);
 
