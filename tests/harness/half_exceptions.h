@@ -5,7 +5,7 @@
 namespace wick::testing {
 
 /// What an op computes from 16-bit inputs it computes in float32 and rounds once, forward and
-/// backward (docs/design.md): its results lie within this many units in the last place of the
+/// backward (docs/design/ops.md): its results lie within this many units in the last place of the
 /// reference in double.
 inline constexpr double kHalfUnits = 2;
 

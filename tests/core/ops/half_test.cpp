@@ -1,5 +1,5 @@
-// Results of 16 bits are computed in float32 and rounded once (docs/design.md): where the cases of
-// the ops, whose tolerance is that of the largest element, would not tell.
+// Results of 16 bits are computed in float32 and rounded once (docs/design/ops.md). These tests
+// look where the ops' cases would not tell, since their tolerance is that of the largest element.
 #include <gtest/gtest.h>
 
 #include <algorithm>

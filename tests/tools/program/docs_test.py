@@ -39,8 +39,6 @@ def help_of(words):
 def commands():
     """(place, words) of each command of wick in a block of code."""
     for path in pages():
-        if path.name == "design.md":
-            continue  # its one block is a picture of the tree
         inside = False
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if line.startswith("```"):
@@ -117,6 +115,13 @@ class Commands(InFolder):
         self.assertIn("train has no --epoch", wrong(["launch", "--", "train", "--epoch", "3"]))
 
 
+class Pictures(unittest.TestCase):
+    def test_they_are_what_the_script_draws(self):
+        done = subprocess.run([sys.executable, ROOT / "docs/pictures/draw.py", "--check"],
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+
 class Pages(unittest.TestCase):
     def test_every_technique_has_one(self):
         known = techniques()
@@ -140,7 +145,9 @@ class Pages(unittest.TestCase):
 
     def test_links_lead_to_files(self):
         for page in pages():
-            for target in re.findall(r"\]\(([^)#\s]+)[^)\s]*\)", page.read_text()):
+            text = page.read_text()
+            pictures = re.findall(r'(?:src|srcset)="([^"]+)"', text)
+            for target in pictures + re.findall(r"\]\(([^)#\s]+)[^)\s]*\)", text):
                 if not target.startswith("http"):
                     self.assertTrue((page.parent / target).exists(), f"{page}: {target}")
 

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Draws the pictures of README.md and docs/, each for a light and a dark page.
+
+usage: draw.py          writes the SVG files beside this script
+       draw.py --check  fails where a file is not what would be written
+"""
+import pathlib
+import sys
+
+from svg import DARK, LIGHT, Picture
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def layers(theme):
+    picture = Picture(900, 410, "The layers of the source tree", theme)
+    rows = (
+        (("tools", "the program wick"), ("bench", "wick bench, peers"), ("tests", "")),
+        (("train", "step, trainer, run folder, recipe"),),
+        (("optim", "optimizers, schedules"), ("data", "loader, transforms"),
+         ("dist", "process groups, reducer")),
+        (("nn", "modules, layers, models"),),
+        (("core", "tensors, autograd, apply (the one door), allocator, streams, profiler"),),
+        (("kernels/cpu", "AVX2, AVX-512, AMX"), ("kernels/cuda", "one file per family"),
+         ("kernels/sim", "the simulated GPU")),
+        (("core/base", "dtype, shape, device, view: what kernels may know"),),
+    )
+    left, right, height = 90, 780, 48
+    for i, row in enumerate(rows):
+        y, width = 12 + 56 * i, (right - left - 10 * (len(row) - 1)) / len(row)
+        for j, (name, what) in enumerate(row):
+            picture.box(left + j * (width + 10), y, width, height, name, *([what] if what else []),
+                        fill="strong" if name == "core" else "box",
+                        edge="edge" if name == "core" else "line")
+    picture.line((60, 20), (60, 392), arrow=True)
+    picture.parts.append('<g transform="rotate(-90 44 206)">')
+    picture.words(44, 206, "includes point down", 14, "faint", "middle")
+    picture.parts.append("</g>")
+    picture.line((790, 68), (802, 68), (802, 284), (790, 284))
+    picture.words(812, 172, "wick.h", 15, bold=True)
+    picture.words(812, 191, "includes", 13, "faint")
+    picture.words(812, 207, "these", 13, "faint")
+    return picture
+
+
+def step(theme):
+    picture = Picture(1000, 372, "One training step", theme)
+    lanes = (("Loader", "host threads"), ("Copy stream", "the prefetcher's"),
+             ("Compute stream", ""), ("Reduction", "stream, with"), )
+    for i, (name, where) in enumerate(lanes):
+        y = 30 + 84 * i
+        picture.rectangle(0, y, 1000, 76, "box", None)
+        picture.words(12, y + 34, name, 15, bold=True)
+        picture.words(12, y + 53, where, 13, "faint")
+    picture.words(12, 30 + 84 * 3 + 68, "several ranks", 13, "faint")
+    picture.words(140, 20, "time", 13, "faint")
+    picture.line((172, 16), (985, 16), arrow=True)
+
+    def box(x, lane, width, *text, **how):
+        how = {"fill": "strong", "edge": "edge", **how}
+        picture.box(x, 36 + 84 * lane, width, 64, *text, **how)
+
+    later = {"fill": "box", "edge": "line", "dashed": True}
+    box(140, 0, 160, "decode, collate", "into pinned memory")
+    box(420, 0, 200, "the next batches", **later)
+    box(300, 1, 105, "copy", "uint8 bytes")
+    box(664, 1, 140, "the next batch", **later)
+    box(392, 2, 106, "prepare", "normalise")
+    box(506, 2, 134, "forward", "each op by apply")
+    box(648, 2, 172, "loss, backward", "gradients fire hooks")
+    box(828, 2, 162, "update", "norm, then one", "kernel per group")
+    box(668, 3, 74, "bucket")
+    box(750, 3, 74, "bucket")
+    picture.line((220, 100), (220, 152), (296, 152), arrow=True)
+    picture.line((352, 184), (352, 236), (388, 236), arrow=True)
+    picture.line((705, 268), (705, 284), arrow=True)
+    picture.line((787, 268), (787, 284), arrow=True)
+    picture.line((824, 320), (909, 320), (909, 272), arrow=True)
+    return picture
+
+
+def simulated_gpu(theme):
+    picture = Picture(940, 430, "One CUDA source, two builds", theme)
+    picture.box(250, 10, 440, 56, "kernels/cuda, core/cuda", "one source: kernels, streams, graphs",
+                fill="strong", edge="edge")
+    picture.line((380, 66), (160, 112), arrow=True)
+    picture.line((560, 66), (640, 112), arrow=True)
+    picture.words(200, 84, "nvcc", 14, "faint", "end")
+    picture.words(620, 84, "g++ or clang, WICK_GPU=sim", 14, "faint")
+    picture.box(20, 116, 270, 72, "a GPU", "driver, cuBLASLt, cuDNN, NCCL",
+                "no real GPU has run it yet", dashed=True)
+    picture.rectangle(320, 116, 610, 206, "box", "edge")
+    picture.words(625, 138, "kernels/sim: the simulated GPU", 15, anchor="middle", bold=True)
+    cells = (("threads", "one fiber each, block by", "block, in chosen orders"),
+             ("streams", "as late as events allow,", "or in a seeded random order"),
+             ("memory", "guarded; NaN where", "nothing was written"),
+             ("libraries", "the CPU's kernels in place", "of cuBLASLt, cuDNN, NCCL"))
+    for i, (name, *what) in enumerate(cells):
+        picture.box(334 + 296 * (i % 2), 150 + 84 * (i // 2), 286, 76, name, *what, fill="strong")
+    picture.line((155, 188), (155, 352), arrow=True)
+    picture.line((625, 322), (625, 352), arrow=True)
+    picture.box(20, 356, 270, 64, "values and times", "tools/gpu_check.sh", dashed=True)
+    picture.box(320, 356, 610, 64, "values, races, bounds, counts; never a time",
+                "AddressSanitizer, ThreadSanitizer, integer checks, the preset count")
+    return picture
+
+
+PICTURES = (layers, step, simulated_gpu)
+
+
+def main(arguments):
+    if arguments not in ([], ["--check"]):
+        print(__doc__)
+        return 2
+    stale = []
+    for draw in PICTURES:
+        for theme, suffix in ((LIGHT, ""), (DARK, "_dark")):
+            path = HERE / f"{draw.__name__}{suffix}.svg"
+            text = draw(theme).text()
+            if not path.exists() or path.read_text() != text:
+                stale.append(path.name)
+                if not arguments:
+                    path.write_text(text)
+    if arguments and stale:
+        print(f"docs/pictures: not as draw.py draws them: {', '.join(stale)}: run draw.py")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
