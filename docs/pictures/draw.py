@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Draws the pictures of README.md and docs/, each for a light and a dark page.
+"""Draws the pictures of README.md and docs/, each for a light and a dark page. The figures are read
+from the tables of bench/results/.
 
 usage: draw.py          writes the SVG files beside this script
        draw.py --check  fails where a file is not what would be written
@@ -10,6 +11,50 @@ import sys
 from svg import DARK, LIGHT, Picture
 
 HERE = pathlib.Path(__file__).resolve().parent
+RESULTS = HERE.parents[1] / "bench" / "results"
+
+
+def rows(name):
+    """Cells of each row of the tables in a file of results, by the row's first cell."""
+    lines = (RESULTS / name).read_text().splitlines()
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line[:1] == "|"]
+    return {row[0]: row[1:] for row in cells}
+
+
+def bar(picture, y, name, value, scale, color, left):
+    picture.words(left - 8, y + 16, name, 14, anchor="end")
+    picture.rectangle(left, y, value * scale, 22, color, None, 2)
+    picture.words(left + value * scale + 6, y + 16, f"{value:.2f}", 14, bold=True)
+
+
+def speed(theme):
+    picture = Picture(960, 330, "Wick beside PyTorch 2.15, and the ladder of wick study", theme)
+    peers, ladder = rows("peers.md"), rows("study.md")
+    picture.words(0, 22, "Training speed, PyTorch 2.15 = 1", 17, bold=True)
+    scale, left = 58, 216
+    bars = [(name, float(peers[row][column].split()[0])) for name, row, column in (
+        ("article 001's script", "as it is written", 2),
+        ("the same, tuned", "with all that the articles advise, PyTorch eager", 2),
+        ("ResNet-18, 32×32", "ResNet-18, 32×32, batch 128, float32 training step", 3),
+        ("ResNet-18, 224×224", "ResNet-18, 224×224, batch 16, float32 training step", 3),
+        ("MLP with AdamW", "MLP 784-512-512-10, batch 64, AdamW step", 3))]
+    for i, (name, value) in enumerate(bars):
+        bar(picture, 44 + 44 * i, name, value, scale, "bar", left)
+    picture.line((left + scale, 36), (left + scale, 258), color="ink", dashed=True)
+    picture.words(left + scale, 276, "PyTorch", 13, "faint", "middle")
+    picture.words(0, 312, "2 CPU cores; the scripts on an Intel Xeon, the rest on an AMD EPYC", 13,
+                  "faint")
+
+    picture.words(500, 22, "The ladder of wick study: times as fast", 17, bold=True)
+    *steps, (_, (last,)) = [row for row in ladder.items() if row[0] not in ("technique", "---")]
+    y, reached, left, scale = 40, 1.0, 704, 34
+    bar(picture, y, "the articles' script", reached, scale, "other", left)
+    for name, (ratio,) in steps:
+        y += 29
+        reached *= float(ratio)
+        bar(picture, y, f"{name} ×{ratio}", reached, scale, "other", left)
+    bar(picture, y + 29, "last beside first, measured", float(last), scale, "bar", left)
+    return picture
 
 
 def layers(theme):
@@ -105,7 +150,7 @@ def simulated_gpu(theme):
     return picture
 
 
-PICTURES = (layers, step, simulated_gpu)
+PICTURES = (speed, layers, step, simulated_gpu)
 
 
 def main(arguments):

@@ -143,6 +143,16 @@ class Pages(unittest.TestCase):
                                  ["How", "What it gains", "When it hurts",
                                   "What articles get wrong"])
 
+    def test_tests_that_the_readme_names_exist(self):
+        named = re.findall(r"`(tests/[^`*]+)`", (ROOT / "README.md").read_text())
+        self.assertGreater(len(named), 5)
+        self.assertEqual([path for path in named if not (ROOT / path).exists()], [])
+
+    def test_the_readme_is_short(self):
+        lines = (ROOT / "README.md").read_text().splitlines()
+        self.assertLessEqual(len(lines), 120)
+        self.assertEqual([line for line in lines if len(line) > 100], [])
+
     def test_links_lead_to_files(self):
         for page in pages():
             text = page.read_text()
