@@ -4,6 +4,7 @@
 
 #include "wick/core/base/check.h"
 #include "wick/core/file.h"
+#include "wick/data/detail/crc32c.h"
 #include "wick/data/detail/jpeg.h"
 #include "wick/data/detail/packed_format.h"
 #include "wick/data/packed.h"
@@ -105,9 +106,14 @@ class Output {
     sha_.update(bytes, count);
     file_.write(bytes, count);
     position_ += count;
+    index_check_ = crc32c(bytes, count, index_check_);
   }
+  /// What is written from here on is the index.
+  void begin_index() { index_check_ = 0; }
   void finish(Header header) {
     header.file_bytes = position_;
+    header.index_check = index_check_;
+    header.head_check = crc32c(&header, offsetof(Header, head_check));
     sha_.update(&header, offsetof(Header, hash));
     header.hash = sha_.digest();
     file_.write_at(0, &header, sizeof header);
@@ -118,6 +124,7 @@ class Output {
   AtomicFile file_;
   Sha256 sha_;
   uint64_t position_ = sizeof(Header);
+  uint32_t index_check_ = 0;
 };
 
 }  // namespace
@@ -139,13 +146,15 @@ void pack_images(const LabelledImages& images, const std::string& path,
       packer.make(*source, i, image);
       index.push_back({out.position(), image.bytes.size(), static_cast<uint32_t>(source->label(i)),
                        static_cast<uint32_t>(image.size.height),
-                       static_cast<uint32_t>(image.size.width), 0});
+                       static_cast<uint32_t>(image.size.width),
+                       crc32c(image.bytes.data(), image.bytes.size())});
       out.write(image.bytes.data(), image.bytes.size());
       source->confirm();
       if (options.progress) options.progress(static_cast<int64_t>(index.size()));
     }
   }
   header.index_offset = out.position();
+  out.begin_index();
   out.write(index.data(), index.size() * sizeof(Entry));
   for (const std::string& name : images.train->class_names()) {
     WICK_CHECK(name.size() <= kMostNameBytes, "pack: class name too long: got ", name.size(),

@@ -10,6 +10,7 @@
 
 #include "wick/core/base/check.h"
 #include "wick/core/file.h"
+#include "wick/data/detail/crc32c.h"
 #include "wick/data/detail/packed_format.h"
 #include "wick/data/sha256.h"
 
@@ -46,8 +47,9 @@ Header read_header(const MappedFile& file) {
   const auto header = load<Header>(file.data());
   WICK_CHECK(std::memcmp(header.magic, kMagic, sizeof kMagic) == 0, path,
              ": not a packed file: it does not start with WICKPACK");
-  WICK_CHECK(header.version == kVersion, path, ": packed file of another version: got ",
-             header.version, ", expected ", kVersion);
+  WICK_CHECK(header.version == kVersion || header.version == kUncheckedVersion, path,
+             ": packed file of another version: got ", header.version, ", expected ",
+             kUncheckedVersion, " or ", kVersion);
   WICK_CHECK(header.file_bytes == file.size(), path, ": cut off or too long: got ", file.size(),
              " bytes, its header promises ", header.file_bytes);
   // Each count is below the file's size, and that below 2^63, so sums of two do not overflow.
@@ -98,7 +100,8 @@ void check_entry(const std::string& path, const Header& header, uint64_t i, cons
              " and to end before ", header.index_offset);
   WICK_CHECK(entry.label < header.classes, path, ": damaged packed file: the label of image ", i,
              " is out of range: got ", entry.label, ", expected less than ", header.classes);
-  const bool possible = entry.height > 0 && entry.width > 0 && entry.zero == 0 &&
+  const bool possible = entry.height > 0 && entry.width > 0 &&
+                        (header.version != kUncheckedVersion || entry.check == 0) &&
                         entry.height <= static_cast<uint64_t>(image_limits().pixels) / entry.width;
   WICK_CHECK(possible, path, ": damaged packed file: wrong size of image ", i, ": got ",
              entry.height, " x ", entry.width);
@@ -107,6 +110,21 @@ void check_entry(const std::string& path, const Header& header, uint64_t i, cons
                                      : entry.length == pixels * header.channels,
              path, ": damaged packed file: wrong length of image ", i, ": got ", entry.length,
              " bytes for ", entry.height, " x ", entry.width, " pixels");
+}
+
+// What is not an image, against its checksums.
+void check_sums(const MappedFile& file, const Header& header) {
+  if (header.version == kUncheckedVersion) return;
+  const uint32_t head = crc32c(&header, offsetof(Header, head_check));
+  const uint32_t index = crc32c(file.data() + header.index_offset,
+                                static_cast<size_t>(file.size() - header.index_offset));
+  file.check();
+  WICK_CHECK(head == header.head_check, file.path(),
+             ": damaged packed file: its header is not as it was written: got the checksum ", head,
+             ", expected ", header.head_check);
+  WICK_CHECK(index == header.index_check, file.path(),
+             ": damaged packed file: its index is not as it was written: got the checksum ", index,
+             ", expected ", header.index_check);
 }
 
 }  // namespace
@@ -141,6 +159,7 @@ PackedFile::PackedFile(const std::string& path) : state_(std::make_unique<State>
   WICK_CHECK(header.photographs == 1 || state_->size.height > 0, path,
              ": damaged packed file: images differ in size, but are not called photographs");
   state_->file.check();
+  check_sums(state_->file, header);
 }
 
 PackedFile::~PackedFile() = default;
@@ -164,12 +183,22 @@ class PackedFile::Source final : public ImageSource {
   StoredImage read(int64_t index, std::string&) const override {
     const Entry found = entry(index);
     const std::span<const uint8_t> bytes(state_.file.data() + found.offset, found.length);
+    check_bytes(index, found, bytes);
     if (state_.header.form == kEncoded) return {bytes, {}, 0};
     return {bytes, {found.height, found.width}, state_.header.channels};
   }
   void confirm() const override { state_.file.check(); }
 
  private:
+  void check_bytes(int64_t index, const Entry& found, std::span<const uint8_t> bytes) const {
+    if (state_.header.version == kUncheckedVersion) return;
+    const uint32_t sum = crc32c(bytes.data(), bytes.size());
+    if (sum == found.check) return;
+    confirm();
+    throw Error(concat(name(index), " is not as it was written: got the checksum ", sum,
+                       ", expected ", found.check));
+  }
+
   // Checked again, for the file may have been written to meanwhile.
   Entry entry(int64_t index) const {
     const int64_t i = first_ + index;

@@ -13,6 +13,7 @@
 #include <functional>
 
 #include "wick/core/file.h"
+#include "wick/data/detail/crc32c.h"
 #include "wick/data/detail/packed_format.h"
 #include "wick/data/image_dataset.h"
 #include "wick/data/loader.h"
@@ -225,7 +226,7 @@ TEST_F(PackedDamage, EveryCutIsAnError) {
 
 TEST_F(PackedDamage, WrongHeadersAreErrors) {
   expect_header([](Header& h) { h.magic[0] = 'w'; }, {"WICKPACK"});
-  expect_header([](Header& h) { h.version = 2; }, {"another version", "got 2"});
+  expect_header([](Header& h) { h.version = 3; }, {"another version", "got 3"});
   for (const uint64_t count : {uint64_t{0}, uint64_t{1} << 58, UINT64_MAX, UINT64_MAX - 1}) {
     expect_header([&](Header& h) { h.train = count; }, {"damaged"});
   }
@@ -244,6 +245,8 @@ TEST_F(PackedDamage, WrongHeadersAreErrors) {
   expect_header([](Header& h) { h.padding = 1u << 31; }, {"unknown values"});
   expect_header([](Header& h) { h.std[0] = 0; }, {"standard deviation"});
   expect_header([](Header& h) { h.mean[0] = NAN; }, {"mean"});
+  expect_header([](Header& h) { h.padding ^= 2; }, {"its header is not as it was written"});
+  expect_header([](Header& h) { h.mean[0] *= 2; }, {"its header is not as it was written"});
 }
 
 TEST_F(PackedDamage, WrongIndicesAreErrors) {
@@ -258,7 +261,8 @@ TEST_F(PackedDamage, WrongIndicesAreErrors) {
   expect_entry(3, [](Entry& e) { e.height = 0; }, {"image 3", "wrong size"});
   expect_entry(3, [](Entry& e) { e.height = e.width = 0x10000; }, {"image 3", "wrong size"});
   expect_entry(3, [](Entry& e) { e.height = e.width = UINT32_MAX; }, {"image 3", "wrong size"});
-  expect_entry(3, [](Entry& e) { e.zero = 1; }, {"image 3"});
+  expect_entry(3, [](Entry& e) { ++e.check; }, {"its index is not as it was written"});
+  expect_entry(3, [](Entry& e) { e.label ^= 1; }, {"its index is not as it was written"});
   expect_entry(6, [](Entry& e) { e.height = 3, e.width = 2; }, {"differ in size"});
 }
 
@@ -275,14 +279,76 @@ TEST_F(PackedDamage, WrongNamesAreErrors) {
   expect(bytes, {"class 0", "cut off"});
 }
 
+// The file as it was written before there were checksums.
+Bytes unchecked(Bytes bytes) {
+  Header header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  header.version = packed::kUncheckedVersion;
+  header.index_check = header.head_check = 0;
+  for (uint64_t i = 0; i < header.train + header.test; ++i) {
+    std::memset(bytes.data() + header.index_offset + i * sizeof(Entry) + offsetof(Entry, check), 0,
+                sizeof(Entry::check));
+  }
+  std::memcpy(bytes.data(), &header, sizeof header);
+  return bytes;
+}
+
 TEST_F(PackedDamage, ChangedContentIsFoundWhenAskedFor) {
   PackedFile::open(folder_.path("p"))->check_content();
   for (const size_t at : {sizeof(Header), sizeof(Header) + 41, bytes_.size() - 1, size_t{64}}) {
-    Bytes bytes = bytes_;
+    Bytes bytes = unchecked(bytes_);
     bytes[at] ^= at == 64 ? 2 : 1;  // there: padding of 3 pixels, not 1
     const std::string path = folder_.write("bad", bytes);
     const auto file = PackedFile::open(path);
     expect_error([&] { file->check_content(); }, {path, "SHA-256", file->content_hash()});
+  }
+}
+
+TEST_F(PackedDamage, EachFlippedBitIsFoundAsItIsRead) {
+  for (size_t bit = 0; bit < 8 * bytes_.size(); ++bit) {
+    if (bit / 8 >= offsetof(Header, zero) && bit / 8 < sizeof(Header)) continue;
+    Bytes bytes = bytes_;
+    bytes[bit / 8] ^= static_cast<uint8_t>(1 << bit % 8);
+    const std::string path = folder_.write("bad", bytes);
+    const auto read_all = [&] {
+      const LabelledImages images = PackedFile::open(path)->images();
+      std::string buffer;
+      for (const auto& source : {images.train, images.test}) {
+        for (int64_t i = 0; i < source->size(); ++i) source->read(i, buffer);
+      }
+    };
+    EXPECT_THROW(read_all(), Error) << "bit " << bit;
+  }
+}
+
+TEST_F(PackedDamage, FilesWithoutChecksumsAreReadAsTheyWere) {
+  const auto file = PackedFile::open(folder_.write("old", unchecked(bytes_)));
+  const auto images = file->images().train,
+             whole = PackedFile::open(folder_.path("p"))->images().train;
+  std::string buffer, other;
+  for (int64_t i = 0; i < whole->size(); ++i) {
+    const auto a = images->read(i, buffer).bytes, b = whole->read(i, other).bytes;
+    EXPECT_TRUE(std::equal(a.begin(), a.end(), b.begin(), b.end()));
+  }
+}
+
+TEST(Crc32c, IsThatOfTheStandard) {
+  EXPECT_EQ(crc32c("123456789", 9), 0xe3069283);
+  EXPECT_EQ(crc32c_by_table("123456789", 9), 0xe3069283);
+  const Bytes zeros(32);
+  EXPECT_EQ(crc32c(zeros.data(), 32), 0x8a9136aa);
+  EXPECT_EQ(crc32c_by_table(zeros.data(), 32), 0x8a9136aa);
+  EXPECT_EQ(crc32c("456789", 6, crc32c("123", 3)), 0xe3069283);
+}
+
+TEST(Crc32c, IsTheSameByWhateverWay) {
+  Bytes bytes(5000);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i * i >> 3);
+  for (const size_t count : {0, 7, 8, 1535, 1536, 1537, 3071, 3072, 4608, 4999}) {
+    const uint32_t before = crc32c_by_table(bytes.data(), 1);
+    EXPECT_EQ(crc32c(bytes.data() + 1, count, before),
+              crc32c_by_table(bytes.data() + 1, count, before))
+        << count << " bytes";
   }
 }
 
