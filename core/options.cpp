@@ -132,8 +132,11 @@ struct ReadJson {
     return from.is_number();
   }
   bool operator()(std::string* value) const {
+    // A whole number as it would be on a command line, and null for none.
+    if (from.is_number_integer()) *value = from.dump();
+    if (from.is_null()) value->clear();
     if (from.is_string()) *value = from.get<std::string>();
-    return from.is_string();
+    return from.is_string() || from.is_number_integer() || from.is_null();
   }
   bool operator()(std::vector<double>* value) const {
     if (from.is_string()) ParseWord{field, from.get<std::string>()}(value);

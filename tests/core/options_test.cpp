@@ -113,6 +113,18 @@ TEST(Options, SurviveAFile) {
   EXPECT_EQ(to_json(fields(read)), to_json(fields(written)));
 }
 
+TEST(Options, ATextMayBeAWholeNumberInAFile) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/options.json";
+  Options options;
+  write_file(path, "{\"text\": 500}");
+  read_options(fields(options), path);
+  EXPECT_EQ(options.text, "500");
+  write_file(path, "{\"text\": null}");
+  read_options(fields(options), path);
+  EXPECT_EQ(options.text, "");
+}
+
 TEST(Options, RefuseWrongFiles) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/options.json";
@@ -130,6 +142,8 @@ TEST(Options, RefuseWrongFiles) {
   refuses("{\"count\": 18446744073709551615}", "wrong kind");
   refuses("{\"fast\": 1}", "wrong kind");
   refuses("{\"share\": \"0.5\"}", "wrong kind");
+  refuses("{\"text\": 0.5}", "wrong kind");
+  refuses("{\"text\": [1]}", "wrong kind");
   refuses("{\"workers\": null}", "wrong kind");
   refuses("{\"rate\": \"auto\"}", "wrong kind");
   refuses("{\"epochs\": [1]}", "wrong kind");
