@@ -93,7 +93,8 @@ CheckpointStore::CheckpointStore(std::string folder, int keep)
   WICK_CHECK(keep >= 1, "checkpoint: keep: got ", keep, ", expected 1 or more");
 }
 
-std::string CheckpointStore::save(const Checkpoint& checkpoint) const {
+std::string CheckpointStore::save(const Checkpoint& checkpoint,
+                                  const std::set<int64_t>& spared) const {
   const std::string target = folder_ + "/" + kPrefix + std::to_string(checkpoint.step);
   const std::string temporary = folder_ + "/.writing";
   const auto make = [&] {
@@ -130,7 +131,7 @@ std::string CheckpointStore::save(const Checkpoint& checkpoint) const {
   }
   int kept = 0;  // of steps up to this one: those beyond it are of another run, or damaged
   for (const auto& [step, path] : list_checkpoints(folder_)) {
-    if (step > checkpoint.step || ++kept <= keep_) continue;
+    if (step > checkpoint.step || ++kept <= keep_ || spared.count(step) != 0) continue;
     std::error_code ignored;  // a leftover does no harm
     fs::remove_all(path, ignored);
   }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "wick/core/serialize.h"
@@ -24,9 +25,10 @@ class CheckpointStore {
   /// `keep` (1 or more): how many of the newest stay when a new one is written.
   explicit CheckpointStore(std::string folder, int keep = 2);
 
-  /// Writes `checkpoint` and removes those that are not to be kept. Returns its folder. Throws
-  /// Error (a full disk, say) and leaves the older ones as they were.
-  std::string save(const Checkpoint& checkpoint) const;
+  /// Writes `checkpoint` and removes those that are not to be kept, of which those of the steps
+  /// `spared` are none. Returns its folder. Throws FileError (a full disk, say) and leaves the
+  /// older ones as they were.
+  std::string save(const Checkpoint& checkpoint, const std::set<int64_t>& spared = {}) const;
 
   /// The checkpoint in `folder`, one of a store's. Error if it is not as it was written.
   static Checkpoint load(const std::string& folder);

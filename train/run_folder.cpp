@@ -187,12 +187,27 @@ void RunFolder::write_config(const std::string& json) const {
 }
 
 void RunFolder::log(const std::string& json) {
-  if (!metrics_.is_open()) {
+  unwritten_ += json + "\n";
+  flush_metrics();
+}
+
+void RunFolder::flush_metrics() {
+  const auto fail = [&] { throw_file_error("run folder: cannot write " + metrics_file(), errno); };
+  if (unwritten_.empty()) return;
+  if (metrics_descriptor_ < 0) {
     follow();
-    metrics_.open(metrics_file(), std::ios::app);
+    const int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC;
+    metrics_descriptor_ = ::open(metrics_file().c_str(), flags, 0666);
+    if (metrics_descriptor_ < 0) fail();
+    const auto close_it = [descriptor = metrics_descriptor_](void*) { ::close(descriptor); };
+    metrics_ = std::shared_ptr<void>(nullptr, close_it);
   }
-  metrics_ << json << "\n" << std::flush;
-  if (!metrics_.good()) throw_file_error("run folder: cannot write " + metrics_file(), errno);
+  while (!unwritten_.empty()) {
+    const ssize_t put = ::write(metrics_descriptor_, unwritten_.data(), unwritten_.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) fail();
+    unwritten_.erase(0, static_cast<size_t>(put));
+  }
 }
 
 void RunFolder::drop_metrics_after(int64_t step) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -57,8 +56,11 @@ class RunFolder {
   std::vector<std::string> environment_changes() const;
   /// Writes `json` to config.json, and what machine the run is on to environment.json.
   void write_config(const std::string& json) const;
-  /// Appends a line to metrics.jsonl: `json`, an object without line breaks.
+  /// Appends a line to metrics.jsonl: `json`, an object without line breaks. FileError if that
+  /// cannot be written now: the next call, or flush_metrics, tries again.
   void log(const std::string& json);
+  /// Writes the lines that are not in the file yet. FileError if they cannot be.
+  void flush_metrics();
   /// Drops the lines of metrics.jsonl about steps after `step`, and a torn last line.
   void drop_metrics_after(int64_t step);
 
@@ -68,8 +70,10 @@ class RunFolder {
   std::string path_;
   std::shared_ptr<const std::string> made_;  // if it is a new one
   std::shared_ptr<void> lock_;
-  int descriptor_ = -1;  // of the folder, while it is claimed
-  std::ofstream metrics_;
+  int descriptor_ = -1;            // of the folder, while it is claimed
+  std::shared_ptr<void> metrics_;  // closes its descriptor
+  int metrics_descriptor_ = -1;
+  std::string unwritten_;  // of metrics.jsonl
 };
 
 }  // namespace wick::train

@@ -5,14 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include "wick/core/anomaly.h"
+#include "wick/core/file.h"
 #include "wick/core/memory/stats.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/join.h"
 #include "wick/core/options.h"
-#include "wick/core/plans.h"
 #include "wick/core/profile/profiler.h"
 #include "wick/core/random.h"
-#include "wick/core/serialize.h"
 #include "wick/dist/zero.h"
 
 namespace wick::train {
@@ -29,6 +28,10 @@ int64_t steps_of_run(const TrainerOptions& options, int64_t steps_per_epoch) {
   require(options.log_every >= 1, "log_every", "got ", options.log_every, ", expected 1 or more");
   require(options.checkpoint_every.value_or(1) >= 1, "checkpoint_every", "got ",
           options.checkpoint_every.value_or(0), ", expected 1 or more");
+  require(options.checkpoint_seconds.value_or(1) > 0, "checkpoint_seconds", "got ",
+          options.checkpoint_seconds.value_or(0), ", expected more than 0");
+  require(!options.keep_best || options.eval_every > 0, "keep_best",
+          "not with eval_every 0, by which nothing is evaluated");
   require(options.eval_every_steps.value_or(1) >= 1, "eval_every_steps", "got ",
           options.eval_every_steps.value_or(1), ", expected 1 or more");
   require(!options.eval_every_steps || options.eval_every > 0, "eval_every_steps",
@@ -83,6 +86,7 @@ Trainer::Trainer(std::shared_ptr<nn::Module> model, std::shared_ptr<optim::Optim
           "not with several ranks");
   if (!options_.folder.empty() && options_.ranks.first()) {
     folder_ = RunFolder::of_other(options_.folder);
+    writer_ = std::make_unique<CheckpointWriter>(options_.keep_checkpoints);
   }
 }
 
@@ -119,7 +123,8 @@ void Trainer::start(bool is_new) {
   if (step_.scaler().enabled() && device().is_cuda()) schedule_.count_on_device();
   if (folder_) folder_->write_config(options_.config);
   begun_ = true;
-  if (is_new) save_checkpoint();  // so that a run can be resumed from its first step on
+  last_save_ = Clock::now();
+  if (is_new) save_last_checkpoint();  // so that a run can be resumed from its first step on
 }
 
 void Trainer::join_models() {
@@ -169,8 +174,10 @@ void Trainer::load(const Checkpoint& checkpoint) {
         {static_cast<uint64_t>(number(seed_name)), static_cast<uint64_t>(number(offset_name))});
   };
   set_generator(device(), "random_seed", "random_offset");
+  if (has("best_step")) best_ = {number("best_step"), part(position, "best_loss").item()};
   if (has("host_seed")) set_generator(kCpu, "host_seed", "host_offset");
   steps_ = checkpoint.step;
+  if (writer_) writer_->trust(steps_);
 }
 
 TensorMap Trainer::position() const {
@@ -180,6 +187,10 @@ TensorMap Trainer::position() const {
                      {"batch", number(loader_.batch())},
                      {"random_seed", number(random.seed)},
                      {"random_offset", number(random.offset)}};
+  if (best_) {
+    position["best_step"] = number(best_->first);
+    position["best_loss"] = scalar_tensor(best_->second, kFloat64);
+  }
   // A loader without a seed draws one per epoch, from the CPU's generator.
   if (!data_.loading.seed && loader_.seed()) position["loader_seed"] = number(*loader_.seed());
   if (!data_.loading.seed && device().is_cuda()) {
@@ -190,45 +201,6 @@ TensorMap Trainer::position() const {
   return position;
 }
 
-// What is computed after a checkpoint goes by the plans that are there with it.
-void Trainer::save_plans() {
-  if (!benchmark()) return;
-  plans_save(RunFolder::of_other(options_.folder).plan_file(options_.ranks.rank()));
-  options_.ranks.barrier();
-}
-
-void Trainer::save_checkpoint() {
-  schedule_.settle();
-  if (options_.folder.empty()) return;
-  if (folder_) {
-    folder_->follow();
-    options_.folder = folder_->path();
-  }
-  save_plans();
-  Checkpoint checkpoint;
-  checkpoint.step = steps_;
-  // All ranks have a part of a shared one.
-  if (folder_ || options_.zero) checkpoint.parts["optimizer"] = optimizer_->state_dict();
-  if (!folder_) return;
-  checkpoint.parts["weights"] = model_->state_dict();
-  if (schedule_.has_state()) checkpoint.parts["schedule"] = schedule_.state_dict();
-  const amp::GradScaler& scaler = step_.scaler();
-  if (scaler.enabled()) checkpoint.parts["scaler"] = scaler.state_dict();
-  if (const optim::Ema* ema = step_.ema()) checkpoint.parts["ema"] = ema->state_dict();
-  checkpoint.parts["position"] = position();
-  const CheckpointStore store(folder_->checkpoints(), options_.keep_checkpoints);
-  const std::string path = store.save(checkpoint);
-  if (options_.on_checkpoint) options_.on_checkpoint(steps_, path);
-}
-
-void Trainer::save_weights() {
-  if (!folder_) return;
-  folder_->follow();
-  std::optional<optim::Ema::Swap> averages;
-  if (step_.ema() != nullptr) averages.emplace(*step_.ema());
-  save_safetensors(folder_->weights_file(), model_->state_dict());
-}
-
 data::Batch Trainer::prepared(const data::Batch& batch) {
   if (!data_.prepare) return batch;
   return data_.prepare(batch, loader_.epoch(), loader_.batch() - 1);
@@ -236,15 +208,16 @@ data::Batch Trainer::prepared(const data::Batch& batch) {
 
 void Trainer::sum_over_ranks(UnreadStep& step) {
   const auto own = static_cast<double>(step.event.samples);
-  std::vector<double> sums{own, options_.stop.requested() ? 1.0 : 0.0,
-                           step.figures[0].item() * own};
+  std::vector<double> sums{own, options_.stop.requested() ? 1.0 : 0.0, step.figures[0].item() * own,
+                           wants_to_save() ? 1.0 : 0.0};
   for (size_t i = 1; i < step.figures.size(); ++i) sums.push_back(step.figures[i].item());
   sums = options_.ranks.sum(sums);
   step.event.samples = static_cast<int64_t>(sums[0]);
   stopping_ = sums[1] > 0;
+  is_time_to_save_ = sums[3] > 0;
   step.figures[0] = scalar_tensor(sums[2] / sums[0]);
   for (size_t i = 1; i < step.figures.size(); ++i) {
-    step.figures[i] = scalar_tensor(sums[i + 2], kFloat64);
+    step.figures[i] = scalar_tensor(sums[i + 3], kFloat64);
   }
 }
 
@@ -275,6 +248,7 @@ void Trainer::take_step(const data::Batch& batch) {
     sum_over_ranks(unread);
   } else {
     stopping_ = options_.stop.requested();
+    is_time_to_save_ = wants_to_save();
   }
   epoch_samples_ += event.samples;
   const std::chrono::duration<double> elapsed = Clock::now() - epoch_start_;
@@ -296,7 +270,13 @@ std::string Trainer::first_anomaly(const data::Batch& batch) {
 
 void Trainer::log(const std::string& json) {
   if (!options_.ranks.first()) return;
-  if (folder_) folder_->log(json);
+  try {
+    if (folder_) folder_->log(json);
+    has_told_of_metrics_ = false;
+  } catch (const FileError& error) {  // what is not written yet is kept
+    if (!has_told_of_metrics_) tell_of_failure(error.what());
+    has_told_of_metrics_ = true;
+  }
   if (options_.on_log) options_.on_log(json);
 }
 
@@ -365,10 +345,13 @@ void Trainer::report() {
 }
 
 // Those of epochs' ends are saved after the evaluation.
+bool Trainer::is_within_epoch() const {
+  return !stopping_ && steps_ % steps_per_epoch() != 0 && steps_ < total_steps_;
+}
+
 // Whether what is done each `every` steps within an epoch is done now.
 bool Trainer::is_due(std::optional<int64_t> every) const {
-  return every && steps_ % *every == 0 && !stopping_ && steps_ % steps_per_epoch() != 0 &&
-         steps_ < total_steps_;
+  return every && steps_ % *every == 0 && is_within_epoch();
 }
 
 void Trainer::train_epoch() {
@@ -395,7 +378,8 @@ void Trainer::train_epoch() {
       if (options_.on_epoch) options_.on_epoch({steps_, epoch_of(steps_), false, last_});
       epoch_start_ += Clock::now() - begin;  // no part of training's rates
     }
-    if (is_due(options_.checkpoint_every)) {
+    tell_of_saves();
+    if (is_due(options_.checkpoint_every) || (is_time_to_save_ && is_within_epoch())) {
       report();
       save_checkpoint();
     }
@@ -438,6 +422,10 @@ void Trainer::end_epoch() {
     log_evaluation();
     event.evaluation = last_;
     if (event.is_whole && epoch % options_.eval_every == 0) schedule_.evaluated(last_->loss);
+    const bool is_best = !best_ || last_->loss < best_->second;
+    if (options_.keep_best && is_best && std::isfinite(last_->loss)) {
+      best_ = {steps_, last_->loss};
+    }
   }
   if (options_.on_epoch) options_.on_epoch(event);
 }
@@ -451,7 +439,7 @@ Outcome Trainer::run() {
     train_epoch();
     if (is_whole && steps_ == before && !stopping_) throw Error(no_samples(loader_));
     if (stopping_ && steps_ < total_steps_) {
-      save_checkpoint();
+      save_last_checkpoint();
       options_.ranks.barrier();  // the first that leaves may end the others
       return Outcome::kInterrupted;
     }
@@ -460,7 +448,7 @@ Outcome Trainer::run() {
     if (steps_ == total_steps_ && steps_ % steps_per_epoch() == 0) {
       loader_.seek(steps_ / steps_per_epoch(), 0);
     }
-    save_checkpoint();
+    steps_ == total_steps_ ? save_last_checkpoint() : save_checkpoint();
   }
   save_weights();
   if (!last_ && data_.test && options_.eval_every > 0) evaluate_model();

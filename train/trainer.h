@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "wick/core/checkpoint.h"
+#include "wick/train/checkpoint_writer.h"
 #include "wick/train/evaluation.h"
 #include "wick/train/jump_monitor.h"
 #include "wick/train/ranks.h"
@@ -99,7 +100,15 @@ struct TrainerOptions {
   /// Steps between checkpoints beside those at the beginning and at the end of each epoch; none: no
   /// others.
   std::optional<int64_t> checkpoint_every = {};
-  int keep_checkpoints = 2;  // how many of the newest are kept
+  std::optional<double> checkpoint_seconds = {};  // the same by time
+  int keep_checkpoints = 2;                       // how many of the newest are kept
+  /// Keeps that of the epoch with the lowest test loss, too.
+  bool keep_best = false;
+  /// Whether a run ends, by FileError, as soon as a checkpoint or metrics cannot be written. If not
+  /// it goes on, tries again (after `retry_seconds`, and at each checkpoint), and ends by FileError
+  /// if the last checkpoint cannot be written either.
+  bool stop_on_failed_save = false;
+  double retry_seconds = 30;
 
   Ranks ranks = {};
   bool sync_batch_norm = false;  // batch normalisation by the batches of all ranks together
@@ -117,8 +126,11 @@ struct TrainerOptions {
   std::function<void(const JumpEvent& event)> on_jump = {};
   std::function<void(int64_t samples)> on_evaluation_batch = {};  // seen so far
   std::function<void(const EpochEvent& event)> on_epoch = {};
-  std::function<void(int64_t step, const std::string& path)> on_checkpoint = {};  // rank 0's
-  std::function<void(const std::string& json)> on_log = {};  // each line of metrics.jsonl; rank 0's
+  /// A checkpoint is written, by a thread of its own, since a step or more. Rank 0's, as are those
+  /// below.
+  std::function<void(int64_t step, const std::string& path)> on_checkpoint = {};
+  std::function<void(const std::string& problem)> on_failed_save = {};
+  std::function<void(const std::string& json)> on_log = {};  // each line of metrics.jsonl
   StopToken stop = {};
 };
 
@@ -165,6 +177,8 @@ class Trainer {
   /// The newest evaluation of this process.
   const std::optional<Evaluation>& evaluation() const { return last_; }
   const data::DataLoader& loader() const { return loader_.loader(); }
+  /// The step and the test loss of the best checkpoint, with keep_best.
+  const std::optional<std::pair<int64_t, double>>& best() const { return best_; }
   /// Where its files are: options.folder, or where that was moved to.
   const std::string& folder() const { return options_.folder; }
 
@@ -188,6 +202,7 @@ class Trainer {
   /// Gives the ranks what they must have in common from here on, and random states of their own.
   void settle_ranks();
   void train_epoch();
+  bool is_within_epoch() const;
   bool is_due(std::optional<int64_t> every) const;
   void take_step(const data::Batch& batch);
   data::Batch prepared(const data::Batch& batch);
@@ -198,9 +213,22 @@ class Trainer {
   void evaluate_model();
   void log_evaluation();
   void end_epoch();
-  void save_plans();
-  void save_checkpoint();
+  /// Returns false, and sets unsaved_, if those of a rank cannot be written.
+  bool save_plans();
+  Checkpoint state();
+  /// A copy of all state is made; another thread writes it. If it cannot be written, that is told
+  /// of, and with `is_last` a FileError.
+  void save_checkpoint(bool is_last = false);
+  /// That of the run's end, or beginning. Waits until it is written.
+  void save_last_checkpoint();
+  /// Whether it is time to save, by the clock, says rank 0.
+  bool wants_to_save() const;
+  /// Tells of checkpoints that have been written, or not.
+  void tell_of_saves();
+  void wait_for_save();
+  void could_not_save();
   void save_weights();
+  void tell_of_failure(const std::string& problem);
   /// Waits for the unread steps, logs them and tells of them.
   void report();
   void log_step(const StepEvent& event);
@@ -222,6 +250,13 @@ class Trainer {
 
   int64_t steps_ = 0;
   bool begun_ = false, stopping_ = false;
+  // Of saving, where rank 0 has a folder:
+  std::unique_ptr<CheckpointWriter> writer_;
+  Clock::time_point last_save_;
+  std::optional<Clock::time_point> retry_at_;
+  std::string unsaved_;  // why the newest is not written; empty if it is, or will be
+  bool is_time_to_save_ = false, is_last_save_ = false, has_told_of_metrics_ = false;
+  std::optional<std::pair<int64_t, double>> best_;
   // Of the epoch under way in this process:
   Clock::time_point epoch_start_, last_read_;
   double epoch_wait_ = 0;

@@ -20,6 +20,10 @@ void Console::follow(train::TrainerOptions& options, int64_t test_images) {
   options.on_epoch = [this](const train::EpochEvent& event) { show(event); };
   options.on_jump = [this](const train::JumpEvent& event) { show(event); };
   options.on_log = [this](const std::string& line) { print_json(line); };
+  options.on_failed_save = [this](const std::string& problem) {
+    progress_.finish_line();
+    fmt::print(stderr, "wick: {}; the run goes on, and tries again\n", printable(problem));
+  };
   options.on_evaluation_batch = [this, test_images](int64_t done) {
     progress_.show_evaluation(done, test_images);
   };
