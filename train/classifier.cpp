@@ -122,7 +122,11 @@ TrainerOptions Classifier::trainer_options(const std::string& folder) const {
   options.folder = folder;
   options.config = to_json(lasting);
   options.log_every = run.log_every;
-  options.checkpoint_every = run.checkpoint_every;
+  const SaveInterval interval = parse_interval(run.checkpoint_every);
+  options.checkpoint_every = interval.steps;
+  options.checkpoint_seconds = interval.seconds;
+  options.keep_best = run.keep_best;
+  options.stop_on_failed_save = run.on_failed_save == "fail";
   options.unit = "images";
   options.ranks = ranks_;
   options.sync_batch_norm = recipe_.ranks.sync_batch_norm;

@@ -1,6 +1,9 @@
 #include "wick/train/recipe.h"
 
+#include <charconv>
+#include <cmath>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "wick/core/base/parallel.h"
@@ -103,8 +106,16 @@ OptionFields fields(RunOptions& options) {
                   "steps between evaluations within an epoch, beside those of eval_every")
           .between(1, kMostCount),
       OptionField("checkpoint_every", &options.checkpoint_every,
-                  "steps between checkpoints within an epoch (each epoch's end has one anyway)")
-          .between(1, kMostCount),
+                  "steps between checkpoints within an epoch, or minutes as in 15min (each epoch's "
+                  "end has one anyway)"),
+      OptionField("keep_best", &options.keep_best,
+                  "keep the checkpoint of the epoch with the lowest test loss, beside the newest "
+                  "two"),
+      OptionField(
+          "on_failed_save", &options.on_failed_save,
+          "what becomes of a run that cannot write a checkpoint (go-on: it tries again, and "
+          "fails at its end)")
+          .one_of({"go-on", "fail"}),
       OptionField("detect_anomaly", &options.detect_anomaly,
                   "end with the name of the op and module where NaN first appears (slow)"),
       OptionField("nvtx", &options.nvtx,
@@ -126,6 +137,21 @@ OptionFields fields(RunRecord& record) {
           .between(1, kMostCount),
       OptionField("data_fingerprint", &record.data, "hash of the data's size and some samples"),
   };
+}
+
+SaveInterval parse_interval(const std::string& text) {
+  if (text.empty()) return {};
+  constexpr std::string_view kMinutes = "min";
+  const bool is_time = text.ends_with(kMinutes);
+  const std::string digits = text.substr(0, text.size() - (is_time ? kMinutes.size() : 0));
+  double number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  const bool is_good = error == std::errc() && end == digits.data() + digits.size() && number > 0 &&
+                       number <= kMostCount && (is_time || number == std::floor(number));
+  require(is_good, "checkpoint_every", "got \"", text.substr(0, 80),
+          "\", expected steps, as in 500, or minutes, as in 15min");
+  if (is_time) return {.seconds = 60 * number};
+  return {.steps = static_cast<int64_t>(number)};
 }
 
 std::vector<OptionGroup> groups(Recipe& recipe) {
@@ -160,6 +186,9 @@ void check(const Recipe& recipe) {
   check(recipe.step);
   check_device_name(recipe.run.device);
   activation_budget(recipe.memory);
+  parse_interval(recipe.run.checkpoint_every);
+  require(!recipe.run.keep_best || recipe.run.eval_every > 0, "keep_best",
+          "not with eval_every 0, by which nothing is evaluated");
   require(recipe.schedule.name != "plateau" || recipe.run.eval_every > 0, "eval_every",
           "got 0, expected 1 or more with schedule plateau");
   require(!recipe.ranks.zero || is_elementwise(recipe.optimizer.name), "zero",
@@ -217,6 +246,8 @@ std::vector<std::string> changes_since(const Recipe& now, const Recipe& before) 
       "prefetch_factor",
       "checkpoint_activations",
       "memory_history",
+      "keep_best",
+      "on_failed_save",
       "log_every",
       "checkpoint_every",
       "eval_every_steps",

@@ -40,13 +40,21 @@ OptionFields fields(MemoryOptions& options);
 /// word.
 std::optional<int64_t> activation_budget(const MemoryOptions& options);
 
+/// How often a run saves, by steps or by time.
+struct SaveInterval {
+  std::optional<int64_t> steps = {};
+  std::optional<double> seconds = {};
+};
+
 /// How long a run is, where it runs, and what it writes.
 struct RunOptions {
   std::string device = "auto";  // as choose_device takes it
   std::optional<int64_t> epochs = {}, max_steps = {};
   int64_t log_every = 1, eval_every = 1;
   std::optional<int64_t> eval_every_steps = {};
-  std::optional<int64_t> checkpoint_every = {};
+  std::string checkpoint_every = {};     // as parse_interval takes it; empty: at the ends of epochs
+  bool keep_best = false;                // the checkpoint with the lowest test loss is kept
+  std::string on_failed_save = "go-on";  // or fail
   bool detect_anomaly = false;
   bool nvtx = false;
   std::optional<int64_t> threads = {};  // none: all that parallel_for uses by itself
@@ -55,6 +63,9 @@ struct RunOptions {
   bool resume = false;
 };
 OptionFields fields(RunOptions& options);
+/// What "500" (steps) or "15min" says; none of either for an empty text. InvalidOption for any
+/// other word.
+SaveInterval parse_interval(const std::string& text);
 
 /// What a run notes of itself in its config.json, for those who go on with it: no flags.
 struct RunRecord {

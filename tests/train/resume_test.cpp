@@ -113,7 +113,7 @@ TEST(Resume, SaysWhatChangesTheBytes) {
   EXPECT_TRUE(train::changes_since(before, before).empty());
   train::Recipe now = before;
   now.run.log_every = 7;
-  now.run.checkpoint_every = 3;
+  now.run.checkpoint_every = "3";
   now.loading.workers = 3;
   now.data.dir = "elsewhere";
   EXPECT_TRUE(train::changes_since(now, before).empty());

@@ -12,6 +12,7 @@
 #include "wick/tests/harness/temporary_folder.h"
 #include "wick/tests/train/small_run.h"
 #include "wick/train/checkpoint_writer.h"
+#include "wick/train/recipe.h"
 
 namespace wick::testing {
 namespace {
@@ -130,6 +131,15 @@ TEST(Saving, RanksGoByOneClock) {
         .run();
   });
   EXPECT_EQ(steps.size(), 11u);
+}
+
+TEST(Saving, IntervalsAreStepsOrMinutes) {
+  EXPECT_EQ(train::parse_interval("500").steps, 500);
+  EXPECT_EQ(train::parse_interval("1.5min").seconds, 90);
+  EXPECT_FALSE(train::parse_interval("").steps || train::parse_interval("").seconds);
+  for (const char* word : {"0", "-1", "1.5", "min", "0min", "5h", "five", "1e99"}) {
+    EXPECT_THROW(train::parse_interval(word), InvalidOption) << word;
+  }
 }
 
 // The test losses of a run's epochs are `losses`.

@@ -164,9 +164,14 @@ void begin(const train::Classifier& parts, train::Trainer& trainer,
   tell_changes(changes);
 }
 
-void print_files(const train::RunFolder& folder) {
+void print_files(const train::Trainer& trainer) {
+  const auto folder = train::RunFolder::of_other(trainer.folder());
   fmt::print("\nmetrics      {}\nweights      {}\ncheckpoints  {}\n", folder.metrics_file(),
              folder.weights_file(), folder.checkpoints());
+  if (const auto& best = trainer.best()) {
+    fmt::print("best         {}/step-{}, with test loss {:.4f}\n", folder.checkpoints(),
+               best->first, best->second);
+  }
   fmt::print("evaluate it again with: wick eval --run-dir {}\n", shell_word(folder.path()));
 }
 
@@ -231,7 +236,7 @@ int train_here(const train::Recipe& recipe, bool json, const train::Ranks& ranks
     return kInterruptedExit;
   }
   console.finish(trainer, *parts.optimizer(), trainer.folder());
-  if (console.is_text()) print_files(train::RunFolder::of_other(trainer.folder()));
+  if (console.is_text()) print_files(trainer);
   return 0;
 }
 

@@ -13,6 +13,7 @@ import tempfile
 import time
 import unittest
 
+from jobs import lines
 from mnist import write_images
 from png import png
 from programs import InFolder, run_program
@@ -174,6 +175,79 @@ class Signals(FaultCase):
         _, said = waiting.communicate(timeout=60)
         self.assertEqual(waiting.returncode, 1)
         self.assertEqual(said, "wick: stopped before the first step, with nothing to save\n")
+
+
+class Saving(FaultCase):
+    """A disk that takes no more while a run is under way, which a limit of files' sizes plays."""
+
+    def start(self, *words):
+        self.run_dir = self.folder / "run"
+        self.said = open(self.folder / "said", "w+")
+        self.addCleanup(self.said.close)
+        self.process = subprocess.Popen(
+            [WICK, "train", "--run-dir", self.run_dir, "--model", "mlp", *MNIST, "--epochs",
+             "5000", "--batch-size", "100", "--eval-every", "0", "--checkpoint-every", "7",
+             *words], stdout=subprocess.DEVNULL, stderr=self.said)
+        self.addCleanup(self.process.kill)
+        self.wait_for(lambda: self.newest() >= 21)
+
+    def wait_for(self, condition):
+        while not condition():
+            self.assertIsNone(self.process.poll(), self.text())
+            time.sleep(0.002)
+
+    def newest(self):
+        names = [path.name for path in (self.run_dir / "checkpoints").glob("step-*")]
+        return max((int(name[5:]) for name in names), default=-1)
+
+    def text(self):
+        return (self.folder / "said").read_text()
+
+    def limit(self, size):
+        most = resource.RLIM_INFINITY
+        resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (size, most))
+
+    def goes_on(self):
+        before = self.newest()
+        _, said = self.wick("train", "--run-dir", self.run_dir, "--resume", "--max-steps",
+                            before + 3, "--epochs", "1000")
+        self.assertNotIn("was not used", said)
+        self.assertEqual(lines(self.run_dir)[-1]["step"], before + 3)
+
+    def test_a_run_outlives_a_full_disk(self):
+        self.start()
+        self.limit(5000)
+        self.wait_for(lambda: "; the run goes on, and tries again\n" in self.text())
+        step = self.newest()
+        self.limit(resource.RLIM_INFINITY)
+        self.wait_for(lambda: self.newest() > step)
+        self.process.send_signal(signal.SIGTERM)
+        self.assertEqual(self.process.wait(60), 130, self.text())
+        steps = [line["step"] for line in lines(self.run_dir)]
+        self.assertEqual(steps, list(range(1, steps[-1] + 1)))
+        self.goes_on()
+
+    def test_a_last_checkpoint_that_cannot_be_written_is_an_error(self):
+        self.start()
+        self.limit(5000)
+        self.wait_for(lambda: "checkpoint: could not be written" in self.text())
+        self.process.send_signal(signal.SIGTERM)
+        self.assertEqual(self.process.wait(60), 74, self.text())
+        self.assertTrue(self.text().splitlines()[-1].startswith("wick: "))
+        self.goes_on()
+
+    def test_a_run_fails_at_once_if_it_is_asked_to(self):
+        self.start("--on-failed-save", "fail")
+        self.limit(5000)
+        self.assertEqual(self.process.wait(60), 74, self.text())
+        self.assertEqual(len(self.text().splitlines()), 1, self.text())
+        self.goes_on()
+
+    def test_the_clock_saves_and_the_best_is_named(self):
+        folder = self.train("run", "--checkpoint-every", "0.00001min", "--keep-best", "--epochs",
+                            "3", size=["--model", "mlp", *MNIST, "--batch-size", "100"])
+        out, _ = self.wick("train", "--run-dir", folder, "--resume", "--epochs", "4")
+        self.assertRegex(out, "best .*/checkpoints/step-[0-9]+, with test loss ")
 
 
 class Limits(FaultCase):
