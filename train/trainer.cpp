@@ -118,6 +118,15 @@ bool Trainer::resume(std::string* rejected) {
   return checkpoint.has_value();
 }
 
+void Trainer::start_from(const Checkpoint& checkpoint) {
+  WICK_CHECK(!begun_, "train: the run has begun already: got a start_from() after it");
+  WICK_CHECK(options_.folder.empty(), "train: start_from: got the folder ", options_.folder,
+             ", expected none");
+  if (!options_.ranks.alone()) join_models();
+  load(checkpoint);
+  start(/*is_new=*/false);
+}
+
 void Trainer::start(bool is_new) {
   if (!options_.ranks.alone()) settle_ranks();
   if (step_.scaler().enabled() && device().is_cuda()) schedule_.count_on_device();

@@ -164,6 +164,9 @@ class Trainer {
   /// checkpoints are damaged, if there are metrics or weights without one, or if the newest is past
   /// the end of the run.
   bool resume(std::string* rejected = nullptr);
+  /// Goes on from a state that another run with the same model, optimizer and data left. For a
+  /// trainer without a folder.
+  void start_from(const Checkpoint& checkpoint);
   /// Trains to the end, or until the stop token asks to stop; leaves a checkpoint either way.
   Outcome run();
 

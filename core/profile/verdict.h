@@ -29,6 +29,9 @@ struct Ceilings {
   double bytes_per_second = 10e9;
 };
 
+/// What a large product and a large sum in float32 reach on `device` now. Takes some milliseconds.
+Ceilings measure_ceilings(Device device);
+
 /// Where a step's time goes.
 struct Verdict {
   struct Part {

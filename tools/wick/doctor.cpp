@@ -12,10 +12,13 @@
 #include "wick/dist/detail/nccl.h"
 #include "wick/kernels/declare.h"
 #include "wick/kernels/library_version.h"
+#include "wick/tools/common/exit_codes.h"
 #include "wick/tools/wick/commands.h"
 #include "wick/tools/wick/flight.h"
 #include "wick/train/device.h"
 #include "wick/train/hardware.h"
+#include "wick/train/nan_finder.h"
+#include "wick/train/run_folder.h"
 
 namespace wick::tool {
 
@@ -119,6 +122,20 @@ void show_limits() {
   show("file size", RLIMIT_FSIZE);
 }
 
+int report_nan(const std::string& run_dir, const std::string& device) {
+  const auto folder = train::RunFolder::open(run_dir);
+  train::Recipe recipe = train::resolve(train::recipe_from_json(folder.config_file()));
+  recipe.run.device = device;
+  const train::NanSearch search = train::find_first_nan(run_dir, recipe);
+  if (!search.found) {
+    fmt::print("steps {} to {} of {}: no NaN\n", search.first_step, search.last_step, run_dir);
+    return 0;
+  }
+  fmt::print("step {} of {} (batch {} of epoch {}): {}\n", search.found->step, run_dir,
+             search.found->batch, search.found->epoch, search.found->text);
+  return kDivergedExit;
+}
+
 }  // namespace
 
 void add_doctor(CLI::App& app, Command& command) {
@@ -127,9 +144,17 @@ void add_doctor(CLI::App& app, Command& command) {
   auto flight = std::make_shared<std::string>();
   CLI::Option* option = sub->add_option(
       "--flight", *flight, "folder with flight-*.json: tells which rank made the others fail");
-  sub->callback([&command, flight, option] {
-    command = [flight, option] {
+  auto run = std::make_shared<std::string>(), device = std::make_shared<std::string>("auto");
+  CLI::Option* nan = sub->add_option(
+      "--nan", *run,
+      "run that diverged: repeats its steps since the newest checkpoint with checks "
+      "on, and names the first operation that gave NaN");
+  nan->excludes(option);
+  sub->add_option("--device", *device, "device that repeats the steps of --nan: auto, cpu or cuda");
+  sub->callback([&command, flight, option, run, device, nan] {
+    command = [flight, option, run, device, nan] {
       if (option->count() > 0) return report_flight(*flight);
+      if (nan->count() > 0) return report_nan(*run, *device);
       const train::Hardware hardware = train::find_hardware();
       show_cpu(hardware);
       show_gpu(hardware);

@@ -1,12 +1,8 @@
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "wick/core/create.h"
-#include "wick/core/ops/elementwise.h"
-#include "wick/core/ops/matmul.h"
 #include "wick/core/profile/memory_timeline.h"
 #include "wick/core/profile/profiler.h"
 #include "wick/core/profile/verdict.h"
@@ -33,31 +29,6 @@ struct ProfileFlags {
   int64_t row_limit = 25;
   bool by_shape = false, by_module = false, memory = false, json = false;
 };
-
-// Seconds of the fastest of a few runs.
-double fastest(Device device, const std::function<Tensor()>& work) {
-  double best = 1e9;
-  for (int i = 0; i < 4; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    const Tensor kept = work();
-    synchronize(device);
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-    best = std::min(best, taken.count());
-  }
-  return best;
-}
-
-// What a large product and a large sum reach here, which is what the verdict compares with.
-profile::Ceilings measure_ceilings(Device device) {
-  constexpr int64_t kSide = 768, kElements = int64_t{1} << 22;
-  const Tensor square = ones({kSide, kSide}, kFloat32, device);
-  const Tensor line = ones({kElements}, kFloat32, device);
-  profile::Ceilings ceilings;
-  ceilings.flops_per_second =
-      2.0 * kSide * kSide * kSide / fastest(device, [&] { return matmul(square, square); });
-  ceilings.bytes_per_second = 12.0 * kElements / fastest(device, [&] { return add(line, line); });
-  return ceilings;
-}
 
 nlohmann::ordered_json to_json(const profile::Verdict& verdict) {
   nlohmann::ordered_json values;
@@ -103,7 +74,7 @@ void show(const profile::Profiler& profiler, const ProfileFlags& flags, Device d
       profiler.key_averages({.input_shape = flags.by_shape, .module = flags.by_module});
   std::optional<profile::Verdict> verdict;
   // A simulated GPU has no speed.
-  if (!simulated) verdict = profile::judge(profiler.recording(), measure_ceilings(device));
+  if (!simulated) verdict = profile::judge(profiler.recording(), profile::measure_ceilings(device));
   std::optional<study::StudyGains> measured;
   if (verdict) measured = study::find_measured(verdict->bound(), flags.study, to_string(device));
   if (flags.json) {

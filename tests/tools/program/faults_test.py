@@ -52,6 +52,27 @@ class Words(FaultCase):
         self.fails(2, "a word is empty", "report", "")
 
 
+class Nan(FaultCase):
+    def test_the_doctor_repeats_the_steps_before_it(self):
+        wild = self.folder / "wild"
+        self.wick("train", "--run-dir", wild, *SHORT[:-4], "--max-steps", "60", "--optimizer",
+                  "sgd", "--schedule", "constant", "--lr", "1e6", code=3)
+        files = lambda: {path: path.read_bytes() for path in wild.rglob("*") if path.is_file()}
+        before = files()
+        for _ in range(2):
+            said, _ = self.wick("doctor", "--nan", wild, code=3)
+            self.assertRegex(said, r"^step [1-9]\d* of .*wild \(batch [1-9]\d* of epoch \d+\): "
+                                   r"\w+(\(.*\))?.*: NaN in result 0: got \d+ ")
+        self.assertEqual(before, files())
+
+    def test_the_doctor_finds_none(self):
+        calm = self.train("calm")
+        said, _ = self.wick("doctor", "--nan", calm)
+        self.assertRegex(said, r"^steps \d+ to 4 of .*calm: no NaN\n$")
+        (self.folder / "empty").mkdir()
+        self.fails(1, "config.json", "doctor", "--nan", self.folder / "empty")
+
+
 class Resume(FaultCase):
     def test_threads_stay(self):
         stored = lambda folder: json.loads((folder / "config.json").read_text())["threads"]
