@@ -133,6 +133,8 @@ add_test(NAME reading_ease_self_test
 add_test(NAME reading_ease
          COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/reading_ease.py --check
                  README.md CONTRIBUTING.md SECURITY.md docs)
+add_test(NAME site_self_test
+         COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/site/pages.py --self-test)
 
 add_test(NAME gpu_check
          COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/gpu_check_test.py)

@@ -153,6 +153,13 @@ class Pages(unittest.TestCase):
         self.assertLessEqual(len(lines), 120)
         self.assertEqual([line for line in lines if len(line) > 100], [])
 
+    def test_the_site_has_all(self):
+        listed = re.findall(r"[ :](\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M)
+        existing = [str(page.relative_to(ROOT)) for page in pages()]
+        results = [str(page.relative_to(ROOT)) for page in (ROOT / "bench/results").glob("*.md")]
+        self.assertEqual(sorted(listed),
+                         sorted([*existing, *results, "CONTRIBUTING.md", "SECURITY.md"]))
+
     def test_links_lead_to_files(self):
         for page in pages():
             text = page.read_text()
