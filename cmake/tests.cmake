@@ -131,8 +131,7 @@ add_test(NAME style COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/che
 add_test(NAME reading_ease_self_test
          COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/reading_ease.py --self-test)
 add_test(NAME reading_ease
-         COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/reading_ease.py --check
-                 README.md CONTRIBUTING.md SECURITY.md docs)
+         COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/reading_ease.py --check)
 add_test(NAME site_self_test
          COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/site/pages.py --self-test)
 

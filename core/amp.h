@@ -29,10 +29,10 @@ struct AutocastState {
 AutocastState autocast_state();
 
 /// While it lives, this thread's out-of-place ops on devices of `device`'s kind run in the
-/// precision of their autocast class (`OpInfo::autocast`): their float32 and 16-bit inputs are cast
-/// as needed, by recorded ops, so that gradients come back in the dtype of what was cast; float64
-/// and other tensors are left alone. Backward runs in the dtypes that forward used, inside or
-/// outside a guard. Guards nest; with `enabled` false it makes a region without autocast.
+/// precision of their autocast class (`OpInfo::autocast`). Float32 and 16-bit inputs are cast as
+/// needed, by recorded ops, so that gradients come back in the dtype of what was cast. Float64 and
+/// other tensors are not cast. Backward runs in the dtypes that forward used, inside or outside a
+/// guard. Guards nest; with `enabled` false it makes a region without autocast.
 ///
 /// A float32 leaf that requires a gradient is cast to the lower precision once: the copy is kept
 /// until the leaf changes, it is cast on another stream or the outermost guard of the thread ends,

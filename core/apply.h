@@ -52,7 +52,7 @@ class Saved {
  public:
   /// Whether the result will be recorded: nothing needs to be kept otherwise.
   bool recording() const { return recording_; }
-  /// Whether input `i` wants a gradient.
+  /// Whether input `i` requires a gradient.
   bool needs(int i) const { return recording_ && (needs_ >> i & 1) != 0; }
 
   /// Keeps tensors, inputs or outputs or others, in this order. No effect unless recording.
@@ -112,8 +112,8 @@ std::span<const OpType* const> registered_ops();
 /// The one door: checks devices, runs forward, records for backward.
 std::vector<Tensor> run_op(const OpType& type, const void* op, std::span<const Tensor> inputs);
 
-/// Whether outputs that are cheap to make again (batch norm's, and what autocast makes of weights)
-/// are let go after forward and made again in backward, which saves memory and gives the same bits.
+/// Whether outputs that are cheap to recompute (batch norm's, and what autocast makes of weights)
+/// are freed after forward and recomputed in backward. That saves memory and gives the same bits.
 /// On unless set.
 bool recompute_enabled();
 void set_recompute(bool on);
@@ -305,7 +305,7 @@ Result from_list(std::vector<Tensor>&& list) {
 ///   forward(Saved&, const Tensor& a, ...) const, or with one std::span<const Tensor>
 ///   Gradients backward(const Saved&, const Tensor& grad, ...) const, unless not differentiable
 ///   bool can_recompute(const Saved&) const and Tensor recompute(const Saved&) const, where its one
-///     output is cheap to make again, to the bit, from what backward keeps: ops that would keep
+///     output is cheap to recompute, bit for bit, from what backward keeps: ops that would keep
 ///     that output for their backward then do not
 ///   double flops(std::span<const Tensor> inputs, const Tensor& output) const, where it computes
 /// A tensor that forward gives back as it came in is returned as another handle to its elements (a

@@ -126,8 +126,8 @@ class AutogradMeta {
   int output_index = 0;
 };
 
-/// Whether nobody else holds `tensor` or its memory, of which every element is its own: it may be
-/// changed unseen.
+/// Whether no other handle holds `tensor` or its memory, of which every element is its own: it may
+/// be changed unseen.
 bool is_exclusive(const Tensor& tensor);
 
 /// Where the gradient of `tensor` goes; a null edge if it requires none.

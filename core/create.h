@@ -46,9 +46,9 @@ Tensor eye(int64_t rows, std::optional<int64_t> columns = {}, Dtype dtype = kFlo
 /// A tensor of rank 0.
 Tensor scalar_tensor(Scalar value, Dtype dtype = kFloat32, Device device = kCpu);
 
-/// A tensor on memory of the caller's, without copying; the caller keeps it alive, or passes
-/// `release` to be told when the last tensor has let go of it. Row-major unless `strides` are
-/// given.
+/// A tensor on memory of the caller's, without copying. The caller keeps the memory alive, or
+/// passes `release`, which is called when the last tensor has freed it. Row-major unless `strides`
+/// are given.
 Tensor from_blob(void* data, const Shape& shape, Dtype dtype, std::function<void()> release = {},
                  std::optional<Strides> strides = {}, Device device = kCpu);
 /// A tensor of `shape` (default: one axis) that shares the vector's memory; error if the number of

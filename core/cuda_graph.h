@@ -11,8 +11,8 @@
 namespace wick {
 
 /// The work of a training step, or of any other piece of a program, captured once and then queued
-/// again and again by one call each, so that a GPU need not wait for a host that queues kernel by
-/// kernel (a CUDA graph).
+/// again and again by one call each (a CUDA graph). So a GPU need not wait for a host that queues
+/// kernel by kernel.
 ///
 ///   for (int i = 0; i < 3; ++i) step();                    // kernels, plans and state are made
 ///   CudaGraph graph(device, [&] { loss = step(); });       // captured: nothing runs
@@ -21,21 +21,24 @@ namespace wick {
 ///     graph.replay();                                      // `loss` now holds this step's
 ///   }
 ///
-/// A replay does to the bit what the same calls would do. Dropout and all else that draws from the
-/// device's default generator draws on from where that generator is at the replay. It reads and
-/// writes the memory that the captured calls did: inputs are copied into the same tensors, results
-/// (gradients too) are found in those that were made in the capture, until the next replay
-/// overwrites them. Whatever else it used must stay where it is and alive: parameters, optimizer
-/// state, running statistics. Numbers of the host are what they were (of an optimizer's, but for
-/// Optimizer::make_capturable), and so are shapes; what the calls count on the host they count
-/// once. Autograd does not see that a replay changes tensors: what was recorded before one is to be
-/// differentiated before it.
+/// A replay gives the bits that the same calls would give. Dropout and all else that draws from the
+/// device's default generator draws on from where that generator is at the replay.
+///
+/// A replay reads and writes the memory that the captured calls did. Inputs are copied into the
+/// same tensors. Results (gradients too) are in the tensors that the capture made, until the next
+/// replay overwrites them. Whatever else it used must stay where it is and alive: parameters,
+/// optimizer state, running statistics.
+///
+/// Numbers of the host stay as captured (of an optimizer's, but for Optimizer::make_capturable),
+/// and so do shapes. What the calls count on the host they count once. Autograd does not see that a
+/// replay changes tensors: differentiate what was recorded before a replay before that replay.
 ///
 /// The captured work must not wait for the GPU, copy from or to another device, draw from a
-/// generator of its own, exchange tensors between ranks, nor make state that each replay would make
-/// again: errors, after which the GPU's memory and its generator are as before; gradients are not
-/// (zero_grad() forgets them), nor what was counted on the host. Memory that it takes is kept for
-/// it as long as the graph lives; cached memory is given back before.
+/// generator of its own, or exchange tensors between ranks. Nor must it make state that each replay
+/// would make once more. These are errors. After one the GPU's memory and its generator are as
+/// before. Gradients are not (zero_grad() forgets them), nor what was counted on the host.
+///
+/// Memory that the work takes is kept for the graph's life; cached memory is freed before.
 class CudaGraph {
  public:
   /// Captures what `work` queues from this thread on a stream of its own, `device`'s current one

@@ -96,8 +96,8 @@ std::string read_file(const std::string& path, uint64_t max_bytes);
 /// Makes `content` the whole of the file, in one step.
 void write_file(const std::string& path, std::string_view content);
 /// Opens a file, made where it is not there, for reading and writing, and locks it for as long as
-/// the descriptor is open; -1 if another has it locked. Whoever has the lock may remove or rename
-/// the file: nobody then gets the lock of a file that is gone. `flags`: further ones of open(2). A
+/// the descriptor is open; -1 if another has it locked. The holder of the lock may remove or rename
+/// the file: the lock of a removed file can then not be had. `flags`: further ones of open(2). A
 /// file system without locks gives it to all.
 int open_locked(const std::string& path, int flags = 0);
 /// Makes the names of the folder's files last through a power failure.

@@ -39,9 +39,10 @@ struct GradcheckOptions {
 /// Compares the gradients that backward computes for `function` at `inputs` with central
 /// differences, for the inputs that require a gradient: float64, for of less precision little can
 /// be said. Checks besides that gradients are the same in a second run, linear in the incoming
-/// ones, and the same for one input alone. The inputs are changed in place while it runs, so a
-/// function may also use them by capture (a module's parameters). Returns whether all is right.
-/// Errors: no input requires a gradient, or elements of one share memory.
+/// ones, and the same for one input alone. Returns whether all is right.
+///
+/// The inputs are changed in place while it runs, so a function may also use them by capture (a
+/// module's parameters). Errors: no input requires a gradient, or elements of one share memory.
 bool gradcheck(const TensorFunction& function, const std::vector<Tensor>& inputs,
                const GradcheckOptions& options = {});
 

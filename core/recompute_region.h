@@ -15,7 +15,7 @@ struct RecomputeOptions {
   /// Draw the same random numbers again, whichever generators they came from. Without it draws need
   /// not be kept, and dropout drops other elements than in forward.
   bool preserve_rng_state = true;
-  /// Check that the tensors made again have the shape, dtype and device of the first ones.
+  /// Check that the recomputed tensors have the shape, dtype and device of the first ones.
   bool determinism_check = true;
   /// End the second run as soon as all that backward needs is there.
   bool early_stop = true;
@@ -28,12 +28,12 @@ bool is_recomputing();
 class RecomputeRegion;
 
 /// While it lives, ops of this thread keep nothing for backward but parameters. When backward first
-/// wants one of the other tensors, `function` is run again with `inputs`, with the random numbers
-/// drawn while this lived and under the autocast of now, and must do what is done while this lives;
-/// what it makes is freed as backward goes on.
+/// needs one of the other tensors, `function` runs again with `inputs`, with the random numbers
+/// drawn while this lived and under the autocast that is on now. `function` must do what is done
+/// while this lives. What it makes is freed as backward goes on.
 ///
-/// Regions may be nested; a region's inputs are then made again by the region around it. Backward
-/// within the region is an error.
+/// Regions may be nested; the region around one then recomputes its inputs. Backward within the
+/// region is an error.
 class RecomputeScope {
  public:
   using Function = std::function<void(std::span<const Tensor> inputs)>;

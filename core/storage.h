@@ -19,7 +19,7 @@ class Storage : public RefCounted {
   Storage(size_t bytes, Device device);
   /// `bytes` of pinned host memory.
   static Ref<Storage> pinned(size_t bytes);
-  /// Memory of somebody else's; `release` (may be empty) runs when the last tensor lets go of it.
+  /// Memory of another owner's; `release` (may be empty) runs when the last tensor lets go of it.
   Storage(void* data, size_t bytes, Device device, std::function<void()> release);
   ~Storage() override;
 
@@ -28,7 +28,7 @@ class Storage : public RefCounted {
   Device device() const { return device_; }
   bool is_pinned() const { return pinned_; }
   /// Tells the allocator that work on `stream` uses this memory: once the last tensor lets go of
-  /// it, it is reused only after that work. No effect on memory of somebody else's.
+  /// it, it is reused only after that work. No effect on memory of another owner's.
   void record_stream(Stream stream);
 
   /// Grows by one with each change in place to any tensor on this storage.
@@ -42,7 +42,7 @@ class Storage : public RefCounted {
   void* data_;
   size_t bytes_;
   Device device_;
-  CachingAllocator* owner_ = nullptr;  // null: somebody else's, or nothing
+  CachingAllocator* owner_ = nullptr;  // null: another owner's, or nothing
   bool pinned_ = false;
   std::atomic<uint64_t> version_{0};
   std::atomic<uint64_t> recorded_change_{0};

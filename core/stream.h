@@ -65,10 +65,11 @@ class StreamGuard {
 };
 
 /// Lets this thread's own calls of the CUDA runtime mean GPU `device` until the guard goes out of
-/// scope, and then again the one they meant before: for programs with CUDA code of their own, since
-/// Wick's functions, which run where their tensors lie, leave another GPU chosen than they found.
+/// scope, and then again the GPU they meant before. For programs with CUDA code of their own:
+/// Wick's functions run where their tensors are, and leave another GPU chosen than they found.
+///
 /// Nothing on the CPU; error if there is no such GPU. Going back makes a context, some hundred MB
-/// on a real GPU, on one that this process has not used.
+/// on a real GPU, on a GPU that this process has not used.
 class DeviceGuard {
  public:
   explicit DeviceGuard(Device device);
@@ -77,7 +78,7 @@ class DeviceGuard {
   DeviceGuard& operator=(const DeviceGuard&) = delete;
 
  private:
-  [[maybe_unused]] int before_ = -1;  // -1: nothing to put back
+  [[maybe_unused]] int before_ = -1;  // -1: nothing to restore
 };
 
 /// A mark in a stream.

@@ -19,8 +19,8 @@ struct BatchTransformOptions {
 };
 
 /// RandomCrop, flips, RandomErasing and Normalize of a batch of uint8 images at once, where they
-/// are: on a GPU one kernel, which nobody waits for. What is drawn depends on the seed, the epoch
-/// and the batch's number alone, and is the same on every device; so are the results.
+/// are: on a GPU one kernel, for which the host does not wait. What is drawn depends on the seed,
+/// the epoch and the batch's number alone, and is the same on every device; so are the results.
 class BatchTransform {
  public:
   BatchTransform(const Normalize& normalize, const BatchTransformOptions& options);

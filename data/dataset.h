@@ -60,8 +60,8 @@ class BatchRead {
   void* place(size_t field, int64_t i) const {
     return columns_[field].first + i * columns_[field].bytes;
   }
-  /// To be called before the i-th sample is read: errors and time-outs name it. False if nobody
-  /// wants the batch any more.
+  /// To be called before the i-th sample is read: errors and time-outs name it. False if
+  /// the batch is not needed any more.
   bool begin(int64_t i) const {
     sample_->store(index(i), std::memory_order_relaxed);
     return !stop_->load(std::memory_order_relaxed);

@@ -64,11 +64,11 @@ class ImageDecoder {
   /// Decodes into RGB. The memory of `image` is reused. Grey becomes RGB, CMYK is converted,
   /// transparency is dropped. Only one decoding per decoder.
   void decode(Image& image);
-  /// The same, cut and resized to `window`: what decoding and resizing the whole gives, except that
-  /// a JPEG that shrinks to a half, a quarter or an eighth or less is decoded at that size and
-  /// resized from there, which is sharper: on the average by 2.5 of 255 at most in the tests, at
-  /// single pixels by 70. What is not needed is not decoded where the format allows, so that damage
-  /// there goes unseen.
+  /// The same, cut and resized to `window`: what decoding and resizing the whole gives, with one
+  /// exception. A JPEG that shrinks to a half, a quarter or an eighth or less is decoded at that
+  /// size and resized from there. That is sharper: on the average by 2.5 of 255 at most in the
+  /// tests, at single pixels by 70. What is not needed is not decoded where the format allows, so
+  /// that damage there goes unseen.
   void decode(const Window& window, Image& image);
 
  private:

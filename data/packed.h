@@ -14,12 +14,16 @@ namespace wick::data {
 /// A data set in one file, which is mapped into memory: training and test images, each either its
 /// pixels or a JPEG (or PNG), with labels, class names and how the images are to be prepared.
 ///
-/// The file, little-endian: a header of 192 bytes (packed_format.h); the images one after the
-/// other; the index, 32 bytes for each: offset and length (64 bits), label, height, width and
-/// CRC-32C (32 bits); the class names, each after its length (32 bits). All of it is checked when
-/// it is opened, but the images themselves: each of those whenever it is read. Files of version 1
-/// have no checksums but the one for `check_content`. If the file shrinks while it is open, reading
-/// from it is an error from then on.
+/// The file, little-endian:
+/// - a header of 192 bytes (packed_format.h);
+/// - the images one after the other;
+/// - the index, 32 bytes for each: offset and length (64 bits), label, height, width and
+///   CRC-32C (32 bits);
+/// - the class names, each after its length (32 bits).
+///
+/// All of it is checked when it is opened, but the images themselves: each of those whenever it is
+/// read. Files of version 1 have no checksums but the one for `check_content`. If the file shrinks
+/// while it is open, reading from it is an error from then on.
 class PackedFile : public std::enable_shared_from_this<PackedFile> {
  public:
   static std::shared_ptr<const PackedFile> open(const std::string& path);

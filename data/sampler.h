@@ -64,8 +64,8 @@ class RandomSampler final : public Sampler {
 };
 
 /// `num_samples` draws of 0 to weights.size() - 1 with chances in proportion to `weights` (finite,
-/// 0 or more); without `replacement` each at most once (Efraimidis and Spirakis: Weighted random
-/// sampling with a reservoir, 2006), of which there must be enough with a weight above 0.
+/// 0 or more). Without `replacement` each is drawn at most once (Efraimidis and Spirakis: Weighted
+/// random sampling with a reservoir, 2006); enough of them must have a weight above 0.
 class WeightedRandomSampler final : public Sampler {
  public:
   WeightedRandomSampler(std::vector<double> weights, int64_t num_samples, bool replacement = true);
@@ -154,15 +154,18 @@ class BatchSampler final : public Batches {
   bool drop_last_;
 };
 
-/// The share of process `rank` of `num_replicas` in the batches of `sampler`: of each batch of
-/// `batch_size` samples, those of all processes together and a multiple of num_replicas, the
-/// rank-th part. So in every step all processes together see what one alone sees with
-/// BatchSampler(sampler, batch_size), whatever their number, and a run can go on with another
-/// number of them. If the samples do not divide, the last batch is left out with `drop_last`; else
-/// the order goes on from its start until all shares of it are equally long. (DistributedSampler
-/// deals samples out one by one, as PyTorch's does: which of them meet in a step then depends on
-/// the number of processes.) All processes' loaders need the same seed, which is 0 where none is
-/// given.
+/// The share of process `rank` of `num_replicas` in the batches of `sampler`. A batch has
+/// `batch_size` samples, those of all processes together and a multiple of num_replicas; the share
+/// is its rank-th part.
+///
+/// So in every step all processes together see what one alone sees with BatchSampler(sampler,
+/// batch_size), whatever their number, and a run can go on with another number of them. If the
+/// samples do not divide, the last batch is left out with `drop_last`; else the order goes on from
+/// its start until all shares of it are equally long. All processes' loaders need the same seed,
+/// which is 0 where none is given.
+///
+/// DistributedSampler deals samples out one by one, as PyTorch's does: which of them meet in a step
+/// then depends on the number of processes.
 class DistributedBatchSampler final : public Batches {
  public:
   DistributedBatchSampler(std::shared_ptr<const Sampler> sampler, int64_t batch_size,

@@ -142,7 +142,7 @@ void flip_horizontally(Image& image);
 void flip_vertically(Image& image);
 
 /// The window of `source` at (`top`, `left`) of size `window`, which lies inside, resized to `size`
-/// by bilinear interpolation, antialiased where it shrinks: Pillow's BILINEAR, to the bit.
+/// by bilinear interpolation, antialiased where it shrinks: Pillow's BILINEAR, bit for bit.
 void resize(const Image& source, int64_t top, int64_t left, ImageSize window, ImageSize size,
             Image& out);
 

@@ -10,7 +10,7 @@ struct WorkerInfo {
   int id = 0;           // 0 to num_workers - 1
   int num_workers = 0;  // at most, where the loader chooses
   uint64_t seed = 0;    // its own in each epoch: the same for all workers, plus id
-  const std::atomic<bool>* stop = nullptr;  // set once nobody wants what is read any more
+  const std::atomic<bool>* stop = nullptr;  // set once what is read is not needed
 
   /// A data set that waits for its source should ask now and then, and throw if so: a loader being
   /// destroyed waits for its workers for a second, and then leaves them to themselves.

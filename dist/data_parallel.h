@@ -31,11 +31,12 @@ struct DataParallelOptions {
 class Reducer;
 
 /// A module of which each rank has a copy and trains it on its own part of each batch (Li et al.
-/// 2020, arXiv 2006.15704). At the start rank 0's parameters and buffers go to all ranks. Backward
-/// replaces each gradient by its average over the ranks: gradients are kept in buckets, in the
-/// order in which they become ready, and a bucket is reduced as soon as it is full, while backward
-/// goes on. After backward, grad() of a parameter is a part of its bucket. Each rank's loss must be
-/// the mean of its own part.
+/// 2020, arXiv 2006.15704). At the start rank 0's parameters and buffers go to all ranks. Each
+/// rank's loss must be the mean of its own part.
+///
+/// Backward replaces each gradient by its average over the ranks. Gradients are kept in buckets, in
+/// the order in which they become ready. A bucket is reduced as soon as it is full, while backward
+/// goes on. After backward, grad() of a parameter is a part of its bucket.
 ///
 ///   dist::DistributedDataParallel model(std::move(net), group);
 ///   cross_entropy(model(x), y).backward();

@@ -14,11 +14,13 @@ struct JoinOptions {
 };
 
 /// Trains on inputs of which ranks have different numbers, as PyTorch's Join does. All ranks call
-/// it. `train` goes through this rank's own inputs: forward, backward, `step`; then, until the last
+/// it.
+///
+/// `train` goes through this rank's own inputs: forward, backward, `step`. Then, until the last
 /// rank is through, this one takes part in the others' passes with gradients of zero, and calls
-/// `step` after each, which is what follows a backward: the optimizer's step and what goes with it.
-/// So all ranks end with the same weights and optimizer states; buffers are those of the first rank
-/// that was in the last pass.
+/// `step` after each. `step` is what follows a backward: the optimizer's step and what goes with
+/// it. So all ranks end with the same weights and optimizer states; buffers are those of the first
+/// rank that was in the last pass.
 ///
 ///   const auto step = [&] { optimizer.step(); optimizer.zero_grad(); };
 ///   dist::join(model, [&] {

@@ -18,7 +18,7 @@ struct LaunchEnv {
   /// Where rank 0 writes its address and port, and the others look for it: a path that all ranks
   /// see. Empty: there is none, and the port is fixed. Rank 0 deletes the file when all have come.
   std::string rendezvous_file;
-  /// Whoever does not know it is turned away. At most 256 bytes.
+  /// A process with another token is turned away. At most 256 bytes.
   std::string job_token;
   std::string launcher;  // whose variables these are, for messages
 };

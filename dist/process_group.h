@@ -76,9 +76,11 @@ class Work {
   std::shared_ptr<State> state_;
 };
 
-/// What carries the tensors of GPUs between processes; those of the CPU go through shared memory or
-/// Gloo's TCP in any case. kAuto: NCCL if it can be used by all ranks and each has a real GPU of
-/// its own (`device`), else Gloo. kGloo: through the host's memory.
+/// What carries the tensors of GPUs between processes. Those of the CPU go through shared memory or
+/// Gloo's TCP in any case.
+/// - kAuto: NCCL if it can be used by all ranks and each has a real GPU of its own (`device`), else
+///   Gloo.
+/// - kGloo: through the host's memory.
 enum class Backend : uint8_t { kAuto, kNccl, kGloo };
 const char* to_string(Backend backend);
 /// The one that "auto", "nccl" or "gloo" names; an error for any other text.
@@ -116,11 +118,12 @@ struct FlightRecord {
 };
 
 /// Ranks 0 to size() - 1 that exchange tensors. Every rank calls the same collectives in the same
-/// order; each returns at once, and a thread of the group carries them out in that order, on a GPU
-/// on a stream of its own. Tensors given must not be changed, nor results read, before wait().
-/// Results are the same bits on every rank, and in every run with the same number of ranks; where
-/// NCCL makes them, which it promises for neither, see docs/data_parallel.md.
-/// One thread at a time may call a group.
+/// order. Each returns at once, and a thread of the group carries them out in that order, on a GPU
+/// on a stream of its own. Tensors given must not be changed, nor results read, before wait(). One
+/// thread at a time may call a group.
+///
+/// Results are the same bits on every rank, and in every run with the same number of ranks. NCCL
+/// promises neither, see docs/data_parallel.md.
 class ProcessGroup {
  public:
   virtual ~ProcessGroup();

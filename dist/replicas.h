@@ -9,9 +9,9 @@
 
 namespace wick::dist {
 
-/// A module with a replica on each further GPU of this process, as PyTorch's DataParallel: each
+/// A module with a replica on each further GPU of this process, as PyTorch's DataParallel. Each
 /// forward copies parameters and buffers to the replicas where they have changed, splits the batch
-/// along its first axis, and joins the results on the first device; backward adds the replicas'
+/// along its first axis, and joins the results on the first device. Backward adds the replicas'
 /// gradients to the module's. All GPUs are given their work by the calling thread.
 /// DistributedDataParallel is faster, see docs/data_parallel.md.
 ///

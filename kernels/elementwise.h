@@ -3,10 +3,10 @@
 #include "wick/kernels/declare.h"
 
 // y[i] = f(x[0][i], ..., x[F::arity - 1][i]) for a functor F of elementwise_ops.h. The inputs'
-// shapes broadcast to y's, dtypes are any: elements are converted to the type that `compute` is
-// computed in (double for float64, float for the other floating dtypes, int64 for integers and
-// bool) and the result is converted to y's, rounded once. y may be one of the inputs.
-// Each device instantiates the functors from one list per group.
+// shapes broadcast to y's, dtypes are any. Elements are converted to the type that `compute` is
+// computed in: double for float64, float for the other floating dtypes, int64 for integers and
+// bool. The result is converted to y's, rounded once. y may be one of the inputs. Each device
+// instantiates the functors from one list per group.
 #define WICK_ELEMENTWISE(device)                                             \
   namespace device {                                                         \
   template <class F>                                                         \

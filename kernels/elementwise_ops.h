@@ -5,11 +5,11 @@
 #include "wick/core/base/macros.h"
 #include "wick/core/base/wraps.h"
 
-// The elementwise functions, each written once as a functor on a number type V: a vector of floats
-// or doubles (CPU), a float or double (GPU), an Integer where `on_integers`, and, for gradients, a
-// Tensor: with `create_graph` a gradient is computed by the same expression out of ops, and so has
-// derivatives of every order. Functions named below (exp, select, max, ...) are found with the
-// argument's type. A functor has
+// The elementwise functions, each written once as a functor on a number type V. V is a vector of
+// floats or doubles (CPU), a float or double (GPU), an Integer where `on_integers`, and, for
+// gradients, a Tensor. With `create_graph` a gradient is computed by the same expression out of
+// ops, and so has derivatives of every order. Functions named below (exp, select, max, ...) are
+// found with the argument's type. A functor has
 //   name, arity, on_floats, on_integers
 //   operator()(x...)       the value
 //   gradient(dy, saved)    for unary ones with a gradient: dy times the derivative

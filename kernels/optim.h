@@ -7,7 +7,8 @@ namespace wick {
 /// One parameter in a fused update of many. Parameter, gradient and state are dense, of one shape
 /// and layout. State is float64 with a float64 parameter, else float32; gradients are of the
 /// parameter's dtype. A float16 or bfloat16 parameter is the rounded `master`, which the update
-/// works on; where it is not, somebody else changed it, and it counts.
+/// works on. A parameter that differs from its master was changed elsewhere, and the parameter
+/// counts.
 struct OptimTensor {
   View param;
   View grad;

@@ -69,17 +69,20 @@ struct Again {
 
 }  // namespace checkpointed
 
-/// Activation checkpointing (Chen et al. 2016, arXiv 1604.06174): returns `function(inputs...)`,
-/// but what its ops would keep for backward is let go and made again by a second call when backward
+/// Activation checkpointing (Chen et al. 2016, arXiv 1604.06174): returns `function(inputs...)`.
+/// What its ops would keep for backward is freed, and recomputed by a second call when backward
 /// comes to it. Time for memory: a third more computation if all of a network is treated so. The
-/// gradients have the same bits. PyTorch's `checkpoint(..., use_reentrant=False)`, with these
-/// differences: batch norm counts each batch once, and a changed input is an error.
+/// gradients have the same bits.
+///
+/// PyTorch's `checkpoint(..., use_reentrant=False)`, with these differences: batch norm counts each
+/// batch once, and a changed input is an error. Works with grad(), retain_graph, create_graph, and
+/// checkpoints within checkpoints.
 ///
 /// Tensors, and vectors of them, among `inputs` are kept; other inputs are copied. `function` is
 /// copied too; tensors that it captures stay alive until backward, modules that it points to must.
-/// Called twice, it must do the same twice: it may draw random numbers (the second call draws the
-/// same again, from any generator, and under the same autocast) and must change nothing outside.
-/// Works with grad(), retain_graph, create_graph, and checkpoints within checkpoints.
+/// Called twice, it must do the same twice, and change nothing outside. It may draw random numbers:
+/// the second call draws the same again, from any generator, and under the same autocast.
+///
 /// Errors in backward: an input changed in place since, a second call that keeps other tensors than
 /// the first, backward within `function`. Without gradients it is a plain call.
 template <class Function, class... Inputs>

@@ -14,9 +14,10 @@ struct OffloadOptions {
 };
 
 /// While it lives, what ops of this thread keep for backward on a GPU moves to pinned host memory,
-/// on a stream of its own while forward goes on, and comes back while backward does: memory of the
-/// GPU for traffic on the bus (Rhu et al. 2016, vDNN, arXiv 1602.08124; PyTorch's
-/// `saved_tensors_hooks` with `save_on_cpu(pin_memory=True)`, which does neither ahead nor aside).
+/// on a stream of its own while forward goes on. It comes back while backward goes on: memory of
+/// the GPU for traffic on the bus (Rhu et al. 2016, vDNN, arXiv 1602.08124). PyTorch's
+/// `saved_tensors_hooks` with `save_on_cpu(pin_memory=True)` does neither ahead nor aside.
+///
 /// Gradients have the same bits. Parameters, tensors on the CPU and tensors that overlap themselves
 /// or have gaps stay where they are. Around checkpoint() it moves the inputs of what is recomputed.
 /// Backward may come when it is gone.

@@ -75,7 +75,7 @@ struct ActivationFit {
 };
 
 /// Profiles, plans, applies and measures the plan until a step holds at most `budget` bytes beyond
-/// what it begins with. `step` is run some ten times; buffers and random states are put back after
+/// what it begins with. `step` is run some ten times. Buffers and random states are restored after
 /// it, gradients cleared. Error that names the smallest budget if this one is too small; after any
 /// error the model is checkpointed as before.
 ActivationFit fit_activations(Module& model, Device device, int64_t budget,

@@ -23,7 +23,7 @@ struct AttentionWithWeights {
 
 /// Attention with several heads (Vaswani et al. 2017, arXiv 1706.03762): PyTorch's class of this
 /// name, with its parameters, its layout and its meaning of masks. query: [L, N, embed_dim], key:
-/// [S, N, kdim], value: [S, N, vdim], N first with `batch_first`, or all three without N.
+/// [S, N, kdim], value: [S, N, vdim]. N is first with `batch_first`, or missing in all three.
 ///
 /// Masks, where they are bool, are true where attention is NOT allowed, unlike those of
 /// scaled_dot_product_attention; where floating, they are added to the scores. `key_padding_mask`:

@@ -28,7 +28,7 @@ class ForwardScope {
   Tensor made(Tensor y);
 
  private:
-  std::unique_ptr<Watch> watch_;  // null where nobody looks
+  std::unique_ptr<Watch> watch_;  // null where no watch is on
 };
 
 }  // namespace wick::nn

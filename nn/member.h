@@ -21,7 +21,7 @@ template <class Value>
 class Member;
 
 /// Where a module has what it registered under a name: in the member that took it. The member moves
-/// with the module; what nobody took is kept here.
+/// with the module; what no member took is kept here.
 template <class Value>
 struct Place {
   const Value& value() const { return member != nullptr ? *member : kept; }

@@ -15,9 +15,9 @@
 namespace wick::optim {
 
 /// Cuts a batch of `examples` examples into `pieces` pieces and calls run(begin, end, share) for
-/// each, where `share` is its part of all examples: what the piece's mean loss is to be multiplied
-/// by before its backward pass, so that the gradients add up to those of the mean over all, also
-/// where pieces differ in size. Clip and step once, afterwards. Where there are fewer examples than
+/// each, where `share` is its part of all examples. Multiply the piece's mean loss by `share`
+/// before its backward pass. The gradients then add up to those of the mean over all, also where
+/// pieces differ in size. Clip and step once, afterwards. Where there are fewer examples than
 /// pieces, each piece is one example.
 ///
 ///   optimizer.zero_grad();
@@ -43,8 +43,8 @@ struct GradAccumulatorOptions {
 };
 
 /// Takes a step for every few batches of a loader, with the gradient of the mean loss over all of
-/// their examples, whatever the sizes of the batches, and also where an epoch ends before a step
-/// has all of its batches.
+/// their examples. Batches may be of any sizes, and an epoch may end before a step has all of its
+/// batches.
 ///
 ///   optim::GradAccumulator steps(optimizer, {.every = 4, .max_norm = 1, .scaler = &scaler});
 ///   for (const data::Batch& batch : loader) {

@@ -4,9 +4,9 @@
 
 namespace wick::optim {
 
-/// A schedule whose steps are counted on the device: one that was skipped, because a gradient was
-/// not finite, does not count, and nobody waits to know. The rates of all steps are put there at
-/// once.
+/// A schedule whose steps are counted on the device. A step that was skipped, because a gradient
+/// was not finite, does not count, and the host does not wait to know. The rates of all steps are
+/// put there at once.
 class DeviceSchedule {
  public:
   /// For a run of `steps` steps in all, from the one that `schedule` is at on. Its rates depend on

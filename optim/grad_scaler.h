@@ -30,9 +30,9 @@ struct GradScalerOptions {
 };
 
 /// Keeps float16 gradients from vanishing (Micikevicius et al. 2017, arXiv 1710.03740), as
-/// PyTorch's torch.amp.GradScaler does: the loss is multiplied by a scale, the gradients are
-/// divided by it within the update, a step whose gradients are not all finite changes nothing, and
-/// the scale backs off after such a step and grows after many without. Scale and counts are on the
+/// PyTorch's torch.amp.GradScaler does. The loss is multiplied by a scale, and the gradients are
+/// divided by it within the update. A step whose gradients are not all finite changes nothing. The
+/// scale backs off after such a step, and grows after many without. Scale and counts are on the
 /// device of the loss, and nothing here waits for it unless it says so.
 ///
 ///   amp::GradScaler scaler;
@@ -65,7 +65,8 @@ class GradScaler {
   Tensor step(optim::Optimizer& optimizer, std::optional<double> max_norm = {});
   /// Adjusts the scale, once per iteration and after all steps. Error if no gradients were looked
   /// at since the last one. On a GPU, whether too many steps in a row were skipped is known some
-  /// calls later, as nobody waits, and with steps that are replayed only by check_skips().
+  /// calls later, as the host does not wait, and with steps that are replayed only by
+  /// check_skips().
   void update();
   /// Sets the scale instead.
   void update(double new_scale);

@@ -29,12 +29,13 @@ struct LAMBOptions {
   };
 };
 
-/// LAMB (You et al. 2019, arXiv 1904.00962), the variant of NVIDIA Apex' FusedLAMB: the gradients
-/// of all groups are first clipped together to the norm max_grad_norm (0: not at all); then with
-/// m = beta1 * m + (1 - beta1, or 1 without grad_averaging) * grad, v as in Adam, both corrected
-/// for bias unless told otherwise, and u = m / (sqrt(v) + eps) + weight_decay * w, w moves by
-/// -lr * |w| / |u| * u. The ratio is 1 where a norm is 0 and, unless use_nvlamb, in groups without
-/// weight decay. Decay is decoupled from the moments by definition.
+/// LAMB (You et al. 2019, arXiv 1904.00962), the variant of NVIDIA Apex' FusedLAMB. The gradients
+/// of all groups are first clipped together to the norm max_grad_norm (0: not at all).
+///
+/// Then m = beta1 * m + (1 - beta1, or 1 without grad_averaging) * grad, and v as in Adam, both
+/// corrected for bias unless told otherwise. With u = m / (sqrt(v) + eps) + weight_decay * w, w
+/// moves by -lr * |w| / |u| * u. The ratio is 1 where a norm is 0 and, unless use_nvlamb, in groups
+/// without weight decay. Decay is decoupled from the moments by definition.
 class LAMB final : public OptimizerOf<LAMBOptions> {
  public:
   explicit LAMB(std::vector<Tensor> params, const LAMBOptions& options = {});

@@ -24,10 +24,13 @@ struct LARSOptions {
 };
 
 /// Layer-wise adaptive rate scaling (You, Gitman, Ginsburg 2017, arXiv 1708.03888), the paper's
-/// variant, with the rate inside the momentum: with local = trust_coefficient * |w| /
-/// (|grad| + weight_decay * |w| + eps), buffer = momentum * buffer + lr * local *
-/// (grad + weight_decay * w), w -= buffer. local is 1 where a norm is 0, and in groups whose
-/// trust_coefficient is 0: biases' and normalisations', as a rule.
+/// variant, with the rate inside the momentum: local = trust_coefficient * |w| / (|grad| +
+/// weight_decay * |w| + eps);
+///
+/// buffer = momentum * buffer + lr * local * (grad + weight_decay * w); w -= buffer.
+///
+/// local is 1 where a norm is 0, and in groups whose trust_coefficient is 0: biases' and
+/// normalisations', as a rule.
 class LARS final : public OptimizerOf<LARSOptions> {
  public:
   explicit LARS(std::vector<Tensor> params, const LARSOptions& options = {});

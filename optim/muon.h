@@ -52,13 +52,16 @@ struct MuonOptions {
   static bool check_value(std::string_view name, double value);
 };
 
-/// Muon (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/): with
-/// buffer = momentum * buffer + (1 - momentum) * grad, and with nesterov once more so of buffer and
-/// grad, w = (1 - lr * weight_decay) * w - lr * ratio * orthogonal(...), where ns_steps iterations
-/// of Newton-Schulz bring all singular values near 1: in bfloat16 on GPUs, in float32 on the CPU,
-/// in float64 for parameters of that. Defaults are PyTorch's. For parameters of two axes or more,
-/// whose first axis is the rows and all others the columns; what has fewer, and better the
-/// embeddings and the output layer too, is in groups without `use_muon`, which AdamW updates.
+/// Muon (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/): buffer = momentum *
+/// buffer + (1 - momentum) * grad, and with nesterov once more so of buffer and grad.
+///
+/// Then w = (1 - lr * weight_decay) * w - lr * ratio * orthogonal(...). ns_steps iterations of
+/// Newton-Schulz bring all singular values near 1: in bfloat16 on GPUs, in float32 on the CPU, in
+/// float64 for parameters of that. Defaults are PyTorch's.
+///
+/// For parameters of two axes or more, whose first axis is the rows and all others the columns.
+/// Parameters of fewer axes, and better the embeddings and the output layer too, are in groups
+/// without `use_muon`, which AdamW updates.
 class Muon final : public OptimizerOf<MuonOptions> {
  public:
   /// All that have fewer than two axes are in a group for AdamW, after that of the others.

@@ -25,10 +25,10 @@ struct NAdamOptions {
   };
 };
 
-/// Adam with Nesterov momentum (Dozat 2016): with mu_t = beta1 * (1 - 0.96^(t * momentum_decay) /
-/// 2) and P = mu_1 ... mu_t, w moves by -lr times
-/// ((1 - mu_t) / (1 - P) * d + mu_(t+1) / (1 - P * mu_(t+1)) * m) / (sqrt(v) + eps), v with its
-/// bias corrected.
+/// Adam with Nesterov momentum (Dozat 2016). With mu_t = beta1 * (1 - 0.96^(t * momentum_decay) /
+/// 2) and P = mu_1 ... mu_t, w moves by -lr * u / (sqrt(v) + eps), v with its bias corrected.
+///
+/// u = (1 - mu_t) / (1 - P) * d + mu_(t+1) / (1 - P * mu_(t+1)) * m.
 class NAdam final : public OptimizerOf<NAdamOptions> {
  public:
   explicit NAdam(std::vector<Tensor> params, const NAdamOptions& options = {});

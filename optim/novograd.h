@@ -30,13 +30,18 @@ struct NovoGradOptions {
 };
 
 /// NovoGrad (Ginsburg et al. 2019, arXiv 1905.11286), by default as in the paper, with a second
-/// moment per parameter: v = |grad|^2 at first, then beta2 * v + (1 - beta2) * |grad|^2;
-/// m = beta1 * m + (grad / (sqrt(v) + eps) + weight_decay * w); w -= lr * m. The switches are those
-/// of NVIDIA Apex: `bias_correction` corrects both moments as Adam does, `grad_averaging`
-/// multiplies what joins m by 1 - beta1, and `init_zero` starts v at 0. `decoupled_weight_decay`
-/// takes decay out of m, and w *= 1 - lr * weight_decay comes first. That is not Apex'
-/// reg_inside_moment = false, which averages gradients as they are and divides m by sqrt(v) + eps
-/// where it moves w: here m is of normalised gradients in either case, as in the paper.
+/// moment per parameter:
+/// - v = |grad|^2 at first, then beta2 * v + (1 - beta2) * |grad|^2;
+/// - m = beta1 * m + (grad / (sqrt(v) + eps) + weight_decay * w);
+/// - w -= lr * m.
+///
+/// The switches are those of NVIDIA Apex: `bias_correction` corrects both moments as Adam does,
+/// `grad_averaging` multiplies what joins m by 1 - beta1, and `init_zero` starts v at 0.
+/// `decoupled_weight_decay` takes decay out of m, and w *= 1 - lr * weight_decay comes first.
+///
+/// That is not Apex' reg_inside_moment = false, which averages gradients as they are and divides m
+/// by sqrt(v) + eps where it moves w. Here m is of normalised gradients in either case, as in the
+/// paper.
 class NovoGrad final : public OptimizerOf<NovoGradOptions> {
  public:
   explicit NovoGrad(std::vector<Tensor> params, const NovoGradOptions& options = {});

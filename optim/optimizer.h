@@ -58,8 +58,8 @@ struct ParamGroup {
 /// State by name, as checkpoints keep it: tensors as they are, numbers as tensors of rank 0.
 using StateDict = std::map<std::string, Tensor>;
 
-/// What a step may be told, in tensors on the parameters' device, so that nobody waits for it:
-/// undefined where it is not wanted.
+/// What a step may be told, in tensors on the parameters' device, so that the host does not wait:
+/// undefined where it is not needed.
 struct StepControl {
   Tensor grad_scale = {};  // float32, rank 0: gradients are divided by it
   Tensor found_inf = {};   // float32, rank 0: unless it is 0, the step changes nothing at all
@@ -69,11 +69,11 @@ struct StepControl {
   /// A norm that is not finite makes the step change nothing at all instead, with max_norm or
   /// without: found_inf_of() the norm tells others of it.
   bool skip_non_finite = false;
-  Tensor grad_norm = {};  // float64, rank 0: their norm, divided, if somebody knows it already
+  Tensor grad_norm = {};  // float64, rank 0: their norm, divided, if it is known already
 };
 
 /// 1 if a norm that step() returned is not finite, else 0, as a float32 tensor of rank 0: for what
-/// else a skipped step must not change (Rollback, Ema, DeviceSchedule). Nobody waits.
+/// else a skipped step must not change (Rollback, Ema, DeviceSchedule). The host does not wait.
 Tensor found_inf_of(const Tensor& norm);
 
 /// Updates parameters from their gradients, all of a group in a few fused kernels. Parameters are
@@ -205,7 +205,7 @@ class Optimizer {
   /// What the kernel needs to know of a parameter, but for its gradient.
   OptimTensor prepare(int group, size_t i);
   struct Update;
-  /// Has `entry` name copies of the rows that a sparse gradient has, which `update` puts back.
+  /// Has `entry` name copies of the rows that a sparse gradient has; `update` writes them back.
   void gather_rows(int group, size_t i, const Tensor& grad, OptimTensor& entry, Update& update);
   /// Adds the update of those parameters of a group that are like its `first`, and sets their
   /// `done`.

@@ -5,11 +5,12 @@
 namespace wick::optim {
 
 /// Schedules of one optimizer, each of which changes the rate that the one before it gives: the
-/// factors of several multiply. The last that sets a momentum has its way. PyTorch's does the same
-/// with factors, and with a cosine down to 0. But what its other schedules (CyclicLR, OneCycleLR,
-/// CosineAnnealingWarmRestarts, LambdaLR) are given they forget, and of what follows them in the
-/// chain only the last step's change counts: there CyclicLR and ExponentialLR(0.5) halve the cycle
-/// once and for all, where here it fades.
+/// factors of several multiply. The last that sets a momentum has its way.
+///
+/// PyTorch's does the same with factors, and with a cosine down to 0. But its other schedules
+/// (CyclicLR, OneCycleLR, CosineAnnealingWarmRestarts, LambdaLR) forget what they are given. Of
+/// what follows them in the chain only the last step's change counts. There CyclicLR and
+/// ExponentialLR(0.5) halve the cycle once and for all, where here it fades.
 class ChainedScheduler final : public Schedule {
  public:
   ChainedScheduler(Optimizer& optimizer, std::vector<std::shared_ptr<Schedule>> schedules);

@@ -37,11 +37,12 @@ struct BatchFinderResult {
 };
 
 /// Finds the largest batch that trains for `steps` whole optimizer steps, by doubling and
-/// bisection, and how fast each one tried is. `step(batch)` takes one step on so many samples; what
-/// it throws as OutOfMemory (or std::bad_alloc) is caught and the cache given back. The second step
+/// bisection, and how fast each one tried is. `step(batch)` takes one step on so many samples. What
+/// it throws as OutOfMemory (or std::bad_alloc) is caught and the cache freed. The second step
 /// counts: the optimizer's state and the convolutions' workspaces are only made in the first.
-/// Model, optimizer, random states, what `parts` names and the device's memory limit are put back
-/// at the end, be it by an error, and gradients forgotten. Error for options out of range.
+///
+/// At the end, after an error too, the model, optimizer, random states, what `parts` names and the
+/// device's memory limit are restored. Gradients are forgotten. Error for options out of range.
 BatchFinderResult find_batch_size(nn::Module& model, optim::Optimizer& optimizer, Device device,
                                   const std::function<void(int64_t batch)>& step,
                                   const BatchFinderOptions& options = {},

@@ -38,7 +38,7 @@ struct LoaderFinderResult {
 
 /// Measures loading alone and under training, by workers, prefetching and pinning, each twice. The
 /// suggestion is the first trial, hence the one that needs least, that trains as fast as the
-/// fastest but for noise. All that training changes is put back. Error for options out of range.
+/// fastest but for noise. All that training changes is restored. Error for options out of range.
 LoaderFinderResult find_loading(Trial& trial, const LoaderFinderOptions& options = {});
 
 }  // namespace wick::train

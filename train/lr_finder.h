@@ -34,11 +34,13 @@ struct LrFinderResult {
   std::optional<double> suggestion;
 };
 
-/// The learning rate range test (Smith 2015, arXiv 1506.01186, section 3.3): trains with rates from
-/// `start_lr` to `end_lr` until the loss diverges or is not finite. `step` takes one whole
+/// The learning rate range test (Smith 2015, arXiv 1506.01186, section 3.3). It trains with rates
+/// from `start_lr` to `end_lr` until the loss diverges or is not finite. `step` takes one whole
 /// optimizer step, accumulation and mixed precision included, and returns its loss. Groups keep the
-/// ratio of their rates. Model, optimizer, random states and what `parts` names are put back at the
-/// end, be it by an error, and gradients forgotten. Error for options out of range.
+/// ratio of their rates.
+///
+/// At the end, after an error too, the model, optimizer, random states and what `parts` names are
+/// restored. Gradients are forgotten. Error for options out of range.
 LrFinderResult find_lr(nn::Module& model, optim::Optimizer& optimizer,
                        const std::function<double()>& step, const LrFinderOptions& options = {},
                        const TrainingParts& parts = {});

@@ -21,7 +21,7 @@ struct TrainingParts {
   optim::Ema* ema = nullptr;
   optim::Schedule* schedule = nullptr;
   optim::DeviceSchedule* counted = nullptr;  // with its schedule
-  /// Puts the rest back, such as a loader's position: called when all else is as it was.
+  /// Restores the rest, such as a loader's position: called when all else is as it was.
   std::function<void()> rest = {};
 };
 
@@ -32,10 +32,10 @@ class TrainingSnapshot {
  public:
   /// All of them must outlive it.
   TrainingSnapshot(nn::Module& model, optim::Optimizer& optimizer, TrainingParts parts = {});
-  /// Puts all of it back, and forgets gradients.
+  /// Restores all of it, and forgets gradients.
   void restore() const;
-  /// What `work()` returns, after which all of it is put back. If `work` throws, that is the error,
-  /// and what cannot be put back then, as where the device is broken, stays as it is.
+  /// What `work()` returns, after which all of it is restored. If `work` throws, that is the error,
+  /// and what cannot be restored then, as where the device is broken, stays as it is.
   template <class Work>
   auto around(const Work& work) const {
     auto result = attempt(work);

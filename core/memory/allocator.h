@@ -83,7 +83,7 @@ struct AllocatorConfig {
   size_t memory_limit = kUnlimited;
   /// Freed blocks up to this size wait in lists by exact size, unmerged, for the next request.
   size_t quick_size = 4096;
-  /// Bytes behind every allocation that nobody may touch. 64 under AddressSanitizer.
+  /// Bytes behind every allocation that no code may touch. 64 under AddressSanitizer.
   size_t redzone = kDefaultRedzone;
 
   /// Reads "max_split_size_mb:128,garbage_collection_threshold:0.8,roundup_power2_divisions:8 (or

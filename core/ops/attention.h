@@ -9,24 +9,27 @@ namespace wick {
 class Generator;
 
 /// softmax(query · keyᵀ · scale + mask) · value, over the last two axes. query: [..., L, E], key:
-/// [..., S, E], value: [..., S, F], leading axes broadcast; returns [..., L, F]. `attn_mask`
-/// broadcasts to [..., L, S]: where bool, false excludes; where floating, it is added; a query all
-/// whose keys are excluded gives 0. `is_causal`
-/// excludes keys after their query's position, and takes no mask. `scale` defaults to 1 / sqrt(E);
-/// `dropout_p` of the weights are dropped, by numbers of `generator` (default: the device's). With
-/// `enable_gqa` key and value have fewer heads (axis -3) than query, each of which serves as many
-/// of query's, one after the other (Ainslie et al. 2023, arXiv 2305.13245); error unless the heads
-/// divide. Autocast on a GPU casts what is floating, but not float64, to its dtype.
-/// Vaswani et al.: Attention is all you need (NeurIPS 2017).
+/// [..., S, E], value: [..., S, F], leading axes broadcast; returns [..., L, F]. Vaswani et al.:
+/// Attention is all you need (NeurIPS 2017).
+/// - `attn_mask` broadcasts to [..., L, S]. Where bool, false excludes; where floating, it is
+///   added. A query all whose keys are excluded gives 0.
+/// - `is_causal` excludes keys after their query's position, and takes no mask.
+/// - `scale` defaults to 1 / sqrt(E).
+/// - `dropout_p` of the weights are dropped, by numbers of `generator` (default: the device's).
+/// - With `enable_gqa` key and value have fewer heads (axis -3) than query. Each serves as many of
+///   query's, one after the other (Ainslie et al. 2023, arXiv 2305.13245). Error unless the heads
+///   divide.
+///
+/// Autocast on a GPU casts what is floating, but not float64, to its dtype.
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const Tensor& attn_mask = {}, bool is_causal = false,
                                     std::optional<double> scale = {}, double dropout_p = 0,
                                     bool enable_gqa = false, Generator* generator = nullptr);
 
-/// Whether attention of float16 or bfloat16 [B, H, L, E] tensors on a GPU is left to the vendor's
-/// library where that can do it: it keeps one number per query for backward, not the weights (Dao
-/// et al. 2022, arXiv 2205.14135). Not with dropout or a mask that wants a gradient; a mask for
-/// each query and key is made of one that broadcasts over them. On unless set.
+/// Whether the vendor's library computes attention of float16 or bfloat16 [B, H, L, E] tensors on a
+/// GPU, where it can. The library keeps one number per query for backward, not the weights (Dao et
+/// al. 2022, arXiv 2205.14135). Dropout, and masks that require a gradient, use the composed ops. A
+/// mask that broadcasts over queries and keys is expanded to each of them. On unless set.
 bool library_attention_enabled();
 void set_library_attention(bool on);
 

@@ -13,8 +13,8 @@ namespace wick {
 /// same on both sides there is one more behind.
 enum class ConvPadding : uint8_t { kValid, kSame };
 
-/// x: [N, C, H, W], weight: [K, C / groups, R, S], bias: [K] or undefined; returns [N, K, P, Q]
-/// with P = (H + 2 padding - dilation (R - 1) - 1) / stride + 1, rounded down; without N in x there
+/// x: [N, C, H, W], weight: [K, C / groups, R, S], bias: [K] or undefined. Returns [N, K, P, Q]
+/// with P = (H + 2 padding - dilation (R - 1) - 1) / stride + 1, rounded down. Without N in x there
 /// is none in the result. Floating dtypes, all equal. Error where the shapes do not fit.
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
               const Shape& stride = {1, 1}, const Shape& padding = {0, 0},
@@ -39,8 +39,8 @@ Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const S
               ConvPadding padding, const Shape& dilation = 1, int64_t groups = 1);
 
 /// The gradient of conv2d with respect to its input, as a layer of its own. x: [N, C, H, W],
-/// weight: [C, K / groups, R, S], bias: [K] or undefined; returns [N, K, P, Q] with P = (H - 1)
-/// stride - 2 padding + dilation (R - 1) + output_padding + 1; without N in x there is none in the
+/// weight: [C, K / groups, R, S], bias: [K] or undefined. Returns [N, K, P, Q] with P = (H - 1)
+/// stride - 2 padding + dilation (R - 1) + output_padding + 1. Without N in x there is none in the
 /// result. `output_padding` must be less than the stride or less than the dilation.
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                         const Shape& stride = {1, 1}, const Shape& padding = {0, 0},

@@ -4,9 +4,10 @@
 
 namespace wick {
 
-/// Numbers that tell crop_images what to do with one image, in this order: the row and column of
-/// the window's upper left pixel in the image, which may lie outside; 1 to swap left and right, 2
-/// top and bottom, 3 both; row, column, height and width of a rectangle of the result to erase.
+/// Numbers that tell crop_images what to do with one image, in this order:
+/// - the row and column of the window's upper left pixel in the image, which may lie outside;
+/// - 1 to swap left and right, 2 top and bottom, 3 both;
+/// - row, column, height and width of a rectangle of the result to erase.
 inline constexpr int64_t kCropImagesNumbers = 7;
 
 /// Windows of `size` (height and width) of a batch of images, flipped, erased in part, normalised

@@ -29,8 +29,8 @@ Tensor div(Scalar x, const Tensor& y);
 Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, Scalar value = 1);
 /// x + value a / b. Error for integers.
 Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, Scalar value = 1);
-/// x + weight (end - x), which is x at weight 0 and end at weight 1, to the bit. Error unless all
-/// are of one floating dtype.
+/// x + weight (end - x), which is x at weight 0 and end at weight 1, bit for bit. Error unless
+/// all are of one floating dtype.
 Tensor lerp(const Tensor& x, const Tensor& end, const Tensor& weight);
 Tensor lerp(const Tensor& x, const Tensor& end, double weight);
 /// x^y

@@ -5,11 +5,12 @@
 #include "wick/core/tensor.h"
 
 // Indices are int64 or int32 tensors. On the CPU they are checked: one out of range is an error
-// that names it. On a GPU, where only waiting for it would show them, the kernel checks them: one
-// out of range ends the kernel with a device-side assertion, "index out of range", and the next
-// call that waits for the GPU throws DeviceError, after which the process can use it no more. Where
-// two indices name one place, the later one wins or is added later: results have the same bits for
-// any number of threads.
+// that names it. On a GPU, where only waiting for it would show them, the kernel checks them. One
+// out of range ends the kernel with a device-side assertion, "index out of range". The next call
+// that waits for the GPU throws DeviceError, and the process can then use it no more.
+//
+// Where two indices name one place, the later one wins or is added later: results have the same
+// bits for any number of threads.
 
 namespace wick {
 

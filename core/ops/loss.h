@@ -18,7 +18,7 @@ struct CrossEntropyOptions {
   double label_smoothing = 0;   // part of the target spread evenly over all classes
   LossReduction reduction = LossReduction::kMean;  // over the weights of the rows that count
   /// Backward writes the gradient over the logits, which are then gone: a tensor of their size
-  /// less. For targets that are class indices; error if x is a leaf. Whoever needs the logits in
+  /// less. For targets that are class indices; error if x is a leaf. An op that needs the logits in
   /// backward too gets an error there, as does a second backward.
   bool in_place = false;
 };
@@ -69,11 +69,14 @@ struct CtcOptions {
 };
 
 /// -log of the probability that steps of log-probabilities give a target, with repetitions and
-/// blanks taken out. log_probs: [T, N, C], or [T, C] of one sample; targets: int64 or int32, [N, S]
-/// or all one after another; of each sample how many steps (at most T) and labels there are. Error
-/// for a label outside [0, C); on a GPU, where the kernel finds it, such an error ends the process'
-/// use of the device. The gradient is that of logits whose log_softmax is log_probs, as PyTorch's.
-/// Graves et al.: Connectionist temporal classification (2006).
+/// blanks taken out. Graves et al.: Connectionist temporal classification (2006).
+///
+/// log_probs: [T, N, C], or [T, C] of one sample. targets: int64 or int32, [N, S] or all one after
+/// another. The lengths: of each sample how many steps (at most T) and labels there are. The
+/// gradient is that of logits whose log_softmax is log_probs, as PyTorch's.
+///
+/// Error for a label outside [0, C). On a GPU, where the kernel finds it, such an error ends the
+/// process' use of the device.
 Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets,
                 const std::vector<int64_t>& input_lengths,
                 const std::vector<int64_t>& target_lengths, const CtcOptions& options = {});

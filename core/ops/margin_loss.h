@@ -54,7 +54,7 @@ Tensor soft_margin_loss(const Tensor& x, const Tensor& target,
 Tensor multilabel_soft_margin_loss(const Tensor& x, const Tensor& target, const Tensor& weight = {},
                                    LossReduction reduction = LossReduction::kMean);
 /// The sum over classes j other than the target y of weight[y] max(0, margin - x[y] + x[j])^p, over
-/// C. x [N, C] or [C], target int64 [N] or one number, p 1 or 2, `weight` [C] may be undefined.
+/// C. x: [N, C] or [C]; target: int64 [N] or one number; p: 1 or 2. `weight` [C] may be undefined.
 Tensor multi_margin_loss(const Tensor& x, const Tensor& target, int64_t p = 1, double margin = 1,
                          const Tensor& weight = {}, LossReduction reduction = LossReduction::kMean);
 /// The sum over targets y and classes j that are none of max(0, 1 - (x[y] - x[j])), over C. x and

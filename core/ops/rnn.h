@@ -24,12 +24,17 @@ struct RnnResult {
 };
 
 /// One direction of one recurrent layer over B sequences of several lengths, packed as PyTorch
-/// packs them: the rows of `x` [rows, I] are those of the first time step, then those of the
-/// second, and so on; `batch_sizes`, which must not grow, tells how many rows a step has, which are
-/// those of the sequences that are so long. `reverse` begins at each sequence's end. h_0: [B, P],
-/// c_0: [B, H] of an LSTM, zeros where undefined. G: gates_of(kind). P is H but with w_hr. One
-/// floating dtype; 16 bits are computed in float32 and rounded once. Autocast casts to its dtype.
-/// Error unless shapes, dtypes and sizes fit and there is a step.
+/// packs them.
+/// - The rows of `x` [rows, I] are those of the first time step, then those of the second, and so
+///   on.
+/// - `batch_sizes`, which must not grow, tells how many rows a step has: one for each sequence that
+///   is long enough.
+/// - `reverse` begins at each sequence's end.
+/// - h_0: [B, P], c_0: [B, H] of an LSTM, zeros where undefined. P is H but with w_hr.
+/// - G in the shapes of `weights`: gates_of(kind).
+///
+/// One floating dtype; 16 bits are computed in float32 and rounded once. Autocast casts to its
+/// dtype. Error unless shapes, dtypes and sizes fit and there is a step.
 RnnResult rnn_layer(RnnKind kind, const Tensor& x, const std::vector<int64_t>& batch_sizes,
                     bool reverse, const Tensor& h_0, const Tensor& c_0, const RnnWeights& weights);
 

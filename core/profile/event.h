@@ -86,7 +86,7 @@ struct Recording {
 };
 
 /// Of each event the place of the one that it is within, on its thread; -1 if there is none.
-/// Modules and what is asynchronous are nobody's parents.
+/// Modules and asynchronous events are parents of no event.
 std::vector<int64_t> parents_of(const Recording& recording);
 
 /// Of each event the nanoseconds in which no event within it ran. 0 for moments, modules, and what

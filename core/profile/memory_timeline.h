@@ -14,7 +14,7 @@ inline constexpr size_t kMemoryUses = 6;
 
 /// What a device's memory was for, over the time of a recording with `profile_memory`. Parameters,
 /// their gradients and optimizer state are known by the optimizer's step, so the recording should
-/// have one. Other memory is temporary if the operation that asked for it let go of it, gradients
+/// have one. Other memory is temporary if the operation that asked for it freed it, gradients
 /// if a backward asked, activations if another operation did. What was there before, and is none of
 /// these, is `other`.
 class MemoryTimeline {
@@ -27,7 +27,7 @@ class MemoryTimeline {
   /// Memory of one use that one operation asked for, in one module.
   struct Holder {
     MemoryUse use = MemoryUse::kOther;
-    std::string_view op;      // empty: it was there before, or nobody's
+    std::string_view op;      // empty: it was there before, or of no op
     std::string_view module;  // with `with_modules`
     int64_t bytes = 0, blocks = 0;
   };

@@ -54,12 +54,13 @@ struct Verdict {
   std::string text() const;
 };
 
-/// Judges the steps of a recording, or all of it if it has none, by the thread that took them. An
-/// operation of the CPU shorter than 10 us, and the host's part of any of a GPU, counts as a call;
-/// of longer ones those are arithmetic whose FLOPs take longer at `ceilings` than their bytes do.
-/// Where the times of a GPU's kernels are known they are the step's first, and the host has what is
-/// left; else the GPU is taken to work while the host waits for it.
+/// Judges the steps of a recording, or all of it if it has none, by the thread that took them.
 /// Error for a recording without events.
+///
+/// An operation of the CPU shorter than 10 us, and the host's part of any of a GPU, counts as a
+/// call. Of longer ones those are arithmetic whose FLOPs take longer at `ceilings` than their bytes
+/// do. Where the times of a GPU's kernels are known they are the step's first, and the host has
+/// what is left. Else the GPU is taken to work while the host waits for it.
 Verdict judge(const Recording& recording, const Ceilings& ceilings = {});
 
 }  // namespace wick::profile
