@@ -5,7 +5,9 @@ from the tables of bench/results/.
 usage: draw.py          writes the SVG files beside this script
        draw.py --check  fails where a file is not what would be written
 """
+import math
 import pathlib
+import re
 import sys
 
 from svg import DARK, LIGHT, Picture
@@ -55,6 +57,49 @@ def speed(theme):
         bar(picture, y, f"{name} ×{ratio}", reached, scale, "other", left)
     bar(picture, y + 29, "last beside first, measured", float(last), scale, "bar", left)
     return picture
+
+
+def ratios(title, values, note, theme):
+    """Bars of ratios, by name, to the left and right of 1, on a scale of logarithms."""
+    names, numbers = zip(*values)
+    bottom = 44 + 26 * len(values)
+    picture = Picture(860, bottom + 58, title, theme)
+    picture.words(0, 22, title, 17, bold=True)
+    least, most = math.log(min(0.9, *numbers)), math.log(max(numbers))
+    scale = 560 / (most - least)
+    one = 230 - least * scale
+    for tick in (0.5, 1, 2, 5, 10, 20, 50):
+        x = one + math.log(tick) * scale
+        if least <= math.log(tick) <= most:
+            picture.line((x, 36), (x, bottom), color="ink" if tick == 1 else "line", dashed=True)
+            picture.words(x, bottom + 18, f"{tick:g}", 13, "faint", "middle")
+    for i, (name, number) in enumerate(values):
+        y, length = 42 + 26 * i, math.log(number) * scale
+        picture.words(220, y + 15, name, 14, anchor="end")
+        picture.rectangle(one + min(0, length), y, max(abs(length), 1.5), 20,
+                          "bar" if number >= 1 else "other", None, 2)
+        picture.words(one + max(0, length) + 6, y + 15, f"{number:.3g}", 14, bold=True)
+    picture.words(0, bottom + 46, note, 13, "faint")
+    return picture
+
+
+def all_reduce(theme):
+    text = (RESULTS / "all_reduce.md").read_text().split("quiet, 22 November 2026")[1]
+    table = text.split("```")[1]
+    values = [(size, float(ratio)) for size, ratio in
+              re.findall(r"^ *(\d+ \w+) +[\d.]+ +[\d.]+ +([\d.]+)$", table, re.MULTILINE)]
+    return ratios("Times as fast as torch.distributed: all-reduce of two processes", values,
+                  "bench/peers/all_reduce.py, two cores of an Intel Xeon, PyTorch 2.15 with Gloo",
+                  theme)
+
+
+def transforms(theme):
+    text = (RESULTS / "transforms.md").read_text()
+    values = [(name.replace("_", " "), float(ratio)) for name, ratio in
+              re.findall(r"^(\w+) +224 +[\d,]+ +[\d,]+ +([\d.]+)$", text, re.MULTILINE)]
+    return ratios("Times as fast as torchvision: images of 224 x 224 on one core",
+                  sorted(values, key=lambda value: -value[1]),
+                  "bench/peers/transforms.py, AMD EPYC, torchvision 0.29", theme)
 
 
 def layers(theme):
@@ -150,7 +195,7 @@ def simulated_gpu(theme):
     return picture
 
 
-PICTURES = (speed, layers, step, simulated_gpu)
+PICTURES = (speed, all_reduce, transforms, layers, step, simulated_gpu)
 
 
 def main(arguments):
