@@ -15,7 +15,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FOLDERS = ("core", "kernels", "nn", "optim", "data", "dist", "train", "tools", "bench", "tests",
-           "cmake")
+           "docs", "cmake")
 CPP = (".h", ".cpp", ".cu", ".cuh")
 CODE = CPP + (".py", ".sh", ".cmake")
 MAX_FILE_LINES = 500
