@@ -2,6 +2,8 @@
 in which a disk may be left. What was synced is there; of the rest each write and each change of a
 folder is there or not, in whatever order, and a write may be torn at a multiple of 512 bytes.
 """
+import collections
+import itertools
 import os
 import pathlib
 import re
@@ -15,6 +17,28 @@ TEXT = re.compile(r'"((?:\\x[0-9a-f]{2})*)"')
 def texts(arguments):
     """The strings among a call's arguments, in bytes."""
     return [bytes.fromhex(found.replace("\\x", "")) for found in TEXT.findall(arguments)]
+
+
+def told(output):
+    """The last step that the lines of --json tell of as saved; -1 where there is none."""
+    found = re.findall(rb'"event":"checkpoint","step":(\d+)[,}]', output)
+    return int(found[-1]) if found else -1
+
+
+def most_calls(log):
+    """How often that thread of a followed program which does so most often calls what."""
+    counts = collections.Counter(re.findall(r"^(\d+) +(\w+)\(", log, re.M))
+    most = collections.Counter()
+    for (_, call), count in counts.items():
+        most[call] = max(most[call], count)
+    return most
+
+
+def failed_in(log, library):
+    """Whether the last call that was made to fail was `library`'s, by a log with stacks."""
+    last = log.rpartition("(INJECTED)")[2]
+    stack = itertools.takewhile(lambda line: line.startswith(" > "), last.splitlines()[1:])
+    return any(library in line for line in stack)
 
 
 class File:
@@ -55,6 +79,7 @@ class Disk:
         self.changes = []  # (when, {(folder, name): node or None})
         self.open = {}     # by descriptor
         self.offsets = {}
+        self.said = []     # (when, bytes) to standard output
         self.now = 0
 
     def follow(self, words, **options):
@@ -118,6 +143,8 @@ class Disk:
             self.open.pop(descriptor, None)
         elif name in ("write", "pwrite64"):
             node = self.open.get(descriptor)
+            if descriptor == 1:
+                self.said.append((self.now, paths[0][:result]))
             if node is None:
                 return
             offset = int(arguments.rsplit(",", 1)[1]) if name == "pwrite64" else \
@@ -143,6 +170,10 @@ class Disk:
             place = (folder, paths[0]) if isinstance(folder, Folder) else self.place(paths[0])
             if place:
                 self.change({place: None})
+
+    def told(self, now):
+        """The last step that the program has told of as saved by call `now`."""
+        return told(b"".join(data for when, data in self.said if when <= now))
 
     def crash(self, now, noise, target):
         """Makes `target` what a loss of power after call `now` may leave of the folder."""

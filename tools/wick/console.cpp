@@ -20,6 +20,11 @@ void Console::follow(train::TrainerOptions& options, int64_t test_images) {
   options.on_epoch = [this](const train::EpochEvent& event) { show(event); };
   options.on_jump = [this](const train::JumpEvent& event) { show(event); };
   options.on_log = [this](const std::string& line) { print_json(line); };
+  options.on_checkpoint = [this](int64_t step, const std::string& path) {
+    if (!json_) return;
+    print_json(nlohmann::ordered_json{{"event", "checkpoint"}, {"step", step}, {"path", path}}.dump(
+        -1, ' ', false, nlohmann::json::error_handler_t::replace));
+  };
   options.on_failed_save = [this](const std::string& problem) {
     progress_.finish_line();
     fmt::print(stderr, "wick: {}; the run goes on, and tries again\n", printable(problem));
