@@ -55,3 +55,6 @@ wick_program(bench_all_reduce ${PROJECT_SOURCE_DIR}/bench/all_reduce_bench.cpp)
 
 # A rank of what bench/peers/ddp.py measures
 wick_program(bench_ddp ${PROJECT_SOURCE_DIR}/bench/ddp_bench.cpp)
+
+# What a checkpoint costs a step: bench_saving resnet18
+wick_program(bench_saving ${PROJECT_SOURCE_DIR}/bench/saving_bench.cpp)
