@@ -91,6 +91,7 @@ struct Case {
   double rtol;
   double atol;
   Device device;
+  bool equal_nan = false;  // whether NaN is right where it is expected
 
   Args args() const;
   /// An entry of the description beside name, op and args.
@@ -98,11 +99,17 @@ struct Case {
   double number(const std::string& key) const;
   const Tensor& tensor(const std::string& tensor_name) const;
   /// Throws Error naming `what` unless |got - want| <= atol + rtol * |want| everywhere, and shape
-  /// and dtype are the same. NaN never passes.
+  /// and dtype are the same. NaN never passes, unless `equal_nan`.
   void expect(const std::string& what, const Tensor& got, const std::string& want) const;
 };
 
-/// Runs one case; throws Error where it fails.
+/// A case asks for what Wick does not have, or refuses.
+class Missing : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Runs one case; throws Error where it fails, and Missing where it cannot be run.
 using Runner = std::function<void(const Case&)>;
 
 /// Runs a case of an op of `table`: outputs, then gradients.

@@ -44,6 +44,7 @@ void Case::expect(const std::string& what, const Tensor& got, const std::string&
   size_t wrong = 0;
   for (size_t i = 0; i < w.values.size(); ++i) {
     if (g.values[i] == w.values[i]) continue;
+    if (equal_nan && std::isnan(g.values[i]) && std::isnan(w.values[i])) continue;
     const double allowed = atol + rtol * std::fabs(w.values[i]);
     const double error = std::fabs(g.values[i] - w.values[i]);
     if (error <= allowed && std::isfinite(w.values[i])) continue;

@@ -52,12 +52,12 @@ struct OneCase {
                        {"a/gy0", make_tensor({{2}, {3, 4}}, kFloat32)},
                        {"a/grad_x", make_tensor({{2}, {0, 4}}, kFloat32)}};
 
-  Outcome run_alone() const {
+  Outcome run_alone(const std::string& options = "") const {
     const TemporaryFolder folder;
     const json content = {{"family", family}, {"cases", {description}}};
     write_file(folder.path(family + ".json"), content.dump());
     save_safetensors(folder.path(family + ".safetensors"), tensors);
-    return run("--cases " + folder.path(""));
+    return run("--cases " + folder.path("") + " " + options);
   }
 };
 
@@ -183,6 +183,52 @@ TEST(GoldenRunner, FailsOnBadArguments) {
   EXPECT_EQ(run("--family").status, 2);
   EXPECT_EQ(run("--device gpu").status, 2);
   EXPECT_EQ(run("--op '('").status, 2);
+}
+
+// A call of relu, as OpInfo cases record it.
+OneCase recorded() {
+  OneCase call;
+  call.family = "opinfo";
+  call.description.erase("inputs");
+  call.description.update({{"op", "nn.functional.relu"},
+                           {"args", {{{"tensor", "x0"}}}},
+                           {"kwargs", json::object()},
+                           {"random", false},
+                           {"changed", json::array()},
+                           {"strided", json::object()},
+                           {"grads", {"x0"}}});
+  for (const char* name : {"x", "grad_x"}) {
+    call.tensors[concat("a/", name, "0")] = call.tensors[concat("a/", name)];
+  }
+  return call;
+}
+
+TEST(GoldenRunner, RunsRecordedCalls) {
+  EXPECT_EQ(recorded().run_alone().last_line, "1 passed, 0 failed\n");
+  OneCase gradient = recorded();
+  gradient.tensors["a/grad_x0"] = make_tensor({{2}, {1, 4}}, kFloat32);
+  expect_failure(gradient.run_alone(), "gradient of x0: 1 of 2 elements are wrong");
+  OneCase none = recorded();
+  none.tensors.erase("a/grad_x0");
+  expect_failure(none.run_alone(), "gradient of x0: got one, expected none");
+  OneCase changed = recorded();
+  changed.description["changed"] = {"x0"};
+  changed.tensors["a/after_x0"] = make_tensor({{2}, {1, 1}}, kFloat32);
+  expect_failure(changed.run_alone(), "the changed x0");
+}
+
+TEST(GoldenRunner, CountsWhatIsMissingInASurvey) {
+  OneCase call = recorded();
+  call.description["kwargs"] = {{"inplace", true}};
+  expect_failure(call.run_alone(), "no parameter 'inplace'");
+  const TemporaryFolder folder;
+  const std::string survey = folder.path("survey.json");
+  const Outcome outcome = call.run_alone("--survey " + survey);
+  EXPECT_EQ(outcome.last_line, "0 passed, 0 failed\n");
+  EXPECT_NE(outcome.output.find("0       0       1  in all"), std::string::npos) << outcome.output;
+  const json counted = json::parse(read_file(survey, 10'000));
+  EXPECT_EQ(counted["totals"]["missing"], 1);
+  EXPECT_EQ(counted["missing"]["a"], "no parameter 'inplace'");
 }
 
 TEST(GoldenRunner, SaysWhatItLeavesOut) {

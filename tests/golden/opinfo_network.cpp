@@ -1,0 +1,206 @@
+// Layers of networks: convolutions, pooling, normalisation, attention, images.
+#include "wick/core/ops/attention.h"
+#include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/index.h"
+#include "wick/core/ops/norm.h"
+#include "wick/core/ops/pool.h"
+#include "wick/core/ops/reduce.h"
+#include "wick/core/ops/special.h"
+#include "wick/core/ops/unfold.h"
+#include "wick/tests/golden/opinfo.h"
+
+namespace wick::golden {
+namespace {
+
+using Sizes = const Shape&;
+using X = const Tensor&;
+
+constexpr const char* kConv = "input weight bias=null stride=1 padding=0 dilation=1 groups=1";
+constexpr const char* kTransposed =
+    "input weight bias=null stride=1 padding=0 output_padding=0 groups=1 dilation=1";
+
+int64_t one(Sizes s) {
+  WICK_CHECK(s.rank() == 1, "expected one number, got ", s);
+  return s[0];
+}
+
+const Opinfo convolutions({
+    {"nn.functional.conv1d",
+     {call(
+          +[](X x, X w, X b, Sizes stride, Sizes padding, Sizes dilation, int64_t groups) {
+            return conv1d(x, w, b, one(stride), one(padding), one(dilation), groups);
+          },
+          kConv),
+      call(
+          +[](X x, X w, X b, Sizes stride, ConvPadding padding, Sizes dilation, int64_t groups) {
+            return conv1d(x, w, b, one(stride), padding, one(dilation), groups);
+          },
+          kConv)}},
+    {"nn.functional.conv2d",
+     {call<Tensor(X, X, X, Sizes, Sizes, Sizes, int64_t)>(conv2d, kConv),
+      call<Tensor(X, X, X, Sizes, ConvPadding, Sizes, int64_t)>(conv2d, kConv)}},
+    {"nn.functional.conv3d",
+     {call<Tensor(X, X, X, Sizes, Sizes, Sizes, int64_t)>(conv3d, kConv),
+      call<Tensor(X, X, X, Sizes, ConvPadding, Sizes, int64_t)>(conv3d, kConv)}},
+    {"nn.functional.conv_transpose1d",
+     {call(
+         +[](X x, X w, X b, Sizes stride, Sizes padding, Sizes extra, int64_t groups,
+             Sizes dilation) {
+           return conv_transpose1d(x, w, b, one(stride), one(padding), one(extra), groups,
+                                   one(dilation));
+         },
+         kTransposed)}},
+    {"nn.functional.conv_transpose2d", {call(conv_transpose2d, kTransposed)}},
+    {"nn.functional.conv_transpose3d", {call(conv_transpose3d, kTransposed)}},
+    {"nn.functional.unfold",
+     {call(
+         +[](X x, Sizes kernel, Sizes dilation, Sizes padding, Sizes stride) {
+           return unfold(x, kernel, {dilation, padding, stride});
+         },
+         "input kernel_size dilation=1 padding=0 stride=1")}},
+    {"nn.functional.fold",
+     {call(
+         +[](X x, Sizes size, Sizes kernel, Sizes dilation, Sizes padding, Sizes stride) {
+           return fold(x, size, kernel, {dilation, padding, stride});
+         },
+         "input output_size kernel_size dilation=1 padding=0 stride=1")}},
+});
+
+using MaxPool = Tensor(X, Sizes, Sizes, Sizes, Sizes, bool);
+using MaxPoolIndices = Sorted(X, Sizes, Sizes, Sizes, Sizes, bool);
+using AvgPool = Tensor(X, Sizes, Sizes, Sizes, bool, bool, std::optional<int64_t>);
+using Unpool = Tensor(X, X, Sizes, Sizes, Sizes, Sizes);
+
+std::vector<Spelling> max_pools(MaxPool* pool, MaxPoolIndices* with_indices) {
+  return {call(pool,
+               "input kernel_size stride=null padding=0 dilation=1 ceil_mode=false "
+               "!return_indices=false"),
+          call(with_indices,
+               "input kernel_size stride=null padding=0 dilation=1 ceil_mode=false "
+               "!return_indices=true")};
+}
+
+std::vector<Spelling> adaptive_max_pools(Tensor (*pool)(X, Sizes),
+                                         Sorted (*with_indices)(X, Sizes)) {
+  return {call(pool, "input output_size !return_indices=false"),
+          call(with_indices, "input output_size !return_indices=true")};
+}
+
+Spelling avg_pools(AvgPool* pool) {
+  return call(pool,
+              "input kernel_size stride=null padding=0 ceil_mode=false count_include_pad=true "
+              "divisor_override=null");
+}
+
+std::vector<Spelling> unpools(Unpool* unpool) {
+  return {call(unpool, "input indices kernel_size stride=null padding=0 output_size=null")};
+}
+
+const Opinfo pools({
+    {"nn.functional.max_pool1d", max_pools(max_pool1d, max_pool1d_with_indices)},
+    {"nn.functional.max_pool2d", max_pools(max_pool2d, max_pool2d_with_indices)},
+    {"nn.functional.max_pool3d", max_pools(max_pool3d, max_pool3d_with_indices)},
+    {"nn.functional.adaptive_max_pool1d",
+     adaptive_max_pools(adaptive_max_pool1d, adaptive_max_pool1d_with_indices)},
+    {"nn.functional.adaptive_max_pool2d",
+     adaptive_max_pools(adaptive_max_pool2d, adaptive_max_pool2d_with_indices)},
+    {"nn.functional.adaptive_max_pool3d",
+     adaptive_max_pools(adaptive_max_pool3d, adaptive_max_pool3d_with_indices)},
+    {"nn.functional.adaptive_avg_pool1d", {call(adaptive_avg_pool1d, "input output_size")}},
+    {"nn.functional.adaptive_avg_pool2d", {call(adaptive_avg_pool2d, "input output_size")}},
+    {"nn.functional.adaptive_avg_pool3d", {call(adaptive_avg_pool3d, "input output_size")}},
+    {"nn.functional.avg_pool1d",
+     {call(avg_pool1d,
+           "input kernel_size stride=null padding=0 ceil_mode=false count_include_pad=true")}},
+    {"nn.functional.avg_pool2d", {avg_pools(avg_pool2d)}},
+    {"nn.functional.avg_pool3d", {avg_pools(avg_pool3d)}},
+    {"nn.functional.max_unpool1d", unpools(max_unpool1d)},
+    {"nn.functional.max_unpool2d", unpools(max_unpool2d)},
+    {"nn.functional.max_unpool3d", unpools(max_unpool3d)},
+});
+
+const Opinfo normalised({
+    {"nn.functional.batch_norm",
+     {call(
+         +[](X x, X mean, X variance, X weight, X bias, bool training, double momentum,
+             double eps) {
+           return batch_norm(x, weight, bias, mean, variance, {training, momentum, eps});
+         },
+         "input running_mean running_var weight=null bias=null training=false momentum=0.1 "
+         "eps=1e-5")}},
+    {"nn.functional.group_norm",
+     {call<Tensor(X, int64_t, X, X, double)>(group_norm,
+                                             "input num_groups weight=null bias=null eps=1e-5")}},
+    {"nn.functional.layer_norm",
+     {call(layer_norm, "input normalized_shape weight=null bias=null eps=1e-5")}},
+    {"nn.functional.rms_norm", {call(rms_norm, "input normalized_shape weight=null eps=null")}},
+    {"nn.functional.local_response_norm",
+     {call(local_response_norm, "input size alpha=1e-4 beta=0.75 k=1.0")}},
+    {"nn.functional.normalize",
+     {call(
+         +[](X x, double p, int64_t axis, double eps) {
+           return x / clamp_min(norm(x, p, {axis}, true), eps);
+         },
+         "input p=2.0 dim=1 eps=1e-12")}},
+    {"nn.functional.scaled_dot_product_attention",
+     {call(
+         +[](X query, X key, X value, X mask, double dropout_p, bool is_causal,
+             std::optional<double> scale, bool enable_gqa) {
+           return scaled_dot_product_attention(query, key, value, mask, is_causal, scale, dropout_p,
+                                               enable_gqa);
+         },
+         "query key value attn_mask=null dropout_p=0.0 is_causal=false scale=null "
+         "enable_gqa=false")}},
+});
+
+Tensor embedded(X index, X weight, const std::optional<int64_t>& padding_idx,
+                const std::optional<double>& max_norm, double norm_type, bool by_frequency,
+                bool sparse) {
+  if (max_norm) embedding_renorm_(weight.detach(), index, *max_norm, norm_type);
+  const Tensor rows = embedding(weight, index, padding_idx, sparse);
+  return by_frequency ? scale_grad_by_freq(rows, index, weight.size(0)) : rows;
+}
+
+const Opinfo looked_up({
+    {"nn.functional.embedding",
+     {call(
+         +[](X weight, X index, const std::optional<int64_t>& padding_idx,
+             const std::optional<double>& max_norm, double norm_type, bool by_frequency,
+             bool sparse) {
+           return embedded(index, weight, padding_idx, max_norm, norm_type, by_frequency, sparse);
+         },
+         "weight input padding_idx=null max_norm=null norm_type=2.0 scale_grad_by_freq=false "
+         "sparse=false")}},
+    {"nn.functional.embedding_bag",
+     {call(
+         +[](X weight, X index, X offsets, BagMode mode, X per_sample_weights,
+             bool include_last_offset, const std::optional<int64_t>& padding_idx) {
+           return embedding_bag(
+               weight, index,
+               {mode, offsets, per_sample_weights, include_last_offset, padding_idx});
+         },
+         "weight input offsets=null !max_norm=null !norm_type=2.0 !scale_grad_by_freq=false "
+         "mode=\"mean\" !sparse=false per_sample_weights=null include_last_offset=false "
+         "padding_idx=null")}},
+});
+
+Tensor resized(X x, const std::optional<Shape>& size, const Argument& scale, Interpolation mode,
+               bool align, bool recompute, bool antialias) {
+  if (size) return interpolate(x, *size, mode, align, antialias);
+  const auto factors =
+      scale.is_number() ? std::vector<double>{scale.number()} : read<std::vector<double>>(scale);
+  return interpolate_by(x, factors, mode, align, recompute, antialias);
+}
+
+const Opinfo images({
+    {"nn.functional.interpolate",
+     {call(resized,
+           "input size=null scale_factor=null mode=\"nearest\" align_corners=null "
+           "recompute_scale_factor=null antialias=false")}},
+    {"nn.functional.grid_sample",
+     {call(grid_sample, "input grid mode=\"bilinear\" padding_mode=\"zeros\" align_corners=null")}},
+    {"nn.functional.affine_grid", {call(affine_grid, "theta size align_corners=null")}},
+});
+
+}  // namespace
+}  // namespace wick::golden
