@@ -248,6 +248,11 @@ OptionField OptionField::per_rank() && {
   return std::move(*this);
 }
 
+OptionField OptionField::basic() && {
+  basic_ = true;
+  return std::move(*this);
+}
+
 std::string OptionField::help() const {
   if (names_.empty()) return help_;
   return concat(help_, help_.empty() ? "" : ": ", listed(names_));

@@ -68,6 +68,8 @@ class OptionField {
   OptionField lasting() &&;
   /// Each rank of a run may have a value of its own.
   OptionField per_rank() &&;
+  /// One of the few that most runs set: short help shows it.
+  OptionField basic() &&;
 
   const std::string& key() const { return key_; }
   const Value& value() const { return value_; }
@@ -80,6 +82,7 @@ class OptionField {
   const std::string& value_alone() const { return alone_; }
   bool is_lasting() const { return lasting_; }
   bool is_per_rank() const { return per_rank_; }
+  bool is_basic() const { return basic_; }
   bool is_flag() const { return std::holds_alternative<bool*>(value_); }
 
   /// The value as JSON: 0.1, "auto", null.
@@ -101,6 +104,7 @@ class OptionField {
   double most_ = std::numeric_limits<double>::infinity();
   std::string word_, alone_;
   bool registered_ = false, or_zero_ = false, lasting_ = false, per_rank_ = false;
+  bool basic_ = false;
 };
 
 using OptionFields = std::vector<OptionField>;

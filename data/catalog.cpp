@@ -125,10 +125,11 @@ TrainTest open_data(const std::string& name, const std::string& data_dir,
 
 OptionFields fields(DataOptions& options) {
   return {
-      OptionField("data", &options.name, "data set").one_registered(data_names()).lasting(),
+      OptionField("data", &options.name, "data set").basic().one_registered(data_names()).lasting(),
       OptionField("data_dir", &options.dir,
                   "folder that holds the data's files, or its parent (of packed: the file); not "
                   "needed after wick data fetch")
+          .basic()
           .per_rank(),
       OptionField("augment", &options.augmentation.policy,
                   "random changes of training images: none, basic (crop and flip), color or "

@@ -8,7 +8,10 @@ namespace wick::train {
 
 OptionFields fields(ArithmeticOptions& options) {
   return {
-      OptionField("amp", &options.amp, "mixed precision").one_of({"off", "bf16", "fp16"}).lasting(),
+      OptionField("amp", &options.amp, "mixed precision")
+          .basic()
+          .one_of({"off", "bf16", "fp16"})
+          .lasting(),
       OptionField("benchmark", &options.benchmark,
                   "measure which algorithms are fastest for convolutions, on a GPU also for matrix "
                   "products and attention"),

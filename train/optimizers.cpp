@@ -24,9 +24,13 @@ optim::Optimizer::Hyperparameters hyperparameters(const OptimizerOptions& option
 OptionFields fields(OptimizerOptions& options) {
   return {
       OptionField("optimizer", &options.name, "update rule")
+          .basic()
           .one_registered(optim::optimizer_names())
           .lasting(),
-      OptionField("lr", &options.lr, "peak learning rate").between(kLeastLr, kMostLr).lasting(),
+      OptionField("lr", &options.lr, "peak learning rate")
+          .basic()
+          .between(kLeastLr, kMostLr)
+          .lasting(),
       OptionField("weight_decay", &options.weight_decay,
                   "weight decay: times the rate off the weights, as in AdamW; of adam, sgd, lars "
                   "and novograd part of the gradient")

@@ -33,6 +33,7 @@ void check_part(const Part& part) {
 OptionFields fields(LoadingOptions& options) {
   return {
       OptionField("batch_size", &options.batch_size, "images per step, of all ranks together")
+          .basic()
           .between(1, 1e6)
           .lasting(),
       OptionField("workers", &options.workers,
@@ -92,8 +93,10 @@ std::optional<int64_t> activation_budget(const MemoryOptions& options) {
 
 OptionFields fields(RunOptions& options) {
   return {
-      OptionField("device", &options.device, "auto, cpu, cuda or cuda:N").per_rank(),
-      OptionField("epochs", &options.epochs, "passes over the training data").between(1, 1e9),
+      OptionField("device", &options.device, "auto, cpu, cuda or cuda:N").basic().per_rank(),
+      OptionField("epochs", &options.epochs, "passes over the training data")
+          .basic()
+          .between(1, 1e9),
       OptionField("max_steps", &options.max_steps,
                   "end after this many steps of the whole run, then evaluate")
           .between(1, kMostCount),
@@ -126,8 +129,9 @@ OptionFields fields(RunOptions& options) {
       OptionField("seed", &options.seed, "what all random numbers follow from")
           .between(0, 9e18)
           .lasting(),
-      OptionField("run_dir", &options.dir, "folder for all that the run writes").per_rank(),
-      OptionField("resume", &options.resume, "go on from the run folder's newest checkpoint"),
+      OptionField("run_dir", &options.dir, "folder for all that the run writes").basic().per_rank(),
+      OptionField("resume", &options.resume, "go on from the run folder's newest checkpoint")
+          .basic(),
   };
 }
 

@@ -186,6 +186,7 @@ std::vector<std::string> schedule_names() { return schedules().names(); }
 OptionFields fields(ScheduleOptions& options) {
   return {
       OptionField("schedule", &options.name, "course of the learning rate")
+          .basic()
           .one_registered(schedule_names())
           .lasting(),
       OptionField("warmup", &options.warmup,

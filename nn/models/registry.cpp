@@ -81,7 +81,10 @@ std::vector<std::string> model_names() { return registry().names(); }
 const ModelEntry& find_model(const std::string& name) { return registry().find(name); }
 
 OptionFields fields(ModelOptions& options) {
-  return {OptionField("model", &options.name, "network").one_registered(model_names()).lasting()};
+  return {OptionField("model", &options.name, "network")
+              .basic()
+              .one_registered(model_names())
+              .lasting()};
 }
 
 }  // namespace wick::nn

@@ -60,7 +60,7 @@ class Campaign:
         self.wanted = sha256(self.whole / "weights.safetensors")
         self.seconds = self.duration()
         self.flags = [word.split()[0].rstrip(",") for word in
-                      self.run(["train", "--help"]).stdout.splitlines()
+                      self.run(["train", "--help-all"]).stdout.splitlines()
                       for word in [word.strip()] if word.startswith("--")]
 
     def run(self, words, before=(), **variables):

@@ -22,7 +22,7 @@ std::string type_name(const OptionField& field) {
   return field.word().empty() ? name : name + "|" + field.word();
 }
 
-void add_flag(CLI::App& app, const OptionField& field, const std::string& group) {
+CLI::Option* add_flag(CLI::App& app, const OptionField& field, const std::string& group) {
   const std::string flag = flag_name(field.key());
   CLI::Option* option = nullptr;
   if (field.is_flag()) {
@@ -43,7 +43,9 @@ void add_flag(CLI::App& app, const OptionField& field, const std::string& group)
       option->default_str(usual);
     }
   }
-  option->group(group)->envname(variable_name(field.key()));
+  // Short help leaves out what has no group.
+  option->group(field.is_basic() ? group : "")->envname(variable_name(field.key()));
+  return option;
 }
 
 }  // namespace
@@ -54,9 +56,17 @@ std::string flag_name(std::string key) {
 }
 
 void add_recipe_flags(CLI::App& app, train::Recipe& recipe) {
+  std::vector<std::pair<CLI::Option*, std::string>> groups;
   for (const train::OptionGroup& group : train::groups(recipe)) {
-    for (const OptionField& field : group.fields) add_flag(app, field, group.title);
+    for (const OptionField& field : group.fields) {
+      groups.emplace_back(add_flag(app, field, group.title), group.title);
+    }
   }
+  const auto show_all = [groups] {
+    for (const auto& [option, title] : groups) option->group(title);
+    throw CLI::CallForHelp();
+  };
+  app.add_flag_callback("--help-all", show_all, "print all flags and exit")->trigger_on_parse();
 }
 
 void apply_recipe_file(const CLI::App& app, const std::string& path, train::Recipe& recipe) {

@@ -30,7 +30,9 @@ def techniques():
 
 def help_of(words):
     if words not in helps:
-        done = run_program(WICK, *words, "--help")
+        done = run_program(WICK, *words, "--help-all")
+        if done.returncode != 0:  # which has no more flags than its help shows
+            done = run_program(WICK, *words, "--help")
         known = f"Usage: wick {' '.join(words)} " in done.stdout  # else it is that of wick itself
         helps[words] = done.stdout if known else ""
     return helps[words]

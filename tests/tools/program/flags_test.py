@@ -40,6 +40,16 @@ class FlagsCase(InFolder):
 
 
 class Words(FlagsCase):
+    def test_help_shows_the_basic_flags_and_on_request_all(self):
+        for words in [["train"], ["tune", "lr"], ["profile"]]:
+            short = self.succeeds(*words, "--help")
+            whole = self.succeeds(*words, "--help-all", "--no-such-flag")
+            self.assertEqual(whole, self.succeeds(*words, "--help-all"))
+            self.assertIn("--batch-size", short)
+            self.assertIn("--batch-size", whole)
+            self.assertNotIn("--label-smoothing", short)
+            self.assertIn("--label-smoothing", whole)
+
     def test_an_empty_word_is_no_decay(self):
         for words in [["--ema", ""], ["--ema", "", "--json"], ["--ema", "0.5", "--lr", ""]]:
             self.fails(2, "the value is empty", "train", "--print-config", *words)
