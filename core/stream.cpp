@@ -38,11 +38,10 @@ const char* waiting_op() {
 class CountedWait {
  public:
   explicit CountedWait(Device device)
-      : begin_(std::chrono::steady_clock::now()),
-        span_(profile::EventKind::kSynchronization, "synchronize") {
+      : begin_(std::chrono::steady_clock::now()), span_(profile::EventKind::kSynchronization, "") {
+    if (span_) span_.rename(concat("synchronize (", waiting_op(), ")"));
     refuse_in_capture(device, "wait for the GPU, as item() and copies to the CPU do");
     judge_wait(device);
-    if (span_) span_.rename(concat("synchronize (", waiting_op(), ")"));
     ++synchronizations;
   }
   ~CountedWait() {

@@ -46,7 +46,7 @@ class PathScope final : public ForwardScope::Watch {
   explicit PathScope(Module& module)
       : parent_(std::exchange(current, &module)),
         before_(anomaly::module_path()),
-        span_(profile::EventKind::kModule, "nn.Module") {
+        span_(profile::EventKind::kModule, "") {
     if (parent_ != nullptr) {
       parent_->apply([&](const std::string& path, Module& part) {
         if (&part == &module) {

@@ -1,3 +1,4 @@
+#ifndef WICK_SIM  // whose build needs no toolkit, and has no tool to tell
 #include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
@@ -32,3 +33,4 @@ void nvtx_push(std::string_view name) noexcept {
 void nvtx_pop() noexcept { nvtxDomainRangePop(domain()); }
 
 }  // namespace wick::profile
+#endif
