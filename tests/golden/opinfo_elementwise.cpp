@@ -178,7 +178,9 @@ const Opinfo elementwise_ops({
     {"equal", {call<bool(const Tensor&, const Tensor&)>(equal, "input other")}},
     {"copysign",
      {call(
-         +[](const Tensor& x, Scalar y) { return copysign(x, scalar_tensor(y, x.dtype())); },
+         +[](const Tensor& x, Scalar y) {
+           return copysign(x, scalar_tensor(y, x.dtype(), x.device()));
+         },
          "input other")}},
     {"logit", {call(logit, "input eps=null")}},
     {"mvlgamma", {call(mvlgamma, "input p")}},
