@@ -98,7 +98,10 @@ class Communicator {
     }
     const ncclComm_t handle = handle_.exchange(nullptr);
     if (handle == nullptr) return;
-    cuda::enter_device(gpu_);
+    try {
+      cuda::enter_device(gpu_);
+    } catch (const std::exception&) {  // a broken GPU's communicator must end, too
+    }
     how(handle);
   }
 
@@ -383,15 +386,24 @@ class WatchedNcclGroup final : public NcclGroup {
   void end_in_peace() {
     const auto communicator = communicator_;
     finishes_within(2 * kFinalizeTimeout, [communicator] {
-      communicator->call("ncclCommFinalize", [](ncclComm_t comm) { return nccl().finalize(comm); });
-      const auto deadline = Clock::now() + kFinalizeTimeout;
-      bool is_settled = false;
-      while (!(is_settled = communicator->is_settled("ncclCommFinalize")) &&
-             Clock::now() < deadline) {
+      communicator->end(finalize(*communicator) ? nccl().destroy : nccl().abort);
+    });
+  }
+
+  // False if it fails or takes too long.
+  static bool finalize(Communicator& communicator) {
+    const char* const what = "ncclCommFinalize";
+    const auto deadline = Clock::now() + kFinalizeTimeout;
+    try {
+      communicator.call(what, [](ncclComm_t comm) { return nccl().finalize(comm); });
+      while (!communicator.is_settled(what)) {
+        if (Clock::now() >= deadline) return false;
         std::this_thread::sleep_for(kFirstPause);
       }
-      communicator->end(is_settled ? nccl().destroy : nccl().abort);
-    });
+    } catch (const std::exception&) {
+      return false;
+    }
+    return true;
   }
 
   Control& control_;
