@@ -35,6 +35,13 @@ CALLS = {  # by what may fail: the errors that it may fail by
     "renameat2": ["EINVAL", "EIO"], "mkdir": ["ENOSPC"], "mmap": ["ENOMEM"],
     "clone3": ["EAGAIN"], "clone": ["EAGAIN"], "pread64": ["EIO"], "unlink": ["EIO"],
     "unlinkat": ["EIO"]}
+NETWORK = {  # those of ranks and of what starts them
+    "socket": ["EMFILE"], "socketpair": ["EMFILE"], "bind": ["EADDRINUSE"],
+    "listen": ["EADDRINUSE"], "connect": ["ECONNREFUSED", "ETIMEDOUT"],
+    "accept4": ["EMFILE", "ECONNABORTED"], "recvfrom": ["ECONNRESET", "ETIMEDOUT"],
+    "sendto": ["EPIPE", "ECONNRESET"], "setsockopt": ["ENOPROTOOPT"], "getsockname": ["ENOBUFS"],
+    "poll": ["ENOMEM"], "pipe2": ["EMFILE"], "memfd_create": ["EMFILE"], "ftruncate": ["ENOSPC"],
+    "flock": ["ENOLCK"], "fcntl": ["EINVAL"]}
 SAVING = "openat,write,fsync,linkat,rename,renameat2,mkdir,unlink,unlinkat,close"
 HOSTILE = ["", "--resume", "-1", "0", "nan", "inf", "1e999", "9" * 40, "0x10", "\x1b[31m", "\n",
            "a" * 5000, "../../etc/passwd", "/dev/full", "/dev/zero", "/", ".", "%s%n", "é",
@@ -231,15 +238,15 @@ class Campaign:
         for flag, value in [("--max-steps", "4"), ("--checkpoint-every", "2")]:
             self.short[self.short.index(flag) + 1] = value
         self.short_wanted, cases = {}, []
-        for ranks in ["1", "2"]:
+        for ranks, calls in [("1", CALLS), ("2", {**CALLS, **NETWORK})]:
             folder, log = self.new_folder(), self.folder / "calls.log"
             self.expect(self.run([*self.short, "--ranks", ranks, "--run-dir", str(folder)],
                                  ["strace", "-f", "-qq", "-o", str(log), "-e",
-                                  "trace=" + ",".join(CALLS)]), {0})
+                                  "trace=" + ",".join(calls)]), {0})
             self.short_wanted[ranks] = sha256(folder / "weights.safetensors")
             most = power_loss.most_calls(log.read_text())
-            for call, for_good in itertools.product(sorted(CALLS), ["", "+"]):
-                errors = CALLS[call]
+            for call, for_good in itertools.product(sorted(calls), ["", "+"]):
+                errors = calls[call]
                 cases += [(ranks, call, number, for_good, errors[number % len(errors)])
                           for number in range(1, most.get(call, 0) + 1)]
         return cases
