@@ -14,6 +14,7 @@ import itertools
 import os
 import pathlib
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -178,19 +179,22 @@ class Campaign:
         """A run in which calls fail ends as it should."""
         done = self.traced(inject, *words)
         # What fails before main is the loader's to tell: 127, or the shell's way of saying it.
-        is_mute = inject.startswith("write") and "+" in inject and not done.stderr
-        if done.returncode == 127 or is_mute or self.is_of_onednn(done, inject, words):
-            return
-        self.expect(done, CODES)
+        if done.returncode != 127 and not self.is_of_others(done, inject, words):
+            self.expect(done, CODES)
 
-    def is_of_onednn(self, done, inject, words):
-        """Whether oneDNN crashed: it writes code to memory that it has not got."""
-        if done.returncode not in (-11, 139) or not inject.startswith("mmap"):
+    def is_of_others(self, done, inject, words):
+        """Whether what is wrong is not the program's: its sentence could not be written, or the
+        loader or oneDNN crashed, without memory for a library or for the code that it makes."""
+        is_mute = inject.startswith("write") and done.returncode in CODES and not done.stderr
+        is_crash = inject.startswith("mmap") and done.returncode in (-11, 139)
+        if not is_mute and not is_crash:
             return False
         log = self.folder / "stacks.log"
         shutil.rmtree(words[-1], ignore_errors=True)
-        self.traced(inject, *words, log=log, options=["-k"])
-        return power_loss.failed_in(log.read_text(), "libdnnl")
+        self.traced(inject, *words, log=log, options=["-e", "trace=mmap", "-k"] if is_crash else [])
+        text = log.read_text()
+        return power_loss.failed_in_libraries(text) if is_crash else \
+            bool(re.search(r"write\(2, .*\(INJECTED\)", text))
 
     def calls(self):
         folder = self.new_folder()
