@@ -73,6 +73,9 @@ class BatchFinder {
   }
 
   bool try_batch(int64_t batch) {
+    for (const BatchTrial& known : options_.done) {
+      if (known.batch == batch) return (trials_[batch] = known).fits;
+    }
     BatchTrial& trial = trials_[batch];
     trial.batch = batch;
     reset_peak_memory_stats(device_);
@@ -92,6 +95,7 @@ class BatchFinder {
     trial.peak_bytes = max_memory_allocated(device_);
     model_.zero_grad();
     if (!trial.fits) empty_cache(device_);
+    if (options_.on_trial) options_.on_trial(trial);
     return trial.fits;
   }
 

@@ -11,6 +11,13 @@
 
 namespace wick::train {
 
+struct BatchTrial {
+  int64_t batch = 0;
+  bool fits = false;
+  double samples_per_second = 0;  // of the last step; 0 if it does not fit
+  int64_t peak_bytes = 0;         // held by tensors at most
+};
+
 struct BatchFinderOptions {
   int64_t start = 2;       // the first batch tried; then it is doubled
   int64_t most = 1 << 20;  // the largest batch tried
@@ -18,13 +25,10 @@ struct BatchFinderOptions {
   int64_t trials = 25;     // at most
   double seconds = 0;      // begin no trial after so many; 0: no such limit
   int64_t memory = 0;      // bytes that tensors of the device may take; 0: all it has
-};
-
-struct BatchTrial {
-  int64_t batch = 0;
-  bool fits = false;
-  double samples_per_second = 0;  // of the last step; 0 if it does not fit
-  int64_t peak_bytes = 0;         // held by tensors at most
+  /// Trials of a search that was interrupted, which are not made again.
+  std::vector<BatchTrial> done = {};
+  /// Called behind each trial that is made. Null: not.
+  std::function<void(const BatchTrial& trial)> on_trial = {};
 };
 
 struct BatchFinderResult {

@@ -163,16 +163,23 @@ void check(const LoaderFinderOptions& options) {
 LoaderFinderResult find_loading(Trial& trial, const LoaderFinderOptions& options) {
   check(options);
   constexpr int kRounds = 2;  // what disturbs one measurement is not taken for the setting's
-  LoaderFinderResult result;
-  result.trials = settings(options, trial.device());
+  LoaderFinderResult result = options.done;
+  if (options.measured == 0) result.trials = settings(options, trial.device());
   const TrainingSnapshot snapshot(trial.model(), trial.optimizer(), trial.parts());
+  int64_t measured = 0;
+  const auto once = [&](const auto& measurement) {
+    if (++measured <= options.measured) return;
+    measurement();
+    snapshot.restore();  // weights that diverge may take another time
+    if (options.on_measurement) options.on_measurement(result, measured);
+  };
   snapshot.around([&] {
     for (int round = 0; round < kRounds; ++round) {
-      result.in_memory = std::max(result.in_memory, measure_in_memory(trial, options.seconds));
-      snapshot.restore();  // weights that diverge may take another time
+      once([&] {
+        result.in_memory = std::max(result.in_memory, measure_in_memory(trial, options.seconds));
+      });
       for (LoaderTrial& setting : result.trials) {
-        measure_trial(trial, options, setting);
-        snapshot.restore();
+        once([&] { measure_trial(trial, options, setting); });
       }
     }
     return 0;

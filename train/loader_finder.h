@@ -1,22 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
 #include "wick/train/trial.h"
 
 namespace wick::train {
-
-struct LoaderFinderOptions {
-  /// Numbers of workers to try. Empty: 0, then powers of two up to twice the cores, 2 at least.
-  std::vector<int64_t> workers = {};
-  /// Whether batches lie in pinned memory. Empty: both ways on a GPU, false on the CPU.
-  std::vector<bool> pin_memory = {};
-  std::vector<int> prefetch_factors = {2, 4};
-  double seconds = 0.5;                // of each measurement
-  std::optional<int64_t> epochs = {};  // in place of seconds: whole epochs
-};
 
 /// How a loader was set up, and what it then gave.
 struct LoaderTrial {
@@ -34,6 +25,22 @@ struct LoaderFinderResult {
   double in_memory = 0;  // samples per second of steps on data that is on the device already
   double noise = 0;      // by how much two measurements of the same thing differ
   LoaderTrial suggestion;
+};
+
+struct LoaderFinderOptions {
+  /// Numbers of workers to try. Empty: 0, then powers of two up to twice the cores, 2 at least.
+  std::vector<int64_t> workers = {};
+  /// Whether batches lie in pinned memory. Empty: both ways on a GPU, false on the CPU.
+  std::vector<bool> pin_memory = {};
+  std::vector<int> prefetch_factors = {2, 4};
+  double seconds = 0.5;                // of each measurement
+  std::optional<int64_t> epochs = {};  // in place of seconds: whole epochs
+  /// What was found before a search was interrupted, and by how many measurements, which are not
+  /// made again.
+  LoaderFinderResult done = {};
+  int64_t measured = 0;
+  /// Called with what is found so far, and by how many measurements, behind each. Null: not.
+  std::function<void(const LoaderFinderResult& found, int64_t measured)> on_measurement = {};
 };
 
 /// Measures loading alone and under training, by workers, prefetching and pinning, each twice. The

@@ -16,6 +16,8 @@ void check(const LrFinderOptions& o) {
              o.smoothing, ", expected 0 to less than 1");
   WICK_CHECK(o.divergence > 1, "find_lr: divergence out of range: got ", o.divergence,
              ", expected more than 1");
+  WICK_CHECK(static_cast<int64_t>(o.done.size()) <= o.num_iter, "find_lr: got ", o.done.size(),
+             " points of before, expected at most the ", o.num_iter, " of num_iter");
   WICK_CHECK(o.skip_start >= 0 && o.skip_end >= 0, "find_lr: skips must not be negative: got ",
              o.skip_start, " and ", o.skip_end);
 }
@@ -50,8 +52,15 @@ LrFinderResult run_test(optim::Optimizer& optimizer, const std::function<double(
     ratios.push_back(optimizer.lr(0) > 0 ? optimizer.lr(g) / optimizer.lr(0) : 1);
   }
   LrFinderResult result;
-  double best = 0;
-  for (int64_t i = 0; i < options.num_iter; ++i) {
+  result.points = options.done;
+  double best = result.points.empty() ? 0 : result.points[0].smoothed;
+  for (const LrFinderPoint& point : result.points) best = std::min(best, point.smoothed);
+  const auto has_diverged = [&] {
+    return best > 0 && result.points.back().smoothed > options.divergence * best;
+  };
+  result.diverged = !result.points.empty() && has_diverged();
+  const auto begin = static_cast<int64_t>(result.points.size());
+  for (int64_t i = begin; i < options.num_iter && !result.diverged; ++i) {
     LrFinderPoint point;
     point.lr = rate(options, i);
     for (int g = 0; g < optimizer.num_groups(); ++g) {
@@ -66,8 +75,8 @@ LrFinderResult run_test(optim::Optimizer& optimizer, const std::function<double(
     }
     best = i == 0 ? point.smoothed : std::min(best, point.smoothed);
     result.points.push_back(point);
-    result.diverged = best > 0 && point.smoothed > options.divergence * best;
-    if (result.diverged) break;
+    result.diverged = has_diverged();
+    if (options.on_point) options.on_point(result.points);
   }
   result.suggestion = steepest_descent(result.points, options);
   return result;

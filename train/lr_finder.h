@@ -9,6 +9,12 @@
 
 namespace wick::train {
 
+struct LrFinderPoint {
+  double lr = 0;
+  double loss = 0;      // of the step, before its update
+  double smoothed = 0;  // what is judged
+};
+
 struct LrFinderOptions {
   double start_lr = 1e-7;
   double end_lr = 10;
@@ -18,12 +24,11 @@ struct LrFinderOptions {
   double divergence = 5;    // stop once the running loss is this many times a best above 0
   int64_t skip_start = 10;  // steps at the start and end that the suggestion leaves out
   int64_t skip_end = 5;
-};
-
-struct LrFinderPoint {
-  double lr = 0;
-  double loss = 0;      // of the step, before its update
-  double smoothed = 0;  // what is judged
+  /// The points of a test that was interrupted. The test goes on behind them: model, optimizer and
+  /// what `step` takes are as the last one left them, but for the rates.
+  std::vector<LrFinderPoint> done = {};
+  /// Called with all points so far, behind each step. Null: not.
+  std::function<void(const std::vector<LrFinderPoint>& points)> on_point = {};
 };
 
 struct LrFinderResult {

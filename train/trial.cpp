@@ -1,6 +1,7 @@
 #include "wick/train/trial.h"
 
 #include "wick/core/ops/random.h"
+#include "wick/core/random.h"
 
 namespace wick::train {
 
@@ -46,6 +47,54 @@ void Trial::backward() {
     is_finite = scaler.found_inf(optimizer()).item() == 0;
     scaler.update();
   }
+}
+
+Checkpoint Trial::state(int64_t step) {
+  Checkpoint state;
+  state.step = step;
+  state.parts["weights"] = model().state_dict();
+  state.parts["optimizer"] = optimizer().state_dict();
+  if (step_.scaler().enabled()) state.parts["scaler"] = step_.scaler().state_dict();
+  if (const optim::Ema* ema = step_.ema()) state.parts["ema"] = ema->state_dict();
+  std::vector<int64_t> random;
+  for (const RandomKey& key : random_states()) {
+    random.push_back(static_cast<int64_t>(key.seed));
+    random.push_back(static_cast<int64_t>(key.offset));
+  }
+  state.parts["position"] = {{"random", tensor<int64_t>(random)},
+                             {"loader", tensor<int64_t>({loader_.epoch(), loader_.batch()})}};
+  return state;
+}
+
+void Trial::load(const Checkpoint& state) {
+  const auto part = [&](const char* name) -> const TensorMap& {
+    const auto found = state.parts.find(name);
+    WICK_CHECK(found != state.parts.end(), "trial: no ", name, " among the parts of its state");
+    return found->second;
+  };
+  const auto numbers = [&](const char* name, size_t count) {
+    const auto found = part("position").find(name);
+    WICK_CHECK(found != part("position").end() && found->second.dtype() == kInt64 &&
+                   found->second.numel() == static_cast<int64_t>(count),
+               "trial: no ", name, " of ", count, " numbers in its state");
+    return found->second.to_vector<int64_t>();
+  };
+  std::vector<RandomKey> random = random_states();
+  const auto keys = numbers("random", 2 * random.size()), position = numbers("loader", 2);
+  std::vector<double> rates;
+  for (int g = 0; g < optimizer().num_groups(); ++g) rates.push_back(optimizer().lr(g));
+  model().load_state_dict(part("weights"));
+  optimizer().load_state_dict(part("optimizer"));
+  for (int g = 0; g < optimizer().num_groups(); ++g) {
+    optimizer().set_hyperparameter(g, "lr", rates[static_cast<size_t>(g)]);
+  }
+  if (step_.scaler().enabled()) step_.scaler().load_state_dict(part("scaler"));
+  if (optim::Ema* ema = step_.ema()) ema->load_state_dict(part("ema"));
+  for (size_t i = 0; i < random.size(); ++i) {
+    random[i] = {static_cast<uint64_t>(keys[2 * i]), static_cast<uint64_t>(keys[2 * i + 1])};
+  }
+  set_random_states(random);
+  loader_.seek(position[0], position[1]);
 }
 
 TrainingParts Trial::parts() {

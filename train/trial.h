@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "wick/core/checkpoint.h"
 #include "wick/train/classifier.h"
 #include "wick/train/training_snapshot.h"
 
@@ -32,6 +33,10 @@ class Trial {
   optim::Optimizer& optimizer() { return *classifier_.optimizer(); }
   Device device() const { return classifier_.device(); }
   int64_t train_size() const { return classifier_.data().train->size(); }
+  /// All that steps move on, as it is after `step` of them, and the same put back: but for the
+  /// optimizer's rates, which stay.
+  Checkpoint state(int64_t step);
+  void load(const Checkpoint& state);
   /// What steps move on beside model and optimizer.
   TrainingParts parts();
 

@@ -217,6 +217,27 @@ TEST(BatchFinder, StopsAtItsLimits) {
   EXPECT_EQ(task.state(), before);
 }
 
+TEST(BatchFinder, MakesNoTrialOfBeforeAgain) {
+  Task task(kCpu);
+  std::vector<int64_t> tried;
+  std::vector<train::BatchTrial> trials;
+  const auto step = [&](int64_t batch) {
+    tried.push_back(batch);
+    if (batch > 11) throw std::bad_alloc();
+  };
+  train::BatchFinderOptions options;
+  options.on_trial = [&](const train::BatchTrial& trial) { trials.push_back(trial); };
+  const auto whole = train::find_batch_size(task.net, *task.optimizer, kCpu, step, options);
+  options.done = {trials.begin(), trials.begin() + 5};  // of 2, 4, 8, 16, 12, 10, 11
+  trials.clear(), tried.clear();
+  const auto found = train::find_batch_size(task.net, *task.optimizer, kCpu, step, options);
+  EXPECT_EQ(tried, (std::vector<int64_t>{10, 10, 11, 11}));
+  EXPECT_EQ(trials.size(), 2u);
+  EXPECT_EQ(found.largest, whole.largest);
+  EXPECT_EQ(found.trials.size(), whole.trials.size());
+  EXPECT_EQ(found.trials[1].samples_per_second, whole.trials[1].samples_per_second);
+}
+
 TEST(BatchFinder, RefusesWrongOptions) {
   Task task(kCpu);
   const auto find = [&](const train::BatchFinderOptions& options) {
@@ -265,6 +286,36 @@ TEST(LrFinder, RaisesRatesGeometricallyAndKeepsTheRatioOfGroups) {
       with_losses([](int64_t) { return 1.0; },
                   {.start_lr = 1, .end_lr = 5, .num_iter = 5, .exponential = false});
   EXPECT_DOUBLE_EQ(linear.points[2].lr, 3);
+}
+
+TEST(LrFinder, GoesOnBehindThePointsOfBefore) {
+  const auto loss = [](int64_t i) { return 5 - 0.1 * static_cast<double>(i % 7 + i); };
+  train::LrFinderOptions options{.num_iter = 30};
+  std::vector<std::vector<train::LrFinderPoint>> seen;
+  options.on_point = [&](const auto& points) { seen.push_back(points); };
+  const auto whole = with_losses(loss, options);
+  ASSERT_EQ(seen.size(), 30u);
+  for (const size_t done : {1, 17, 30}) {
+    options.done = seen[done - 1];
+    std::vector<double> rates;
+    const auto found = with_losses([&](int64_t i) { return loss(i + static_cast<int64_t>(done)); },
+                                   options, &rates);
+    EXPECT_EQ(rates.size(), 30 - done);
+    EXPECT_EQ(found.suggestion, whole.suggestion);
+    for (size_t i = 0; i < 30; ++i) {
+      EXPECT_EQ(found.points[i].lr, whole.points[i].lr);
+      EXPECT_EQ(found.points[i].smoothed, whole.points[i].smoothed);
+    }
+  }
+  options.done.push_back({});
+  expect_error("got 31 points of before", [&] { with_losses(loss, options); });
+}
+
+TEST(LrFinder, TakesNoStepWhereItHadDivergedBefore) {
+  const auto found = with_losses([](int64_t) { return 1.0; },
+                                 {.num_iter = 30, .done = {{1e-7, 1, 1}, {1e-6, 9, 9}}});
+  EXPECT_TRUE(found.diverged);
+  EXPECT_EQ(found.points.size(), 2u);
 }
 
 TEST(LrFinder, SmoothsAndStopsAtFiveTimesTheBest) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <fstream>
 
-#include "wick/core/file.h"
 #include "wick/core/memory/allocator.h"
 #include "wick/tools/common/number_flag.h"
 #include "wick/tools/common/usage_error.h"
@@ -48,6 +47,13 @@ train::NoiseScale measure_noise(train::Trial& trial, int64_t batch, int64_t batc
   });
 }
 
+nlohmann::ordered_json to_json(const train::BatchTrial& trial) {
+  return {{"batch", trial.batch},
+          {"fits", trial.fits},
+          {"images_per_second", trial.samples_per_second},
+          {"peak_bytes", trial.peak_bytes}};
+}
+
 nlohmann::ordered_json to_json(const train::BatchFinderResult& found,
                                const train::NoiseScale* noise, int64_t memory) {
   nlohmann::ordered_json values;
@@ -55,12 +61,7 @@ nlohmann::ordered_json to_json(const train::BatchFinderResult& found,
   values["largest"] = found.largest;
   values["exact"] = found.exact;
   values["fastest"] = found.fastest;
-  for (const train::BatchTrial& t : found.trials) {
-    values["trials"].push_back({{"batch", t.batch},
-                                {"fits", t.fits},
-                                {"images_per_second", t.samples_per_second},
-                                {"peak_bytes", t.peak_bytes}});
-  }
+  for (const train::BatchTrial& trial : found.trials) values["trials"].push_back(to_json(trial));
   if (noise != nullptr) {
     values["gradient_noise_scale"] =
         noise->batch ? nlohmann::ordered_json(*noise->batch) : nlohmann::ordered_json(nullptr);
@@ -108,34 +109,66 @@ void show_advice(const train::Recipe& recipe, const train::BatchFinderResult& fo
   }
 }
 
-int tune_batch(const BatchFlags& flags) {
+// What was found before, and what is to be kept of what is found now.
+void follow(Search& search, train::BatchFinderOptions& finder) {
+  search.read([&] {
+    if (search["memory_bytes"].is_null()) search["memory_bytes"] = finder.memory;
+    finder.memory = search["memory_bytes"].get<int64_t>();
+    for (const nlohmann::json& t : search["trials"]) {
+      finder.done.push_back(
+          {t.at("batch"), t.at("fits"), t.at("images_per_second"), t.at("peak_bytes")});
+    }
+  });
+  finder.on_trial = [&search](const train::BatchTrial& trial) {
+    search["trials"].push_back(nlohmann::json(to_json(trial)));
+    search.save();
+  };
+}
+
+std::optional<train::NoiseScale> find_noise(Search& search, train::Trial& trial,
+                                            const BatchFlags& flags) {
+  if (flags.noise_batches == 0) return {};
+  if (const nlohmann::json& known = search["noise"]; !known.is_null()) {
+    train::NoiseScale noise;
+    search.read([&] {
+      noise.noise = known.at("noise"), noise.signal = known.at("signal");
+      if (!known.at("batch").is_null()) noise.batch = known.at("batch").get<double>();
+    });
+    return noise;
+  }
+  const int64_t batch = std::min(*flags.recipe.loading.batch_size, trial.train_size());
+  const train::NoiseScale noise = measure_noise(trial, batch, flags.noise_batches);
+  search["noise"] = {{"noise", noise.noise}, {"signal", noise.signal}, {"batch", nullptr}};
+  if (noise.batch) search["noise"]["batch"] = *noise.batch;
+  search.save();
+  return noise;
+}
+
+int tune_batch(const BatchFlags& flags, Search& search) {
   if (flags.recipe.memory.checkpoint_activations.starts_with("budget")) {
     throw UsageError("--checkpoint-activations: a budget is for one batch: use off or on here");
   }
   train::Trial trial(flags.recipe);
-  const train::RunFolder folder = tuning_folder(flags.recipe);
+  search.begin();
   train::BatchFinderOptions options = flags.finder;
   options.memory =
       flags.memory.empty() ? available_memory(trial.device()) : parse_bytes("memory", flags.memory);
   options.most = std::min(options.most, trial.train_size());
   options.start = std::min(options.start, options.most);
-  std::optional<train::NoiseScale> noise;
-  if (flags.noise_batches > 0) {
-    noise = measure_noise(trial, std::min(*flags.recipe.loading.batch_size, trial.train_size()),
-                          flags.noise_batches);
-  }
+  follow(search, options);
+  const std::optional<train::NoiseScale> noise = find_noise(search, trial, flags);
   const train::BatchFinderResult found = train::find_batch_size(
       trial.model(), trial.optimizer(), trial.device(),
       [&](int64_t batch) { trial.step_on_noise(batch); }, options, trial.parts());
   const auto values = to_json(found, noise ? &*noise : nullptr, options.memory);
-  write_file(folder.path() + "/tune_batch.json", values.dump(2) + "\n");
+  search.end(values);
   if (flags.json) {
     fmt::print("{}\n", values.dump());
     return 0;
   }
   show_trials(found, options.memory);
   show_advice(flags.recipe, found, noise ? &*noise : nullptr);
-  fmt::print("\nfigures  {}/tune_batch.json\n", folder.path());
+  fmt::print("\nfigures  {}\n", search.path("tune_batch.json"));
   return 0;
 }
 
@@ -157,14 +190,17 @@ void add_tune_batch(CLI::App& tune, Command& command) {
   add_number_flag(*sub, "--noise-batches", flags->noise_batches, 0, 1e15,
                   "batches that the gradient noise scale is measured from (0: do not)");
   sub->add_flag("--json", flags->json, "print one JSON object");
-  sub->callback([flags, &command] {
-    command = [flags] {
+  sub->callback([sub, flags, &command] {
+    command = [sub, flags] {
       if (flags->noise_batches == 1) {
         throw UsageError("--noise-batches: got 1, expected 0, or 2 or more");
       }
       if (!flags->memory.empty()) parse_bytes("memory", flags->memory);
-      prepare_tuning(flags->recipe);
-      return tune_batch(*flags);
+      Search search("batch", *sub, flags->recipe);
+      search.keep("--memory", flags->memory);
+      search.keep("--most", flags->finder.most);
+      search.keep("--noise-batches", flags->noise_batches);
+      return search.has_ended(flags->json) ? 0 : tune_batch(*flags, search);
     };
   });
 }

@@ -71,6 +71,7 @@ nlohmann::ordered_json to_json(const train::LoaderTrial& trial) {
           {"training_images_per_second", trial.training},
           {"seconds", trial.seconds},
           {"data_wait", trial.wait},
+          {"difference", trial.difference},
           {"resident_bytes", trial.resident_bytes}};
 }
 
@@ -129,19 +130,46 @@ void show(const train::LoaderFinderResult& found, Device device) {
   fmt::print("              (--workers auto finds the number while training)\n");
 }
 
-int tune_loader(const LoaderFlags& flags, const train::LoaderFinderOptions& options) {
+// What was found before, and what is to be kept of what is found now.
+void follow(Search& search, train::LoaderFinderOptions& finder) {
+  search.read([&] {
+    if (search["measured"].is_null()) return;
+    finder.measured = search["measured"].get<int64_t>();
+    finder.done.in_memory = search["in_memory"].get<double>();
+    for (const nlohmann::json& t : search["trials"]) {
+      finder.done.trials.push_back({t.at("workers"), t.at("prefetch_factor"), t.at("pin_memory"),
+                                    t.at("alone_images_per_second"),
+                                    t.at("training_images_per_second"), t.at("seconds"),
+                                    t.at("data_wait"), t.at("difference"), t.at("resident_bytes")});
+    }
+  });
+  finder.on_measurement = [&search](const train::LoaderFinderResult& found, int64_t measured) {
+    search["measured"] = measured;
+    search["in_memory"] = found.in_memory;
+    search["trials"].clear();
+    for (const train::LoaderTrial& trial : found.trials) {
+      search["trials"].push_back(nlohmann::json(to_json(trial)));
+    }
+    search.save();
+  };
+}
+
+int tune_loader(const LoaderFlags& flags, Search& search) {
+  train::LoaderFinderOptions options = finder_options(flags);
   train::Trial trial(flags.recipe);
-  const train::RunFolder folder = tuning_folder(flags.recipe);
+  search.begin();
+  follow(search, options);
   const train::LoaderFinderResult found = train::find_loading(trial, options);
   const auto values = to_json(found, trial.device());
-  write_file(folder.path() + "/tune_loader.json", values.dump(2) + "\n");
-  write_file(folder.path() + "/tune_loader.svg", svg_plot(curve_of(found)));
+  write_file(search.path("tune_loader.svg"), svg_plot(curve_of(found)));
+  search.end(values);
   if (flags.json) {
     fmt::print("{}\n", values.dump());
     return 0;
   }
   show(found, trial.device());
-  fmt::print("\nfigures  {0}/tune_loader.json\nplot     {0}/tune_loader.svg\n", folder.path());
+  fmt::print("\nfigures  {}\nplot     {}\n", search.path("tune_loader.json"),
+             search.path("tune_loader.svg"));
   return 0;
 }
 
@@ -169,11 +197,14 @@ void add_tune_loader(CLI::App& tune, Command& command) {
   add_number_flag(*sub, "--seconds", flags->seconds, 0.001, 3600,
                   "of each measurement, of which a setting takes four");
   sub->add_flag("--json", flags->json, "print one JSON object");
-  sub->callback([flags, &command] {
-    command = [flags] {
-      const train::LoaderFinderOptions options = finder_options(*flags);
-      prepare_tuning(flags->recipe);
-      return tune_loader(*flags, options);
+  sub->callback([sub, flags, &command] {
+    command = [sub, flags] {
+      finder_options(*flags);  // what is wrong with them comes first
+      Search search("loader", *sub, flags->recipe);
+      search.keep("--workers", flags->workers);
+      search.keep("--pin", flags->pin);
+      search.keep("--seconds", flags->seconds);
+      return search.has_ended(flags->json) ? 0 : tune_loader(*flags, search);
     };
   });
 }

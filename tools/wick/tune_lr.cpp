@@ -2,6 +2,10 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <filesystem>
+#include <system_error>
+
+#include "wick/core/checkpoint.h"
 #include "wick/core/file.h"
 #include "wick/tools/common/number_flag.h"
 #include "wick/tools/common/usage_error.h"
@@ -20,14 +24,20 @@ struct LrFlags {
   bool json = false;
 };
 
+nlohmann::ordered_json to_json(const std::vector<train::LrFinderPoint>& points) {
+  nlohmann::ordered_json values;
+  for (const train::LrFinderPoint& p : points) {
+    values.push_back({{"lr", p.lr}, {"loss", p.loss}, {"smoothed", p.smoothed}});
+  }
+  return values;
+}
+
 nlohmann::ordered_json to_json(const train::LrFinderResult& found) {
   nlohmann::ordered_json values;
   values["suggestion"] = found.suggestion ? nlohmann::ordered_json(*found.suggestion)
                                           : nlohmann::ordered_json(nullptr);
   values["diverged"] = found.diverged;
-  for (const train::LrFinderPoint& p : found.points) {
-    values["points"].push_back({{"lr", p.lr}, {"loss", p.loss}, {"smoothed", p.smoothed}});
-  }
+  values["points"] = to_json(found.points);
   return values;
 }
 
@@ -51,9 +61,35 @@ void show(const train::LrFinderResult& found, const Curve& curve) {
   }
 }
 
-int tune_lr(const LrFlags& flags) {
+// The test goes on from the newest state that was saved, behind the points that led to it.
+void follow(Search& search, train::Trial& trial, train::LrFinderOptions& finder, int64_t every) {
+  const CheckpointStore store(search.path("tune_lr"), /*keep=*/1);
+  const nlohmann::json before = search["points"];
+  const auto state = store.load_newest();
+  if (state && static_cast<int64_t>(before.size()) >= state->step) {
+    search.read([&] {
+      for (int64_t i = 0; i < state->step; ++i) {
+        const nlohmann::json& p = before.at(static_cast<size_t>(i));
+        finder.done.push_back({p.at("lr"), p.at("loss"), p.at("smoothed")});
+      }
+    });
+    trial.load(*state);
+  }
+  finder.on_point = [&search, &trial, store, every](const auto& points) {
+    const auto step = static_cast<int64_t>(points.size());
+    if (step % every != 0) return;
+    search["points"] = to_json(points);
+    search.save();
+    store.save(trial.state(step));
+  };
+}
+
+int tune_lr(LrFlags& flags, Search& search) {
+  constexpr int64_t kUsualInterval = 10;  // steps
   train::Trial trial(flags.recipe);
-  const train::RunFolder folder = tuning_folder(flags.recipe);
+  search.begin();
+  const auto every = train::parse_interval(flags.recipe.run.checkpoint_every).steps;
+  follow(search, trial, flags.finder, every.value_or(kUsualInterval));
   const train::LrFinderResult found = train::find_lr(
       trial.model(), trial.optimizer(), [&] { return trial.step(); }, flags.finder, trial.parts());
   Curve curve;
@@ -64,13 +100,16 @@ int tune_lr(const LrFlags& flags) {
   curve.x_name = "learning rate";
   curve.y_name = "loss";
   curve.mark = found.suggestion;
-  write_file(folder.path() + "/tune_lr.json", to_json(found).dump(2) + "\n");
-  write_file(folder.path() + "/tune_lr.svg", svg_plot(curve));
+  write_file(search.path("tune_lr.svg"), svg_plot(curve));
+  search.end(to_json(found));
+  std::error_code ignored;  // a leftover does no harm
+  std::filesystem::remove_all(search.path("tune_lr"), ignored);
   if (flags.json) {
     fmt::print("{}\n", to_json(found).dump());
   } else {
     show(found, curve);
-    fmt::print("\nfigures  {0}/tune_lr.json\nplot     {0}/tune_lr.svg\n", folder.path());
+    fmt::print("\nfigures  {}\nplot     {}\n", search.path("tune_lr.json"),
+               search.path("tune_lr.svg"));
   }
   return 0;
 }
@@ -90,15 +129,19 @@ void add_tune_lr(CLI::App& tune, Command& command) {
   add_number_flag(*sub, "--smoothing", finder.smoothing, 0, 0.9999999,
                   "weight of a step's loss in the running one");
   sub->add_flag("--json", flags->json, "print one JSON object");
-  sub->callback([flags, &command] {
-    command = [flags] {
-      const train::LrFinderOptions& o = flags->finder;
+  sub->callback([sub, flags, &command] {
+    command = [sub, flags] {
+      Search search("lr", *sub, flags->recipe);
+      train::LrFinderOptions& o = flags->finder;
+      search.keep("--start-lr", o.start_lr);
+      search.keep("--end-lr", o.end_lr);
+      search.keep("--num-iter", o.num_iter);
+      search.keep("--smoothing", o.smoothing);
       if (o.start_lr >= o.end_lr) {
         throw UsageError(fmt::format("--start-lr: got {}, expected less than the {} of --end-lr",
                                      o.start_lr, o.end_lr));
       }
-      prepare_tuning(flags->recipe);
-      return tune_lr(*flags);
+      return search.has_ended(flags->json) ? 0 : tune_lr(*flags, search);
     };
   });
 }

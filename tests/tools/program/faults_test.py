@@ -271,6 +271,81 @@ class Saving(FaultCase):
         self.assertRegex(out, "best .*/checkpoints/step-[0-9]+, with test loss ")
 
 
+class Tuning(FaultCase):
+    """Searches that are killed go on where they were."""
+    size = ["--model", "mlp", *MNIST, "--batch-size", "100", "--threads", "1", "--workers", "0"]
+
+    def interrupt(self, folder, condition, *words):
+        """Kills a search as soon as `condition` is true of its progress, which is returned."""
+        process = subprocess.Popen([WICK, "tune", *map(str, words), "--run-dir", folder],
+                                   stdout=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        progress = folder / "tune_progress.json"
+        while not (progress.exists() and condition(json.loads(progress.read_text()))):
+            self.assertIsNone(process.poll(), "ended before it could be stopped")
+            time.sleep(0.001)
+        process.kill()
+        process.wait()
+        return json.loads(progress.read_text())
+
+    def resume(self, what, folder, *words):
+        self.wick("tune", what, "--run-dir", folder, "--resume", *words)
+        found = json.loads((folder / f"tune_{what}.json").read_text())
+        out, _ = self.wick("tune", what, "--run-dir", folder, "--resume")
+        self.assertIn("the search has ended before", out)
+        return found
+
+    def test_rates(self):
+        words = ["lr", *self.size, "--num-iter", "300", "--end-lr", "0.1", "--amp", "fp16", "--ema",
+                 "0.9", "--mixup", "0.2", "--optimizer", "adamw"]
+        self.wick("tune", *words, "--run-dir", self.folder / "whole")
+        folder = self.folder / "run"
+        self.interrupt(folder, lambda found: len(found.get("points") or []) >= 30, *words,
+                       "--checkpoint-every", "3")
+        self.fails(2, "--resume: --num-iter was 300", "tune", "lr", "--run-dir", folder,
+                   "--resume", "--num-iter", "40")
+        self.fails(2, "--resume: seed: was 0, is 7", "tune", "lr", "--run-dir", folder,
+                   "--resume", "--seed", "7")
+        self.fails(1, 'holds a search of wick tune \"lr\", expected batch', "tune", "batch",
+                   "--run-dir", folder, "--resume")
+        found = self.resume("lr", folder)
+        self.assertEqual(found, json.loads((self.folder / "whole/tune_lr.json").read_text()))
+        self.assertFalse((folder / "tune_lr").exists())
+
+    def test_batches(self):
+        folder = self.folder / "run"
+        words = ["batch", *self.size, "--most", "2000", "--seconds", "0", "--noise-batches", "4"]
+        before = self.interrupt(folder, lambda found: len(found.get("trials") or []) >= 3, *words)
+        found = self.resume("batch", folder)
+        known = {trial["batch"]: trial for trial in before["trials"]}
+        kept = [trial for trial in found["trials"] if trial["batch"] in known]
+        self.assertEqual(kept, list(known.values()))  # times included
+        self.assertEqual(found["gradient_noise_scale"], before["noise"]["batch"])
+        self.assertEqual(found["largest"], 2000)
+
+    def test_loading(self):
+        folder = self.folder / "run"
+        words = ["loader", *self.size[:-2], "--workers", "0,1", "--seconds", "0.05"]
+        before = self.interrupt(folder, lambda found: (found.get("measured") or 0) >= 2, *words)
+        found = self.resume("loader", folder)
+        self.assertEqual(len(found["trials"]), len(before["trials"]))
+        self.assertGreaterEqual(found["in_memory_images_per_second"], before["in_memory"])
+        rate = lambda values: values["trials"][0]["training_images_per_second"]
+        self.assertGreaterEqual(rate(found), rate(before))
+
+    def test_no_search(self):
+        folder = self.train("run")
+        self.fails(1, "holds no search to go on with", "tune", "lr", "--resume", "--run-dir",
+                   folder)
+        self.wick("tune", "lr", *self.size, "--num-iter", "12", "--run-dir", self.folder / "lr")
+        (self.folder / "lr/tune_lr.json").unlink()
+        (self.folder / "lr/tune_progress.json").write_text('{"tune": "lr", "flags": {"--num-iter": '
+                                                           '"many"}}')
+        self.fails(1, "tune_progress.json is damaged", "tune", "lr", "--run-dir",
+                   self.folder / "lr", "--resume")
+
+
 class Limits(FaultCase):
     def limited(self, limit, value, *words):
         def lower():

@@ -77,8 +77,7 @@ class Words(FlagsCase):
                 with self.subTest(what=what, flag=flag, word=word):
                     self.fails(2, f"{flag}: ", "tune", what, *absent, "--run-dir", run_dir,
                                flag, word)
-            self.fails(2, "--resume: not with wick tune", "tune", what, *absent, "--resume",
-                       "--run-dir", run_dir)
+            self.fails(1, "holds no run", "tune", what, *absent, "--resume", "--run-dir", run_dir)
             self.fails(1, "absent", "tune", what, *absent, "--run-dir", run_dir)
         self.assertFalse(run_dir.exists())
 
