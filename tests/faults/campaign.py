@@ -77,7 +77,8 @@ class Campaign:
                                   stdin=subprocess.DEVNULL, timeout=MOST_SECONDS, cwd=self.folder,
                                   text=True, errors="replace", env={**os.environ, **variables})
         except subprocess.TimeoutExpired:
-            raise Finding(f"no end within {MOST_SECONDS} s") from None
+            what = "wick " + " ".join(map(os.fsdecode, words))
+            raise Finding(f"no end within {MOST_SECONDS} s: {what[:400]}") from None
 
     def expect(self, done, codes=frozenset(CODES)):
         said = [line for line in done.stderr.splitlines() if not line.startswith("strace: ")]
