@@ -25,9 +25,9 @@ struct BatchFinderOptions {
   int64_t trials = 25;     // at most
   double seconds = 0;      // begin no trial after so many; 0: no such limit
   int64_t memory = 0;      // bytes that tensors of the device may take; 0: all it has
-  /// Trials of a search that was interrupted, which are not made again.
+  /// Trials of an interrupted search. They are not repeated.
   std::vector<BatchTrial> done = {};
-  /// Called behind each trial that is made. Null: not.
+  /// Called after each trial that runs. Null: not called.
   std::function<void(const BatchTrial& trial)> on_trial = {};
 };
 

@@ -35,11 +35,11 @@ struct LoaderFinderOptions {
   std::vector<int> prefetch_factors = {2, 4};
   double seconds = 0.5;                // of each measurement
   std::optional<int64_t> epochs = {};  // in place of seconds: whole epochs
-  /// What was found before a search was interrupted, and by how many measurements, which are not
-  /// made again.
+  /// What an interrupted search found, and its number of measurements. They are not repeated.
   LoaderFinderResult done = {};
   int64_t measured = 0;
-  /// Called with what is found so far, and by how many measurements, behind each. Null: not.
+  /// Called after each measurement, with what is found so far and the number of measurements.
+  /// Null: not called.
   std::function<void(const LoaderFinderResult& found, int64_t measured)> on_measurement = {};
 };
 

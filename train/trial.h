@@ -33,11 +33,11 @@ class Trial {
   optim::Optimizer& optimizer() { return *classifier_.optimizer(); }
   Device device() const { return classifier_.device(); }
   int64_t train_size() const { return classifier_.data().train->size(); }
-  /// All that steps move on, as it is after `step` of them, and the same put back: but for the
-  /// optimizer's rates, which stay.
+  /// All that steps change, as it is after `step` of them.
   Checkpoint state(int64_t step);
+  /// Restores `state`, except the optimizer's rates.
   void load(const Checkpoint& state);
-  /// What steps move on beside model and optimizer.
+  /// What steps change beside model and optimizer.
   TrainingParts parts();
 
  private:
