@@ -87,8 +87,8 @@ Tensor hinge_embedding_loss(const Tensor& x, const Tensor& target, double margin
                             LossReduction reduction) {
   check_floats("hinge_embedding_loss", x);
   return computed_wide({x, target}, [&](const std::vector<Tensor>& in) {
-    const Tensor alike = masked_fill(in[0], ne(in[1], 1), 0);
-    const Tensor unlike = masked_fill(above_zero(margin - in[0]), ne(in[1], -1), 0);
+    const Tensor alike = masked_fill(in[0], eq(in[1], -1), 0);
+    const Tensor unlike = masked_fill(above_zero(margin - in[0]), eq(in[1], 1), 0);
     return detail::reduced_loss(alike + unlike, reduction);
   });
 }

@@ -23,7 +23,7 @@ Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& va
 /// max(0, margin - target (x1 - x2)) for targets 1 and -1. Shapes broadcast.
 Tensor margin_ranking_loss(const Tensor& x1, const Tensor& x2, const Tensor& target,
                            double margin = 0, LossReduction reduction = LossReduction::kMean);
-/// x for target 1, max(0, margin - x) for target -1.
+/// x for target 1, max(0, margin - x) for target -1, and both together for all others.
 Tensor hinge_embedding_loss(const Tensor& x, const Tensor& target, double margin = 1,
                             LossReduction reduction = LossReduction::kMean);
 /// 1 - cos(x1, x2) for target 1, max(0, cos(x1, x2) - margin) for target -1. x1, x2: [N, D] or

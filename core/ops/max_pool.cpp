@@ -115,6 +115,11 @@ Tensor max_unpool(const char* op, int axes, const Tensor& x, const Tensor& indic
                   const Shape& output_size) {
   WICK_CHECK(indices.shape(op) == x.shape(op), op, ": shapes differ: got x ", x.shape(),
              " and indices ", indices.shape());
+  if (output_size.rank() == axes + 2) {  // with N and C
+    const int64_t* sizes = output_size.begin();
+    return max_unpool(op, axes, x, indices, kernel_size, stride, padding,
+                      std::vector<int64_t>(sizes + 2, output_size.end()));
+  }
   if (x.rank() == axes + 1) {
     return max_unpool(op, axes, x.unsqueeze(0), indices.unsqueeze(0), kernel_size, stride, padding,
                       output_size)

@@ -34,9 +34,9 @@ Sorted max_pool3d_with_indices(const Tensor& x, const Shape& kernel_size, const 
                                const Shape& padding = 0, const Shape& dilation = 1,
                                bool ceil_mode = false);
 
-/// Puts each element of x where `indices` (x's shape) say, among zeros: the reverse of max pooling,
-/// whose arguments it takes. The result is [N, C, output_size], by default the smallest that such a
-/// pooling makes x of. Where an index comes twice, one of the elements is kept.
+/// Puts each element of x where `indices` (x's shape) say, among zeros: the reverse of max pooling.
+/// The result is [N, C, output_size], by default the smallest that such a pooling makes x of;
+/// `output_size` may have N and C too. Where an index comes twice, one of the elements is kept.
 Tensor max_unpool1d(const Tensor& x, const Tensor& indices, const Shape& kernel_size,
                     const Shape& stride = {}, const Shape& padding = 0,
                     const Shape& output_size = {});

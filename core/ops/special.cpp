@@ -138,7 +138,9 @@ Tensor trigamma(const Tensor& x) { return apply(Trigamma{}, x); }
 Tensor sinc(const Tensor& x) { return apply(Unary<fn::Sinc>{}, x); }
 Tensor logit(const Tensor& x, std::optional<double> eps) {
   return computed_wide({x}, [&](const std::vector<Tensor>& in) {
-    const Tensor p = eps ? clamp(in[0], *eps, 1 - *eps) : in[0];
+    if (!eps) return log(in[0] / (1 - in[0]));
+    // The lower bound goes first, which counts for an eps above 0.5.
+    const Tensor p = where(in[0] < *eps, *eps, clamp_max(in[0], 1 - *eps));
     return log(p / (1 - p));
   });
 }

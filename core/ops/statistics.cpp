@@ -71,10 +71,10 @@ Tensor quantiles(const char* op, const Tensor& x, const Tensor& q, std::optional
   // [..., Q] of what has its axis last; ranks in double, which counts exactly.
   const Tensor sorted = sort(lines, -1).values;
   const Tensor numbers = n - sum(isnan(lines.detach()), {-1}, true);
-  const Tensor shares = q.detach().to(kFloat64).reshape({-1});
+  const Tensor shares = q.to(kFloat64).reshape({-1});
   Tensor ranks = ranks_of(shares, skips_nan ? clamp(numbers, 1) : full_like(numbers, n), mode);
   if (!skips_nan) ranks = where(numbers < n, full_like(ranks, static_cast<double>(n - 1)), ranks);
-  const Tensor below = floor(ranks), above = ceil(ranks);
+  const Tensor below = floor(ranks.detach()), above = ceil(ranks.detach());
   Tensor y = gather(sorted, -1, below.to(kInt64));
   if (mode == QuantileMode::kLinear || mode == QuantileMode::kMidpoint) {
     const Tensor next = gather(sorted, -1, above.to(kInt64));

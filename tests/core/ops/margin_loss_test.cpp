@@ -205,6 +205,12 @@ TEST(MultilabelMarginLoss, EndsTargetsAtTheFirstMinusOne) {
   EXPECT_TRUE(allclose(leaf.grad(), tensor({-0.5, 0.5, 0.5, -0.5}, Shape{1, 4})));
 }
 
+TEST(MarginLosses, TakeBothPartsOfTargetsThatAreNoSign) {
+  const Tensor x = tensor({0.25, -3.0, 5.0}), none = zeros({3}, kFloat64);
+  EXPECT_EQ(hinge_embedding_loss(x, none, 1, kNone).to_vector<double>(),
+            (std::vector<double>{1, 1, 5}));
+}
+
 TEST(MarginLosses, TakeSingleSamplesAndCheckShapes) {
   const Tensor x = tensor({0.1, 0.2, 0.7});
   EXPECT_EQ(multi_margin_loss(x, tensor<int64_t>({2})).rank(), 0);

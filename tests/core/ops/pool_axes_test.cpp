@@ -288,6 +288,13 @@ TEST(MaxUnpool, PutsElementsBack) {
             "max_unpool2d: shapes differ: got x [2, 3, 3, 4] and indices [3, 3]");
 }
 
+TEST(MaxUnpool, TakesAWholeShape) {
+  const Tensor x = tensor({3.f, 5.f}, Shape{1, 1, 2});
+  const Tensor indices = tensor<int64_t>({1, 3}, Shape{1, 1, 2});
+  EXPECT_TRUE(
+      equal(max_unpool1d(x, indices, 2, 2, 0, {1, 1, 5}), max_unpool1d(x, indices, 2, 2, 0, {5})));
+}
+
 TEST(Pool, OfOtherNumbersOfAxesRejectsWhatDoesNotFit) {
   EXPECT_EQ(error_of([] {
               max_pool1d(ones({2, 3, 4, 4}), 2);

@@ -338,6 +338,12 @@ WICK_OP_CASE(
     }),
     .tolerance = Tolerance::reduction(), .second_order = true);
 
+TEST(Special, LogitTakesTheLowerOfCrossedBoundsFirst) {
+  const Tensor x = tensor({0.1, 0.5, 0.7});
+  const double low = std::log(0.6 / 0.4);
+  EXPECT_TRUE(allclose(logit(x, 0.6), tensor({low, low, -low})));
+}
+
 TEST(Special, AtTheirEdges) {
   for (const Device device : devices()) {
     const auto numbers = [](const Tensor& x) { return x.to(kFloat64).cpu().to_vector<double>(); };

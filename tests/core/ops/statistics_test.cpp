@@ -162,6 +162,15 @@ TEST(Quantile, LiesBetweenElementsAsAsked) {
   EXPECT_THROW(quantile(zeros({0}), 0.5), Error);
 }
 
+TEST(Quantile, IsDifferentiableByTheShare) {
+  const Tensor x = tensor({4.0, 1.0, 3.0, 2.5});
+  const Tensor q = tensor({0.1, 0.5, 0.9}).requires_grad_();
+  quantile(x, q).sum().backward();
+  EXPECT_TRUE(allclose(q.grad(), tensor({4.5, 1.5, 3.0})));
+  nanquantile(x, q).sum().backward();
+  EXPECT_TRUE(allclose(q.grad(), tensor({9.0, 3.0, 6.0})));
+}
+
 TEST(RunningExtremes, KeepTheLastOfEqualOnesAndNan) {
   for (const Device device : devices()) {
     const Sorted most = cummax(tensor({1.0, 3.0, 3.0, kNotANumber, 2.0}).to(device), 0);
