@@ -146,9 +146,10 @@ def same(a, b):
 
 
 def repeats(again, values, restore):
-    restore()
-    return len(again) == len(values) and all(
+    equal = len(again) == len(values) and all(
         same(as_tensor(a).detach(), b) for a, b in zip(again, values))
+    restore()
+    return equal
 
 
 def keyword_arguments(kwargs):
@@ -175,10 +176,10 @@ def made_case(op, sample, seed):
                     tensor.copy_(value)
 
     outputs = [as_tensor(value) for value in seeded(call)]
+    values = [storable(output).clone() for output in outputs]
     changed = [(name, tensor.detach().clone()) for name, tensor, value in before
                if not same(tensor, value)]
     restore()
-    values = [storable(output).clone() for output in outputs]
     few = sum(value.numel() for value in values) < 20
     description["random"] = "empty" in op.name or op.name == "resize_" or not all(
         repeats(seeded(call, seed), values, restore) for seed in range(2, 12 if few else 4))
