@@ -11,7 +11,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/ops.md"
 BEGIN, END = "<!-- table: tools/ops_page.py -->\n", "<!-- end of table -->\n"
-RESULT = r"Tensor|Sorted|Unique|SumAndNorm|bool(?= equal| allclose)|std::(?:pair|vector)<[\w:, ]+>"
+RESULT = (r"Tensor|Sorted|Unique|SumAndNorm|Histogram(?:OfPoints)?|bool(?= equal| allclose)|"
+          r"std::(?:pair|vector)<[\w:, ]+>")
 FUNCTION = re.compile(rf"^(?:inline )?(?:{RESULT}) (\w+)\(", re.M)
 
 # Ops that go by another name than their function.
@@ -21,15 +22,17 @@ OP_OF = {"sub": "add", "rsub": "add", "unfold": "unfold_axis",
          "embedding": "index_select"}
 # Functions made of several ops that no gradient flows through.
 CONSTANT = {"allclose", "argsort", "bincount", "bitwise_not", "bucketize", "count_nonzero", "equal",
-            "heaviside", "histc", "isclose", "isneginf", "isposinf", "multinomial", "one_hot",
-            "rand", "rand_like", "randint", "randn", "randn_like", "randperm", "searchsorted",
-            "unique", "unique_consecutive"}
+            "heaviside", "histc", "histogram", "histogramdd", "isclose", "isneginf", "isposinf",
+            "multinomial", "one_hot", "rand", "rand_like", "randint", "randn", "randn_like",
+            "randperm", "searchsorted", "unique", "unique_consecutive"}
 
 
 def functions(header):
     text = header.read_text()
     text = re.sub(r"namespace detail \{.*?^\}", "", text, flags=re.S | re.M)
-    return sorted(set(FUNCTION.findall(text)))
+    inner = re.search(r"^namespace wick::(\w+) \{", text, re.M)
+    prefix = inner[1] + "::" if inner else ""
+    return sorted({prefix + name for name in FUNCTION.findall(text)})
 
 
 def ops_of(wick):
@@ -50,7 +53,7 @@ def table(wick):
         for name in functions(header):
             op = ops.get(OP_OF.get(name, name))
             gpu, cpu, derivative = op or ("of its ops", "of its ops", "of its ops")
-            if name in CONSTANT:
+            if name in CONSTANT or name in ("masked::argmax", "masked::argmin"):
                 derivative = "no"
             lines.append(f"| `{name}` | `{header.stem}.h` | {derivative} | {gpu} | {cpu} |\n")
     return "".join(lines)

@@ -179,6 +179,21 @@ std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors) {
   return all;
 }
 
+Tensor sum_to_size(const Tensor& x, const Shape& shape) {
+  const char* op = "sum_to_size";
+  const int more = x.rank(op) - shape.rank();
+  Shape axes;
+  bool fits = more >= 0;
+  for (int axis = 0; fits && axis < x.rank(); ++axis) {
+    const int64_t wanted = axis < more ? 1 : shape[axis - more];
+    fits = wanted == 1 || wanted == x.size(axis);
+    if (axis < more || wanted != x.size(axis)) axes.push_back(axis);
+  }
+  WICK_CHECK(fits, op, ": shapes do not fit: got ", x.shape(), ", expected one that ", shape,
+             " broadcasts to");
+  return axes.empty() ? x : sum(x, axes, true, x.dtype()).reshape(shape);
+}
+
 Tensor combinations(const Tensor& x, int64_t length, bool with_replacement) {
   WICK_CHECK(x.rank("combinations") == 1, "combinations: wrong number of axes: got shape ",
              x.shape(), ", expected a vector");

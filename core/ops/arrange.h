@@ -48,6 +48,8 @@ Tensor column_stack(const std::vector<Tensor>& tensors);
 Tensor atleast_1d(const Tensor& x);
 Tensor atleast_2d(const Tensor& x);
 Tensor atleast_3d(const Tensor& x);
+/// x summed over what it would take to broadcast `shape` to x: the reverse of expand.
+Tensor sum_to_size(const Tensor& x, const Shape& shape);
 /// The tensors expanded to the shape that they broadcast to.
 std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors);
 /// Rows of all choices of `length` elements of the vector x in its order, each as often as it is

@@ -17,17 +17,46 @@ namespace wick {
 
 namespace {
 
-// The runs of equal elements of `line` [n].
+// The runs of equal elements of `line` [n], or of equal rows [n, m].
 Unique runs_of(const Tensor& line) {
-  const int64_t n = line.numel();
+  const int64_t n = line.size(0);
   if (n == 0)
     return {line.clone(), zeros({0}, kInt64, line.device()), zeros({0}, kInt64, line.device())};
-  const Tensor fresh = cat(
-      {ones({1}, kBool, line.device()), ne(line.narrow(0, 1, n - 1), line.narrow(0, 0, n - 1))});
+  Tensor differs = ne(line.narrow(0, 1, n - 1), line.narrow(0, 0, n - 1));
+  if (line.rank() > 1) differs = differs.any({1});
+  const Tensor fresh = cat({ones({1}, kBool, line.device()), differs});
   const Tensor starts = nonzero(fresh).reshape({-1});
   const Tensor ends =
       cat({starts.narrow(0, 1, starts.numel() - 1), full({1}, n, kInt64, line.device())});
   return {index_select(line, 0, starts), cumsum(fresh.to(kInt64), 0) - 1, ends - starts};
+}
+
+// The order that sorts rows [n, m]: stable sorts, from the last column to the first.
+Tensor order_of_rows(const Tensor& rows) {
+  Tensor order = arange(rows.size(0)).to(rows.device());
+  for (int64_t column = rows.size(1) - 1; column >= 0; --column) {
+    const Tensor key = rows.select(1, column).index_select(0, order);
+    order = order.index_select(0, argsort(key, 0));
+  }
+  return order;
+}
+
+// The different slices along `axis`, of all if `sorted`, else of neighbours.
+Unique unique_slices(const char* op, const Tensor& x, int64_t axis, bool sorted) {
+  const NoGrad no_grad;
+  const int a = wrap_axis(op, axis, x.rank(op));
+  WICK_CHECK(x.rank() > 0, op, ": a number has no slices: expected 1 axis or more");
+  const Tensor first = x.movedim({a}, {0}).contiguous();
+  const int64_t n = first.size(0);
+  WICK_CHECK(n == 0 || first.numel() > 0, op, ": the slices are empty: got shape ", x.shape());
+  const Tensor rows = first.reshape({n, n == 0 ? 1 : first.numel() / n});
+  const Tensor order = sorted && n > 0 ? order_of_rows(rows) : Tensor();
+  Unique runs = runs_of(order.defined() ? rows.index_select(0, order) : rows);
+  if (order.defined()) runs.inverse = scatter(zeros_like(order), 0, order, runs.inverse);
+  Shape shape = first.shape();
+  shape[0] = runs.values.size(0);
+  runs.values = runs.values.reshape(shape).movedim({0}, {a});
+  return runs;
 }
 
 }  // namespace
@@ -46,6 +75,11 @@ Unique unique(const Tensor& x) {
   runs.inverse =
       scatter(zeros_like(runs.inverse), 0, sorted.indices, runs.inverse).reshape(x.shape());
   return runs;
+}
+
+Unique unique(const Tensor& x, int64_t axis) { return unique_slices("unique", x, axis, true); }
+Unique unique_consecutive(const Tensor& x, int64_t axis) {
+  return unique_slices("unique_consecutive", x, axis, false);
 }
 
 Tensor bincount(const Tensor& x, const Tensor& weights, int64_t minlength) {

@@ -18,6 +18,10 @@ struct Unique {
 Unique unique(const Tensor& x);
 /// One value for each run of equal elements, in row-major order.
 Unique unique_consecutive(const Tensor& x);
+/// The same of slices along `axis`, compared element by element: their order is that of the first
+/// elements in which they differ. `inverse` has the size of the axis.
+Unique unique(const Tensor& x, int64_t axis);
+Unique unique_consecutive(const Tensor& x, int64_t axis);
 /// Whether each element is one of `values`, or with `invert` is none; bool, x's shape.
 Tensor isin(const Tensor& x, const Tensor& values, bool invert = false);
 /// nonzero, by NumPy's name.

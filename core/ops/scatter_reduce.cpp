@@ -22,6 +22,11 @@ Tensor spread_index(const char* op, const Tensor& index, int axis, Shape shape) 
   return index.reshape(line).expand(shape);
 }
 
+// Indices into `size` elements, of which negative ones count from the end.
+Tensor from_front(const Tensor& index, int64_t size) {
+  return where(index < 0, index + size, index);
+}
+
 // How many elements come to each place; int64.
 Tensor arrivals(const Shape& shape, int axis, const Tensor& index) {
   return scatter_add(zeros(shape, kInt64, index.device()), axis, index,
@@ -156,8 +161,78 @@ Tensor scatter_reduce(const Tensor& x, int64_t axis, const Tensor& index, const 
   return reduced(x, a, index.to(kInt64), part, reduction, include_self);
 }
 
+Tensor index_reduce(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source,
+                    ScatterReduction reduction, bool include_self) {
+  const int a = wrap_axis("index_reduce", axis, x.rank());
+  if (x.rank() == 0) {
+    return index_reduce(x.reshape({1}), 0, index, source.reshape({1}), reduction, include_self)
+        .reshape({});
+  }
+  return scatter_reduce(x, a, spread_index("index_reduce", index, a, x.shape()), source, reduction,
+                        include_self);
+}
+
 Tensor take(const Tensor& x, const Tensor& index) {
-  return gather(x.reshape({x.numel()}), 0, index.reshape({index.numel()})).reshape(index.shape());
+  const Tensor places = from_front(index.reshape({index.numel()}), x.numel());
+  return gather(x.reshape({x.numel()}), 0, places).reshape(index.shape());
+}
+
+Tensor put(const Tensor& x, const Tensor& index, const Tensor& source, bool accumulate) {
+  WICK_CHECK(source.numel("put") == index.numel("put"), "put: source has the wrong shape: got ",
+             source.shape(), ", expected an element for each of index ", index.shape());
+  const Tensor places = from_front(index.reshape({index.numel()}), x.numel());
+  const Tensor line = x.reshape({x.numel()}), values = source.reshape({source.numel()});
+  const Tensor y =
+      accumulate ? scatter_add(line, 0, places, values) : scatter(line, 0, places, values);
+  return y.reshape(x.shape());
+}
+
+namespace {
+
+// A mask stands for one index per axis: the places where it is true.
+std::vector<Tensor> without_masks(const char* op, const Tensor& x,
+                                  const std::vector<Tensor>& indices) {
+  std::vector<Tensor> all;
+  for (const Tensor& index : indices) {
+    if (index.dtype(op) != kBool) {
+      all.push_back(index);
+      continue;
+    }
+    for (int i = 0; i < index.rank(); ++i) {
+      const auto axis = static_cast<int>(all.size()) + i;
+      WICK_CHECK(axis < x.rank() && x.size(axis) == index.size(i), op,
+                 ": a mask has the wrong shape: got ", index.shape(), " at axis ", all.size(),
+                 " of ", x.shape());
+    }
+    const Tensor places = nonzero(index);
+    for (int i = 0; i < index.rank(); ++i) all.push_back(places.select(1, i));
+  }
+  return all;
+}
+
+}  // namespace
+
+Tensor index_put(const Tensor& x, const std::vector<Tensor>& given, const Tensor& values,
+                 bool accumulate) {
+  const std::vector<Tensor> indices = without_masks("index_put", x, given);
+  const auto axes = static_cast<int>(indices.size());
+  WICK_CHECK(axes > 0 && axes <= x.rank("index_put"), "index_put: wrong number of indices: got ",
+             axes, " for shape ", x.shape());
+  Shape named;  // what the indices broadcast to, then the axes that stay
+  for (const Tensor& index : indices) named = broadcast_shapes("index_put", named, index.shape());
+  Tensor place = zeros(named, kInt64, x.device());
+  for (int axis = 0; axis < axes; ++axis) {
+    const Tensor& index = indices[static_cast<size_t>(axis)];
+    place = place * x.size(axis) + from_front(index.to(kInt64), x.size(axis));
+  }
+  int64_t rest = 1;
+  for (int axis = axes; axis < x.rank(); ++axis) {
+    named.push_back(x.size(axis));
+    rest *= x.size(axis);
+  }
+  const Tensor within = arange(rest).to(x.device());
+  const Tensor all = place.reshape({place.numel(), 1}) * rest + within;
+  return put(x, all.reshape(named), values.expand(named), accumulate);
 }
 
 Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source) {

@@ -22,8 +22,22 @@ enum class ScatterReduction : uint8_t { kSum, kProd, kMean, kAmax, kAmin };
 Tensor scatter_reduce(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source,
                       ScatterReduction reduction, bool include_self = true);
 
-/// The elements of `x`, counted in row-major order, that `index` names; in index's shape.
+/// scatter_reduce of the slices of `source` along `axis`: slice k comes to slice index[k].
+Tensor index_reduce(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source,
+                    ScatterReduction reduction, bool include_self = true);
+
+/// The elements of `x`, counted in row-major order, that `index` names, from the end where it is
+/// negative; in index's shape.
 Tensor take(const Tensor& x, const Tensor& index);
+/// The inverse of take: `x` with the elements that `index` names replaced by those of `source`, in
+/// index's shape, or with `accumulate` added to.
+Tensor put(const Tensor& x, const Tensor& index, const Tensor& source, bool accumulate = false);
+/// `x` with x[indices[0][i], indices[1][i], ...] = values[i], or += values[i] with `accumulate`.
+/// The indices of the first axes of x broadcast to each other. `values` broadcast to what the
+/// indices name. Negative indices count from the end. A bool mask stands for the places where it
+/// is set, one index for each of its axes; its size waits for the device.
+Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, const Tensor& values,
+                 bool accumulate = false);
 /// `x` with the elements where the bool `mask` is set replaced by the first elements of `source`,
 /// in row-major order. The mask broadcasts to x. Error where `source` has fewer, which waits for
 /// the device.

@@ -1,5 +1,6 @@
 // Functions that make tensors, and random ones, of which shapes and dtypes are compared.
 #include "wick/core/ops/random.h"
+#include "wick/core/ops/range.h"
 #include "wick/tests/golden/opinfo.h"
 
 namespace wick::golden {
@@ -37,8 +38,12 @@ const Opinfo created({
             return arange(start, stop, step, dtype);
           },
           "start end step=1 dtype=null")}},
-    {"linspace", {linspaces<double, double>()}},
-    {"logspace", {logspaces<double, double>()}},
+    {"linspace",
+     {linspaces<double, double>(), linspaces<Tensor, Tensor>(), linspaces<Tensor, double>(),
+      linspaces<double, Tensor>()}},
+    {"logspace",
+     {logspaces<double, double>(), logspaces<Tensor, Tensor>(), logspaces<Tensor, double>(),
+      logspaces<double, Tensor>()}},
     {"eye",
      {call(
          +[](int64_t rows, std::optional<int64_t> columns, Dtype dtype) {
@@ -49,6 +54,17 @@ const Opinfo created({
      {call(
          +[](Size size, Dtype dtype) { return empty(size, dtype); },
          "size dtype={\"dtype\":\"float32\"}")}},
+    {"empty_permuted",
+     {call(
+         +[](Size size, Size order, Dtype dtype) {
+           Shape inner, places = order;
+           for (int i = 0; i < order.rank(); ++i) {
+             inner.push_back(size[static_cast<int>(order[i])]);
+             places[static_cast<int>(order[i])] = i;
+           }
+           return empty(inner, dtype).permute(places);
+         },
+         "size physical_layout dtype={\"dtype\":\"float32\"}")}},
     {"empty_strided",
      {call(
          +[](Size size, Size strides, Dtype dtype) {
@@ -179,7 +195,7 @@ const Opinfo drawn({
     {"normal",
      {call(
           +[](const Tensor& x, double mean, double deviation) {
-            return empty_like(x).normal_(mean, deviation);
+            return x.normal_(mean, deviation);
           },
           "input mean=0 std=1"),
       call(
@@ -189,26 +205,25 @@ const Opinfo drawn({
           "mean std size dtype={\"dtype\":\"float32\"}")}},
     {"uniform",
      {call(
-         +[](const Tensor& x, double low, double high) {
-           return empty_like(x).uniform_(low, high);
-         },
+         +[](const Tensor& x, double low, double high) { return x.uniform_(low, high); },
          "input from=0 to=1")}},
 });
 
 using Drop = Tensor(const Tensor&, double, bool, Generator*);
 
-Spelling dropped(Drop* function) {
-  return {"input p=0.5 training=true !inplace=false", [function](const std::vector<Argument>& a) {
+Spelling dropped(Drop* function, const std::string& training) {
+  return {"input p=0.5 training=" + training + " !inplace=false",
+          [function](const std::vector<Argument>& a) {
             return results(function(read<Tensor>(a[0]), a[1].number(), read<bool>(a[2]), nullptr));
           }};
 }
 
 const Opinfo dropouts({
-    {"nn.functional.dropout", {dropped(dropout)}},
-    {"nn.functional.dropout2d", {dropped(dropout2d)}},
-    {"nn.functional.dropout3d", {dropped(dropout3d)}},
-    {"nn.functional.alpha_dropout", {dropped(alpha_dropout)}},
-    {"nn.functional.feature_alpha_dropout", {dropped(feature_alpha_dropout)}},
+    {"nn.functional.dropout", {dropped(dropout, "true")}},
+    {"nn.functional.dropout2d", {dropped(dropout2d, "true")}},
+    {"nn.functional.dropout3d", {dropped(dropout3d, "true")}},
+    {"nn.functional.alpha_dropout", {dropped(alpha_dropout, "false")}},
+    {"nn.functional.feature_alpha_dropout", {dropped(feature_alpha_dropout, "false")}},
 });
 
 }  // namespace

@@ -41,20 +41,45 @@ const Opinfo indexed({
           "input dim index src reduce")}},
     {"scatter_add", {call(scatter_add, "input dim index src")}},
     {"scatter_reduce", {call(scatter_reduce, "input dim index src reduce include_self=true")}},
+    {"index_put",
+     {call(
+         +[](const Tensor& x, const Tensors& indices, const Tensor& values, bool accumulate) {
+           return index_put(x, indices, values, accumulate);
+         },
+         "input indices values accumulate=false")}},
+    {"index_reduce", {call(index_reduce, "input dim index source reduce include_self=true")}},
+    {"put", {call(put, "input index source accumulate=false")}},
     {"take", {call(take, "input index")}},
-    {"take_along_dim", {call(take_along_axis, "input indices dim")}},
+    {"take_along_dim",
+     {call(take_along_axis, "input indices dim"), call(
+                                                      +[](const Tensor& x, const Tensor& index) {
+                                                        return take_along_axis(x.reshape({-1}),
+                                                                               index.reshape({-1}),
+                                                                               0);
+                                                      },
+                                                      "input indices")}},
     {"unique",
      {call(
-         +[](const Tensor& x, bool, bool inverse, bool counts) {
-           return all_of(unique(x), inverse, counts);
-         },
-         "input sorted=true return_inverse=false return_counts=false !dim=null")}},
+          +[](const Tensor& x, bool, bool inverse, bool counts) {
+            return all_of(unique(x), inverse, counts);
+          },
+          "input sorted=true return_inverse=false return_counts=false !dim=null"),
+      call(
+          +[](const Tensor& x, bool, bool inverse, bool counts, int64_t axis) {
+            return all_of(unique(x, axis), inverse, counts);
+          },
+          "input sorted=true return_inverse=false return_counts=false dim")}},
     {"unique_consecutive",
      {call(
-         +[](const Tensor& x, bool inverse, bool counts) {
-           return all_of(unique_consecutive(x), inverse, counts);
-         },
-         "input return_inverse=false return_counts=false !dim=null")}},
+          +[](const Tensor& x, bool inverse, bool counts) {
+            return all_of(unique_consecutive(x), inverse, counts);
+          },
+          "input return_inverse=false return_counts=false !dim=null"),
+      call(
+          +[](const Tensor& x, bool inverse, bool counts, int64_t axis) {
+            return all_of(unique_consecutive(x, axis), inverse, counts);
+          },
+          "input return_inverse=false return_counts=false dim")}},
     {"unravel_index", {call(unravel_index, "indices shape")}},
     {"nn.functional.one_hot", {call(one_hot, "input num_classes=-1")}},
 });

@@ -1,4 +1,5 @@
 // Losses.
+#include "wick/core/ops/linear_cross_entropy.h"
 #include "wick/core/ops/margin_loss.h"
 #include "wick/tests/golden/opinfo.h"
 
@@ -29,6 +30,15 @@ const Opinfo losses({
      {call(entropy,
            "input target weight=null !size_average=null ignore_index=-100 !reduce=null "
            "reduction=\"mean\" label_smoothing=0.0")}},
+    {"nn.functional.linear_cross_entropy",
+     {call(
+         +[](X x, X linear_weight, X target, X bias, X weight, L reduction,
+             const std::optional<int64_t>& ignore_index, double smoothing) {
+           return linear_cross_entropy(x, linear_weight, target, bias,
+                                       {weight, ignore_index.value_or(-100), smoothing, reduction});
+         },
+         "input linear_weight target linear_bias=null weight=null reduction=\"mean\" "
+         "ignore_index=null label_smoothing=0.0 !options=null")}},
     {"nn.functional.ctc_loss",
      {call(
           +[](X logs, X targets, X inputs, X labels, int64_t blank, L reduction, bool zero) {

@@ -1,5 +1,5 @@
 // Layers of networks: convolutions, pooling, normalisation, attention, images.
-#include "wick/core/ops/attention.h"
+#include "wick/core/autograd.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/index.h"
 #include "wick/core/ops/norm.h"
@@ -80,10 +80,42 @@ std::vector<Spelling> max_pools(MaxPool* pool, MaxPoolIndices* with_indices) {
                "!return_indices=true")};
 }
 
+// Sizes, of which null keeps that of x.
+Shape output_size(const Argument& a, X x, int axes) {
+  if (!a.value->is_array()) return read<Shape>(a);
+  Shape sizes;
+  for (const nlohmann::json& size : *a.value) {
+    const int axis = x.rank() - axes + sizes.rank();
+    sizes.push_back(size.is_null() ? x.shape()[axis] : a.entry(size).integer());
+  }
+  return sizes;
+}
+
+template <int kAxes>
+Spelling adaptive_pool(Tensor (*pool)(X, Sizes)) {
+  return {"input output_size !return_indices=false", [pool](const std::vector<Argument>& a) {
+            const Tensor x = read<Tensor>(a[0]);
+            return results(pool(x, output_size(a[1], x, kAxes)));
+          }};
+}
+
+template <int kAxes>
 std::vector<Spelling> adaptive_max_pools(Tensor (*pool)(X, Sizes),
                                          Sorted (*with_indices)(X, Sizes)) {
-  return {call(pool, "input output_size !return_indices=false"),
-          call(with_indices, "input output_size !return_indices=true")};
+  return {
+      adaptive_pool<kAxes>(pool),
+      {"input output_size !return_indices=true", [with_indices](const std::vector<Argument>& a) {
+         const Tensor x = read<Tensor>(a[0]);
+         return results(with_indices(x, output_size(a[1], x, kAxes)));
+       }}};
+}
+
+// The gradient of max pooling for an upstream gradient of ones.
+Tensor max_pool_gradient(X x, Sizes kernel, Sizes stride, Sizes padding, Sizes dilation,
+                         bool ceil_mode) {
+  const Tensor leaf = x.detach().requires_grad_();
+  const Tensor y = max_pool2d(leaf, kernel, stride, padding, dilation, ceil_mode);
+  return grad({y}, {leaf}, {ones_like(y)})[0];
 }
 
 Spelling avg_pools(AvgPool* pool) {
@@ -101,14 +133,14 @@ const Opinfo pools({
     {"nn.functional.max_pool2d", max_pools(max_pool2d, max_pool2d_with_indices)},
     {"nn.functional.max_pool3d", max_pools(max_pool3d, max_pool3d_with_indices)},
     {"nn.functional.adaptive_max_pool1d",
-     adaptive_max_pools(adaptive_max_pool1d, adaptive_max_pool1d_with_indices)},
+     adaptive_max_pools<1>(adaptive_max_pool1d, adaptive_max_pool1d_with_indices)},
     {"nn.functional.adaptive_max_pool2d",
-     adaptive_max_pools(adaptive_max_pool2d, adaptive_max_pool2d_with_indices)},
+     adaptive_max_pools<2>(adaptive_max_pool2d, adaptive_max_pool2d_with_indices)},
     {"nn.functional.adaptive_max_pool3d",
-     adaptive_max_pools(adaptive_max_pool3d, adaptive_max_pool3d_with_indices)},
-    {"nn.functional.adaptive_avg_pool1d", {call(adaptive_avg_pool1d, "input output_size")}},
-    {"nn.functional.adaptive_avg_pool2d", {call(adaptive_avg_pool2d, "input output_size")}},
-    {"nn.functional.adaptive_avg_pool3d", {call(adaptive_avg_pool3d, "input output_size")}},
+     adaptive_max_pools<3>(adaptive_max_pool3d, adaptive_max_pool3d_with_indices)},
+    {"nn.functional.adaptive_avg_pool1d", {adaptive_pool<1>(adaptive_avg_pool1d)}},
+    {"nn.functional.adaptive_avg_pool2d", {adaptive_pool<2>(adaptive_avg_pool2d)}},
+    {"nn.functional.adaptive_avg_pool3d", {adaptive_pool<3>(adaptive_avg_pool3d)}},
     {"nn.functional.avg_pool1d",
      {call(avg_pool1d,
            "input kernel_size stride=null padding=0 ceil_mode=false count_include_pad=true")}},
@@ -117,6 +149,16 @@ const Opinfo pools({
     {"nn.functional.max_unpool1d", unpools(max_unpool1d)},
     {"nn.functional.max_unpool2d", unpools(max_unpool2d)},
     {"nn.functional.max_unpool3d", unpools(max_unpool3d)},
+});
+
+const Opinfo pool_gradients({
+    {"max_pool2d_with_indices_backward",
+     {call(max_pool_gradient,
+           "input kernel_size stride=null padding=0 dilation=1 ceil_mode=false "
+           "!return_indices=false"),
+      call(max_pool_gradient,
+           "input kernel_size stride=null padding=0 dilation=1 ceil_mode=false "
+           "!return_indices=true")}},
 });
 
 const Opinfo normalised({
@@ -142,15 +184,6 @@ const Opinfo normalised({
            return x / clamp_min(norm(x, p, {axis}, true), eps);
          },
          "input p=2.0 dim=1 eps=1e-12")}},
-    {"nn.functional.scaled_dot_product_attention",
-     {call(
-         +[](X query, X key, X value, X mask, double dropout_p, bool is_causal,
-             std::optional<double> scale, bool enable_gqa) {
-           return scaled_dot_product_attention(query, key, value, mask, is_causal, scale, dropout_p,
-                                               enable_gqa);
-         },
-         "query key value attn_mask=null dropout_p=0.0 is_causal=false scale=null "
-         "enable_gqa=false")}},
 });
 
 Tensor embedded(X index, X weight, const std::optional<int64_t>& padding_idx,
@@ -199,6 +232,26 @@ const Opinfo images({
            "recompute_scale_factor=null antialias=false")}},
     {"nn.functional.grid_sample",
      {call(grid_sample, "input grid mode=\"bilinear\" padding_mode=\"zeros\" align_corners=null")}},
+    {"grid_sampler_2d",
+     {call(
+         +[](X x, X grid, int64_t mode, int64_t padding, bool align) {
+           if (mode > 1) throw Missing("no bicubic mode");
+           return grid_sample(x, grid, static_cast<GridMode>(mode),
+                              static_cast<GridPadding>(padding), align);
+         },
+         "input grid interpolation_mode padding_mode align_corners")}},
+    {"nn.functional.upsample_nearest",
+     {call(
+         +[](X x, const std::optional<Shape>& size, const Argument& scale) {
+           return resized(x, size, scale, Interpolation::kNearest, false, false, false);
+         },
+         "input size=null scale_factor=null")}},
+    {"nn.functional.upsample_bilinear",
+     {call(
+         +[](X x, const std::optional<Shape>& size, const Argument& scale) {
+           return resized(x, size, scale, Interpolation::kBilinear, true, false, false);
+         },
+         "input size=null scale_factor=null")}},
     {"nn.functional.affine_grid", {call(affine_grid, "theta size align_corners=null")}},
 });
 

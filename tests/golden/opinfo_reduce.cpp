@@ -2,6 +2,8 @@
 #include "wick/core/ops/covariance.h"
 #include "wick/core/ops/difference.h"
 #include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/histogram.h"
+#include "wick/core/ops/index.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/core/ops/softmax.h"
 #include "wick/core/ops/special.h"
@@ -101,6 +103,56 @@ Spelling quantile_of(Tensor (*function)(const Tensor&, Q, std::optional<int64_t>
   return call(function, "input q dim=null keepdim=false interpolation=\"linear\"");
 }
 
+Tensor as_index(const Tensor& places, bool int32) { return int32 ? places.to(kInt32) : places; }
+
+// The order and the dtype are calls of their own here.
+Tensor placed_in_order(const Tensor& sorted, const Argument& values, bool int32, bool right,
+                       const std::optional<std::string>& side, const Tensor& sorter) {
+  const Tensor line = sorter.defined() ? sorted.gather(-1, sorter) : sorted;
+  const Tensor wanted =
+      values.is_number() ? scalar_tensor(values.number(), sorted.dtype()) : read<Tensor>(values);
+  return as_index(searchsorted(line, wanted, right || side == "right"), int32);
+}
+
+template <class Bins>
+Spelling counted(Histogram (*function)(const Tensor&, Bins, const HistogramOptions&)) {
+  return {"input bins range=null weight=null density=false",
+          [function](const std::vector<Argument>& a) -> Tensors {
+            HistogramOptions options;
+            if (!a[2].value->is_null()) {
+              const auto range = read<std::vector<double>>(a[2]);
+              options.range = {range.at(0), range.at(1)};
+            }
+            options.weight = read<Tensor>(a[3]);
+            options.density = read<bool>(a[4]);
+            const Histogram made =
+                function(read<Tensor>(a[0]), read<std::decay_t<Bins>>(a[1]), options);
+            return {made.counts, made.edges};
+          }};
+}
+
+template <class Bins>
+Spelling counted_points(HistogramOfPoints (*function)(const Tensor&, const std::vector<Bins>&,
+                                                      const HistogramOfPointsOptions&)) {
+  return {"input bins range=null weight=null density=false",
+          [function](const std::vector<Argument>& a) -> Tensors {
+            HistogramOfPointsOptions options;
+            if (!a[2].value->is_null()) {
+              const auto ends = read<std::vector<double>>(a[2]);
+              for (size_t i = 0; i + 1 < ends.size(); i += 2) {
+                options.range.emplace_back(ends[i], ends[i + 1]);
+              }
+            }
+            options.weight = read<Tensor>(a[3]);
+            options.density = read<bool>(a[4]);
+            const HistogramOfPoints made =
+                function(read<Tensor>(a[0]), read<std::vector<Bins>>(a[1]), options);
+            Tensors all = {made.counts};
+            all.insert(all.end(), made.edges.begin(), made.edges.end());
+            return all;
+          }};
+}
+
 const Opinfo orders({
     {"quantile", {quantile_of<double>(quantile), quantile_of<const Tensor&>(quantile)}},
     {"nanquantile", {quantile_of<double>(nanquantile), quantile_of<const Tensor&>(nanquantile)}},
@@ -124,10 +176,16 @@ const Opinfo orders({
          },
          "input k dim=-1 largest=true sorted=true")}},
     {"searchsorted",
-     {call(searchsorted,
-           "sorted_sequence input right=false !out_int32=false !side=null "
-           "!sorter=null")}},
-    {"bucketize", {call(bucketize, "input boundaries right=false !out_int32=false")}},
+     {call(placed_in_order,
+           "sorted_sequence input out_int32=false right=false side=null sorter=null")}},
+    {"bucketize",
+     {call(
+         +[](const Tensor& x, const Tensor& boundaries, bool int32, bool right) {
+           return as_index(bucketize(x, boundaries, right), int32);
+         },
+         "input boundaries out_int32=false right=false")}},
+    {"histogram", {counted<int64_t>(histogram), counted<const Tensor&>(histogram)}},
+    {"histogramdd", {counted_points<int64_t>(histogramdd), counted_points<Tensor>(histogramdd)}},
     {"histc", {call(histc, "input bins=100 min=0 max=0")}},
     {"bincount", {call(bincount, "input weights=null minlength=0")}},
     {"isin",
@@ -164,6 +222,22 @@ const Opinfo scans({
     {"cumulative_trapezoid",
      {call<Tensor(const Tensor&, double, int64_t)>(cumulative_trapezoid, "y dx=1 dim=-1"),
       call<Tensor(const Tensor&, const Tensor&, int64_t)>(cumulative_trapezoid, "y x dim=-1")}},
+    {"gradient",
+     {call(
+         +[](const Tensor& x, const Argument& spacing, const Shape& axes, int64_t edge_order) {
+           GradientOptions options{{1}, axes, static_cast<int>(edge_order)};
+           if (spacing.is_number()) options.spacing = {spacing.number()};
+           if (spacing.value->is_array()) options.spacing = read<std::vector<double>>(spacing);
+           return gradient(x, options);
+         },
+         "input spacing=null dim=null edge_order=1")}},
+    {"polygamma",
+     {call(
+         +[](const Tensor& x, int64_t order) {
+           if (order > 1) throw Missing("no polygamma of order 2 and above");
+           return order == 0 ? digamma(x) : trigamma(x);
+         },
+         "input n")}},
     {"cov", {call(cov, "input correction=1 fweights=null aweights=null")}},
     {"corrcoef", {call(corrcoef, "input")}},
 });

@@ -33,6 +33,11 @@ const Spelling kSplitSizes = call(
 const Spelling kUnfold =
     call<Tensor(const Tensor&, int64_t, int64_t, int64_t)>(unfold, "input dimension size step");
 const Spelling kNarrow = call(&Tensor::narrow, "input dim start length");
+const Spelling kNarrowFrom = call(
+    +[](const Tensor& x, int64_t axis, const Tensor& start, int64_t length) {
+      return x.narrow(axis, start.item<int64_t>(), length);
+    },
+    "input dim start length");
 
 const Opinfo views({
     {"T", {call(adjoint, "input"), kTranspose2d}},
@@ -57,7 +62,7 @@ const Opinfo views({
          "input other")}},
     {"flatten", {call(&Tensor::flatten, "input start_dim=0 end_dim=-1")}},
     {"movedim", {call(movedim, "input source destination")}},
-    {"narrow", {kNarrow}},
+    {"narrow", {kNarrow, kNarrowFrom}},
     {"narrow_copy", {kNarrow}},
     {"permute", {kPermute}},
     {"permute_copy", {kPermute}},
@@ -167,6 +172,14 @@ const Opinfo arranged({
      {call<Tensor(const Tensor&, int64_t)>(roll, "input shifts"),
       call<Tensor(const Tensor&, const Shape&, const Shape&)>(roll, "input shifts dims")}},
     {"rot90", {call(rot90, "input k=1 dims=[0,1]")}},
+    {"item",
+     {call(
+         +[](const Tensor& x) { return scalar_tensor(x.item(), kFloat64); }, "input")}},
+    {"sum_to_size",
+     {call(sum_to_size, "input size"),
+      call(
+          +[](const Tensor& x, const std::vector<int64_t>& size) { return sum_to_size(x, size); },
+          "input size...")}},
     {"stack", {call(stack, "tensors dim=0")}},
     {"tile", {call(tile, "input dims")}},
     {"trace", {call(trace, "input")}},

@@ -131,6 +131,19 @@ TEST(Arrange, AddsAxesAndBroadcasts) {
   EXPECT_THROW(broadcast_tensors({ones({3}), ones({2})}), Error);
 }
 
+TEST(Arrange, SumsBackToASize) {
+  const Tensor x = arange(24).to(kFloat32).reshape({2, 3, 4});
+  EXPECT_TRUE(equal(sum_to_size(x, {3, 1}), x.sum({0}).sum({1}, true)));
+  EXPECT_TRUE(equal(sum_to_size(x, {2, 3, 4}), x));
+  EXPECT_EQ(sum_to_size(x, {}).item(), 276);
+  EXPECT_EQ(sum_to_size(ones({3}, kInt32), {1}).dtype(), kInt32);
+  EXPECT_EQ(
+      error_of([&] {
+        sum_to_size(x, {2, 1});
+      }),
+      "sum_to_size: shapes do not fit: got [2, 3, 4], expected one that [2, 1] broadcasts to");
+}
+
 TEST(Arrange, CombinesElements) {
   const Tensor x = tensor<int64_t>({7, 8, 9});
   EXPECT_EQ(numbers_of(combinations(x)), (Integers{7, 8, 7, 9, 8, 9}));

@@ -54,6 +54,28 @@ TEST(Unique, TakesRunsNanAndNothing) {
   EXPECT_FALSE(unique(ones({3}).set_requires_grad()).values.requires_grad());
 }
 
+TEST(Unique, ComparesSlices) {
+  for (const Device device : devices()) {
+    const Tensor x = tensor<int64_t>({3, 1, 1, 2, 3, 1, 1, 1}, Shape{4, 2}).to(device);
+    const Unique rows = unique(x, 0);
+    EXPECT_EQ(integers(rows.values), (Integers{1, 1, 1, 2, 3, 1}));
+    EXPECT_EQ(integers(rows.inverse), (Integers{2, 1, 2, 0}));
+    EXPECT_EQ(integers(rows.counts), (Integers{1, 1, 2}));
+    const Unique columns = unique(x.t(), -1);
+    EXPECT_TRUE(equal(columns.values, rows.values.t()));
+    EXPECT_EQ(integers(columns.inverse), integers(rows.inverse));
+    const Unique runs = unique_consecutive(x.index_select(0, rows.inverse), 0);
+    EXPECT_EQ(integers(runs.counts), (Integers{1, 1, 2}));
+    EXPECT_EQ(integers(unique_consecutive(x.flip({1}).slice(0, 2, 4), 0).inverse),
+              (Integers{0, 1}));
+  }
+  EXPECT_EQ(unique(zeros({0, 3}), 0).values.shape(), Shape({0, 3}));
+  EXPECT_EQ(error_of([] {
+              unique(zeros({3, 0}), 0);
+            }),
+            "unique: the slices are empty: got shape [3, 0]");
+}
+
 TEST(Bincount, CountsAndWeighs) {
   for (const Device device : devices()) {
     const Tensor x = tensor<int64_t>({1, 1, 3}).to(device);

@@ -189,6 +189,37 @@ TEST(IndexFill, WritesOneNumber) {
   EXPECT_EQ(index_fill(scalar_tensor(1), 0, tensor<int64_t>({0}), 3).item(), 3);
 }
 
+TEST(Put, WritesWhatTakeReads) {
+  for (const Device device : devices()) {
+    const Tensor x = tensor({1.0, 2.0, 3.0, 4.0}, Shape{2, 2}).to(device).requires_grad_();
+    const Tensor index = tensor<int64_t>({-1, 0, 3}).to(device);
+    const auto numbers = [](const Tensor& y) { return y.detach().cpu().to_vector<double>(); };
+    EXPECT_EQ(numbers(take(x, index)), (Numbers{4, 1, 4}));
+    const Tensor source = tensor({10.0, 20.0, 30.0}).to(device).requires_grad_();
+    EXPECT_EQ(numbers(put(x, index, source)), (Numbers{20, 2, 3, 30}));
+    const Tensor added = put(x, index, source, true);
+    EXPECT_EQ(numbers(added), (Numbers{21, 2, 3, 44}));
+    (added * x.detach()).sum().backward();
+    EXPECT_EQ(numbers(x.grad()), (Numbers{1, 2, 3, 4}));
+    EXPECT_EQ(numbers(source.grad()), (Numbers{4, 1, 4}));
+    const Tensor rows = tensor<int64_t>({1, -2}).to(device), columns = index.slice(0, 1, 2);
+    EXPECT_EQ(numbers(index_put(x, {rows, columns}, ones({2}, kFloat64, device), true)),
+              (Numbers{2, 2, 4, 4}));
+    EXPECT_EQ(numbers(index_put(x, {rows}, ones({1}, kFloat64, device))), (Numbers{1, 1, 1, 1}));
+    const Tensor two = tensor({7.0, 8.0}).to(device);
+    EXPECT_EQ(numbers(index_put(x, {x > 2}, two)), (Numbers{1, 2, 7, 8}));
+    EXPECT_EQ(numbers(index_put(x, {rows == 1}, two, true)), (Numbers{8, 10, 3, 4}));
+    const Tensor slices = tensor({5.0, 6.0, 7.0, 8.0}, Shape{2, 2}).to(device);
+    EXPECT_EQ(
+        numbers(index_reduce(x, 0, zeros({2}, kInt64, device), slices, ScatterReduction::kProd)),
+        (Numbers{35, 96, 3, 4}));
+  }
+  EXPECT_EQ(error_of([] { put(ones({2}), zeros({2}, kInt64), ones({3})); }),
+            "put: source has the wrong shape: got [3], expected an element for each of index [2]");
+  EXPECT_EQ(error_of([] { index_put(ones({2}), {ones({3}, kBool)}, ones({3})); }),
+            "index_put: a mask has the wrong shape: got [3] at axis 0 of [2]");
+}
+
 TEST(Scattering, ChecksItsShapes) {
   const Tensor x = zeros({2, 3}), index = tensor<int64_t>({0, 1});
   EXPECT_EQ(error_of([&] {
