@@ -3,6 +3,7 @@
 // Not here: scaling.h, which is for plans alone.
 #include "wick/dist/all_reduce.h"
 #include "wick/dist/data_parallel.h"
+#include "wick/dist/flight_log.h"
 #include "wick/dist/gloo.h"
 #include "wick/dist/join.h"
 #include "wick/dist/launch_env.h"

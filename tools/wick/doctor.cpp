@@ -10,11 +10,11 @@
 #include "wick/core/base/parallel.h"
 #include "wick/core/stream.h"
 #include "wick/dist/detail/nccl.h"
+#include "wick/dist/flight_log.h"
 #include "wick/kernels/declare.h"
 #include "wick/kernels/library_version.h"
 #include "wick/tools/common/exit_codes.h"
 #include "wick/tools/wick/commands.h"
-#include "wick/tools/wick/flight.h"
 #include "wick/train/device.h"
 #include "wick/train/hardware.h"
 #include "wick/train/nan_finder.h"
@@ -120,6 +120,19 @@ void show_limits() {
   show("open files", RLIMIT_NOFILE);
   show("locked bytes", RLIMIT_MEMLOCK);
   show("file size", RLIMIT_FSIZE);
+}
+
+int report_flight(const std::string& folder) {
+  const auto [logs, rejected] = dist::read_flight_logs(folder);
+  fmt::print("{} ranks, {} records\n", logs[0].size, logs.size());
+  for (const std::string& problem : rejected) fmt::print("  {}\n", problem);
+  for (const dist::FlightLog& log : logs) {
+    fmt::print("  rank {}: {} done, {} asked for{}{}\n", log.rank, log.last_done(),
+               log.last_asked(), log.failure.empty() ? "" : "; ", log.failure);
+  }
+  const dist::FlightVerdict verdict = dist::find_desync(logs);
+  fmt::print("{}: {}\n", verdict.ranks.empty() ? "nobody to blame" : "to blame", verdict.why);
+  return 0;
 }
 
 int report_nan(const std::string& run_dir, const std::string& device) {

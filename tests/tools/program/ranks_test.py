@@ -352,9 +352,9 @@ class Flight(RanksCase):
             self.assertLess(len(self.doctor(one, code=1)), 700)
         evil = record(1, 2, ["all_reduce \x1b[2J\n" + "y" * 10**4], "\x1b]0;title\a")
         self.assertNotIn("\x1b", self.doctor(good, evil))
-        self.assertIn("two records of rank 0", self.doctor(good, good, code=1))
+        self.assertIn("two logs of rank 0", self.doctor(good, good, code=1))
         self.assertIn("different jobs", self.doctor(good, record(1, 3, [reduce(1)]), code=1))
-        self.assertIn("holds no flight record", self.doctor(code=1))
+        self.assertIn("holds no flight log", self.doctor(code=1))
 
 
 if __name__ == "__main__":

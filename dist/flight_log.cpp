@@ -1,6 +1,4 @@
-#include "wick/tools/wick/flight.h"
-
-#include <fmt/core.h>
+#include "wick/dist/flight_log.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -11,9 +9,8 @@
 
 #include "wick/core/base/check.h"
 #include "wick/core/file.h"
-#include "wick/tools/common/usage_error.h"
 
-namespace wick::tool {
+namespace wick::dist {
 
 namespace {
 
@@ -26,7 +23,7 @@ constexpr size_t kMostFlightEntries = 4096;
 constexpr int64_t kMostFlightRanks = 100'000;
 constexpr size_t kMostFlightText = 400;
 
-// `text` from a record, as it may be shown.
+// `text` from a log, as it may be shown.
 std::string shown_text(const FlightJson& value) {
   if (!value.is_string()) return {};
   std::string text = value.get<std::string>();
@@ -48,7 +45,7 @@ int64_t number_of(const FlightJson& value, int64_t low, int64_t high, const std:
   const bool fits = value.is_number_integer() &&
                     !(value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX);
   const int64_t number = fits ? value.get<int64_t>() : low - 1;
-  WICK_CHECK(number >= low && number <= high, "flight record: ", path, ": wrong ", what,
+  WICK_CHECK(number >= low && number <= high, "flight log: ", path, ": wrong ", what,
              ": expected a whole number from ", low, " to ", high);
   return number;
 }
@@ -79,7 +76,8 @@ std::string usual(const std::map<int64_t, std::string>& asked) {
 std::map<int64_t, std::map<int64_t, std::string>> by_sequence(const std::vector<FlightLog>& logs) {
   std::map<int64_t, std::map<int64_t, std::string>> all;
   for (const FlightLog& log : logs) {
-    for (const FlightLog::Entry& e : log.collectives) all[e.sequence][log.rank] = e.description;
+    for (const FlightLog::Collective& e : log.collectives)
+      all[e.sequence][log.rank] = e.description;
   }
   return all;
 }
@@ -106,15 +104,11 @@ std::optional<FlightVerdict> find_divergence(const std::vector<FlightLog>& logs)
   return {};
 }
 
-int64_t last_asked(const FlightLog& log) {
-  return log.collectives.empty() ? 0 : log.collectives.back().sequence;
-}
-
 // What the others waited for that is not done, at or behind `after`.
 std::string waited_for(const std::vector<FlightLog>& logs, int64_t after) {
-  const FlightLog::Entry* first = nullptr;
+  const FlightLog::Collective* first = nullptr;
   for (const FlightLog& log : logs) {
-    for (const FlightLog::Entry& e : log.collectives) {
+    for (const FlightLog::Collective& e : log.collectives) {
       if (e.done || e.sequence < after) continue;
       if (first == nullptr || e.sequence < first->sequence) first = &e;
     }
@@ -134,43 +128,49 @@ std::vector<int64_t> without_record(const std::vector<FlightLog>& logs) {
 
 }  // namespace
 
+int64_t FlightLog::last_done() const {
+  int64_t last = 0;
+  for (const Collective& c : collectives) last = c.done ? c.sequence : last;
+  return last;
+}
+
 FlightLog read_flight_log(const std::string& path) {
   const auto check_depth = [&](int depth, FlightJson::parse_event_t, FlightJson&) {
-    WICK_CHECK(depth <= kMostFlightDepth, "flight record: ", path, ": nested deeper than ",
+    WICK_CHECK(depth <= kMostFlightDepth, "flight log: ", path, ": nested deeper than ",
                kMostFlightDepth);
     return true;
   };
   const FlightJson values =
       FlightJson::parse(read_file(path, kMostFlightBytes), check_depth, /*allow_exceptions=*/false);
-  WICK_CHECK(values.is_object(), "flight record: ", path, ": not a JSON object");
+  WICK_CHECK(values.is_object(), "flight log: ", path, ": not a JSON object");
   FlightLog log;
   log.size = number_of(member(values, "size"), 1, kMostFlightRanks, path, "size");
   log.rank = number_of(member(values, "rank"), 0, log.size - 1, path, "rank");
   log.failure = shown_text(member(values, "failure"));
   const FlightJson entries = member(values, "collectives");
-  WICK_CHECK(entries.is_array() && entries.size() <= kMostFlightEntries, "flight record: ", path,
+  WICK_CHECK(entries.is_array() && entries.size() <= kMostFlightEntries, "flight log: ", path,
              ": wrong collectives: expected a list of at most ", kMostFlightEntries);
   for (const FlightJson& entry : entries) {
-    WICK_CHECK(entry.is_object(), "flight record: ", path, ": a collective is not an object");
+    WICK_CHECK(entry.is_object(), "flight log: ", path, ": a collective is not an object");
     const FlightJson op = member(entry, "op");
     if (op == "send" || op == "recv" || op == "batch") continue;  // numbered apart
-    FlightLog::Entry e;
+    FlightLog::Collective e;
     e.sequence = number_of(member(entry, "sequence"), 1, INT64_MAX - 1, path, "sequence");
     e.description = shown_text(member(entry, "description"));
     e.done = member(entry, "state") == "done";
-    WICK_CHECK(e.sequence > last_asked(log), "flight record: ", path, ": sequence ", e.sequence,
-               " comes after ", last_asked(log));
+    WICK_CHECK(e.sequence > log.last_asked(), "flight log: ", path, ": sequence ", e.sequence,
+               " comes after ", log.last_asked());
     log.collectives.push_back(std::move(e));
   }
   return log;
 }
 
-FlightVerdict judge_flight(const std::vector<FlightLog>& logs) {
+FlightVerdict find_desync(const std::vector<FlightLog>& logs) {
   if (const auto diverged = find_divergence(logs)) return *diverged;
   int64_t most = 0, least = INT64_MAX;
   for (const FlightLog& log : logs) {
-    most = std::max(most, last_asked(log));
-    least = std::min(least, last_asked(log));
+    most = std::max(most, log.last_asked());
+    least = std::min(least, log.last_asked());
   }
   if (const std::vector<int64_t> absent = without_record(logs); !absent.empty()) {
     const std::string what = waited_for(logs, 0);
@@ -181,7 +181,7 @@ FlightVerdict judge_flight(const std::vector<FlightLog>& logs) {
     FlightVerdict verdict;
     std::vector<int64_t> others;
     for (const FlightLog& log : logs) {
-      (last_asked(log) == least ? verdict.ranks : others).push_back(log.rank);
+      (log.last_asked() == least ? verdict.ranks : others).push_back(log.rank);
     }
     const std::string what = waited_for(logs, least + 1);
     verdict.why = concat(rank_list(verdict.ranks), " did not come to ",
@@ -200,58 +200,35 @@ FlightVerdict judge_flight(const std::vector<FlightLog>& logs) {
   return {{}, "all ranks did the same, and came to the same collective"};
 }
 
-namespace {
-
-// The readable records of a folder, by rank; `rejected` tells of the others.
-std::vector<FlightLog> read_folder(const std::string& folder, std::string& rejected) {
-  std::vector<FlightLog> logs;
+FlightLogs read_flight_logs(const std::string& folder) {
+  FlightLogs found;
+  std::vector<FlightLog>& logs = found.logs;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with("flight-") || !name.ends_with(".json")) continue;
-    WICK_CHECK(static_cast<int64_t>(logs.size()) < kMostFlightRanks, "doctor: ", folder,
-               " holds more flight records than ", kMostFlightRanks);
+    WICK_CHECK(static_cast<int64_t>(logs.size()) < kMostFlightRanks, "flight logs: ", folder,
+               " holds more than ", kMostFlightRanks);
     try {
       logs.push_back(read_flight_log(entry.path().string()));
     } catch (const Error& problem) {
-      rejected += concat("  ", problem.what(), "\n");
+      found.rejected.emplace_back(problem.what());
     }
   }
-  WICK_CHECK(!error, "doctor: cannot read ", folder, ": ", error.message());
-  WICK_CHECK(!logs.empty(), "doctor: ", folder,
-             " holds no flight record: expected flight-0.json and so on",
-             rejected.empty() ? "" : concat("; ", rejected.substr(2, rejected.find('\n') - 2)));
+  WICK_CHECK(!error, "flight logs: cannot read ", folder, ": ", error.message());
+  WICK_CHECK(!logs.empty(), "flight logs: ", folder,
+             " holds no flight log: expected flight-0.json and so on",
+             found.rejected.empty() ? "" : concat("; ", found.rejected[0]));
   std::sort(logs.begin(), logs.end(),
             [](const FlightLog& a, const FlightLog& b) { return a.rank < b.rank; });
   for (size_t i = 1; i < logs.size(); ++i) {
-    WICK_CHECK(logs[i].size == logs[0].size, "doctor: records of different jobs in ", folder,
-               ": rank ", logs[i].rank, " is of ", logs[i].size, ", rank ", logs[0].rank, " of ",
+    WICK_CHECK(logs[i].size == logs[0].size, "flight logs: different jobs in ", folder, ": rank ",
+               logs[i].rank, " is of ", logs[i].size, ", rank ", logs[0].rank, " of ",
                logs[0].size);
-    WICK_CHECK(logs[i].rank != logs[i - 1].rank, "doctor: two records of rank ", logs[i].rank,
+    WICK_CHECK(logs[i].rank != logs[i - 1].rank, "flight logs: two logs of rank ", logs[i].rank,
                " in ", folder);
   }
-  return logs;
+  return found;
 }
 
-}  // namespace
-
-int report_flight(const std::string& folder) {
-  std::string rejected;
-  const std::vector<FlightLog> logs = read_folder(folder, rejected);
-  fmt::print("{} ranks, {} records\n{}", logs[0].size, logs.size(), rejected);
-  for (const FlightLog& log : logs) {
-    int64_t done = 0;
-    for (const FlightLog::Entry& e : log.collectives) done = e.done ? e.sequence : done;
-    fmt::print("  rank {}: {} done, {} asked for{}{}\n", log.rank, done, last_asked(log),
-               log.failure.empty() ? "" : "; ", log.failure);
-  }
-  const FlightVerdict verdict = judge_flight(logs);
-  if (verdict.ranks.empty()) {
-    fmt::print("nobody to blame: {}\n", verdict.why);
-  } else {
-    fmt::print("to blame: {}\n", verdict.why);
-  }
-  return 0;
-}
-
-}  // namespace wick::tool
+}  // namespace wick::dist
