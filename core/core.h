@@ -35,6 +35,7 @@
 #include "wick/core/ops/index.h"
 #include "wick/core/ops/interpolate.h"
 #include "wick/core/ops/join.h"
+#include "wick/core/ops/linalg.h"
 #include "wick/core/ops/linear_cross_entropy.h"
 #include "wick/core/ops/loss.h"
 #include "wick/core/ops/margin_loss.h"

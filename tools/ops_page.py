@@ -11,15 +11,18 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/ops.md"
 BEGIN, END = "<!-- table: tools/ops_page.py -->\n", "<!-- end of table -->\n"
-RESULT = (r"Tensor|Sorted|Unique|SumAndNorm|Histogram(?:OfPoints)?|bool(?= equal| allclose)|"
-          r"std::(?:pair|vector)<[\w:, ]+>")
+RESULT = (r"Tensor|LuFactors|Lu|SignAndLog|Qr|Svd|Eigh|Sorted|Unique|SumAndNorm|"
+          r"Histogram(?:OfPoints)?|bool(?= equal| allclose)|std::(?:pair|vector)<[\w:, ]+>")
 FUNCTION = re.compile(rf"^(?:inline )?(?:{RESULT}) (\w+)\(", re.M)
 
 # Ops that go by another name than their function.
 OP_OF = {"sub": "add", "rsub": "add", "unfold": "unfold_axis",
          "tril": "triangle", "triu": "triangle", "argmax": "arg_reduce", "argmin": "arg_reduce",
          "selu": "scaled_elu", "celu": "scaled_elu", "smooth_l1_loss": "huber_loss",
-         "embedding": "index_select"}
+         "embedding": "index_select", "linalg::svdvals": "svd", "linalg::eigvalsh": "eigh"}
+OP_OF |= {"linalg::" + op: op
+          for op in ("solve_triangular", "cholesky", "cholesky_solve", "lu_factor", "solve",
+                     "slogdet", "qr", "svd", "eigh", "pinv")}
 # Functions made of several ops that no gradient flows through.
 CONSTANT = {"allclose", "argsort", "bincount", "bitwise_not", "bucketize", "count_nonzero", "equal",
             "heaviside", "histc", "histogram", "histogramdd", "isclose", "isneginf", "isposinf",
@@ -53,7 +56,8 @@ def table(wick):
         for name in functions(header):
             op = ops.get(OP_OF.get(name, name))
             gpu, cpu, derivative = op or ("of its ops", "of its ops", "of its ops")
-            if name in CONSTANT or name in ("masked::argmax", "masked::argmin"):
+            if name in CONSTANT or name in ("masked::argmax", "masked::argmin",
+                                                       "linalg::matrix_rank"):
                 derivative = "no"
             lines.append(f"| `{name}` | `{header.stem}.h` | {derivative} | {gpu} | {cpu} |\n")
     return "".join(lines)

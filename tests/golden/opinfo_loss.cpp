@@ -33,12 +33,13 @@ const Opinfo losses({
     {"nn.functional.linear_cross_entropy",
      {call(
          +[](X x, X linear_weight, X target, X bias, X weight, L reduction,
-             const std::optional<int64_t>& ignore_index, double smoothing) {
+             const std::optional<int64_t>& ignore_index, double smoothing, const Argument&) {
+           // The options say into which parts PyTorch cuts the work.
            return linear_cross_entropy(x, linear_weight, target, bias,
                                        {weight, ignore_index.value_or(-100), smoothing, reduction});
          },
          "input linear_weight target linear_bias=null weight=null reduction=\"mean\" "
-         "ignore_index=null label_smoothing=0.0 !options=null")}},
+         "ignore_index=null label_smoothing=0.0 options=null")}},
     {"nn.functional.ctc_loss",
      {call(
           +[](X logs, X targets, X inputs, X labels, int64_t blank, L reduction, bool zero) {
