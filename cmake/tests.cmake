@@ -100,16 +100,20 @@ if(golden_sources)
   endif()
 endif()
 
-# The blocks of C++ of docs/articles.md, each a test.
+# The blocks of C++ of these pages, each a test.
 if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
-  set(page ${PROJECT_SOURCE_DIR}/docs/articles.md)
   set(snippets ${WICK_TEST_ROOT}/docs/snippets.py)
-  set(articles ${PROJECT_BINARY_DIR}/articles_test.cpp)
-  add_custom_command(OUTPUT ${articles} DEPENDS ${page} ${snippets} VERBATIM
-                     COMMAND Python3::Interpreter ${snippets} ${page} Articles ${articles})
-  wick_test_program(articles_test ${articles})
-  target_link_libraries(articles_test PRIVATE GTest::gtest_main)
-  add_test(NAME articles COMMAND articles_test --gtest_brief=1)
+  foreach(suite Articles Graphs)
+    string(TOLOWER ${suite} name)
+    set(page ${PROJECT_SOURCE_DIR}/docs/${name}.md)
+    set(source ${PROJECT_BINARY_DIR}/${name}_test.cpp)
+    add_custom_command(OUTPUT ${source} DEPENDS ${page} ${snippets} VERBATIM
+                       COMMAND Python3::Interpreter ${snippets} ${page} ${suite} ${source})
+    wick_test_program(${name}_test ${source})
+    target_compile_options(${name}_test PRIVATE -Wno-unused-local-typedefs)
+    target_link_libraries(${name}_test PRIVATE GTest::gtest_main)
+    add_test(NAME ${name} COMMAND ${name}_test --gtest_brief=1)
+  endforeach()
 endif()
 
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=address")

@@ -7,6 +7,8 @@
 #include "wick/core/anomaly.h"
 #include "wick/core/detail/autocast.h"
 #include "wick/core/detail/graph_checks.h"
+#include "wick/core/detail/op_node.h"
+#include "wick/core/detail/op_recorder.h"
 #include "wick/core/ops/view.h"
 #include "wick/core/profile/detail/record_op.h"
 
@@ -22,12 +24,9 @@ std::vector<const OpType*>& op_list() {
 
 thread_local FlopCounter* flop_counter = nullptr;
 thread_local SavedTensorHooks* hooks_in_force = nullptr;
+thread_local OpRecorder* recorder_in_force = nullptr;  // null within ops
+thread_local OpRecorder* recorder_of_thread = nullptr;
 std::atomic<bool> recompute_on{true};
-
-uint64_t next_sequence() {
-  static std::atomic<uint64_t> sequence{0};
-  return sequence.fetch_add(1, std::memory_order_relaxed);
-}
 
 }  // namespace
 
@@ -35,6 +34,9 @@ bool detail::register_op(const OpType* type) {
   op_list().push_back(type);
   return true;
 }
+
+OpRecorder*& op_recorder() { return recorder_in_force; }
+OpRecorder*& thread_recorder() { return recorder_of_thread; }
 
 void detail::wrong_number_of_inputs(const OpInfo& info, size_t got, size_t expected) {
   fail(info.name, ": wrong number of inputs: got ", got, ", expected ", expected);
@@ -60,158 +62,16 @@ std::span<const OpType* const> registered_ops() { return op_list(); }
 SavedTensorHooks* saved_tensor_hooks() { return hooks_in_force; }
 SavedTensorScope::SavedTensorScope(SavedTensorHooks* hooks) : in_force_(hooks_in_force, hooks) {}
 
-bool recompute_enabled() { return recompute_on.load(std::memory_order_relaxed); }
+// Work that is recorded must pass the door, and what is made again does not.
+bool recompute_enabled() {
+  return recompute_on.load(std::memory_order_relaxed) && thread_recorder() == nullptr;
+}
 void set_recompute(bool on) { recompute_on.store(on, std::memory_order_relaxed); }
 
 FlopCounter::FlopCounter() : in_force_(flop_counter, this) {}
 FlopCounter::~FlopCounter() {
   if (in_force_.before() != nullptr) in_force_.before()->add(flops_);
 }
-
-// The graph node of one applied op.
-class OpNode final : public Node {
- public:
-  OpNode(const OpType& type, const void* op)
-      : Node(next_sequence()), type_(type), op_(type.copy(op)) {}
-  ~OpNode() override { type_.destroy(op_); }
-
-  std::string name() const override { return type_.describe(op_); }
-  Origin origin() const override {
-    return {type_.info.name, module_path_ ? std::string_view(*module_path_) : std::string_view()};
-  }
-
-  Gradients backward(Gradients grads) override {
-    WICK_CHECK(!released_, "backward: the graph was freed by an earlier backward at ", name(),
-               ": pass retain_graph = true there to go through it twice");
-    Gradients result;
-    try {
-      const anomaly::Pause pause;
-      result = type_.backward(op_, saved, grads);
-      check(result);
-    } catch (const Error& error) {
-      if (anomaly::search() == nullptr || !module_path_) throw;
-      anomaly::rethrow(error, name(), *module_path_);
-    }
-    if (anomaly::search() != nullptr) {
-      anomaly::check_gradients(name(), module_path_ ? *module_path_ : std::string(), grads, result);
-    }
-    return result;
-  }
-
-  void release_saved() override {
-    released_ = released_ || !saved.entries_.empty();
-    saved.entries_.clear();
-  }
-
-  bool can_recompute() const {
-    return recompute_enabled() && type_.can_recompute != nullptr && !saved.is_packed() &&
-           type_.can_recompute(op_, saved);
-  }
-  // Whether `output` is still as forward left it, which is what `recompute` makes.
-  // A copy has the history of what it is a copy of, but a life of its own.
-  bool is_unchanged(const Tensor& output) const {
-    return output.impl()->storage.get() == output_storage_ && output.version() == output_version_;
-  }
-  Tensor recompute() const {
-    WICK_CHECK(!released_, "backward: the graph was freed by an earlier backward at ", name(),
-               ", whose output is needed again: pass retain_graph = true there");
-    const NoGrad no_grad;
-    return type_.recompute(op_, saved);
-  }
-
-  void set_inputs(std::span<const Tensor> inputs) {
-    for (const Tensor& input : inputs) {
-      next_.push_back(gradient_edge(input));
-      inputs_.emplace_back(input);
-    }
-  }
-  void set_module_path(const std::string& path) {
-    module_path_ = std::make_unique<const std::string>(path);
-  }
-  void add_output(const Tensor& output) {
-    outputs_.emplace_back(output);
-    if (output.defined()) output_version_ = output.version();
-    if (output.defined()) output_storage_ = output.impl()->storage.get();
-    if (output.defined() && stream_.device.is_cpu()) stream_ = current_stream(output.device());
-  }
-  const TensorMeta& input(int i) const { return inputs_.at(static_cast<size_t>(i)); }
-
-  // An op changed output `i` in place and was recorded: it is the one to ask for the gradient now.
-  void mark_changed(int i) { changed_.push_back(i); }
-  // Output `i` is another handle to input `of`, or to the earlier output `of`.
-  void mark_input_as_output(int i, int of) { repeated_.push_back({i, of, true}); }
-  void mark_same_outputs(int i, int of) { repeated_.push_back({i, of, false}); }
-  // Whether output `i` is a view of something so changed since: the view shows the change, but its
-  // gradient would miss it.
-  bool is_outdated(int i) const {
-    Place base = viewed(i);
-    while (base.node != nullptr) {
-      const std::vector<int>& changed = base.node->changed_;
-      if (std::count(changed.begin(), changed.end(), base.output) > 0) return true;
-      base = base.node->viewed(base.output);
-    }
-    return false;
-  }
-
-  Saved saved;
-
- private:
-  struct Place {
-    const OpNode* node = nullptr;
-    int output = 0;
-  };
-  struct Repeated {
-    int output;
-    int of;  // an input, or an earlier output
-    bool is_input;
-  };
-  // What output `i` is a view of, if an op made that.
-  Place viewed(int i) const {
-    const auto found = std::find_if(repeated_.begin(), repeated_.end(),
-                                    [i](const Repeated& entry) { return entry.output == i; });
-    if (found != repeated_.end() && !found->is_input) return {this, found->of};
-    if (found == repeated_.end() && !type_.info.view) return {};
-    const Edge& base = next_[found == repeated_.end() ? 0 : static_cast<size_t>(found->of)];
-    return {dynamic_cast<const OpNode*>(base.node.get()), base.index};
-  }
-
-  void check(Gradients& grads) const {
-    WICK_CHECK(grads.size() == next_.size(), type_.info.name, ": backward returned ", grads.size(),
-               " gradients, expected ", next_.size(), ", one per input");
-    for (size_t i = 0; i < grads.size(); ++i) {
-      Tensor& grad = grads[i];
-      if (!next_[i].node) {
-        grad = Tensor();
-        continue;
-      }
-      if (!grad.defined()) continue;
-      const TensorMeta& input = inputs_[i];
-      if (type_.info.broadcasts && !(grad.shape() == input.shape)) {
-        grad = sum_to(grad, input.shape);
-      }
-      // What was computed, and summed, in more digits is rounded here, once.
-      const bool is_wider = is_floating(grad.dtype()) && grad.dtype() != input.dtype &&
-                            promote(grad.dtype(), input.dtype) == grad.dtype();
-      if (is_wider) grad = grad.to(input.dtype);
-      WICK_CHECK(grad.shape() == input.shape, type_.info.name, ": backward returned shape ",
-                 grad.shape(), " for input ", i, ", expected ", input.shape);
-      WICK_CHECK(grad.dtype() == input.dtype, type_.info.name, ": backward returned ",
-                 to_string(grad.dtype()), " for input ", i, ", expected ", to_string(input.dtype));
-      WICK_CHECK(grad.device() == input.device, type_.info.name, ": backward returned a tensor on ",
-                 grad.device(), " for input ", i, ", expected ", input.device);
-    }
-  }
-
-  const OpType& type_;
-  void* op_;
-  std::vector<TensorMeta> inputs_;
-  uint64_t output_version_ = 0;                     // of the last output, when it was recorded
-  const Storage* output_storage_ = nullptr;         // its, to be compared only
-  std::vector<int> changed_;                        // the outputs that were changed in place
-  std::vector<Repeated> repeated_;                  // the outputs with handles of the door's making
-  std::unique_ptr<const std::string> module_path_;  // known where somebody asks for it
-  bool released_ = false;
-};
 
 void check_history(std::string_view op, const Tensor& tensor) {
   const TensorImpl& impl = *tensor.impl();
@@ -304,8 +164,22 @@ struct Door {
     return i < 32 && (info.mutates >> i & 1) != 0;
   }
 
-  static bool is_counted(const OpNode& node, size_t i) {
-    return (node.saved.counted_ >> i & 1) != 0;
+  static void count_changes(const OpInfo& info, const Saved& saved,
+                            std::span<const Tensor> inputs) {
+    for (size_t i = 0; info.mutates != 0 && i < inputs.size(); ++i) {
+      if (!mutated(info, i) || !inputs[i].defined()) continue;
+      if ((saved.counted_ >> i & 1) == 0) inputs[i].impl()->storage->bump_version();
+    }
+  }
+
+  static void start_keeping(Saved& saved, uint64_t needs) {
+    saved.recording_ = true;
+    saved.needs_ = needs;
+  }
+  static KeptForBackward kept(const Saved& saved) {
+    KeptForBackward kept{saved.needs_, {}};
+    for (const Saved::Entry& entry : saved.entries_) kept.tensors.push_back(entry.tensor);
+    return kept;
   }
 
   static void check_devices(const OpInfo& info, std::span<const Tensor> inputs) {
@@ -458,20 +332,20 @@ std::vector<Tensor> run_op(const OpType& type, const void* op, std::span<const T
   Ref<OpNode> node;
   if (recording) node = Door::make_node(type, op, inputs);
 
+  OpRecorder* const recorder = recorder_in_force;
+  if (recorder != nullptr) [[unlikely]]
+    recorder->begin(type, inputs);
   std::vector<Tensor> outputs;
+  Saved nothing;
+  Saved& saved = node ? node->saved : nothing;
   {
     const NoGrad no_grad;
     const anomaly::Pause unseen;
-    Saved nothing;
-    outputs = type.forward(op, node ? node->saved : nothing, inputs);
+    const ScopedValue<OpRecorder*> within(recorder_in_force, nullptr);
+    outputs = type.forward(op, saved, inputs);
   }
   Door::make_own(type.info, node.get(), inputs, outputs);
-  if (type.info.mutates != 0) {
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (!Door::mutated(type.info, i) || !inputs[i].defined()) continue;
-      if (!node || !Door::is_counted(*node, i)) inputs[i].impl()->storage->bump_version();
-    }
-  }
+  Door::count_changes(type.info, saved, inputs);
   if (flop_counter != nullptr && type.flops != nullptr) {
     flop_counter->add(type.flops(op, inputs, outputs[0]));
   }
@@ -487,11 +361,37 @@ std::vector<Tensor> run_op(const OpType& type, const void* op, std::span<const T
       anomaly::check_results(type.describe(op), inputs, type.info.mutates, outputs);
     }
   }
+  if (recorder != nullptr) [[unlikely]] {
+    const KeptForBackward kept = Door::kept(saved);
+    recorder->record(type, op, inputs, outputs, node ? &kept : nullptr);
+  }
   if (node) {
     Door::mark_changed(type.info, *node);
     Door::keep_weights(node, given, inputs);
     Door::record(type.info, node, inputs, outputs);
   }
+  return outputs;
+}
+
+std::vector<Tensor> replay_op(const OpType& type, const void* op, std::span<const Tensor> inputs,
+                              KeptForBackward* kept) {
+  profile::Span span(profile::EventKind::kOp, type.info.name);
+  const ScopedValue<const char*> current(detail::current_op(), type.info.name);
+  const SavedTensorScope no_hooks(nullptr);
+  const amp::Pause pause;
+  const NoGrad no_grad;
+  const anomaly::Pause unseen;
+  Saved saved;
+  if (kept != nullptr) Door::start_keeping(saved, kept->needs);
+  std::vector<Tensor> outputs = type.forward(op, saved, inputs);
+  Door::make_own(type.info, nullptr, inputs, outputs);
+  Door::count_changes(type.info, saved, inputs);
+  if (flop_counter != nullptr && type.flops != nullptr) {
+    flop_counter->add(type.flops(op, inputs, outputs[0]));
+  }
+  if (span) [[unlikely]]
+    profile::note_op(span, type, op, inputs, outputs, nullptr);
+  if (kept != nullptr) *kept = Door::kept(saved);
   return outputs;
 }
 

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "wick/core/attribute.h"
 #include "wick/core/autograd.h"
 #include "wick/core/base/scoped_value.h"
 #include "wick/core/fields.h"
@@ -45,6 +46,10 @@ struct OpInfo {
   // Computes a gradient and has none itself (`differentiable` is false): to differentiate its
   // result is an error, where that of other such ops is a constant.
   bool is_gradient = false;
+  // Whatever input 0, which it changes in place, held before is of no effect.
+  bool overwrites = false;
+  // The shape of the result depends on the elements of the inputs.
+  bool shape_from_data = false;
 };
 
 /// What an op keeps from forward for backward.
@@ -96,6 +101,7 @@ class Saved {
 /// The functions of one op type, with the type removed.
 struct OpType {
   OpInfo info;
+  int num_inputs;  // -1: any number, as a list
   std::vector<Tensor> (*forward)(const void* op, Saved& saved, std::span<const Tensor> inputs);
   Gradients (*backward)(const void* op, const Saved& saved, std::span<const Tensor> grads);
   bool (*can_recompute)(const void* op, const Saved& saved);
@@ -104,6 +110,13 @@ struct OpType {
   std::string (*describe)(const void* op);
   void* (*copy)(const void* op);
   void (*destroy)(void* op);
+  /// An op with the initial values of its fields; null if the struct has no such.
+  void* (*create)();
+  /// The values of `fields`, in their order.
+  std::vector<NamedAttribute> (*attributes)(const void* op);
+  /// Gives the fields other values: their number is that of `fields`. Returns the name of a field
+  /// whose value is of the wrong kind, or null.
+  const char* (*set_attributes)(void* op, std::span<const Attribute> values);
 };
 
 /// All op types of this program, in no particular order.
@@ -111,6 +124,18 @@ std::span<const OpType* const> registered_ops();
 
 /// The one door: checks devices, runs forward, records for backward.
 std::vector<Tensor> run_op(const OpType& type, const void* op, std::span<const Tensor> inputs);
+
+/// What a recorded op keeps for its backward.
+struct KeptForBackward {
+  uint64_t needs = 0;  // as Saved::needs
+  std::vector<Tensor> tensors;
+};
+
+/// Runs an op again that went through the door before, without gradients and without autocast's
+/// casts, which were recorded as ops. `kept` (or null), whose `needs` are given, gets what the op
+/// keeps where gradients are recorded.
+std::vector<Tensor> replay_op(const OpType& type, const void* op, std::span<const Tensor> inputs,
+                              KeptForBackward* kept);
 
 /// Whether outputs that are cheap to recompute (batch norm's, and what autocast makes of weights)
 /// are freed after forward and recomputed in backward. That saves memory and gives the same bits.
@@ -216,10 +241,53 @@ std::string describe(const void* op) {
   return text;
 }
 
+struct AttributeReader {
+  std::vector<NamedAttribute>& all;
+
+  template <class T>
+  void operator()(const char* name, const T& value) const {
+    all.push_back({name, to_attribute(value)});
+  }
+};
+
+// std::monostate leaves a field as it is.
+struct AttributeSetter {
+  std::span<const Attribute>& left;
+  const char*& wrong;
+
+  template <class T>
+  void operator()(const char* name, T& value) const {
+    const Attribute& given = left.front();
+    left = left.subspan(1);
+    if (std::holds_alternative<std::monostate>(given)) return;
+    if (!from_attribute(given, value) && wrong == nullptr) wrong = name;
+  }
+};
+
+template <class Op>
+std::vector<NamedAttribute> attributes_of(const void* op) {
+  std::vector<NamedAttribute> all;
+  if constexpr (requires { Op::fields; }) {
+    for_each_field(*static_cast<const Op*>(op), AttributeReader{all});
+  }
+  return all;
+}
+
+template <class Op>
+const char* set_attributes_of(void* op, std::span<const Attribute> values) {
+  const char* wrong = nullptr;
+  if constexpr (requires { Op::fields; }) {
+    for_each_field(*static_cast<Op*>(op), AttributeSetter{values, wrong});
+  }
+  return wrong;
+}
+
 template <class Op>
 constexpr OpType make_op_type() {
   OpType type;
   type.info = Op::info;
+  using Forward = Signature<decltype(&Op::forward)>;
+  type.num_inputs = Forward::is_list ? -1 : static_cast<int>(Forward::arity);
   type.forward = [](const void* op, Saved& saved, std::span<const Tensor> inputs) {
     return as_list(call<Op>(op, &Op::forward, saved, inputs));
   };
@@ -252,6 +320,12 @@ constexpr OpType make_op_type() {
   type.describe = &describe<Op>;
   type.copy = [](const void* op) -> void* { return new Op(*static_cast<const Op*>(op)); };
   type.destroy = [](void* op) { delete static_cast<Op*>(op); };
+  type.create = nullptr;
+  if constexpr (std::is_default_constructible_v<Op>) {
+    type.create = []() -> void* { return new Op(); };
+  }
+  type.attributes = &attributes_of<Op>;
+  type.set_attributes = &set_attributes_of<Op>;
   return type;
 }
 

@@ -9,6 +9,7 @@ namespace wick {
 /// int64 tensor int64, `x + 1.0` makes it float32.
 class Scalar {
  public:
+  Scalar() : Scalar(0) {}
   template <std::floating_point T>
   Scalar(T value) : real_(static_cast<double>(value)), integer_(truncate(real_)) {}
   template <std::integral T>

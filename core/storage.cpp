@@ -1,5 +1,6 @@
 #include "wick/core/storage.h"
 
+#include "wick/core/detail/storage_observer.h"
 #include "wick/core/memory/allocator.h"
 
 namespace wick {
@@ -8,9 +9,22 @@ namespace {
 // Where tensors without elements point: an address is what tells them from undefined ones, and
 // offsets are added to it.
 alignas(64) char nothing[64];
+
+thread_local StorageObserver* observer_in_force = nullptr;
 }  // namespace
 
+StorageObserver*& storage_observer() { return observer_in_force; }
+
 Storage::Storage(size_t bytes, Device device) : data_(nothing), bytes_(bytes), device_(device) {
+  StorageObserver* const observer = observer_in_force;
+  if (observer != nullptr) [[unlikely]] {
+    observer->made(*this);
+    if (bytes == 0) return;
+    if (void* placed = observer->place(bytes, device, release_)) {
+      data_ = placed;
+      return;
+    }
+  }
   if (bytes == 0) return;
   owner_ = &allocator(device);
   data_ = owner_->allocate(bytes, current_stream(device));

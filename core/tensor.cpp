@@ -7,6 +7,7 @@
 #include "wick/core/apply.h"
 #include "wick/core/autograd.h"
 #include "wick/core/base/detail/checked.h"
+#include "wick/core/detail/op_recorder.h"
 #include "wick/core/ops/slice.h"
 #include "wick/kernels/copy.h"
 
@@ -29,6 +30,10 @@ void detail::undefined_tensor(const char* user) {
   if (name == "operator()") name = "tensor";  // a lambda has no name to tell
   fail(*op != 0 ? op : name.substr(0, name.find('<')),
        ": a tensor is undefined: got a default-constructed one, expected ", "one with elements");
+}
+
+void detail::note_host_read(const char* what, const Tensor& x) {
+  if (OpRecorder* recorder = op_recorder()) recorder->host_read(what, x);
 }
 
 namespace {
@@ -67,7 +72,8 @@ struct ToDevice {
 };
 
 struct Arange {
-  static constexpr OpInfo info{.name = "arange", .mutates = 1, .differentiable = false};
+  static constexpr OpInfo info{
+      .name = "arange", .mutates = 1, .differentiable = false, .overwrites = true};
   Scalar start, step;
   static constexpr auto fields =
       std::tuple{field("start", &Arange::start), field("step", &Arange::step)};
@@ -88,6 +94,7 @@ bool Tensor::is_contiguous(MemoryFormat format) const {
 
 Scalar Tensor::item_scalar() const {
   WICK_CHECK(numel() == 1, "item: needs exactly one element: got shape ", shape());
+  if (OpRecorder* recorder = op_recorder()) recorder->host_read("item", *this);
   const Tensor host = detach().cpu();
   Scalar value = 0;
   visit_dtype(dtype(), [&]<class T>(Type<T>) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -37,6 +38,9 @@ enum class MemoryFormat : uint8_t {
 };
 
 namespace detail {
+inline std::atomic<int> reads_are_watched{0};  // by threads that trace (core/graph/trace.h)
+/// Tells this thread's recorder, if it has one, that `what` reads the elements of `x` on the host.
+[[gnu::cold]] void note_host_read(const char* what, const Tensor& x);
 /// Throws an error that names the operation that this thread carries out, or else `user`.
 [[noreturn, gnu::cold]] void undefined_tensor(const char* user);
 /// The same for a sparse tensor, which has no memory of its own.
@@ -121,6 +125,8 @@ class Tensor {
   T* data() const {
     WICK_CHECK(dtype_of<T> == dtype(), "data: wrong element type: asked for ",
                to_string(dtype_of<T>), ", the tensor is ", to_string(dtype()));
+    if (detail::reads_are_watched.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      detail::note_host_read("data", *this);
     return static_cast<T*>(raw_data());
   }
   /// The same, of any element type.

@@ -4,14 +4,20 @@
 
 namespace wick::dist {
 
+// For `fields`.
+static std::string to_string(const std::shared_ptr<ProcessGroup>& group) {
+  return group ? concat(group->size(), " ranks") : "none";
+}
+
 namespace {
 
 struct AllReduceSum {
   static constexpr OpInfo info{.name = "all_reduce_sum"};
   std::shared_ptr<ProcessGroup> group;
-  static constexpr auto fields = std::tuple{};
+  static constexpr auto fields = std::tuple{field("group", &AllReduceSum::group)};
 
   Tensor forward(Saved&, const Tensor& x) const {
+    WICK_CHECK(group, "all_reduce_sum: no group: got one without ranks, expected a process group");
     const Tensor y = x.clone(MemoryFormat::kContiguous);  // whatever other ranks' layouts are
     if (y.numel() > 0) group->all_reduce(y).wait();
     return y;

@@ -5,6 +5,7 @@
 #include "wick/core/anomaly.h"
 #include "wick/core/apply.h"
 #include "wick/core/autograd.h"
+#include "wick/core/graph/trace.h"
 #include "wick/core/profile/span.h"
 #include "wick/nn/module.h"
 
@@ -102,7 +103,7 @@ class LayerScope final : public ForwardScope::Watch {
 }  // namespace
 
 ForwardScope::ForwardScope(Module& module) {
-  if (anomaly::search() != nullptr) {
+  if (anomaly::search() != nullptr || graph::is_tracing()) {
     watch_ = std::make_unique<PathScope>(module);
   } else if (recorder != nullptr) {
     watch_ = std::make_unique<LayerScope>(module);

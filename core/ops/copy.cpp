@@ -10,6 +10,12 @@
 
 namespace wick {
 
+// For `fields`.
+static std::string_view to_string(MemoryFormat format) {
+  constexpr std::string_view kNames[] = {"contiguous", "channels_last", "preserve"};
+  return kNames[static_cast<size_t>(format)];
+}
+
 namespace {
 
 void run_copy(const Tensor& from, const Tensor& to) {
@@ -64,8 +70,11 @@ void copy_memory(const Tensor& from, const Tensor& to, [[maybe_unused]] bool non
 
 struct CopyAcrossDevices {
   static constexpr int64_t kMostStaged = int64_t{1} << 20;  // bytes; more is not pinned unasked
-  static constexpr OpInfo info{
-      .name = "copy_", .mutates = 1, .differentiable = false, .any_device = true};
+  static constexpr OpInfo info{.name = "copy_",
+                               .mutates = 1,
+                               .differentiable = false,
+                               .any_device = true,
+                               .overwrites = true};
   bool non_blocking = false;
   static constexpr auto fields =
       std::tuple{field("non_blocking", &CopyAcrossDevices::non_blocking)};
@@ -116,6 +125,7 @@ struct Cast {
 struct Clone {
   static constexpr OpInfo info{.name = "clone"};
   MemoryFormat format;
+  static constexpr auto fields = std::tuple{field("format", &Clone::format)};
 
   Tensor forward(Saved&, const Tensor& x) const {
     const Tensor y = format == MemoryFormat::kPreserve
@@ -128,7 +138,8 @@ struct Clone {
 };
 
 struct CopyInPlace {
-  static constexpr OpInfo info{.name = "copy_", .mutates = 1, .broadcasts = true};
+  static constexpr OpInfo info{
+      .name = "copy_", .mutates = 1, .broadcasts = true, .overwrites = true};
 
   Tensor forward(Saved&, const Tensor& self, const Tensor& source) const {
     check_writable(info.name, self, broadcast_shapes(info.name, self.shape(), source.shape()),
@@ -142,7 +153,7 @@ struct CopyInPlace {
 };
 
 struct FillInPlace {
-  static constexpr OpInfo info{.name = "fill_", .mutates = 1};
+  static constexpr OpInfo info{.name = "fill_", .mutates = 1, .overwrites = true};
   Scalar value;
   static constexpr auto fields = std::tuple{field("value", &FillInPlace::value)};
 

@@ -13,6 +13,12 @@
 
 namespace wick {
 
+// For `fields`.
+static std::string_view to_string(LossReduction reduction) {
+  constexpr std::string_view kNames[] = {"none", "mean", "sum", "batchmean"};
+  return kNames[static_cast<size_t>(reduction)];
+}
+
 namespace {
 
 constexpr AutocastPolicy kLossAutocast{.cuda = Autocast::kToFloat32, .cpu = Autocast::kToFloat32};
@@ -100,7 +106,9 @@ struct CrossEntropy {
   LossReduction reduction;
   bool in_place;
   static constexpr auto fields = std::tuple{field("ignore_index", &CrossEntropy::ignore_index),
-                                            field("smoothing", &CrossEntropy::smoothing)};
+                                            field("smoothing", &CrossEntropy::smoothing),
+                                            field("reduction", &CrossEntropy::reduction),
+                                            field("in_place", &CrossEntropy::in_place)};
 
   RowLoss row_loss() const { return {ignore_index, smoothing, kIsLog, reduction}; }
 

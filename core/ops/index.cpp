@@ -6,8 +6,10 @@
 #include "wick/core/apply.h"
 #include "wick/core/base/detail/checked.h"
 #include "wick/core/base/parallel.h"
+#include "wick/core/detail/op_recorder.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/view.h"
 #include "wick/core/sparse_rows.h"
 #include "wick/kernels/index.h"
 
@@ -15,13 +17,8 @@ namespace wick {
 
 namespace {
 
-// `index` as contiguous int64; an error for other types, and on the CPU for an entry outside
-// [low, high). On a GPU the kernels check it.
-Tensor checked_index(const char* op, const Tensor& index, int64_t low, int64_t high) {
-  WICK_CHECK(index.dtype(op) == kInt64 || index.dtype() == kInt32, op,
-             ": indices must be int64 or int32: got ", to_string(index.dtype()));
-  const Tensor checked = index.to(kInt64).contiguous();
-  if (!checked.device().is_cpu()) return checked;
+// Error if an entry of a contiguous int64 tensor is outside [low, high).
+void check_entries(std::string_view op, const Tensor& checked, int64_t low, int64_t high) {
   const int64_t* at = checked.data<int64_t>();
   // The sign bit is set by an index below or above the range, and neither sum can hide it.
   const auto signs = [=](int64_t i) {
@@ -38,6 +35,32 @@ Tensor checked_index(const char* op, const Tensor& index, int64_t low, int64_t h
   WICK_CHECK(all_inside, op, ": index out of range: got ",
              *std::find_if(at, at + checked.numel(), outside), ", expected one in [", low, ", ",
              high - 1, "]");
+}
+
+// The check as an op, so that each run of a graph checks its own indices.
+struct CheckIndex {
+  static constexpr OpInfo info{.name = "check_index", .view = true, .differentiable = false};
+  std::string op;
+  int64_t low, high;
+  static constexpr auto fields =
+      std::tuple{field("op", &CheckIndex::op), field("low", &CheckIndex::low),
+                 field("high", &CheckIndex::high)};
+
+  Tensor forward(Saved&, const Tensor& index) const {
+    check_entries(op, index, low, high);
+    return detail::make_view(index, 0, index.shape(), index.strides());
+  }
+};
+
+// `index` as contiguous int64; an error for other types, and on the CPU for an entry outside
+// [low, high). On a GPU the kernels check it.
+Tensor checked_index(const char* op, const Tensor& index, int64_t low, int64_t high) {
+  WICK_CHECK(index.dtype(op) == kInt64 || index.dtype() == kInt32, op,
+             ": indices must be int64 or int32: got ", to_string(index.dtype()));
+  const Tensor checked = index.to(kInt64).contiguous();
+  if (!checked.device().is_cpu()) return checked;
+  if (op_recorder() != nullptr) return apply(CheckIndex{op, low, high}, checked);
+  check_entries(op, checked, low, high);
   return checked;
 }
 
@@ -185,7 +208,7 @@ struct Scatter {
 };
 
 struct Nonzero {
-  static constexpr OpInfo info{.name = "nonzero", .differentiable = false};
+  static constexpr OpInfo info{.name = "nonzero", .differentiable = false, .shape_from_data = true};
 
   Tensor forward(Saved&, const Tensor& x) const {
     const Tensor mask = x.to(kBool).contiguous();

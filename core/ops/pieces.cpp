@@ -40,39 +40,42 @@ int64_t horizontal(const char* op, const Tensor& x) { return x.rank(op) == 1 ? 0
 struct Piece {
   int64_t offset;
   Shape shape, strides;
+  static constexpr auto fields =
+      std::tuple{field("offset", &Piece::offset), field("shape", &Piece::shape),
+                 field("strides", &Piece::strides)};
 
   Tensor of(const Tensor& x) const { return detail::make_view(x, offset, shape, strides); }
 };
 
 // A contiguous copy of x with a piece replaced, and the piece of a contiguous x.
-struct ReplacePiece {
+struct ReplacePiece : Piece {
   static constexpr OpInfo info{.name = "replace_piece"};
-  Piece piece;
+  static constexpr auto fields = Piece::fields;
 
   Tensor forward(Saved&, const Tensor& x, const Tensor& source) const {
     const Tensor y = empty(x.shape(), x.dtype(), x.device());
     y.copy_(x);
-    piece.of(y).copy_(source);
+    of(y).copy_(source);
     return y;
   }
   Gradients backward(const Saved& saved, const Tensor& dy) const;
 };
 
-struct TakePiece {
+struct TakePiece : Piece {
   static constexpr OpInfo info{.name = "take_piece"};
-  Piece piece;
+  static constexpr auto fields = Piece::fields;
 
-  Tensor forward(Saved&, const Tensor& x) const { return piece.of(x.contiguous()).clone(); }
+  Tensor forward(Saved&, const Tensor& x) const { return of(x.contiguous()).clone(); }
   Gradients backward(const Saved& saved, const Tensor& dy) const {
     const Tensor nothing = zeros(saved.input(0).shape, dy.dtype(), dy.device());
-    return {apply(ReplacePiece{piece}, nothing, dy)};
+    return {apply(ReplacePiece{*this}, nothing, dy)};
   }
 };
 
 Gradients ReplacePiece::backward(const Saved& saved, const Tensor& dy) const {
-  const Tensor nothing = zeros(piece.shape, dy.dtype(), dy.device());
-  return {saved.needs(0) ? apply(ReplacePiece{piece}, dy, nothing) : Tensor(),
-          saved.needs(1) ? apply(TakePiece{piece}, dy) : Tensor()};
+  const Tensor nothing = zeros(shape, dy.dtype(), dy.device());
+  return {saved.needs(0) ? apply(*this, dy, nothing) : Tensor(),
+          saved.needs(1) ? apply(TakePiece{*this}, dy) : Tensor()};
 }
 
 // `cut` says which view of a tensor the piece is.

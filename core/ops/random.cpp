@@ -59,7 +59,7 @@ Tensor fill_in_order(const Tensor& x, const Fill& fill) {
 }
 
 struct Uniform {
-  static constexpr OpInfo info{.name = "uniform_", .mutates = 1};
+  static constexpr OpInfo info{.name = "uniform_", .mutates = 1, .overwrites = true};
   double low, high;
   uint64_t seed, offset;
   Tensor base;  // as in Capture; else undefined
@@ -76,7 +76,7 @@ struct Uniform {
 };
 
 struct Normal {
-  static constexpr OpInfo info{.name = "normal_", .mutates = 1};
+  static constexpr OpInfo info{.name = "normal_", .mutates = 1, .overwrites = true};
   double mean, stddev;
   uint64_t seed, offset;
   Tensor base;  // as in Capture; else undefined
@@ -93,7 +93,8 @@ struct Normal {
 };
 
 struct Integers {
-  static constexpr OpInfo info{.name = "randint_", .mutates = 1, .differentiable = false};
+  static constexpr OpInfo info{
+      .name = "randint_", .mutates = 1, .differentiable = false, .overwrites = true};
   int64_t low;
   uint64_t range;  // 0 stands for 2^64
   uint64_t seed, offset;

@@ -133,19 +133,23 @@ struct Diagonal {
 struct PlaceDiagonal {
   static constexpr OpInfo info{.name = "place_diagonal"};
   Shape shape;
-  Diagonal where;
+  int64_t offset, axis0, axis1;  // as of Diagonal
+  static constexpr auto fields =
+      std::tuple{field("shape", &PlaceDiagonal::shape), field("offset", &PlaceDiagonal::offset),
+                 field("axis0", &PlaceDiagonal::axis0), field("axis1", &PlaceDiagonal::axis1)};
 
   Tensor forward(Saved&, const Tensor& x) const {
     Tensor y = zeros(shape, x.dtype(), x.device());
-    diagonal_view(y, where.offset, static_cast<int>(where.axis0), static_cast<int>(where.axis1))
-        .copy_(x);
+    diagonal_view(y, offset, static_cast<int>(axis0), static_cast<int>(axis1)).copy_(x);
     return y;
   }
-  Gradients backward(const Saved&, const Tensor& dy) const { return {apply(where, dy)}; }
+  Gradients backward(const Saved&, const Tensor& dy) const {
+    return {apply(Diagonal{offset, axis0, axis1}, dy)};
+  }
 };
 
 Gradients Diagonal::backward(const Saved& saved, const Tensor& dy) const {
-  return {apply(PlaceDiagonal{saved.input(0).shape, *this}, dy)};
+  return {apply(PlaceDiagonal{saved.input(0).shape, offset, axis0, axis1}, dy)};
 }
 
 void check_parts(const char* op, int64_t parts) {

@@ -27,7 +27,8 @@ def main():
     first, *rest = blocks(page.read_text().splitlines())
     if not rest:
         sys.exit(f"{page}: no blocks of C++")
-    out = ['#include <gtest/gtest.h>', "", '#include <cstdio>', "", '#include "wick/wick.h"', ""]
+    out = ["#include <gtest/gtest.h>", "", "#include <cstdio>", "#include <filesystem>", "",
+           '#include "wick/wick.h"', ""]
     names = set()
     for heading, start, lines in rest:
         name = "".join(word.capitalize() for word in re.findall("[A-Za-z0-9]+", heading))

@@ -8,8 +8,12 @@
 
 #include "wick/core/apply.h"
 #include "wick/core/base/parallel.h"
+#include "wick/core/graph/executor.h"
+#include "wick/core/graph/trace.h"
+#include "wick/core/random.h"
 #include "wick/core/stream.h"
 #include "wick/tests/harness/deterministic.h"
+#include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/half_exceptions.h"
 #include "wick/tests/harness/op_case.h"
 #ifdef WICK_SIM
@@ -255,6 +259,39 @@ void check_threads(const OpCase& op_case) {
   });
 }
 
+// The case and its gradients, traced and run on other inputs, against the case called with those.
+void check_graph(const OpCase& op_case, Dtype dtype) {
+  int refused = 0;
+  for (size_t i = 0; i < op_case.samples.size(); ++i) {
+    const Sample& sample = op_case.samples[i];
+    if (largest_input(sample) > kLargeSample) continue;
+    SCOPED_TRACE(concat("sample ", i, " in ", dtype));
+    const Arrays first = make_inputs(op_case, i),
+                 other = make_inputs(concat(op_case.name, ".other/", i), sample);
+    const Run traced(op_case, first, sample, dtype), eager(op_case, other, sample, dtype);
+    const auto compute = [&](const Run& run, const Tensors& in) {
+      return op_case.differentiable ? run.forward_backward(op_case.call, in) : op_case.call(in);
+    };
+    const auto trace = [&] {
+      return graph::trace([&](const Tensors& in) { return compute(traced, in); }, traced.inputs());
+    };
+    if (!op_case.traceable) {
+      refused += error_of(trace).find("trace: ") == 0;
+      continue;
+    }
+    const graph::Graph made = trace();
+    manual_seed(i);
+    const Tensors want = compute(eager, eager.inputs());
+    manual_seed(i);
+    const Tensors got = graph::run(made, eager.inputs());
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t k = 0; k < got.size(); ++k) {
+      EXPECT_TRUE(bit_equal(got[k], want[k])) << "output or gradient " << k << "\n" << made;
+    }
+  }
+  EXPECT_EQ(refused > 0, !op_case.traceable);
+}
+
 void check_flops(const OpCase& op_case) {
   for_samples(op_case, false, [&](const Arrays& arrays, const Sample& sample) {
     const Run run(op_case, arrays, sample, usual_dtype(op_case));
@@ -383,6 +420,11 @@ void add_small(const OpCase& op_case, const Add& add) {
     }
   }
   if (op_case.flops) add("flops", check_flops);
+  const Dtype usual = usual_dtype(op_case);
+  for (const Dtype dtype : {usual, kBFloat16}) {
+    if (std::count(op_case.dtypes.begin(), op_case.dtypes.end(), dtype) == 0) continue;
+    add(concat("graph_", dtype), [dtype](const OpCase& c) { check_graph(c, dtype); });
+  }
 }
 
 void add_large(const OpCase& op_case, const Add& add) {

@@ -4,14 +4,15 @@
 
 #include "wick/core/base/device.h"
 #include "wick/core/base/workspace.h"
+#include "wick/core/storage.h"
 
 namespace wick {
 
-/// Scratch memory from a device's caching allocator, given back when this goes out of scope.
+/// Scratch memory, as storages have it, given back when this goes out of scope.
 class AllocatorWorkspace final : public Workspace {
  public:
   explicit AllocatorWorkspace(Device device) : device_(device) {}
-  ~AllocatorWorkspace();
+  ~AllocatorWorkspace() = default;
   AllocatorWorkspace(const AllocatorWorkspace&) = delete;
   AllocatorWorkspace& operator=(const AllocatorWorkspace&) = delete;
 
@@ -20,7 +21,7 @@ class AllocatorWorkspace final : public Workspace {
 
  private:
   Device device_;
-  std::vector<void*> blocks_;
+  std::vector<Ref<Storage>> blocks_;
 };
 
 }  // namespace wick

@@ -178,7 +178,7 @@ WICK_OP_CASE(
       });
       return {y};
     },
-    .tolerance = Tolerance::reduction(), .differentiable = false);
+    .tolerance = Tolerance::reduction(), .differentiable = false, .traceable = false);
 
 WICK_OP_CASE(
     masked_select, .covers = {"nonzero"},
@@ -195,7 +195,7 @@ WICK_OP_CASE(
       y.shape[0] = static_cast<int64_t>(y.values.size());
       return {y};
     },
-    .tolerance = Tolerance::exact(), .second_order = true);
+    .tolerance = Tolerance::exact(), .second_order = true, .traceable = false);
 
 TEST(Embedding, PaddingRowGetsNoGradient) {
   const Tensor weight = counting({3, 2}).to(kFloat64).set_requires_grad();

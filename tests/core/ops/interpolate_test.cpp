@@ -175,7 +175,8 @@ WICK_OP_CASE(
           }
           return results;
         },
-    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
+    .tolerance = Tolerance::matmul(), .second_order = true, .traceable = false,
+    .same_for_any_threads = false);
 
 TEST(Interpolate, CopiesAnAxisWhoseSizeStays) {
   const Tensor x = arange(4).to(kFloat32).reshape({1, 1, 2, 2});

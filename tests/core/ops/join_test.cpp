@@ -241,7 +241,7 @@ WICK_OP_CASE(
       return {cat({first, first, x[0].narrow(1, 1, 1), x[0].narrow(1, 1, 1), last, last}, 1),
               cat({rows, rows, rows}, 1).reshape({-1}), cat({first, first, last, last, last}, 1)};
     },
-    .second_order = true);
+    .second_order = true, .traceable = false);
 
 TEST(Join, RepeatsEachSliceAsOftenAsAsked) {
   const Tensor x = counting({3});

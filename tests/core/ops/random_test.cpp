@@ -77,7 +77,7 @@ WICK_OP_CASE(
       }
       return {y};
     },
-    .second_order = true, .any_layout = false);
+    .second_order = true, .any_layout = false, .traceable = false);
 
 WICK_OP_CASE(
     dropout2d, .samples = {{normal({3, 5, 2, 4})}, {normal({2, 33})}},
@@ -93,7 +93,7 @@ WICK_OP_CASE(
       }
       return {y};
     },
-    .second_order = true);
+    .second_order = true, .traceable = false);
 
 WICK_OP_CASE(
     uniform_, .covers = {"uniform_"},
@@ -113,7 +113,7 @@ WICK_OP_CASE(
       for (size_t i = 0; i < y.values.size(); ++i) y.values[i] = (word(5, 0, i) >> 8) * 0x1p-22 - 1;
       return {y};
     },
-    .dtypes = {kFloat32}, .differentiable = false);
+    .dtypes = {kFloat32}, .differentiable = false, .traceable = false);
 
 WICK_OP_CASE(
     normal_, .covers = {"normal_"},
@@ -139,7 +139,8 @@ WICK_OP_CASE(
       }
       return {y};
     },
-    .dtypes = {kFloat32}, .tolerance = Tolerance::reduction(), .differentiable = false);
+    .dtypes = {kFloat32}, .tolerance = Tolerance::reduction(), .differentiable = false,
+    .traceable = false);
 
 WICK_OP_CASE(
     bernoulli, .covers = {"bernoulli"},
@@ -155,7 +156,7 @@ WICK_OP_CASE(
       }
       return {y};
     },
-    .tolerance = Tolerance::exact(), .differentiable = false);
+    .tolerance = Tolerance::exact(), .differentiable = false, .traceable = false);
 
 WICK_OP_CASE(
     randint, .covers = {"randint_"},
@@ -170,7 +171,8 @@ WICK_OP_CASE(
         y.values[i] = (word(5, 0, 2 * i + 1) >> 27) - 8.0;
       return {y};
     },
-    .dtypes = {kFloat32}, .tolerance = Tolerance::exact(), .differentiable = false);
+    .dtypes = {kFloat32}, .tolerance = Tolerance::exact(), .differentiable = false,
+    .traceable = false);
 
 TEST(Random, UniformIsPhilox) {
   Generator generator(11);

@@ -177,7 +177,7 @@ WICK_OP_CASE(
       }
       return {y};
     },
-    .tolerance = Tolerance::exact(), .second_order = true);
+    .tolerance = Tolerance::exact(), .second_order = true, .traceable = false);
 
 TEST(IndexFill, WritesOneNumber) {
   for (const Device device : devices()) {

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <span>
+
+#include "wick/core/apply.h"
+
+namespace wick {
+
+/// Who is told of each op that passes the door on this thread, other than those that ops run within
+/// their forward. For the library's own use.
+class OpRecorder {
+ public:
+  /// An op is about to run.
+  virtual void begin(const OpType& type, std::span<const Tensor> inputs) = 0;
+  /// It ran, and did not throw. `kept`: what it kept for backward; null unless it was recorded for
+  /// that.
+  virtual void record(const OpType& type, const void* op, std::span<const Tensor> inputs,
+                      std::span<const Tensor> outputs, const KeptForBackward* kept) = 0;
+  /// The host is about to read the elements of `x`: `what` is the function that does.
+  virtual void host_read(const char* what, const Tensor& x) = 0;
+
+ protected:
+  ~OpRecorder() = default;
+};
+
+/// This thread's recorder; null if there is none, and within an op's forward.
+OpRecorder*& op_recorder();
+/// The same, within an op's forward too.
+OpRecorder*& thread_recorder();
+
+}  // namespace wick

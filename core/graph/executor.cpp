@@ -1,0 +1,146 @@
+#include "wick/core/graph/executor.h"
+
+#include "wick/core/base/scoped_value.h"
+#include "wick/core/graph/detail/arena.h"
+#include "wick/core/graph/trace.h"
+#include "wick/core/random.h"
+
+namespace wick::graph {
+
+struct Executor::State {
+  explicit State(Graph given) : graph(std::move(given)), values(graph.values.size()) {
+    check(graph);
+    plan_releases();
+  }
+
+  std::vector<Tensor> run(const std::vector<Tensor>& inputs) {
+    const NoGrad no_grad;
+    arena.begin_run();
+    const ScopedValue<StorageObserver*> placed(storage_observer(), &arena);
+    take_inputs(inputs);
+    take_constants();
+    if (graph.draws > 0) start = default_generator(graph.device).next(graph.draws);
+    for (size_t i = 0; i < graph.nodes.size(); ++i) {
+      run_node(graph.nodes[i]);
+      for (const ValueId id : releases[i]) tensor(id) = Tensor();
+    }
+    std::vector<Tensor> outputs;
+    for (const ValueId id : graph.outputs) outputs.push_back(id == kNone ? Tensor() : tensor(id));
+    forget();
+    arena.end_run();
+    return outputs;
+  }
+
+  Tensor& tensor(ValueId id) { return values[static_cast<size_t>(id)]; }
+  void forget() {
+    for (Tensor& value : values) value = Tensor();
+  }
+
+  void take_inputs(const std::vector<Tensor>& inputs) {
+    WICK_CHECK(inputs.size() == graph.inputs.size(), "graph: wrong number of inputs: got ",
+               inputs.size(), ", expected ", graph.inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Value& want = graph.value(graph.inputs[i]);
+      const Tensor& x = inputs[i];
+      WICK_CHECK(x.defined() && x.shape() == want.shape && x.dtype() == want.dtype &&
+                     x.device() == want.device,
+                 "graph: input ", i, " is not as it was traced: got ",
+                 x.defined() ? concat(x.dtype(), x.shape(), " on ", x.device()) : "none",
+                 ", expected ", want.dtype, want.shape, " on ", want.device);
+      tensor(graph.inputs[i]) = laid_out(x.detach(), want);
+    }
+  }
+
+  static Tensor laid_out(const Tensor& x, const Value& want) {
+    if (x.strides() == want.strides) return x;
+    const Tensor copy = empty_strided(want.shape, want.strides, want.dtype, want.device);
+    copy.copy_(x);
+    return copy;
+  }
+
+  void take_constants() {
+    for (const Constant& constant : graph.constants) {
+      tensor(constant.value) = constant.copied ? constant.tensor.clone() : constant.tensor;
+    }
+  }
+
+  void run_node(Node& node) {
+    std::vector<Tensor> inputs(node.inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (node.inputs[i] != kNone) inputs[i] = tensor(node.inputs[i]);
+    }
+    if (node.draw >= 0) {
+      node.op.set("seed", static_cast<int64_t>(start.seed));
+      node.op.set("offset", static_cast<int64_t>(start.offset) + node.draw);
+    }
+    KeptForBackward kept{node.needs, {}};
+    std::vector<Tensor> outputs =
+        replay_op(node.op.type(), node.op.get(), inputs, node.kept.empty() ? nullptr : &kept);
+    put(node, node.outputs, outputs);
+    if (!node.kept.empty()) put(node, node.kept, kept.tensors);
+  }
+
+  void put(const Node& node, const std::vector<ValueId>& ids, std::vector<Tensor>& made) {
+    WICK_CHECK(made.size() == ids.size(), "graph: ", node.op.info().name,
+               ": wrong number of results: got ", made.size(), ", expected ", ids.size());
+    for (size_t i = 0; i < ids.size(); ++i) {
+      if (ids[i] == kNone) continue;
+      const Value& want = graph.value(ids[i]);
+      WICK_CHECK(
+          made[i].defined() && made[i].shape() == want.shape && made[i].dtype() == want.dtype,
+          "graph: ", node.op.info().name, ": a result is not as it was traced: got ",
+          made[i].defined() ? concat(made[i].dtype(), made[i].shape()) : "none", ", expected ",
+          want.dtype, want.shape);
+      tensor(ids[i]) = std::move(made[i]);
+    }
+  }
+
+  // After which node each value is read for the last time.
+  void plan_releases() {
+    constexpr size_t kUnread = SIZE_MAX;
+    std::vector<size_t> last(graph.values.size(), kUnread);
+    for (size_t i = 0; i < graph.nodes.size(); ++i) {
+      const auto note = [&](ValueId id) { last[static_cast<size_t>(id)] = i; };
+      for_each_output(graph.nodes[i], note);
+      for_each_input(graph.nodes[i], note);
+      for (const Node& part : graph.nodes[i].body) for_each_output(part, note);
+    }
+    for (const ValueId id : graph.outputs) {
+      if (id != kNone) last[static_cast<size_t>(id)] = kUnread;
+    }
+    releases.resize(graph.nodes.size());
+    for (size_t id = 0; id < last.size(); ++id) {
+      if (last[id] != kUnread) releases[last[id]].push_back(static_cast<ValueId>(id));
+    }
+  }
+
+  Graph graph;
+  std::vector<Tensor> values;
+  std::vector<std::vector<ValueId>> releases;
+  RandomKey start{};
+  Arena arena;
+};
+
+Executor::Executor(Graph graph) : state_(std::make_unique<State>(std::move(graph))) {}
+Executor::~Executor() = default;
+Executor::Executor(Executor&&) noexcept = default;
+Executor& Executor::operator=(Executor&&) noexcept = default;
+
+int64_t Executor::arena_bytes() const { return static_cast<int64_t>(state_->arena.bytes()); }
+const Graph& Executor::graph() const { return state_->graph; }
+
+std::vector<Tensor> Executor::run(const std::vector<Tensor>& inputs) {
+  WICK_CHECK(!is_tracing(), "graph: a graph cannot run within a trace");
+  try {
+    return state_->run(inputs);
+  } catch (...) {
+    state_->forget();
+    throw;
+  }
+}
+
+std::vector<Tensor> run(const Graph& graph, const std::vector<Tensor>& inputs) {
+  return Executor(graph).run(inputs);
+}
+
+}  // namespace wick::graph

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "wick/core/graph/graph.h"
+
+namespace wick::graph {
+
+/// Runs a graph again and again. Not from several threads at once.
+class Executor {
+ public:
+  explicit Executor(Graph graph);
+  ~Executor();
+  Executor(Executor&&) noexcept;
+  Executor& operator=(Executor&&) noexcept;
+
+  /// Results of the traced function for other inputs, without gradients. Error unless the inputs
+  /// have the shapes, dtypes and devices of the examples. An input of another layout is copied.
+  /// Random numbers are drawn anew.
+  std::vector<Tensor> run(const std::vector<Tensor>& inputs);
+
+  const Graph& graph() const;
+  /// Bytes of the block that runs on the CPU share for tensors that do not outlive a run; 0 before
+  /// the third run. With a block, a run asks the allocator for its results alone.
+  int64_t arena_bytes() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Runs a graph once.
+std::vector<Tensor> run(const Graph& graph, const std::vector<Tensor>& inputs);
+
+}  // namespace wick::graph

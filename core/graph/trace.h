@@ -1,0 +1,36 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "wick/core/graph/graph.h"
+#include "wick/core/serialize.h"
+
+namespace wick::graph {
+
+using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)>;
+
+struct TraceOptions {
+  /// Whether each run sets the gradients that the function sets in leaves.
+  bool leaves_gradients = false;
+  /// Receives the results of the traced call.
+  std::vector<Tensor>* results = nullptr;
+};
+
+/// Runs `function` once on copies of `examples`. Returns the ops that passed the door in the
+/// call: forward, and backward where the function runs it. A run of the graph does the same to
+/// other inputs of the same shapes, dtypes and layouts. Tensors that the function finds elsewhere
+/// (parameters, buffers) become constants, by the same handle; `names` names them. The host's
+/// decisions are fixed. Each run draws new random numbers from the default generator.
+///
+/// Errors name the module and the last op. A host read of a traced tensor is an error (item(),
+/// data(), to_vector()). So is a shape that depends on data (nonzero(), masked_select(), boolean
+/// indices). Other errors are a draw from another generator, a sparse gradient, and a trace within
+/// a trace.
+Graph trace(const Function& function, const std::vector<Tensor>& examples,
+            const TensorMap& names = {}, const TraceOptions& options = {});
+
+/// Whether this thread is within trace().
+bool is_tracing();
+
+}  // namespace wick::graph
