@@ -111,4 +111,11 @@ std::ostream& operator<<(std::ostream& out, const Graph& graph);
 /// For Graphviz: `dot -Tsvg`.
 std::string to_dot(const Graph& graph);
 
+/// Writes the structure as JSON to `path` and the constants to `path`.safetensors. Error, and
+/// nothing written, for an op with an attribute that has no written form.
+void save(const Graph& graph, const std::string& path);
+/// Reads the files of save(), with constants on their devices. The files are not trusted: each
+/// deviation from the format is an error that names the file.
+Graph load(const std::string& path);
+
 }  // namespace wick::graph

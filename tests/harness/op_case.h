@@ -29,7 +29,7 @@
 //   layouts          every input transposed, strided, expanded, misaligned, channels-last, and the
 //                    inputs in different layouts: the values and gradients of contiguous ones
 //   threads          1 and 2 threads give the same bits
-//   graph_DTYPE      traced with its gradients, and run on other inputs: the bits
+//   graph_DTYPE      traced with its gradients, stored, loaded, and run on other inputs: the bits
 //   of
 //                    the call; or an error of the trace, if `traceable` is false
 //   flops            as counted by the op, if `flops` is given
@@ -113,6 +113,7 @@ struct OpCase {
   bool second_order = false;
   bool any_layout = true;            // false: an input's memory layout is part of the op's meaning
   bool traceable = true;             // false: the host reads or decides, and a trace refuses
+  bool storable = true;              // false: an attribute has no written form
   bool same_for_any_threads = true;  // false: a vendor library splits its sums by threads
   /// Floating point operations on a sample; unset: not checked.
   std::function<double(const Tensors&)> flops = {};

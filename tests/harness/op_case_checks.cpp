@@ -16,6 +16,7 @@
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/half_exceptions.h"
 #include "wick/tests/harness/op_case.h"
+#include "wick/tests/harness/temporary_folder.h"
 #ifdef WICK_SIM
 #include "wick/kernels/sim/simulator.h"
 #endif
@@ -259,7 +260,19 @@ void check_threads(const OpCase& op_case) {
   });
 }
 
-// The case and its gradients, traced and run on other inputs, against the case called with those.
+graph::Graph stored_and_loaded(const OpCase& op_case, const graph::Graph& made) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("case.json");
+  if (!op_case.storable) {
+    expect_error([&] { graph::save(made, path); }, {"has no written form"});
+    return made;
+  }
+  graph::save(made, path);
+  return graph::load(path);
+}
+
+// The case and its gradients, traced, written to a file, read back and run on other inputs, against
+// the case called with those.
 void check_graph(const OpCase& op_case, Dtype dtype) {
   int refused = 0;
   for (size_t i = 0; i < op_case.samples.size(); ++i) {
@@ -280,10 +293,12 @@ void check_graph(const OpCase& op_case, Dtype dtype) {
       continue;
     }
     const graph::Graph made = trace();
+    const graph::Graph loaded = i == 0 ? stored_and_loaded(op_case, made) : made;
+    EXPECT_EQ(to_string(loaded), to_string(made));
     manual_seed(i);
     const Tensors want = compute(eager, eager.inputs());
     manual_seed(i);
-    const Tensors got = graph::run(made, eager.inputs());
+    const Tensors got = graph::run(loaded, eager.inputs());
     ASSERT_EQ(got.size(), want.size());
     for (size_t k = 0; k < got.size(); ++k) {
       EXPECT_TRUE(bit_equal(got[k], want[k])) << "output or gradient " << k << "\n" << made;
