@@ -50,6 +50,9 @@ struct OpInfo {
   bool overwrites = false;
   // The shape of the result depends on the elements of the inputs.
   bool shape_from_data = false;
+  // One new result, element by element, by one call of the functor's kernel (kernels/elementwise.h)
+  // on the inputs: ops that follow one another may run as one (docs/graphs.md).
+  bool elementwise = false;
 };
 
 /// What an op keeps from forward for backward.

@@ -18,6 +18,7 @@
 #include "wick/core/graph/executor.h"
 #include "wick/core/graph/graph.h"
 #include "wick/core/graph/host_call.h"
+#include "wick/core/graph/passes.h"
 #include "wick/core/graph/trace.h"
 #include "wick/core/index.h"
 #include "wick/core/memory/allocator.h"

@@ -95,8 +95,10 @@ Tensor functor_result(const F& f, std::span<const Tensor> inputs) {
 /// Of dy and the inputs, the gradient of input `kInput`.
 template <class F, int kInput>
 struct FunctorBackward : fn::PartialGradient<F, kInput> {
-  static constexpr OpInfo info{
-      .name = kBackwardName<F>.data(), .differentiable = false, .is_gradient = true};
+  static constexpr OpInfo info{.name = kBackwardName<F>.data(),
+                               .differentiable = false,
+                               .is_gradient = true,
+                               .elementwise = true};
   Tensor forward(Saved&, std::span<const Tensor> given) const {
     const fn::PartialGradient<F, kInput>& f = *this;
     return functor_result(f, given);
@@ -106,7 +108,7 @@ struct FunctorBackward : fn::PartialGradient<F, kInput> {
 template <class F>
 struct Functor : F {
   static_assert(F::arity == 1 || F::arity == 2, "a functor has one or two inputs");
-  static constexpr OpInfo info{.name = F::name, .broadcasts = true};
+  static constexpr OpInfo info{.name = F::name, .broadcasts = true, .elementwise = true};
 
   Tensor forward(Saved& saved, std::span<const Tensor> inputs) const {
     for (const Tensor& x : inputs) saved.save(x);

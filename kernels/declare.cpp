@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "wick/core/base/check.h"
+#include "wick/kernels/elementwise_chain.h"
 
 namespace wick {
 
@@ -20,6 +21,11 @@ CpuIsa cpu_isa() {
   }();
   return isa;
 #endif
+}
+
+ElementwiseCapture*& elementwise_capture() {
+  static thread_local ElementwiseCapture* capture = nullptr;
+  return capture;
 }
 
 void no_cuda_in_this_build() { detail::fail("cuda: this build has no GPU support (WICK_GPU=off)"); }

@@ -1,14 +1,19 @@
 #include "wick/core/graph/executor.h"
 
+#include <algorithm>
+#include <optional>
+
 #include "wick/core/base/scoped_value.h"
 #include "wick/core/graph/detail/arena.h"
+#include "wick/core/graph/detail/fused_chain.h"
 #include "wick/core/graph/trace.h"
 #include "wick/core/random.h"
 
 namespace wick::graph {
 
 struct Executor::State {
-  explicit State(Graph given) : graph(std::move(given)), values(graph.values.size()) {
+  explicit State(Graph given)
+      : graph(std::move(given)), values(graph.values.size()), chains(graph.nodes.size()) {
     check(graph);
     plan_releases();
   }
@@ -21,7 +26,7 @@ struct Executor::State {
     take_constants();
     if (graph.draws > 0) start = default_generator(graph.device).next(graph.draws);
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
-      run_node(graph.nodes[i]);
+      run_node(graph.nodes[i], i);
       for (const ValueId id : releases[i]) tensor(id) = Tensor();
     }
     std::vector<Tensor> outputs;
@@ -64,7 +69,8 @@ struct Executor::State {
     }
   }
 
-  void run_node(Node& node) {
+  void run_node(Node& node, size_t number) {
+    if (!node.body.empty()) return run_fused(node, number);
     std::vector<Tensor> inputs(node.inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (node.inputs[i] != kNone) inputs[i] = tensor(node.inputs[i]);
@@ -78,6 +84,13 @@ struct Executor::State {
         replay_op(node.op.type(), node.op.get(), inputs, node.kept.empty() ? nullptr : &kept);
     put(node, node.outputs, outputs);
     if (!node.kept.empty()) put(node, node.kept, kept.tensors);
+  }
+
+  void run_fused(Node& node, size_t number) {
+    std::optional<FusedChain>& chain = chains[number];
+    if (!chain) chain.emplace(graph, node, values);
+    if (chain->is_possible()) return chain->run(graph, node, values);
+    for (Node& part : node.body) run_node(part, number);
   }
 
   void put(const Node& node, const std::vector<ValueId>& ids, std::vector<Tensor>& made) {
@@ -117,6 +130,7 @@ struct Executor::State {
   Graph graph;
   std::vector<Tensor> values;
   std::vector<std::vector<ValueId>> releases;
+  std::vector<std::optional<FusedChain>> chains;  // of fused nodes, once they ran
   RandomKey start{};
   Arena arena;
 };
@@ -127,6 +141,10 @@ Executor::Executor(Executor&&) noexcept = default;
 Executor& Executor::operator=(Executor&&) noexcept = default;
 
 int64_t Executor::arena_bytes() const { return static_cast<int64_t>(state_->arena.bytes()); }
+int64_t Executor::num_fused() const {
+  return std::count_if(state_->chains.begin(), state_->chains.end(),
+                       [](const auto& chain) { return chain && chain->is_possible(); });
+}
 const Graph& Executor::graph() const { return state_->graph; }
 
 std::vector<Tensor> Executor::run(const std::vector<Tensor>& inputs) {

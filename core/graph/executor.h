@@ -24,6 +24,8 @@ class Executor {
   /// Bytes of the block that runs on the CPU share for tensors that do not outlive a run; 0 before
   /// the third run. With a block, a run asks the allocator for its results alone.
   int64_t arena_bytes() const;
+  /// Fused nodes that ran tile by tile. The ops of other fused nodes run one after another.
+  int64_t num_fused() const;
 
  private:
   struct State;

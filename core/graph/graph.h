@@ -9,8 +9,8 @@
 
 #include "wick/core/apply.h"
 
-// The ops that passed the door during a call (docs/graphs.md). trace() makes a graph, an
-// Executor runs it.
+// The ops that passed the door during a call (docs/graphs.md). trace() makes a graph, passes change
+// it, an Executor runs it.
 namespace wick::graph {
 
 /// Number of a value of a graph; kNone stands for an undefined tensor.

@@ -113,7 +113,7 @@ struct MaskedFillInPlace : fn::MaskedFill {
 };
 
 struct MaskedFill : fn::MaskedFill {
-  static constexpr OpInfo info{.name = "masked_fill"};
+  static constexpr OpInfo info{.name = "masked_fill", .elementwise = true};
   static constexpr auto fields = functor_fields<fn::MaskedFill>;
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& mask) const {

@@ -1,6 +1,7 @@
 #include "wick/core/base/parallel.h"
 #include "wick/kernels/cpu/convert.h"
 #include "wick/kernels/cpu/elementwise_loop.h"
+#include "wick/kernels/elementwise_chain.h"
 #include "wick/kernels/loop_nest.h"
 
 namespace wick::WICK_ISA {
@@ -185,6 +186,12 @@ class Walk {
 
 void run_elementwise(ElementLoop loop, const void* f, Dtype compute, int arity, const View& y,
                      const View* x) {
+  if (ElementwiseCapture* capture = elementwise_capture()) {
+    ++capture->count;
+    capture->last = {loop, f, compute, arity, y, {}};
+    for (int k = 0; k < arity; ++k) capture->last.x[k] = x[k];
+    return;
+  }
   if (y.numel() == 0) return;
   const View* views[kViews] = {&y};
   for (int k = 0; k < arity; ++k) views[k + 1] = &x[k];

@@ -15,11 +15,11 @@ namespace wick::WICK_ISA {
 inline constexpr int64_t kUnit = 128;  // words made at once: 32 counters
 
 #ifdef __AVX512F__
-inline constexpr int kLanes = 8, kAtOnce = 4;
+inline constexpr int kPhiloxLanes = 8, kPhiloxAtOnce = 4;
 #else
-inline constexpr int kLanes = 4, kAtOnce = 2;
+inline constexpr int kPhiloxLanes = 4, kPhiloxAtOnce = 2;
 #endif
-typedef uint64_t Lanes __attribute__((vector_size(8 * kLanes)));
+typedef uint64_t Lanes __attribute__((vector_size(8 * kPhiloxLanes)));
 
 // The products of the lower halves.
 WICK_INLINE Lanes multiply(Lanes a, Lanes b) {
@@ -52,17 +52,17 @@ WICK_INLINE void store(uint32_t* out, Lanes x, Lanes y, Lanes z, Lanes w) {
   const Lanes second = __builtin_shufflevector(xy, zw, 1, 5, 3, 7);
 #endif
   __builtin_memcpy(out, &first, sizeof(first));
-  __builtin_memcpy(out + 2 * kLanes, &second, sizeof(second));
+  __builtin_memcpy(out + 2 * kPhiloxLanes, &second, sizeof(second));
 }
 
 /// Words kUnit * unit to kUnit * (unit + 1) - 1 of the draw that `key` names.
 WICK_INLINE void make_words(RandomKey key, int64_t unit, uint32_t* words) {
   const uint64_t block = kTensorSequences + static_cast<uint64_t>(unit) * (kUnit / 4);
   const Lanes zero{}, even = zero + 0xD2511F53u, odd = zero + 0xCD9E8D57u;
-  for (int first = 0; first < kUnit / 4; first += kLanes * kAtOnce) {
-    Lanes x[kAtOnce], y[kAtOnce], z[kAtOnce], w[kAtOnce];
-    for (int i = 0; i < kAtOnce; ++i) {
-      const uint64_t at = block + static_cast<uint64_t>(first + i * kLanes);
+  for (int first = 0; first < kUnit / 4; first += kPhiloxLanes * kPhiloxAtOnce) {
+    Lanes x[kPhiloxAtOnce], y[kPhiloxAtOnce], z[kPhiloxAtOnce], w[kPhiloxAtOnce];
+    for (int i = 0; i < kPhiloxAtOnce; ++i) {
+      const uint64_t at = block + static_cast<uint64_t>(first + i * kPhiloxLanes);
       x[i] = zero + static_cast<uint32_t>(key.offset);
       y[i] = zero + static_cast<uint32_t>(key.offset >> 32);
       z[i] = lane_order() + static_cast<uint32_t>(at);
@@ -71,7 +71,7 @@ WICK_INLINE void make_words(RandomKey key, int64_t unit, uint32_t* words) {
     uint32_t key0 = static_cast<uint32_t>(key.seed), key1 = static_cast<uint32_t>(key.seed >> 32);
 #pragma GCC unroll 10
     for (int round = 0; round < 10; ++round) {
-      for (int i = 0; i < kAtOnce; ++i) {
+      for (int i = 0; i < kPhiloxAtOnce; ++i) {
         const Lanes p = multiply(x[i], even), q = multiply(z[i], odd);
         x[i] = q >> 32 ^ y[i] ^ key0;
         y[i] = q;
@@ -81,8 +81,8 @@ WICK_INLINE void make_words(RandomKey key, int64_t unit, uint32_t* words) {
       key0 += 0x9E3779B9u;
       key1 += 0xBB67AE85u;
     }
-    for (int i = 0; i < kAtOnce; ++i) {
-      store(words + 4 * (first + i * kLanes), x[i], y[i], z[i], w[i]);
+    for (int i = 0; i < kPhiloxAtOnce; ++i) {
+      store(words + 4 * (first + i * kPhiloxLanes), x[i], y[i], z[i], w[i]);
     }
   }
 }

@@ -74,8 +74,10 @@ constexpr auto kScalarName = join_names(F::name, "_scalar");
 /// create_graph the same expression is made of ops.
 template <class F>
 struct UnaryBackward : fn::Gradient<F> {
-  static constexpr OpInfo info{
-      .name = detail::kBackwardName<F>.data(), .differentiable = false, .is_gradient = true};
+  static constexpr OpInfo info{.name = detail::kBackwardName<F>.data(),
+                               .differentiable = false,
+                               .is_gradient = true,
+                               .elementwise = true};
   static constexpr auto fields = functor_fields<F>;
 
   Tensor forward(Saved&, std::span<const Tensor> inputs) const {
@@ -106,7 +108,8 @@ Gradients unary_gradient(const F& f, const Saved& saved, const Tensor& dy) {
 /// y = f(x). Integers stay what they are where `F` is defined on them and become float32 elsewhere.
 template <class F>
 struct Unary : F {
-  static constexpr OpInfo info{.name = F::name, .autocast = functor_autocast<F>};
+  static constexpr OpInfo info{
+      .name = F::name, .autocast = functor_autocast<F>, .elementwise = true};
   static constexpr auto fields = functor_fields<F>;
 
   Tensor forward(Saved& saved, const Tensor& x) const {
@@ -155,8 +158,10 @@ Gradients binary_gradients(const Rule& rule, const Saved& saved, const Tensor& d
 ///   gradients(dz, x, y, needs_x, needs_y)   of which only those asked for need be defined
 template <class Rule>
 struct Binary : Rule {
-  static constexpr OpInfo info{
-      .name = Rule::name, .autocast = functor_autocast<typename Rule::Functor>, .broadcasts = true};
+  static constexpr OpInfo info{.name = Rule::name,
+                               .autocast = functor_autocast<typename Rule::Functor>,
+                               .broadcasts = true,
+                               .elementwise = true};
   static constexpr auto fields = functor_fields<typename Rule::Functor>;
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& y) const {

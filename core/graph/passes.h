@@ -1,0 +1,29 @@
+#pragma once
+
+#include "wick/core/graph/graph.h"
+
+// Changes of a graph that keep every bit of its results. Each returns the number of nodes removed.
+namespace wick::graph {
+
+/// Removes nodes whose results are not read, and which change no memory of the program's.
+int64_t remove_dead_nodes(Graph& graph);
+
+/// Removes nodes that compute what an earlier node computed. Results of the graph stay separate.
+int64_t merge_common_nodes(Graph& graph);
+
+/// Copies the program's tensors that the graph does not change, as they are now. fold_constants()
+/// can then compute what depends on them alone.
+void freeze_constants(Graph& graph);
+/// Computes nodes that depend on frozen constants alone, or on tensors that the traced function
+/// made on the host. Their results become constants.
+int64_t fold_constants(Graph& graph);
+
+/// Joins elementwise ops of one shape that follow one another into one node. On the CPU an Executor
+/// runs the node tile by tile in the cache.
+int64_t fuse_elementwise(Graph& graph);
+
+/// fold_constants(), merge_common_nodes(), remove_dead_nodes() and fuse_elementwise(), in this
+/// order.
+void optimize(Graph& graph);
+
+}  // namespace wick::graph

@@ -1,0 +1,175 @@
+// Random graphs through all passes: what they compute stays what it was, to the bit.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "wick/core/graph/executor.h"
+#include "wick/core/graph/passes.h"
+#include "wick/core/graph/trace.h"
+#include "wick/core/ops/activation.h"
+#include "wick/core/ops/compare.h"
+#include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/join.h"
+#include "wick/core/ops/random.h"
+#include "wick/core/ops/reduce.h"
+#include "wick/core/ops/softmax.h"
+#include "wick/core/random.h"
+#include "wick/tests/core/graph/expect_equal.h"
+#include "wick/tests/harness/sanitized.h"
+
+namespace wick::testing {
+namespace {
+
+// A program drawn from a seed: ops on tensors of a few shapes and dtypes, some of them in place, on
+// views, with random numbers, and with gradients.
+class RandomProgram {
+ public:
+  explicit RandomProgram(uint64_t seed) : seed_(seed) {
+    std::mt19937_64 random(seed);
+    table_ = randn({kRows, kColumns});
+    steps_ = 4 + static_cast<int>(random() % 20);
+  }
+
+  Tensors inputs() const { return {randn({kRows, kColumns}), randn({kColumns}), rand({kRows, 1})}; }
+
+  Tensors operator()(const Tensors& x) const {
+    std::mt19937_64 random(seed_);
+    Tensors pool = x;
+    pool.push_back(table_);
+    for (int i = 0; i < steps_; ++i) pool.push_back(step(random, pool));
+    Tensors results;
+    for (int i = 0; i < 3; ++i) results.push_back(any(random, pool));
+    results.push_back(pool.back());
+    return results;
+  }
+
+ private:
+  static const Tensor& any(std::mt19937_64& random, const Tensors& pool) {
+    return pool[random() % pool.size()];
+  }
+
+  static Tensor step(std::mt19937_64& random, const Tensors& pool) {
+    const Tensor& a = any(random, pool);
+    const Tensor& b = any(random, pool);
+    const double number = static_cast<double>(random() % 7) / 4 - 0.5;
+    switch (random() % 20) {
+      case 0: return a + b;
+      case 1: return a * b;
+      case 2: return a - b;
+      case 3: return maximum(a, b);
+      case 4: return a * number;
+      case 5: return a + number;
+      case 6: return a.tanh();
+      case 7: return a.sigmoid();
+      case 8: return a.relu();
+      case 9: return gelu(a);
+      case 10: return a.to(random() % 2 == 0 ? kBFloat16 : kFloat32);
+      case 11: return a.sum(Shape{-1}, true);
+      case 12: return softmax(a.to(kFloat32), -1);
+      case 13: return where(gt(a, number), a, b);
+      case 14: return dropout(a, 0.5);
+      case 15: return (a * tensor<float>({1.5})).exp().clamp(0.0, 4.0);
+      case 16: {
+        const Tensor y = a.clone();
+        y.mul_(number);
+        return y.unsqueeze(0).squeeze(0);
+      }
+      case 17: {
+        Tensor sums = zeros(a.shape());
+        sums.add_(a.to(kFloat32));
+        sums.narrow(-1, 0, 1).fill_(number);
+        return sums;
+      }
+      case 18: return cat({a, a}, -1).narrow(-1, 0, a.size(-1));
+      default: {
+        const EnableGrad recorded;
+        const Tensor leaf = a.detach().to(kFloat32).clone().set_requires_grad();
+        return grad({(leaf.tanh() * b.detach()).sum().to(kFloat32)}, {leaf})[0];
+      }
+    }
+  }
+
+  static constexpr int64_t kRows = 6, kColumns = 40;
+  uint64_t seed_;
+  Tensor table_;
+  int steps_;
+};
+
+bool same_results(const Tensors& a, const Tensors& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (!bit_equal(a[i], b[i])) return false;
+  }
+  return true;
+}
+
+using Pass = std::function<void(graph::Graph&)>;
+
+// Whether the graph of a program, after `pass`, gives what the program does, in the first runs,
+// which watch the memory, and in later ones.
+bool holds(uint64_t seed, const Pass& pass) {
+  manual_seed(seed);
+  const RandomProgram program(seed);
+  graph::Graph graph = graph::trace([&](const Tensors& x) { return program(x); }, program.inputs());
+  pass(graph);
+  check(graph);
+  graph::Executor executor(graph);
+  for (int i = 0; i < 4; ++i) {
+    const Tensors x = program.inputs();
+    manual_seed(seed + static_cast<uint64_t>(i));
+    const Tensors want = program(x);
+    manual_seed(seed + static_cast<uint64_t>(i));
+    if (!same_results(executor.run(x), want)) return false;
+  }
+  return true;
+}
+
+int num_programs() { return kSanitized ? 150 : 1500; }
+
+TEST(RandomGraphs, PassesKeepEveryBit) {
+  for (int seed = 1; seed <= num_programs(); ++seed) {
+    ASSERT_TRUE(holds(static_cast<uint64_t>(seed), graph::optimize)) << "seed " << seed;
+  }
+}
+
+TEST(RandomGraphs, FreezingKeepsEveryBit) {
+  for (int seed = 1; seed <= num_programs() / 4; ++seed) {
+    ASSERT_TRUE(holds(static_cast<uint64_t>(seed),
+                      [](graph::Graph& graph) {
+                        graph::freeze_constants(graph);
+                        graph::optimize(graph);
+                      }))
+        << "seed " << seed;
+  }
+}
+
+// Passes with a fault each: some program shows it.
+int failures(const Pass& pass) {
+  int count = 0;
+  for (int seed = 1; seed <= 100; ++seed) count += !holds(static_cast<uint64_t>(seed), pass);
+  return count;
+}
+
+TEST(RandomGraphs, WrongPassesAreCaught) {
+  EXPECT_GT(failures([](graph::Graph& graph) {  // takes x - y for y - x
+              for (graph::Node& node : graph.nodes) {
+                if (std::string_view(node.op.info().name) != "add") continue;
+                std::swap(node.inputs[0], node.inputs[1]);
+              }
+            }),
+            0);
+  EXPECT_GT(failures([](graph::Graph& graph) {  // forgets a change in place
+              for (graph::Node& node : graph.nodes) {
+                if (std::string_view(node.op.info().name) != "mul_scalar_") continue;
+                node.op.set("other", int64_t{1});
+              }
+            }),
+            0);
+  EXPECT_GT(failures([](graph::Graph& graph) {  // draws the same numbers twice
+              for (graph::Node& node : graph.nodes) node.draw = std::min<int64_t>(node.draw, 0);
+            }),
+            0);
+}
+
+}  // namespace
+}  // namespace wick::testing
