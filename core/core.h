@@ -15,6 +15,7 @@
 #include "wick/core/fields.h"
 #include "wick/core/file.h"
 #include "wick/core/gradcheck.h"
+#include "wick/core/graph/compile.h"
 #include "wick/core/graph/executor.h"
 #include "wick/core/graph/graph.h"
 #include "wick/core/graph/host_call.h"

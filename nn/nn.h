@@ -5,6 +5,7 @@
 #include "wick/nn/activation_offload.h"
 #include "wick/nn/activation_plan.h"
 #include "wick/nn/attention.h"
+#include "wick/nn/compile.h"
 #include "wick/nn/conv.h"
 #include "wick/nn/embedding_bag.h"
 #include "wick/nn/forward_scope.h"

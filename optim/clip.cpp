@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "wick/core/autograd.h"
+#include "wick/core/graph/host_call.h"
+#include "wick/core/graph/trace.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/reduce.h"
@@ -29,6 +31,12 @@ Tensor composed_norm(const std::vector<Tensor>& params, double p, Dtype dtype, D
 
 Tensor clip_grad_norm_(const std::vector<Tensor>& params, double max_norm, double norm_type,
                        bool error_if_nonfinite) {
+  if (graph::is_tracing()) {
+    const auto again = [=](const std::vector<Tensor>&) {
+      return clip_grad_norm_(params, max_norm, norm_type, error_if_nonfinite);
+    };
+    return graph::host_call("clip_grad_norm_", again, params);
+  }
   WICK_CHECK(max_norm >= 0, "clip_grad_norm_: max_norm: got ", max_norm, ", expected 0 or more");
   WICK_CHECK(!std::isnan(norm_type), "clip_grad_norm_: norm_type: got nan, expected a number");
   const NoGrad no_grad;
@@ -55,6 +63,14 @@ Tensor clip_grad_norm_(const std::vector<Tensor>& params, double max_norm, doubl
 }
 
 void clip_grad_value_(const std::vector<Tensor>& params, double clip_value) {
+  if (graph::is_tracing()) {
+    const auto again = [=](const std::vector<Tensor>&) {
+      clip_grad_value_(params, clip_value);
+      return Tensor();
+    };
+    graph::host_call("clip_grad_value_", again, params);
+    return;
+  }
   WICK_CHECK(clip_value >= 0, "clip_grad_value_: clip_value: got ", clip_value,
              ", expected 0 or more");
   const NoGrad no_grad;

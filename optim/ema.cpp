@@ -1,6 +1,8 @@
 #include "wick/optim/ema.h"
 
 #include "wick/core/autograd.h"
+#include "wick/core/graph/host_call.h"
+#include "wick/core/graph/trace.h"
 #include "wick/kernels/lerp.h"
 
 namespace wick::optim {
@@ -67,6 +69,16 @@ Ema::Ema(std::vector<Tensor> tensors, double decay) : tensors_(std::move(tensors
 }
 
 void Ema::update(const Tensor& found_inf) {
+  if (graph::is_tracing()) {
+    std::vector<Tensor> read = {found_inf};
+    read.insert(read.end(), tensors_.begin(), tensors_.end());
+    const auto again = [this](const std::vector<Tensor>& given) {
+      update(given[0]);
+      return Tensor();
+    };
+    graph::host_call("ema.update", again, {}, read);
+    return;
+  }
   const NoGrad no_grad;
   lerp_all("ema", averages_, tensors_, decay_, found_inf, /*wanted=*/false);
 }
@@ -119,11 +131,29 @@ Rollback::Rollback(std::vector<Tensor> tensors) : tensors_(std::move(tensors)) {
 }
 
 void Rollback::remember() {
+  if (graph::is_tracing()) {
+    const auto again = [this](const std::vector<Tensor>&) {
+      remember();
+      return Tensor();
+    };
+    graph::host_call("rollback.remember", again, {}, tensors_);
+    return;
+  }
   const NoGrad no_grad;
   lerp_all("rollback", copies_, tensors_, 0, {}, true);
 }
 
 void Rollback::restore(const Tensor& found_inf) {
+  if (graph::is_tracing()) {
+    std::vector<Tensor> changed = {found_inf};
+    changed.insert(changed.end(), tensors_.begin(), tensors_.end());
+    const auto again = [this](const std::vector<Tensor>& given) {
+      restore(given[0]);
+      return Tensor();
+    };
+    graph::host_call("rollback.restore", again, {}, changed);
+    return;
+  }
   const NoGrad no_grad;
   lerp_all("rollback", tensors_, copies_, 0, found_inf, /*wanted=*/true);
 }

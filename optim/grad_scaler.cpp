@@ -4,6 +4,8 @@
 
 #include "wick/core/autograd.h"
 #include "wick/core/detail/capture.h"
+#include "wick/core/graph/host_call.h"
+#include "wick/core/graph/trace.h"
 #include "wick/core/sparse_rows.h"
 #include "wick/optim/detail/gradient_norm.h"
 
@@ -13,6 +15,14 @@ using optim::Optimizer;
 using optim::StateDict;
 
 namespace {
+
+std::vector<Tensor> all_params(const Optimizer& optimizer) {
+  std::vector<Tensor> all;
+  for (int g = 0; g < optimizer.num_groups(); ++g) {
+    all.insert(all.end(), optimizer.params(g).begin(), optimizer.params(g).end());
+  }
+  return all;
+}
 
 void check_scale(double scale) {
   WICK_CHECK(std::isfinite(scale) && scale > 0, "grad_scaler: scale: got ", scale,
@@ -120,6 +130,14 @@ void GradScaler::forget_captured() {
 
 void GradScaler::unscale_(Optimizer& optimizer) {
   if (!enabled()) return;
+  if (graph::is_tracing()) {
+    const auto again = [this, &optimizer](const std::vector<Tensor>&) {
+      unscale_(optimizer);
+      return Tensor();
+    };
+    graph::host_call("grad_scaler.unscale_", again, all_params(optimizer));
+    return;
+  }
   require_scale("unscale_()");
   forget_captured();
   const Stage stage = seen_[&optimizer].stage;
@@ -135,6 +153,12 @@ void GradScaler::unscale_(Optimizer& optimizer) {
 
 Tensor GradScaler::step(Optimizer& optimizer, std::optional<double> max_norm) {
   if (!enabled()) return optimizer.step({.max_norm = max_norm});
+  if (graph::is_tracing()) {
+    const auto again = [this, &optimizer, max_norm](const std::vector<Tensor>&) {
+      return step(optimizer, max_norm);
+    };
+    return graph::host_call("grad_scaler.step", again, all_params(optimizer));
+  }
   require_scale("step()");
   forget_captured();
   Seen seen = seen_[&optimizer];
@@ -156,6 +180,12 @@ Tensor GradScaler::step(Optimizer& optimizer, std::optional<double> max_norm) {
 }
 
 Tensor GradScaler::found_inf(const Optimizer& optimizer) const {
+  if (graph::is_tracing()) {
+    const auto again = [this, &optimizer](const std::vector<Tensor>&) {
+      return found_inf(optimizer);
+    };
+    return graph::host_call("grad_scaler.found_inf", again, {});
+  }
   const auto found = seen_.find(&optimizer);
   WICK_CHECK(found != seen_.end() && found->second.found_inf.defined(),
              "grad_scaler: found_inf: neither step() nor unscale_() of this optimizer since the "
@@ -173,6 +203,14 @@ void GradScaler::finish_iteration() {
 
 void GradScaler::update() {
   if (!enabled()) return;
+  if (graph::is_tracing()) {
+    const auto again = [this](const std::vector<Tensor>&) {
+      update();
+      return Tensor();
+    };
+    graph::host_call("grad_scaler.update", again, {}, {scale_});
+    return;
+  }
   require_scale("update()");
   bool any = false;
   for (const auto& [optimizer, seen] : seen_) any = any || seen.found_inf.defined();

@@ -6,6 +6,8 @@
 
 #include "wick/core/autograd.h"
 #include "wick/core/detail/capture.h"
+#include "wick/core/graph/host_call.h"
+#include "wick/core/graph/trace.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/index.h"
 #include "wick/core/ops/view.h"
@@ -255,6 +257,20 @@ void Optimizer::prepare_alike(int group, size_t first, std::vector<bool>& done,
 }
 
 Tensor Optimizer::step(const StepControl& control) {
+  if (graph::is_tracing()) {
+    std::vector<Tensor> all;
+    for (const std::vector<Tensor>& group : groups_)
+      all.insert(all.end(), group.begin(), group.end());
+    const auto again = [this, control](const std::vector<Tensor>& given) {
+      StepControl now = control;
+      now.grad_scale = given[0];
+      now.found_inf = given[1];
+      now.grad_norm = given[2];
+      return step(now);
+    };
+    return graph::host_call(concat(name_, ".step"), again, all,
+                            {control.grad_scale, control.found_inf, control.grad_norm});
+  }
   profile::Span span(profile::EventKind::kOptimizer, "Optimizer.step");
   if (span) [[unlikely]]
     span.rename(concat("Optimizer.step#", name_, ".step"));

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "wick/core/graph/executor.h"
+#include "wick/core/graph/trace.h"
+
+namespace wick::graph {
+
+/// How much a compiled function does.
+enum class CompileMode : uint8_t {
+  kFuse,  // runs the graph, with elementwise ops fused
+  kFull,  // after all passes
+};
+
+struct CompileOptions {
+  CompileMode mode = CompileMode::kFull;
+  /// Traces at most; calls of further kinds run eagerly.
+  int64_t recompile_limit = 8;
+  /// Eager calls before the first trace: a step makes its state there.
+  int64_t warm_ups = 0;
+};
+
+/// A function of tensors that is traced at the first call of a kind, and runs as a graph at later
+/// calls of that kind. A kind is the shapes, dtypes, layouts and devices of the inputs, autocast,
+/// `deterministic` and modes. A graph is traced again once a tensor that the function finds
+/// elsewhere has another shape, dtype or device. After `recompile_limit` traces, calls of new kinds
+/// run eagerly, and why_eager() gives the reason. Results have no history for autograd.
+class CompiledFunction {
+ public:
+  /// `names`: names of parameters and buffers, for printing. `modes`: a text of whatever else
+  /// decides what the function does. Another text is another kind.
+  explicit CompiledFunction(Function function, const CompileOptions& options = {},
+                            std::function<TensorMap()> names = {},
+                            std::function<std::string()> modes = {});
+  ~CompiledFunction();
+  CompiledFunction(CompiledFunction&&) noexcept;
+  CompiledFunction& operator=(CompiledFunction&&) noexcept;
+
+  /// Errors: those of the function, and of trace().
+  std::vector<Tensor> operator()(const std::vector<Tensor>& inputs);
+
+  /// Traces so far.
+  int64_t num_graphs() const;
+  /// The graph that ran last, after its passes. Error before the second call of a kind.
+  const Graph& graph() const;
+  /// Why calls of further kinds run eagerly; empty while they are traced.
+  const std::string& why_eager() const;
+
+ private:
+  friend CompiledFunction compile_step(Function step, CompileOptions options);
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// A training step as a graph: forward, backward, the optimizer's step and the results. The first
+/// call runs eagerly. Call zero_grad() within the step, or before each call.
+CompiledFunction compile_step(Function step, CompileOptions options = {});
+
+}  // namespace wick::graph

@@ -1,0 +1,186 @@
+#include "wick/core/graph/compile.h"
+
+#include <gtest/gtest.h>
+
+#include "wick/core/amp.h"
+#include "wick/core/graph/host_call.h"
+#include "wick/core/graph/passes.h"
+#include "wick/core/ops/loss.h"
+#include "wick/core/ops/random.h"
+#include "wick/core/ops/reduce.h"
+#include "wick/core/random.h"
+#include "wick/nn/compile.h"
+#include "wick/nn/models/resnet.h"
+#include "wick/nn/nn.h"
+#include "wick/optim/optim.h"
+#include "wick/tests/core/graph/expect_equal.h"
+#include "wick/tests/harness/expect_error.h"
+#include "wick/tests/harness/temporary_folder.h"
+
+namespace wick::testing {
+namespace {
+
+TEST(Compile, TracesEachKindOnce) {
+  int calls = 0;
+  graph::CompiledFunction f(
+      [&](const Tensors& x) -> Tensors {
+        ++calls;
+        return {x[0].exp() * 2 - 1};
+      },
+      {.recompile_limit = 3});
+  const auto g = [&](const Tensor& x) { expect_equal(f({x}), {x.exp() * 2 - 1}); };
+  expect_error([&] { f.graph(); }, {"compile: no graph yet"});
+  for (int i = 0; i < 3; ++i) g(randn({4, 5}));
+  EXPECT_EQ(calls, 1);
+  g(randn({5, 4}).transpose(0, 1));
+  g(randn({4, 5}, kFloat64));
+  EXPECT_EQ(calls, 3);
+  EXPECT_EQ(f.why_eager(), "");
+  g(randn({7}));  // one kind too many
+  g(randn({7}));
+  EXPECT_EQ(calls, 5);
+  EXPECT_EQ(f.num_graphs(), 3);
+  EXPECT_NE(f.why_eager().find("compile: 3 kinds of calls were traced"), std::string::npos);
+  g(randn({4, 5}));
+  EXPECT_EQ(calls, 5);
+}
+
+TEST(Compile, FollowsModesAutocastAndParameters) {
+  manual_seed(1);
+  nn::Sequential net{nn::Linear(6, 8), nn::Dropout(0.5), nn::Linear(8, 3)};
+  graph::CompiledModule fast = graph::compile(net);
+  const Tensor x = randn({4, 6});
+  const auto same = [&](bool autocast) {
+    const amp::Autocast scope(kCpu, kBFloat16, autocast);
+    const NoGrad no_grad;
+    manual_seed(3);
+    const Tensor want = net(x);
+    for (int i = 0; i < 3; ++i) {
+      manual_seed(3);
+      const Tensor got = fast(x);
+      expect_equal({got}, {want});
+      EXPECT_FALSE(got.requires_grad());
+    }
+  };
+  same(false);
+  net.eval();
+  same(false);
+  same(true);
+  EXPECT_EQ(fast.function().num_graphs(), 3);
+  {
+    const NoGrad no_grad;
+    for (const Tensor& p : net.parameters()) p.mul_(0.5);
+  }
+  same(false);
+  same(true);
+  EXPECT_EQ(fast.function().num_graphs(), 3);
+  net.to(kFloat64);  // not what the graph was traced for
+  EXPECT_THROW(fast(x), Error);
+  EXPECT_EQ(fast(x.to(kFloat64)).dtype(), kFloat64);
+}
+
+TEST(Compile, AResnetForInference) {
+  manual_seed(1);
+  nn::ResNet20 net;
+  net.eval();
+  const Tensor x = randn({2, 3, 32, 32});
+  graph::CompiledModule fast = graph::compile(net);
+  const NoGrad no_grad;
+  for (int i = 0; i < 4; ++i) expect_equal({fast(x)}, {net(x)});
+}
+
+struct Trained {
+  nn::Sequential net;
+  optim::AdamW optimizer;
+  explicit Trained(nn::Sequential&& given)
+      : net(std::move(given)), optimizer(net.parameters(), {.lr = 0.01}) {}
+
+  Tensors step(const Tensors& batch) {
+    optimizer.zero_grad();
+    const Tensor loss = cross_entropy(net(batch[0]), batch[1]);
+    loss.backward();
+    optimizer.step({.max_norm = 1.0});
+    return {loss.detach()};
+  }
+};
+
+nn::Sequential small_net() {
+  manual_seed(1);
+  return nn::Sequential{nn::Conv2d(2, 4, 3), nn::BatchNorm2d(4), nn::ReLU(),
+                        nn::Dropout(0.2),    nn::Flatten(),      nn::Linear(64, 3)};
+}
+
+// 50 steps with a schedule, dropout and clipping: the bits of the same steps as they are.
+TEST(CompileStep, DoesWhatTheStepDoes) {
+  Trained eager(small_net()), compiled(small_net());
+  graph::CompiledFunction step =
+      graph::compile_step([&](const Tensors& batch) { return compiled.step(batch); });
+  for (int i = 0; i < 50; ++i) {
+    Generator data(static_cast<uint64_t>(i) + 1);
+    const Tensors batch = {randn({4, 2, 6, 6}, kFloat32, kCpu, &data),
+                           randint(0, 3, {4}, kInt64, kCpu, &data)};
+    for (Trained* each : {&eager, &compiled}) each->optimizer.set_lr(0.01 / (i + 1));
+    manual_seed(static_cast<uint64_t>(i));
+    const Tensors want = eager.step(batch);
+    manual_seed(static_cast<uint64_t>(i));
+    expect_equal(step(batch), want);
+  }
+  EXPECT_EQ(step.num_graphs(), 1);
+  const TensorMap want = eager.net.state_dict(), got = compiled.net.state_dict();
+  for (const auto& [name, tensor] : want) EXPECT_TRUE(bit_equal(got.at(name), tensor)) << name;
+  for (size_t i = 0; i < eager.net.parameters().size(); ++i) {
+    EXPECT_TRUE(bit_equal(compiled.net.parameters()[i].grad(), eager.net.parameters()[i].grad()));
+  }
+  const TemporaryFolder folder;
+  expect_error([&] { save(step.graph(), folder.path("step.json")); },
+               {"graph: host_call: attribute work has no written form"});
+}
+
+// Steps whose gradients somebody else uses: left in the leaves, or added to.
+TEST(CompileStep, LeavesGradients) {
+  for (const bool sums_up : {false, true}) {
+    SCOPED_TRACE(sums_up);
+    nn::Sequential eager{nn::Linear(4, 3), nn::Tanh()}, traced = nn::clone(eager);
+    const auto step_of = [sums_up](nn::Sequential& net) {
+      return [&net, sums_up](const Tensors& x) -> Tensors {
+        net.zero_grad(!sums_up);
+        const Tensor loss = net(x[0]).square().sum();
+        loss.backward();
+        return {loss.detach()};
+      };
+    };
+    graph::CompiledFunction step = graph::compile_step(step_of(traced));
+    for (int i = 0; i < 5; ++i) {
+      const Tensor x = randn({2, 4});
+      expect_equal(step({x}), step_of(eager)({x}));
+      for (size_t p = 0; p < 2; ++p) {
+        EXPECT_TRUE(bit_equal(traced.parameters()[p].grad(), eager.parameters()[p].grad()));
+      }
+    }
+    EXPECT_EQ(step.num_graphs(), 1);
+  }
+}
+
+TEST(HostCall, RunsInItsPlaceWithWhatItReads) {
+  std::vector<float> seen;
+  const auto f = [&](const Tensors& x) -> Tensors {
+    const Tensor y = x[0] * 2;
+    const Tensor counted =
+        graph::host_call("look",
+                         [&seen](const Tensors& given) {
+                           seen.push_back(given[0].item<float>());
+                           given[0].add_(1);
+                           return tensor<float>({static_cast<float>(seen.size())});
+                         },
+                         {}, {y});
+    return {y * 10, counted};
+  };
+  graph::Graph made = graph::trace(f, {tensor<float>({1})});
+  graph::optimize(made);
+  expect_equal(run(made, {tensor<float>({3})}), {tensor<float>({70}), tensor<float>({2})});
+  expect_equal(run(made, {tensor<float>({4})}), {tensor<float>({90}), tensor<float>({3})});
+  EXPECT_EQ(seen, (std::vector<float>{2, 6, 8}));
+}
+
+}  // namespace
+}  // namespace wick::testing
