@@ -203,6 +203,8 @@ void check(const Recipe& recipe) {
           "not with zero, whose ranks have parts of gradients");
   require(!recipe.step.cuda_graph || !recipe.run.detect_anomaly, "cuda_graph",
           "not with detect_anomaly");
+  require(recipe.step.compile == "off" || !recipe.run.detect_anomaly, "compile",
+          "not with detect_anomaly");
   require(!recipe.run.resume || !recipe.run.dir.empty(), "resume",
           "needs run_dir, the folder of the run to go on with");
   check(recipe.data);

@@ -61,6 +61,10 @@ OptionFields fields(StepOptions& options) {
       OptionField("cuda_graph", &options.cuda_graph,
                   "capture a step on a GPU once and replay it, so that the host queues it by one "
                   "call"),
+      OptionField("compile", &options.compile,
+                  "trace a step and run it as a graph: with elementwise ops fused, or after all "
+                  "passes")
+          .one_of({"off", "fuse", "full"}),
   };
 }
 
@@ -71,6 +75,8 @@ void check(const StepOptions& options) {
           "got ", options.autocast.value_or(kFloat32), ", expected float16 or bfloat16");
   require(!options.cuda_graph || !options.offload_activations, "cuda_graph",
           "not with offload_activations");
+  require(options.compile == "off" || !(options.cuda_graph || options.offload_activations),
+          "compile", "not with cuda_graph or offload_activations");
 }
 
 Device device_of(const nn::Module& model) {
@@ -112,18 +118,35 @@ Step::Step(std::shared_ptr<nn::Module> model, optim::Optimizer& optimizer, LossF
           "expected a GPU, got the CPU");
   require(device_.is_cuda() || !options_.cuda_graph, "cuda_graph", "expected a GPU, got the CPU");
   scaler_.name_parameters(model_->named_parameters());
+  const auto whole = [this](const std::vector<Tensor>& fields) {
+    return values_of(take({fields}));
+  };
+  if (options_.compile != "off") {
+    const auto mode =
+        options_.compile == "full" ? graph::CompileMode::kFull : graph::CompileMode::kFuse;
+    compiled_.emplace(graph::compile_step(whole, {.mode = mode}));
+  }
   if (!options_.cuda_graph) return;
   optimizer_.make_capturable();
-  captured_.emplace(device_, [this](const std::vector<Tensor>& fields) {
-    const Result result = take({fields});
-    std::vector<Tensor> values{result.skipped, result.loss, result.grad_norm};
-    sum_names_.clear();
-    for (const auto& [name, value] : result.sums) {
-      sum_names_.push_back(name);
-      values.push_back(value);
-    }
-    return values;
-  });
+  captured_.emplace(device_, whole);
+}
+
+std::vector<Tensor> Step::values_of(const Result& result) {
+  std::vector<Tensor> values{result.skipped, result.loss, result.grad_norm};
+  sum_names_.clear();
+  for (const auto& [name, value] : result.sums) {
+    sum_names_.push_back(name);
+    values.push_back(value);
+  }
+  return values;
+}
+
+Step::Result Step::result_of(const std::vector<Tensor>& values) const {
+  Result result{values[1], {}, values[0], values[2]};
+  for (size_t i = 0; i < sum_names_.size(); ++i) {
+    result.sums.emplace_back(sum_names_[i], values[i + 3]);
+  }
+  return result;
 }
 
 BatchLoss Step::forward(const data::Batch& batch, dist::DistributedDataParallel* parallel) {
@@ -177,15 +200,17 @@ Step::Result Step::take(const data::Batch& batch, dist::DistributedDataParallel*
 
 Step::Result Step::take_or_replay(const data::Batch& batch,
                                   dist::DistributedDataParallel* parallel) {
-  if (!captured_) return take(batch, parallel);
-  const std::vector<Tensor> values = (*captured_)(batch.fields);
-  // Figures are read some steps later, when other replays have overwritten them.
-  Result result{values[1].clone(), {}, values[0], values[2]};
-  if (result.grad_norm.defined()) result.grad_norm = result.grad_norm.clone();
-  for (size_t i = 0; i < sum_names_.size(); ++i) {
-    result.sums.emplace_back(sum_names_[i], values[i + 3].clone());
+  if (compiled_) {
+    WICK_CHECK(parallel == nullptr, "train: a compiled step: got several ranks, expected one");
+    return result_of((*compiled_)(batch.fields));
   }
-  return result;
+  if (!captured_) return take(batch, parallel);
+  // Figures are read some steps later, when other replays have overwritten them.
+  std::vector<Tensor> values = (*captured_)(batch.fields);
+  for (size_t i = 1; i < values.size(); ++i) {
+    if (values[i].defined()) values[i] = values[i].clone();
+  }
+  return result_of(values);
 }
 
 }  // namespace wick::train

@@ -10,6 +10,7 @@
 
 #include "wick/core/amp.h"
 #include "wick/core/cuda_graph.h"
+#include "wick/core/graph/compile.h"
 #include "wick/core/options.h"
 #include "wick/data/loader.h"
 #include "wick/dist/data_parallel.h"
@@ -52,6 +53,10 @@ struct StepOptions {
   bool offload_activations = false;
   /// The step is captured once and replayed. Error on the CPU, and with several ranks.
   bool cuda_graph = false;
+  /// "fuse" or "full": from the second step on a step is traced and runs as a graph
+  /// (graph::CompileMode, docs/graphs.md); "off": it runs as it is. Error with cuda_graph,
+  /// offload_activations, or several ranks.
+  std::string compile = "off";
 };
 
 /// All but `autocast`, which is a part of ArithmeticOptions.
@@ -82,9 +87,12 @@ class Step {
   Result backpropagate(const data::Batch& batch, dist::DistributedDataParallel* parallel = nullptr);
   /// A whole step.
   Result take(const data::Batch& batch, dist::DistributedDataParallel* parallel = nullptr);
-  /// The same, replayed where `cuda_graph` asks for it and the batch has the first one's shapes.
+  /// The same, replayed where `cuda_graph` asks for it and the batch has the first one's shapes,
+  /// or as a graph where `compile` does.
   Result take_or_replay(const data::Batch& batch,
                         dist::DistributedDataParallel* parallel = nullptr);
+  /// Why some steps run eagerly in spite of `compile`; empty otherwise.
+  std::string why_eager() const { return compiled_ ? compiled_->why_eager() : std::string(); }
 
   Device device() const { return device_; }
   const StepOptions& options() const { return options_; }
@@ -103,8 +111,12 @@ class Step {
   amp::GradScaler scaler_;
   optim::Rollback rollback_;  // of buffers, where steps may be skipped
   std::unique_ptr<optim::Ema> ema_;
-  std::optional<CapturedFunction> captured_;  // take()
-  std::vector<std::string> sum_names_;        // of what `captured_` returns
+  std::vector<Tensor> values_of(const Result& result);
+  Result result_of(const std::vector<Tensor>& values) const;
+
+  std::optional<CapturedFunction> captured_;         // take()
+  std::optional<graph::CompiledFunction> compiled_;  // take()
+  std::vector<std::string> sum_names_;               // of what these return
 };
 
 /// The device of the model's tensors; the CPU for a model without any. Error if there are several.

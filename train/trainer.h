@@ -177,6 +177,8 @@ class Trainer {
   int64_t total_steps() const { return total_steps_; }
   /// Steps taken, those of earlier processes included.
   int64_t step() const { return steps_; }
+  /// Why some steps run eagerly in spite of `step.compile`; empty otherwise.
+  std::string why_eager() const { return step_.why_eager(); }
   /// The newest evaluation of this process.
   const std::optional<Evaluation>& evaluation() const { return last_; }
   const data::DataLoader& loader() const { return loader_.loader(); }

@@ -93,6 +93,63 @@ TEST(TrainStep, AReplayedStepDoesWhatAnEagerOneDoes) {
   EXPECT_EQ(figures[0], figures[1]);
 }
 
+// Over skipped steps, clipping, averages, accumulation, dropout and batches of two sizes.
+TEST(TrainStep, ACompiledStepDoesWhatAnEagerOneDoes) {
+  const std::vector<train::StepOptions> all = {
+      {},
+      {.clip_norm = 0.5, .clip_value = 0.1, .ema = 0.9},
+      {.autocast = kBFloat16},
+      {.autocast = kFloat16, .clip_value = 0.1, .ema = 0.5},
+      {.accumulate = 2}};
+  for (const train::StepOptions& given : all) {
+    std::vector<double> weights[3], figures[3];
+    const char* const modes[] = {"off", "fuse", "full"};
+    for (size_t k = 0; k < 3; ++k) {
+      manual_seed(7);
+      const auto model = std::make_shared<nn::Sequential>(
+          nn::Linear(4, 16), nn::BatchNorm1d(16), nn::GELU(), nn::Dropout(0.2), nn::Linear(16, 4));
+      optim::AdamW adamw(model->parameters(), {.lr = 0.01});
+      train::StepOptions options = given;
+      options.compile = modes[k];
+      train::Step step(model, adamw, small_loss(model), options);
+      for (int i = 0; i < 9; ++i) {
+        adamw.set_lr(0.01 / (i + 1));
+        const train::Step::Result result = step.take_or_replay(batch_of(8 - 2 * (i % 3 == 2)));
+        figures[k].push_back(result.loss.item());
+        figures[k].push_back(result.sums[0].second.item());
+        if (result.grad_norm.defined()) figures[k].push_back(result.grad_norm.item());
+        if (result.skipped.defined()) figures[k].push_back(result.skipped.item());
+      }
+      for (const auto& [name, tensor] : model->state_dict()) {
+        const std::vector<double> values = numbers(tensor);
+        weights[k].insert(weights[k].end(), values.begin(), values.end());
+      }
+    }
+    EXPECT_EQ(weights[0], weights[1]);
+    EXPECT_EQ(figures[0], figures[1]);
+    EXPECT_EQ(weights[0], weights[2]);
+    EXPECT_EQ(figures[0], figures[2]);
+  }
+}
+
+// Batches of more sizes than are traced.
+TEST(TrainStep, ACompiledStepSaysWhyItRunsEagerly) {
+  std::vector<double> losses[2];
+  for (const bool is_compiled : {false, true}) {
+    manual_seed(7);
+    const auto model = std::make_shared<nn::Sequential>(nn::Linear(4, 16), nn::Linear(16, 4));
+    optim::AdamW adamw(model->parameters(), {.lr = 0.01});
+    train::StepOptions options;
+    options.compile = is_compiled ? "full" : "off";
+    train::Step step(model, adamw, small_loss(model), options);
+    for (int i = 0; i < 12; ++i) {
+      losses[is_compiled].push_back(step.take_or_replay(batch_of(2 + i)).loss.item());
+    }
+    EXPECT_EQ(step.why_eager().find("compile: 8 kinds of calls were traced") == 0, is_compiled);
+  }
+  EXPECT_EQ(losses[0], losses[1]);
+}
+
 TEST(TrainStep, ClipsEachElementOfGradients) {
   constexpr double kMost = 1e-3;
   for (const bool scaled : {false, true}) {

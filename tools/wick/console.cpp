@@ -101,6 +101,10 @@ void Console::finish(const train::Trainer& trainer, const optim::Optimizer& opti
                  printable(trainer.loader().last_skipped()));
     }
   }
+  if (const std::string why = trainer.why_eager(); !why.empty()) {
+    line["why_eager"] = why;
+    if (text_) fmt::print("{}\n", why);
+  }
   if (const auto& evaluation = trainer.evaluation(); evaluation && evaluation->skipped > 0) {
     line["skipped_test_images"] = evaluation->skipped;
     if (text_) {
