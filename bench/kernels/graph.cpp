@@ -22,13 +22,13 @@ Tensors fused(const Tensors& x) {
 Tensors chain_inputs(const Setting& s) { return {normal({s.some(8192), 4096})}; }
 
 [[maybe_unused]] const bool kChains[] = {
-    add_op({.name = "graph/eight_elementwise_ops",
+    add_op({.name = "graph/eight_elementwise",
             .inputs = chain_inputs,
             .call = fused,
             .plain = eight_ops,
             .backward = false}),
     // One after another: each reads and writes the memory.
-    add_op({.name = "graph/eight_elementwise_ops_composed",
+    add_op({.name = "graph/eight_elementwise_composed",
             .inputs = chain_inputs,
             .call = eight_ops,
             .backward = false}),

@@ -28,23 +28,30 @@ Tensor unit_lower(const Tensor& lu, int64_t rank) {
 Tensor upper_of(const Tensor& lu, int64_t rank) { return lu.narrow(-2, 0, rank).triu(); }
 
 // Which row of a matrix of `rows` rows comes to each place by the exchanges `pivots` [..., k].
-Tensor order_of(const Tensor& pivots, int64_t rows) {
-  const Shape batch = batch_of(pivots.unsqueeze(-1));
-  const int64_t count = batch.numel(), length = pivots.size(-1);
-  const auto swaps = pivots.cpu().to(kInt64).to_vector<int64_t>();
-  std::vector<int64_t> order(static_cast<size_t>(count * rows));
-  for (int64_t b = 0; b < count; ++b) {
-    const auto mine = order.begin() + b * rows;
-    std::iota(mine, mine + rows, int64_t{0});
-    for (int64_t i = 0; i < length; ++i) {
-      const int64_t other = swaps[static_cast<size_t>(b * length + i)] - 1;
-      WICK_CHECK(other >= i && other < rows, "lu: wrong pivot: got ", other + 1, " for row ", i + 1,
-                 " of ", rows);
-      std::swap(mine[i], mine[other]);
+struct RowOrder {
+  static constexpr OpInfo info{.name = "row_order", .differentiable = false};
+  int64_t rows;
+  static constexpr auto fields = std::tuple{field("rows", &RowOrder::rows)};
+
+  Tensor forward(Saved&, const Tensor& pivots) const {
+    const Shape batch = batch_of(pivots.unsqueeze(-1));
+    const int64_t count = batch.numel(), length = pivots.size(-1);
+    const auto swaps = pivots.cpu().to(kInt64).to_vector<int64_t>();
+    std::vector<int64_t> order(static_cast<size_t>(count * rows));
+    for (int64_t b = 0; b < count; ++b) {
+      const auto mine = order.begin() + b * rows;
+      std::iota(mine, mine + rows, int64_t{0});
+      for (int64_t i = 0; i < length; ++i) {
+        const int64_t other = swaps[static_cast<size_t>(b * length + i)] - 1;
+        WICK_CHECK(other >= i && other < rows, "lu: wrong pivot: got ", other + 1, " for row ",
+                   i + 1, " of ", rows);
+        std::swap(mine[i], mine[other]);
+      }
     }
+    return tensor<int64_t>(order, with(batch, {rows})).to(pivots.device());
   }
-  return tensor<int64_t>(order, with(batch, {rows})).to(pivots.device());
-}
+};
+Tensor order_of(const Tensor& pivots, int64_t rows) { return apply(RowOrder{rows}, pivots); }
 
 Tensor rows_at(const Tensor& x, const Tensor& order) {
   return take_along_axis(x, order.unsqueeze(-1), -2);

@@ -36,8 +36,6 @@ inline Tensor on_host(const char* op, const Tensor& a) {
 
 inline void check_matrix(const char* op, const Tensor& a) {
   WICK_CHECK(a.rank(op) >= 2, op, ": needs matrices: got shape ", a.shape());
-  WICK_CHECK(a.dtype() == kFloat32 || a.dtype() == kFloat64, op, ": needs float32 or float64: got ",
-             a.dtype());
 }
 
 inline void check_square(const char* op, const Tensor& a) {
