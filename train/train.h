@@ -15,6 +15,7 @@
 #include "wick/train/lr_finder.h"
 #include "wick/train/nan_finder.h"
 #include "wick/train/optimizers.h"
+#include "wick/train/peak_memory.h"
 #include "wick/train/ranks.h"
 #include "wick/train/recipe.h"
 #include "wick/train/run_folder.h"

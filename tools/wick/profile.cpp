@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "wick/core/memory/stats.h"
 #include "wick/core/profile/memory_timeline.h"
 #include "wick/core/profile/profiler.h"
 #include "wick/core/profile/verdict.h"
@@ -13,7 +14,8 @@
 #include "wick/tools/wick/commands.h"
 #include "wick/tools/wick/ranks.h"
 #include "wick/tools/wick/recipe_flags.h"
-#include "wick/train/classifier.h"
+#include "wick/train/peak_memory.h"
+#include "wick/train/trial.h"
 
 namespace wick::tool {
 
@@ -68,7 +70,21 @@ void write_trace(const profile::Profiler& profiler, const train::Ranks& ranks,
   for (const std::string& one : paths) std::filesystem::remove(one);
 }
 
-void show(const profile::Profiler& profiler, const ProfileFlags& flags, Device device) {
+// What the run's steps are to hold, before there is one of their size.
+train::PeakPrediction predict_peak(const train::Recipe& recipe) {
+  train::Trial trial(recipe);
+  return train::predict_peak_memory(
+      trial.model(), trial.optimizer(), trial.device(), *recipe.loading.batch_size,
+      [&](int64_t samples) { trial.step_on_noise(samples); }, trial.parts());
+}
+
+std::string text_of(const train::PeakPrediction& predicted) {
+  return fmt::format("Predicted before the first step, from {} and {} samples: {}\n", predicted.few,
+                     predicted.more, format_bytes(predicted.bytes));
+}
+
+void show(const profile::Profiler& profiler, const ProfileFlags& flags, Device device,
+          const std::optional<train::PeakPrediction>& predicted) {
   const bool simulated = device.is_cuda() && device_properties(device).simulated;
   const profile::KeyAverages averages =
       profiler.key_averages({.input_shape = flags.by_shape, .module = flags.by_module});
@@ -82,6 +98,10 @@ void show(const profile::Profiler& profiler, const ProfileFlags& flags, Device d
     all["device"] = to_string(device);
     if (verdict) all["verdict"] = to_json(*verdict);
     if (measured) all["measured"] = study::to_json(*measured);
+    if (predicted) {
+      const profile::MemoryTimeline timeline(profiler.recording(), device);
+      all["peak_bytes"] = {{"predicted", predicted->bytes}, {"held", timeline.peak().total}};
+    }
     all["averages"] = nlohmann::ordered_json::parse(averages.json());
     fmt::print("{}\n", all.dump());
     return;
@@ -92,6 +112,7 @@ void show(const profile::Profiler& profiler, const ProfileFlags& flags, Device d
   if (flags.memory) {
     fmt::print("\n{}", profile::MemoryTimeline(profiler.recording(), device).text());
   }
+  if (predicted) fmt::print("{}", text_of(*predicted));
   if (verdict) {
     fmt::print("\n{}{}", verdict->text(), study::text_of(measured));
   } else {
@@ -109,6 +130,8 @@ void check_sort_flag(const std::string& column) {
 
 int run_profile(const ProfileFlags& flags) {
   const train::Ranks ranks = join_ranks(flags.recipe, {});
+  std::optional<train::PeakPrediction> predicted;
+  if (flags.memory && ranks.alone()) predicted = predict_peak(flags.recipe);
   train::Classifier parts(flags.recipe, ranks);
   parts.checkpoint_activations();
   profile::Profiler profiler(options_of(flags));
@@ -127,7 +150,7 @@ int run_profile(const ProfileFlags& flags) {
   profiler.stop();
   if (!flags.trace.empty()) write_trace(profiler, ranks, flags.trace);
   if (!ranks.first()) return 0;
-  show(profiler, flags, parts.device());
+  show(profiler, flags, parts.device(), predicted);
   if (!flags.trace.empty() && !flags.json) {
     fmt::print("trace: {} (open it at ui.perfetto.dev)\n", flags.trace);
   }
@@ -148,7 +171,8 @@ void add_profile(CLI::App& app, Command& command) {
   add_number_flag(*sub, "--row-limit", flags->row_limit, 1, 1e6, "rows of the table");
   sub->add_flag("--by-shape", flags->by_shape, "a row for each shape of inputs");
   sub->add_flag("--by-module", flags->by_module, "a row for each module");
-  sub->add_flag("--memory", flags->memory, "tell who holds what memory where it is most");
+  sub->add_flag("--memory", flags->memory,
+                "tell who holds what memory where it is most, and what smaller steps predict");
   sub->add_option("--study", flags->study,
                   "folder of the study whose gains are told (default: the newest in runs/)");
   sub->add_flag("--json", flags->json, "print one JSON object");

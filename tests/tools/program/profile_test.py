@@ -30,14 +30,17 @@ class Profile(InFolder):
         self.assertEqual(done.returncode, 0, done.stderr)
         for part in ["Self CPU %", "# of Calls", "Total ", "GB/s", "Module", "LinearBackward",
                      "ProfilerStep*", "Self CPU time total: ", "Most memory of cpu: ",
-                     "parameters  ", "Bound by ", "What helps: "]:
+                     "parameters  ", "Predicted before the first step, from ", "Bound by ",
+                     "What helps: "]:
             self.assertIn(part, done.stdout)
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_json_holds_the_same(self):
-        done = run("profile", *SMALL, "--json")
+        done = run("profile", *SMALL, "--json", "--memory")
         self.assertEqual(done.returncode, 0, done.stderr)
         found = json.loads(done.stdout)
+        peak = found["peak_bytes"]
+        self.assertLess(abs(peak["predicted"] / peak["held"] - 1), 0.1)
         verdict, rows = found["verdict"], found["averages"]["rows"]
         self.assertIn(verdict["bound"], BOUNDS)
         self.assertEqual(list(verdict["shares"]), BOUNDS)
