@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "wick/core/profile/verdict.h"
+
 namespace wick::study {
 
 namespace {
@@ -84,6 +86,46 @@ Markup interval_drawing(const Interval& speed) {
   return {svg + "</svg>\n"};
 }
 
+// A bar of one side: as long as its images take, in parts by what bounds them.
+std::string bar(const Shares& shares, double width, int y, const char* name) {
+  std::string svg = fmt::format("<text x=\"0\" y=\"{}\">{}</text>", y + 10, name);
+  double x = 50;
+  for (size_t i = 0; i < shares.size(); ++i) {
+    const double length = width * shares[i];
+    svg += fmt::format("<rect class=\"{}\" x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" height=\"12\"/>",
+                       profile::to_string(static_cast<profile::Bound>(i)), x, y, length);
+    x += length;
+  }
+  return svg;
+}
+
+// Where the time of an image goes, without and with: two bars, and the same in words.
+void show_bounds(Html& html, const Comparison& c) {
+  constexpr double kLongest = 240, kWorthNaming = 0.02;
+  const Shares unknown = {};
+  if (c.off_shares == unknown || c.on_shares == unknown) return;
+  if (c.off.images_per_second <= 0 || c.on.images_per_second <= 0) return;
+  const double slower = std::min(c.off.images_per_second, c.on.images_per_second);
+  const auto width = [&](const SideFigures& side) {
+    return kLongest * slower / side.images_per_second;
+  };
+  html.markup({"<svg class=\"bounds\" viewBox=\"0 0 300 30\" aria-hidden=\"true\">" +
+               bar(c.off_shares, width(c.off), 1, "without") +
+               bar(c.on_shares, width(c.on), 17, "with") + "</svg>\n"});
+  html.open("p", {{"class", "bounds"}});
+  html.text("time goes to ");
+  const char* separator = "";
+  for (size_t i = 0; i < profile::kBounds; ++i) {
+    if (std::max(c.off_shares[i], c.on_shares[i]) < kWorthNaming) continue;
+    const char* name = profile::to_string(static_cast<profile::Bound>(i));
+    html.text(separator);
+    html.element("span", name, {{"class", name}});
+    html.text(fmt::format(" {:.0f} % to {:.0f} %", 100 * c.off_shares[i], 100 * c.on_shares[i]));
+    separator = ", ";
+  }
+  html.close();
+}
+
 void show_case(Html& html, const CaseResult& result) {
   const Comparison& c = result.comparison;
   html.open("div", {{"class", "case"}});
@@ -98,6 +140,7 @@ void show_case(Html& html, const CaseResult& result) {
                         2 * c.processes, fmt::format("{:.0f}", c.off.images_per_second),
                         fmt::format("{:.0f}", c.on.images_per_second)));
   html.close();
+  show_bounds(html, c);
   if (c.off.peak_bytes > 0 && c.on.peak_bytes > 0) {
     html.element("p", fmt::format("peak memory {:.1f} to {:.1f} MB", c.off.peak_bytes / 1e6,
                                   c.on.peak_bytes / 1e6));

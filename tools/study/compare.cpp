@@ -17,6 +17,8 @@ double since(Clock::time_point begin) {
 }
 
 constexpr int64_t kMostSteps = 100000;
+constexpr double kProfiledSeconds = 0.1;
+constexpr int64_t kMostProfiledSteps = 20;
 constexpr int kFewestPairs = 4;  // of one pair of processes: two make 8, or 96 %
 
 // The medians over processes, and the most memory.
@@ -69,6 +71,11 @@ void Side::forget() {
   seconds_.clear();
   waits_.clear();
   peaks_.clear();
+}
+
+Shares Side::shares() {
+  const int64_t steps = std::min(steps_for(kProfiledSeconds), kMostProfiledSteps);
+  return worker_.ask("bounds " + std::to_string(steps)).at("shares").get<Shares>();
 }
 
 SideFigures Side::figures() const {
@@ -128,7 +135,13 @@ void Duel::run(Side& off, Side& on) {
              .on = joined(on_),
              .speed = sequential_median_interval(ratios_, kConfidence),
              .pairs = static_cast<int>(ratios_.size()),
-             .processes = static_cast<int>(on_.size())};
+             .processes = static_cast<int>(on_.size()),
+             .off_shares = result_.off_shares,
+             .on_shares = result_.on_shares};
+  if (on_.size() == 1) {
+    result_.off_shares = off.shares();
+    result_.on_shares = on.shares();
+  }
   if (result_.on.peak_bytes > 0) result_.memory = result_.off.peak_bytes / result_.on.peak_bytes;
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 
+#include "wick/core/profile/verdict.h"
 #include "wick/tools/common/statistics.h"
 #include "wick/tools/study/worker_process.h"
 
@@ -30,6 +32,9 @@ class Interrupted : public std::runtime_error {
   Interrupted() : std::runtime_error("interrupted") {}
 };
 
+/// What each profile::Bound has of a time; their sum is 1.
+using Shares = std::array<double, profile::kBounds>;
+
 /// What one side of a comparison took: medians over its slices.
 struct SideFigures {
   double step_seconds = 0;
@@ -51,6 +56,8 @@ struct Comparison {
   double memory = 1;  // peak bytes of `off` over those of `on`
   int pairs = 0;      // of turns
   int processes = 0;  // pairs of them
+  /// Of each side's time, by profile::Bound, in the first of the processes; zeros: not known.
+  Shares off_shares = {}, on_shares = {};
 };
 
 /// Whether any effect is too small to be worth saying.
@@ -61,7 +68,7 @@ bool is_shown(const Comparison& comparison);
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SideFigures, step_seconds, images_per_second, wait_share,
                                    peak_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Comparison, off, on, speed, memory, pairs,
-                                                processes)
+                                                processes, off_shares, on_shares)
 
 /// How long to measure. Times and pairs of turns are those of one pair of processes.
 struct Effort {
@@ -86,6 +93,8 @@ class Side {
   /// Runs until two turns in a row take about the same time.
   void warm_up(double most_seconds);
   void forget();
+  /// Where the time of steps goes.
+  Shares shares();
   SideFigures figures() const;
   const Settings& settings() const { return settings_; }
 

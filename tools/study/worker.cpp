@@ -11,8 +11,11 @@
 #include "wick/core/base/parallel.h"
 #include "wick/core/memory/stats.h"
 #include "wick/core/plans.h"
+#include "wick/core/profile/profiler.h"
+#include "wick/core/profile/verdict.h"
 #include "wick/core/stream.h"
 #include "wick/tools/common/exit_codes.h"
+#include "wick/tools/study/compare.h"
 #include "wick/tools/study/training.h"
 #include "wick/tools/study/workload.h"
 
@@ -59,6 +62,24 @@ class Worker {
     const std::vector<MemoryEvent> events = memory_history(device_);
     record_memory_history(device_, 0);
     return {{"points", held_over_time(events, before)}};
+  }
+
+  json bounds(int64_t steps) {
+    Workload& work = workload();
+    work.begin();
+    profile::Profiler profiler({.with_flops = true});
+    profiler.start();
+    work.run(steps);
+    profiler.stop();
+    Shares shares = {};
+    if (!profiler.recording().events.empty()) {
+      const profile::Verdict verdict =
+          profile::judge(profiler.recording(), profile::measure_ceilings(device_));
+      for (size_t i = 0; i < profile::kBounds; ++i) {
+        shares[i] = verdict.share(static_cast<profile::Bound>(i));
+      }
+    }
+    return {{"shares", shares}};
   }
 
   json learn(int64_t steps, int64_t seed) const {
@@ -108,6 +129,7 @@ json obey(Worker& worker, const std::string& line) {
   words >> command >> count >> seed;
   if (command == "run") return worker.run(count);
   if (command == "timeline") return worker.timeline();
+  if (command == "bounds") return worker.bounds(count);
   WICK_CHECK(command == "learn", "study: unknown command: got ", command);
   return worker.learn(count, seed);
 }

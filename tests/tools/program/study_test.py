@@ -103,6 +103,8 @@ class Study(StudyCase):
         for side in ("off", "on"):
             self.assertGreater(comparison[side]["images_per_second"], 0)
         self.assertGreater(comparison["off"]["peak_bytes"], 4 * 64 * 3 * 224 * 224)
+        for shares in (comparison["off_shares"], comparison["on_shares"]):
+            self.assertAlmostEqual(sum(shares), 1, 3)
         speed = comparison["speed"]
         self.assertTrue(0 < speed["low"] <= speed["middle"] <= speed["high"])
         # An effect has to show in two pairs of processes.
@@ -111,6 +113,7 @@ class Study(StudyCase):
         page = self.check_page(folder / "study.html")
         self.assertIn(NASTY, page.text)
         self.assertIn("docs/optimizations/transfers.md", page.text)
+        self.assertIn("time goes to ", page.text)
         self.assertEqual(page.charts[0]["bars"][0]["value"], speed["middle"])
         self.assertFalse((folder / ".study-scratch").exists())
         # There is nothing left to measure.
