@@ -15,7 +15,9 @@ endif()
 function(wick_options target)
   target_compile_features(${target} PRIVATE cxx_std_20)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF UNITY_BUILD_BATCH_SIZE 8)
-  target_compile_options(${target} PRIVATE ${WICK_WARNINGS} -march=x86-64-v3)
+  # Objects name files from the root of the tree on, so clones can share a compiler cache.
+  target_compile_options(${target} PRIVATE ${WICK_WARNINGS} -march=x86-64-v3
+                         $<$<COMPILE_LANGUAGE:CXX>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=>)
   target_include_directories(${target} PRIVATE ${PROJECT_BINARY_DIR}/include)
 endfunction()
 

@@ -16,13 +16,15 @@ if(harness_sources)
   wick_options(wick_harness)
   target_compile_options(wick_harness PRIVATE ${WICK_TEST_FLAGS})
   target_link_libraries(wick_harness PRIVATE GTest::gtest wick::wick)
+  # The one source that knows where the tree is: the others are the same in each clone.
+  set(definitions WICK_SOURCE_DIR="${PROJECT_SOURCE_DIR}" WICK_BIN_DIR="${PROJECT_BINARY_DIR}/bin")
+  set_source_files_properties(${WICK_TEST_ROOT}/harness/paths.cpp PROPERTIES
+                              COMPILE_DEFINITIONS "${definitions}")
 endif()
 
 function(wick_test_program target)
   wick_program(${target} ${ARGN})
   target_compile_options(${target} PRIVATE ${WICK_TEST_FLAGS})
-  target_compile_definitions(${target} PRIVATE
-    WICK_SOURCE_DIR="${PROJECT_SOURCE_DIR}" WICK_BIN_DIR="${PROJECT_BINARY_DIR}/bin")
   target_link_libraries(${target} PRIVATE GTest::gtest nlohmann_json::nlohmann_json)
   if(TARGET wick_harness)
     target_link_libraries(${target} PRIVATE wick_harness)

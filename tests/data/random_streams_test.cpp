@@ -19,6 +19,7 @@
 #include "wick/data/prefetcher.h"
 #include "wick/tests/data/loader_testing.h"
 #include "wick/tests/harness/devices.h"
+#include "wick/tests/harness/paths.h"
 
 namespace wick::data {
 namespace {
@@ -59,7 +60,7 @@ TEST(RandomStreams, AllTransformsAreTested) {
   const std::set<std::string> not_random = {"Resize", "CenterCrop"};
   size_t found = 0;
   for (const char* header : {"transforms.h", "augment.h"}) {
-    std::ifstream file(std::string(WICK_SOURCE_DIR "/data/") + header);
+    std::ifstream file(testing::source_folder() + "/data/" + header);
     for (std::string line; std::getline(file, line);) {
       const size_t end = line.find(" final : public Transform {");
       if (end == std::string::npos || !line.starts_with("class ")) continue;

@@ -14,6 +14,7 @@
 #include "wick/core/file.h"
 #include "wick/tests/golden/golden.h"
 #include "wick/tests/golden/survey.h"
+#include "wick/tests/harness/paths.h"
 
 namespace wick::golden {
 namespace {
@@ -22,7 +23,7 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 struct Options {
-  std::string cases = WICK_SOURCE_DIR "/tests/golden/cases";
+  std::string cases = testing::source_folder() + "/tests/golden/cases";
   std::vector<std::string> families;
   std::optional<std::regex> op;
   Device device = kCpu;

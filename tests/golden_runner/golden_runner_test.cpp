@@ -11,6 +11,7 @@
 #include "wick/core/file.h"
 #include "wick/core/serialize.h"
 #include "wick/tests/harness/host_array.h"
+#include "wick/tests/harness/paths.h"
 #include "wick/tests/harness/temporary_folder.h"
 
 namespace wick {
@@ -28,7 +29,7 @@ struct Outcome {
 };
 
 Outcome run(const std::string& arguments) {
-  const std::string command = WICK_BIN_DIR "/golden_test " + arguments + " 2>&1";
+  const std::string command = testing::program_folder() + "/golden_test " + arguments + " 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
   Outcome outcome{-1, "", ""};
   char line[4096];

@@ -5,6 +5,7 @@
 
 #include "wick/core/core.h"
 #include "wick/nn/nn.h"
+#include "wick/tests/harness/paths.h"
 #include "wick/tests/harness/temporary_folder.h"
 
 // Runs torchvision_interop.py, where Debian's Python has torch and torchvision.
@@ -19,7 +20,7 @@ void expect_same_in_torch(const char* what, nn::Module& module, const Tensor& x)
   save_safetensors(folder.path("weights.safetensors"), module.state_dict());
   save_safetensors(folder.path("data.safetensors"), {{"x", x}, {"y", module.call(x)}});
   const std::string command =
-      concat("/usr/bin/python3 ", WICK_SOURCE_DIR, "/tests/nn/torchvision_interop.py ", what, " '",
+      concat("/usr/bin/python3 ", source_folder(), "/tests/nn/torchvision_interop.py ", what, " '",
              folder.path(""), "'");
   const int status = std::system(command.c_str());
   ASSERT_TRUE(WIFEXITED(status));

@@ -7,6 +7,7 @@
 
 #include "wick/core/file.h"
 #include "wick/tests/harness/expect_error.h"
+#include "wick/tests/harness/paths.h"
 #include "wick/tests/harness/temporary_folder.h"
 #include "wick/train/classifier.h"
 #include "wick/train/loader_finder.h"
@@ -52,7 +53,7 @@ std::string tables_of_options() {
 }
 
 TEST(Recipe, IsDocumentedOptionByOption) {
-  const std::string page = read_file(std::string(WICK_SOURCE_DIR) + "/docs/options.md", 1 << 20);
+  const std::string page = read_file(testing::source_folder() + "/docs/options.md", 1 << 20);
   const std::string tables = tables_of_options();
   EXPECT_TRUE(page.ends_with(tables)) << "docs/options.md does not end with:\n" << tables;
 }

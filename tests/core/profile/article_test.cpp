@@ -8,6 +8,7 @@
 
 #include "wick/core/core.h"
 #include "wick/nn/nn.h"
+#include "wick/tests/harness/paths.h"
 
 namespace wick {
 namespace {
@@ -30,7 +31,7 @@ void snippet() {
 }
 
 std::string content(const std::string& path) {
-  std::ifstream file(std::string(WICK_SOURCE_DIR) + path);
+  std::ifstream file(testing::source_folder() + path);
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
