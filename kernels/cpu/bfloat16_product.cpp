@@ -280,8 +280,14 @@ class MatrixProduct {
                float* sums) const {
     for (int64_t k = 0; k == 0 || k < k_; k += kMostInner) {
       const int64_t inner = smaller(kMostInner, k_ - k), steps = (inner + kBlock - 1) / kBlock;
-      for (int64_t column = 0; column < part.columns; column += kBlock) {
-        pack<Side::kB>(b_lines(part, column, k), inner, packed_b + column * inner_);
+      // In the order in which b lies in memory.
+      const bool along_k = b_lines(part, 0, k).along_k;
+      const int64_t some = along_k ? inner : kBlock;
+      for (int64_t first = 0; first < inner; first += some) {
+        for (int64_t column = 0; column < part.columns; column += kBlock) {
+          pack<Side::kB>(b_lines(part, column, k + first), smaller(some, inner - first),
+                         packed_b + column * inner_ + first * kBlock);
+        }
       }
       for (int64_t row = 0; row < part.rows; row += kBlock) {
         const Lines lines = a_lines(part, row, k);

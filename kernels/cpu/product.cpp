@@ -12,6 +12,7 @@ namespace {
 
 constexpr int64_t kInnerBytes = 2048;   // of a row of a block of k: what decides the sums' order
 constexpr int64_t kBlockRows = 48;      // of `a` that are packed at a time, in whole tiles
+constexpr int64_t kPackedRows = 16;     // of `b` that are packed at a time, with all columns
 constexpr int64_t kMostColumns = 384;   // of `b` that stay in the second cache
 constexpr int64_t kUnpackedRows = 192;  // so few rows are not worth packing `b`
 constexpr int64_t kRoundedRows = 256;   // of sums that are rounded at the end
@@ -76,15 +77,22 @@ class Blocks {
     return static_cast<O*>(p_.c) + part.product * p_.c_step + part.row * p_.c_row + part.column;
   }
 
+  // In the order in which b lies in memory.
+  WICK_INLINE void pack_b(const Part& part, int64_t k, int64_t inner, T* packed) const {
+    const int64_t some = p_.b.column == 1 ? kPackedRows : inner;
+    for (int64_t first = 0; first < inner; first += some) {
+      for (int64_t column = 0; column < part.columns; column += kTileColumns<T>) {
+        pack_columns(b_at(part, k + first, column), p_.b.row, p_.b.column,
+                     smaller(some, inner - first), smaller(kTileColumns<T>, part.columns - column),
+                     packed + column * inner + first * kTileColumns<T>);
+      }
+    }
+  }
+
   void compute(const Part& part, T* packed_a, T* packed_b, T* sums) const {
     for (int64_t k = 0; k == 0 || k < k_; k += kInner) {
       const int64_t inner = smaller(kInner, k_ - k);
-      if (packs_b_) {
-        for (int64_t column = 0; column < part.columns; column += kTileColumns<T>) {
-          pack_columns(b_at(part, k, column), p_.b.row, p_.b.column, inner,
-                       smaller(kTileColumns<T>, part.columns - column), packed_b + column * inner);
-        }
-      }
+      if (packs_b_) pack_b(part, k, inner, packed_b);
       for (int64_t first = 0; first < part.rows; first += kBlockRows) {
         const int64_t rows = smaller(kBlockRows, part.rows - first);
         const S* const a = a_at(part, first, k);

@@ -240,7 +240,7 @@ Trial draw_trial(std::mt19937& random) {
     t.m = size();
     t.n = size();
     t.k = size();
-  } while (t.count * t.m * t.n * t.k > (1 << 17) || t.count * (t.m + t.n) * (t.k + 1) > (1 << 17));
+  } while (t.count * t.m * t.n * t.k > (1 << 16) || t.count * (t.m + t.n) * (t.k + 1) > (1 << 16));
   t.a_columns = random() % 2 == 0;
   t.b_columns = random() % 2 == 0;
   t.gap = random() % 2 == 0 ? 0 : static_cast<int64_t>(random() % 9) + 1;
