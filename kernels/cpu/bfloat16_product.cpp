@@ -16,6 +16,7 @@ constexpr int64_t kSummedRows = 512;            // of sums that several blocks o
 constexpr int64_t kThreadWork = 1 << 20;        // multiplications that are worth a thread
 constexpr int64_t kLoadedColumns = 128;         // so few do not pay for packing `a`
 constexpr int64_t kTurnedRows = 64;             // so few do not pay for packing a transposed `b`
+constexpr int64_t kTurnedInner = 128;           // nor do sums so short
 constexpr int64_t kStep = 2 * kTileHalves;      // what a block of 32 lines has of 32 k
 
 // The sides of a product. Tiles have rows of a, and columns of b as pairs along k.
@@ -382,11 +383,12 @@ class MatrixProduct {
 
 // Few rows by a transposed matrix: its own rows are loaded as they are, as those of the left side.
 void bfloat16_product(const cpu::Product& p, Workspace& workspace) {
-  if (p.sizes.m > amx::kTurnedRows || p.b.column == 1 || p.sizes.n < p.sizes.m) {
+  const auto [m, n, k] = p.sizes;
+  if (m > amx::kTurnedRows || n < m || k < amx::kTurnedInner || p.b.column == 1) {
     return amx::MatrixProduct(p, false, workspace).run();
   }
   cpu::Product turned = p;
-  turned.sizes = {p.sizes.n, p.sizes.m, p.sizes.k};
+  turned.sizes = {n, m, k};
   turned.a = {p.b.data, p.b.column, p.b.row};
   turned.b = {p.a.data, p.a.column, p.a.row};
   turned.a_step = p.b_step;

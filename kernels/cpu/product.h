@@ -27,14 +27,14 @@ enum class BFloat16Unit { kFloat32, kDotProduct, kMatrix };
 /// The best one this process may use.
 BFloat16Unit bfloat16_unit();
 
-/// c_i = a_i · b_i + bias (+ c_i with `accumulate`), for `count` products.
+/// c_i = a_i · b_i + bias, or c_i + a_i · b_i with `accumulate`, for `count` products.
 struct Product {
   int64_t count = 1;
   GemmSizes sizes{};
   Dtype in{}, out{};  // floating; `out` is `in`, or float32 for bfloat16
   Matrix a, b;
   int64_t a_step = 0, b_step = 0;  // from one product to the next, in elements
-  const void* bias = nullptr;      // n elements of type `out`, or null
+  const void* bias = nullptr;      // n elements of type `out`; null with `accumulate`
   void* c = nullptr;
   int64_t c_row = 0, c_step = 0;
   bool accumulate = false;
@@ -43,8 +43,8 @@ struct Product {
 
 }  // namespace cpu
 
-/// Each result is summed in one order: on the whole, in blocks of k. That order depends on the
-/// sizes and the strides alone, for float32 and float64 not even on the instruction set.
+/// Each result is summed in one order, which depends on the sizes and strides alone: in float32 and
+/// float64 the bits are the same on every instruction set.
 namespace cpu_avx2 {
 void product(const cpu::Product& p, Workspace& workspace);
 }

@@ -7,9 +7,9 @@
 
 namespace wick::cpu {
 
-/// c = a · b + bias (+ c with `accumulate`); c is row-major with row length `ldc`. `out`: the type
-/// of c, `in` or, for bfloat16, also float32. `in`: float64, float32, bfloat16, integers. `bias`
-/// may be null, has the type `out`. The bits do not depend on the number of threads.
+/// c = a · b + bias, or c + a · b with `accumulate`, where `bias` is null; c is row-major with row
+/// length `ldc`. `in`: float64, float32, bfloat16, integers. `out`, of c and `bias`: `in` or, for
+/// bfloat16, also float32. The bits do not depend on the number of threads.
 void gemm(GemmSizes sizes, Dtype in, const Matrix& a, const Matrix& b, const void* bias, Dtype out,
           void* c, int64_t ldc, bool accumulate, Workspace& workspace);
 
