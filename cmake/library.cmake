@@ -19,7 +19,8 @@ file(GLOB_RECURSE sources CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/dist/*.cpp ${PROJECT_SOURCE_DIR}/train/*.cpp)
 list(FILTER sources EXCLUDE REGEX "/core/cuda/|/dist/detail/nccl")
 file(GLOB kernel_sources CONFIGURE_DEPENDS
-     ${PROJECT_SOURCE_DIR}/kernels/*.cpp ${PROJECT_SOURCE_DIR}/kernels/cpu/dnnl/*.cpp)
+     ${PROJECT_SOURCE_DIR}/kernels/*.cpp ${PROJECT_SOURCE_DIR}/kernels/cpu/dnnl/*.cpp
+     ${PROJECT_SOURCE_DIR}/kernels/cpu/products/*.cpp)
 # The same bytes from every compiler, and vectors: no multiply-add is fused, no exception flag read.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/data/image_ops_color.cpp PROPERTIES
   COMPILE_OPTIONS "-ffp-contract=off;-fno-trapping-math")

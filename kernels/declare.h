@@ -5,7 +5,7 @@
 
 // Kernels are plain functions on views. A family's header names each once; its definitions are in
 //   cpu/<family>.cpp   hand-written: built once per instruction set, in namespace WICK_ISA, which
-//                      is cpu_avx2 or cpu_avx512; or on oneDNN: built once, in namespace cpu
+//                      is cpu_avx2 or cpu_avx512; in its folders: built once, in namespace cpu
 //   cuda/<family>.cu   in namespace cuda
 // A definition whose signature drifts from its declaration is an error of the compiler
 // (-Wmissing-declarations), a missing one an error of the linker.

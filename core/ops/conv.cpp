@@ -51,7 +51,7 @@ void run(ConvDirection direction, const Tensor& result, const Shape& x, const Sh
 
 Tensor forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& shape,
                const Geometry& geometry) {
-  if (computes_in_float32(x.device(), x.dtype())) {
+  if (convolves_in_float32(x.device(), x.dtype())) {
     const Tensor wide_bias = bias.defined() ? bias.to(kFloat32) : bias;
     return forward(x.to(kFloat32), weight.to(kFloat32), wide_bias, shape, geometry).to(x.dtype());
   }
@@ -76,7 +76,7 @@ Tensor forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const 
 
 Tensor backward_input(const Tensor& dy, const Tensor& weight, const Shape& shape,
                       const Geometry& geometry) {
-  if (computes_in_float32(dy.device(), dy.dtype())) {
+  if (convolves_in_float32(dy.device(), dy.dtype())) {
     return backward_input(dy.to(kFloat32), weight.to(kFloat32), shape, geometry).to(dy.dtype());
   }
   Tensor dx = empty(shape, dy.dtype(), dy.device(), kImageFormat);
@@ -97,7 +97,7 @@ Tensor backward_input(const Tensor& dy, const Tensor& weight, const Shape& shape
 
 Tensor backward_weight(const Tensor& x, const Tensor& dy, const Shape& shape,
                        const Geometry& geometry) {
-  if (computes_in_float32(x.device(), x.dtype())) {
+  if (convolves_in_float32(x.device(), x.dtype())) {
     return backward_weight(x.to(kFloat32), dy.to(kFloat32), shape, geometry).to(x.dtype());
   }
   Tensor dw = empty(shape, x.dtype(), x.device(), kImageFormat);

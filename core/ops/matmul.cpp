@@ -45,7 +45,7 @@ struct Epilogue {
 // Multiplies on views. All of one dtype.
 Tensor multiply(const Tensor& a, const Tensor& b, const Shape& shape, const Epilogue& epilogue) {
   const Tensor& bias = epilogue.bias;
-  if (computes_in_float32(a.device(), a.dtype())) {
+  if (multiplies_in_float32(a.device(), a.dtype())) {
     const Tensor wide_bias = bias.defined() ? bias.to(kFloat32) : bias;
     const Tensor y = multiply(a.to(kFloat32), b.to(kFloat32), shape,
                               {wide_bias, epilogue.activation, epilogue.before});

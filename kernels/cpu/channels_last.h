@@ -4,13 +4,9 @@
 
 #include "wick/core/base/parallel.h"
 #include "wick/core/base/view.h"
-#include "wick/kernels/cpu/simd.h"
+#include "wick/kernels/cpu/rows.h"
 
 namespace wick::WICK_ISA {
-
-WICK_INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-WICK_INLINE int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
-WICK_INLINE int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 
 /// One channels-last image tensor, by rows of `c` channels.
 template <class T>

@@ -9,6 +9,10 @@
 // they end.
 namespace wick::WICK_ISA {
 
+WICK_INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+WICK_INLINE int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+WICK_INLINE int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
+
 /// Rows of up to this many elements fit a buffer on the stack.
 inline constexpr int64_t kRowBuffer = 8192;
 

@@ -46,6 +46,22 @@ struct Mask {
   typename VecTraits<T>::MaskReg reg;
 };
 
+template <class T>
+struct Vec;
+
+/// The first `n` lanes of a Vec<T>, from none to all. Loads and stores touch no other element.
+template <class T>
+class FirstLanes {
+ public:
+  WICK_INLINE explicit FirstLanes(int64_t n);
+  /// The other lanes are 0.
+  WICK_INLINE Vec<T> load(const T* p) const;
+  WICK_INLINE void store(Vec<T> v, T* p) const;
+
+ private:
+  WICK_WIDE(typename VecTraits<T>::MaskReg, __m256i) mask_;
+};
+
 /// As many T (float or double) as fit a register.
 template <class T>
 struct Vec {
@@ -66,18 +82,26 @@ struct Vec {
   /// The first `n` < size elements from `p`; the other lanes are 0.
   template <class S>
   WICK_INLINE static Vec load_partial(const S* p, int64_t n) {
-    S padded[size] = {};
-    for (int64_t i = 0; i < n; ++i) padded[i] = p[i];
-    return load(padded);
+    if constexpr (std::is_same_v<S, T>) {
+      return FirstLanes<T>(n).load(p);
+    } else {
+      S padded[size] = {};
+      for (int64_t i = 0; i < n; ++i) padded[i] = p[i];
+      return load(padded);
+    }
   }
   /// Writes all lanes to `p`, rounded to S once.
   template <class S>
   WICK_INLINE void store(S* p) const;
   template <class S>
   WICK_INLINE void store_partial(S* p, int64_t n) const {
-    S padded[size];
-    store(padded);
-    for (int64_t i = 0; i < n; ++i) p[i] = padded[i];
+    if constexpr (std::is_same_v<S, T>) {
+      FirstLanes<T>(n).store(*this, p);
+    } else {
+      S padded[size];
+      store(padded);
+      for (int64_t i = 0; i < n; ++i) p[i] = padded[i];
+    }
   }
   /// Writes past the caches; `p` must be aligned to the register's size, and stream_fence() must
   /// follow the last one.
@@ -200,6 +224,52 @@ template <>
 WICK_INLINE void VecD::stream(double* p) const {
   WICK_MM(stream_pd)(p, reg);
 }
+
+#ifdef __AVX512F__
+template <class T>
+WICK_INLINE FirstLanes<T>::FirstLanes(int64_t n)
+    : mask_(static_cast<typename VecTraits<T>::MaskReg>((1u << n) - 1)) {}
+template <>
+WICK_INLINE VecF FirstLanes<float>::load(const float* p) const {
+  return VecF(_mm512_maskz_loadu_ps(mask_, p));
+}
+template <>
+WICK_INLINE VecD FirstLanes<double>::load(const double* p) const {
+  return VecD(_mm512_maskz_loadu_pd(mask_, p));
+}
+template <>
+WICK_INLINE void FirstLanes<float>::store(VecF v, float* p) const {
+  _mm512_mask_storeu_ps(p, mask_, v.reg);
+}
+template <>
+WICK_INLINE void FirstLanes<double>::store(VecD v, double* p) const {
+  _mm512_mask_storeu_pd(p, mask_, v.reg);
+}
+#else
+template <>
+WICK_INLINE FirstLanes<float>::FirstLanes(int64_t n)
+    : mask_(_mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)),
+                               _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))) {}
+template <>
+WICK_INLINE FirstLanes<double>::FirstLanes(int64_t n)
+    : mask_(_mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3))) {}
+template <>
+WICK_INLINE VecF FirstLanes<float>::load(const float* p) const {
+  return VecF(_mm256_maskload_ps(p, mask_));
+}
+template <>
+WICK_INLINE VecD FirstLanes<double>::load(const double* p) const {
+  return VecD(_mm256_maskload_pd(p, mask_));
+}
+template <>
+WICK_INLINE void FirstLanes<float>::store(VecF v, float* p) const {
+  _mm256_maskstore_ps(p, mask_, v.reg);
+}
+template <>
+WICK_INLINE void FirstLanes<double>::store(VecD v, double* p) const {
+  _mm256_maskstore_pd(p, mask_, v.reg);
+}
+#endif
 
 // --- Comparison and selection
 // ---------------------------------------------------------------------

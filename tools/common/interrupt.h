@@ -10,7 +10,7 @@ namespace wick::tool {
 /// From now on SIGINT, SIGTERM and SIGHUP (unless it is ignored, as nohup has it) call `handler`,
 /// which may do no more than set a flag; with `once` a second one ends the process at once. To be
 /// called by the main thread, which the system gives signals of the process to. The handler runs on
-/// a stack of its own: some of oneDNN's products point the stack pointer into their workspace, in
+/// a stack of its own: some of oneDNN's code points the stack pointer into its workspace, in
 /// which the frame of a handler on the usual stack would overwrite matrices and whatever lies below
 /// them. Other handlers need SA_ONSTACK as well.
 inline void on_interrupt(void (*handler)(int), bool once) {

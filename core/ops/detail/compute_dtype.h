@@ -5,9 +5,14 @@
 
 namespace wick {
 
-/// Whether matrix products and convolutions of `dtype` on `device` convert to float32 and round the
-/// result: the CPU library has no float16, and bfloat16 only with AVX-512.
-inline bool computes_in_float32(Device device, Dtype dtype) {
+/// Whether matrix products of `dtype` on `device` convert to float32 and round the result: the CPU
+/// has none of float16.
+inline bool multiplies_in_float32(Device device, Dtype dtype) {
+  return device.is_cpu() && dtype == kFloat16;
+}
+
+/// The same of convolutions, whose library has bfloat16 only with AVX-512.
+inline bool convolves_in_float32(Device device, Dtype dtype) {
   if (!device.is_cpu()) return false;
   return dtype == kFloat16 || (dtype == kBFloat16 && cpu_isa() != CpuIsa::kAvx512);
 }

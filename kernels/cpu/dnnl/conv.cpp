@@ -6,7 +6,7 @@
 #include "wick/core/base/parallel.h"
 #include "wick/kernels/cpu/amx.h"
 #include "wick/kernels/cpu/dnnl/execution.h"
-#include "wick/kernels/cpu/dnnl/im2col.h"
+#include "wick/kernels/cpu/products/im2col.h"
 #include "wick/kernels/cpu/winograd.h"
 
 namespace wick::cpu {

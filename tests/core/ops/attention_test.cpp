@@ -74,7 +74,7 @@ WICK_OP_CASE(
                         }),
               attention(x[0], x[1], x[2], 0.25, none)};
     },
-    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
+    .tolerance = Tolerance::matmul(), .second_order = true);
 
 HostArray reshaped(HostArray x, const Shape& shape) {
   x.shape = shape;
@@ -127,7 +127,7 @@ WICK_OP_CASE(
           y,
           y};
     },
-    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
+    .tolerance = Tolerance::matmul(), .second_order = true);
 
 TEST(Attention, IsTheLibrarysOnAGpuWhereThatHasIt) {
   if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();

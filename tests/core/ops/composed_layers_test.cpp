@@ -59,7 +59,7 @@ WICK_OP_CASE(
       }
       return {y};
     },
-    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
+    .tolerance = Tolerance::matmul(), .second_order = true);
 
 TEST(LocalResponseNorm, RejectsWhatDoesNotFit) {
   EXPECT_EQ(error_of([] {

@@ -27,28 +27,26 @@ WICK_OP_CASE(
     einsum_batches, .samples = {{positive({2, 3, 5}), positive({2, 5, 4})}},
     .call = equation("bij, bjk -> bik"),
     .composed = [](const Tensors& x) -> Tensors { return {matmul(x[0], x[1])}; },
-    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
+    .tolerance = Tolerance::matmul(), .second_order = true);
 WICK_OP_CASE(
     einsum_heads, .samples = {{positive({2, 3, 4, 5}), positive({2, 6, 4, 5})}},
     .call = equation("bqhd,bkhd->bhqk"),
     .composed = [](const Tensors& x) -> Tensors {
       return {matmul(x[0].permute({0, 2, 1, 3}), x[1].permute({0, 2, 3, 1}))};
     },
-    .tolerance = Tolerance::matmul(), .same_for_any_threads = false);
+    .tolerance = Tolerance::matmul());
 WICK_OP_CASE(
     einsum_three, .samples = {{positive({3}), positive({3, 4}), positive({4})}},
     .call = equation("i,ij,j->"),
     .composed = [](const Tensors& x) -> Tensors { return {sum(x[0].unsqueeze(1) * x[1] * x[2])}; },
-    .dtypes = {kFloat64, kFloat32}, .tolerance = Tolerance::matmul(),
-    .same_for_any_threads = false);
+    .dtypes = {kFloat64, kFloat32}, .tolerance = Tolerance::matmul());
 WICK_OP_CASE(
     einsum_ellipsis, .samples = {{positive({2, 1, 3, 5}), positive({4, 5, 3})}},
     .call = equation("...ij,...ji->...i"),
     .composed = [](const Tensors& x) -> Tensors {
       return {sum(x[0] * x[1].transpose(1, 2), {-1})};
     },
-    .dtypes = {kFloat64, kFloat32}, .tolerance = Tolerance::matmul(),
-    .same_for_any_threads = false);
+    .dtypes = {kFloat64, kFloat32}, .tolerance = Tolerance::matmul());
 WICK_OP_CASE(
     einsum_products, .samples = {{positive({3, 4}), positive({3, 5})}},
     .call = equation("ab,ac->abc"), .composed = [](const Tensors& x) -> Tensors {
@@ -84,7 +82,7 @@ WICK_OP_CASE(
       return {tensordot(x[0], x[1], {2, 0}, {0, 1})};
     },
     .composed = [](const Tensors& x) -> Tensors { return {einsum("ijk,kil->jl", x)}; },
-    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
+    .tolerance = Tolerance::matmul(), .second_order = true);
 WICK_OP_CASE(
     kron, .samples = {{positive({2, 3}), positive({4, 5})}, {positive({3}), positive({2, 2})}},
     .call = [](const Tensors& x) -> Tensors { return {kron(x[0], x[1])}; },
@@ -103,7 +101,7 @@ WICK_OP_CASE(
     baddbmm, .samples = {{positive({4}), positive({2, 3, 5}), positive({2, 5, 4})}},
     .call = [](const Tensors& x) -> Tensors { return {baddbmm(x[0], x[1], x[2], 3, 2)}; },
     .composed = [](const Tensors& x) -> Tensors { return {x[0] * 3 + matmul(x[1], x[2]) * 2}; },
-    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
+    .tolerance = Tolerance::matmul(), .second_order = true);
 WICK_OP_CASE(
     addmv_addr, .samples = {{positive({3}), positive({3, 5}), positive({5})}},
     .call = [](const Tensors& x) -> Tensors {
@@ -112,8 +110,7 @@ WICK_OP_CASE(
     .composed = [](const Tensors& x) -> Tensors {
       return {x[0] * 0.5 + matmul(x[1], x[2]) * 2, x[1] * 2 + outer(x[0], x[2]) * 3};
     },
-    .dtypes = {kFloat64, kFloat32}, .tolerance = Tolerance::matmul(),
-    .same_for_any_threads = false);
+    .dtypes = {kFloat64, kFloat32}, .tolerance = Tolerance::matmul());
 
 TEST(MatrixProducts, KeepToTheirShapes) {
   const Tensor x = arange(6, kFloat32).reshape({2, 3}), v = ones({3});
@@ -154,7 +151,7 @@ WICK_OP_CASE(
     cdist_by_products, .samples = {{uniform({31, 7}, 2, 3), uniform({3, 7}, -1, 0)}},
     .call = [](const Tensors& x) -> Tensors { return {cdist(x[0], x[1])}; },
     .reference = [](const Arrays& in) { return reference_distances(in, 2); }, .dtypes = {kFloat64},
-    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
+    .tolerance = Tolerance::matmul(), .second_order = true);
 WICK_OP_CASE(
     pdist, .samples = {{normal({5, 7})}, {normal({1, 3})}},
     .call = [](const Tensors& x) -> Tensors { return {pdist(x[0])}; },

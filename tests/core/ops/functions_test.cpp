@@ -180,7 +180,7 @@ WICK_OP_CASE(
                 {normal({1025}), normal({1025})}},
     .call = [](const Tensors& x) -> Tensors { return {dot(x[0], x[1])}; },
     .composed = [](const Tensors& x) -> Tensors { return {sum(x[0] * x[1])}; },
-    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false,
+    .tolerance = Tolerance::matmul(), .second_order = true,
     .flops = [](const Tensors& x) { return 2.0 * static_cast<double>(x[0].numel()); });
 // Terms of one sign: in half types each is rounded before the sum.
 Input some(const Shape& shape) { return uniform(shape, 0.5, 2); }
@@ -192,7 +192,7 @@ WICK_OP_CASE(
                 {some({2, 1}), less({2, 0}), some({0, 3})}},
     .call = [](const Tensors& x) -> Tensors { return {addmm(x[0], x[1], x[2], 3, -2)}; },
     .composed = [](const Tensors& x) -> Tensors { return {x[0] * 3 - matmul(x[1], x[2]) * 2}; },
-    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
+    .tolerance = Tolerance::matmul(), .second_order = true);
 
 TEST(MatrixFunctions, AreMatmulWithRanksChecked) {
   const Tensor a = arange(6, kFloat32).reshape({2, 3}), b = arange(12, kFloat32).reshape({3, 4});

@@ -81,7 +81,7 @@ WICK_OP_CASE(
                 {normal({2, 0, 3}), normal({2, 3, 4})}},
     .call = [](const Tensors& x) -> Tensors { return {matmul(x[0], x[1])}; },
     .reference = [](const Arrays& x) -> Arrays { return {matrix_product(x[0], x[1])}; },
-    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
+    .tolerance = Tolerance::matmul(), .second_order = true);
 
 WICK_OP_CASE(
     matmul_transposed,
@@ -90,7 +90,7 @@ WICK_OP_CASE(
     .reference = [](const Arrays& x) -> Arrays {
       return {matrix_product(transposed(x[0]), transposed(x[1]))};
     },
-    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
+    .tolerance = Tolerance::matmul(), .second_order = true);
 
 WICK_OP_CASE(
     matmul_vectors, .samples = {{normal({5}), normal({5}), normal({5, 3})}},
@@ -110,7 +110,7 @@ WICK_OP_CASE(
       y[3].shape = {1, 3};
       return y;
     },
-    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
+    .tolerance = Tolerance::matmul(), .second_order = true);
 
 // activation(x[0] · x[1]ᵀ + x[2])
 Arrays reference_linear(const Arrays& x, double (*activation)(double)) {
@@ -136,13 +136,13 @@ WICK_OP_CASE(
                 {normal({0, 3}), normal({2, 3}), normal({2})}},
     .call = [](const Tensors& x) -> Tensors { return {linear(x[0], x[1], x[2])}; },
     .reference = [](const Arrays& x) { return reference_linear(x, [](double v) { return v; }); },
-    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
+    .tolerance = Tolerance::matmul(), .second_order = true);
 
 WICK_OP_CASE(
     linear_with_a_vector, .samples = {{normal({2, 4, 3}), normal({3})}, {normal({3}), normal({3})}},
     .call = [](const Tensors& x) -> Tensors { return {linear(x[0], x[1])}; },
     .composed = [](const Tensors& x) -> Tensors { return {sum(x[0] * x[1], {-1})}; },
-    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
+    .tolerance = Tolerance::matmul(), .second_order = true);
 
 // Biases that keep what is rectified away from 0, where rounding would choose the gradient.
 Tensor away_from_zero(const Tensor& bias) { return (bias + 1.0 / 16) * 32; }
@@ -166,7 +166,7 @@ WICK_OP_CASE(
     .composed = [](const Tensors& x) -> Tensors {
       return {relu(linear(x[0], x[1], away_from_zero(x[2])))};
     },
-    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
+    .tolerance = Tolerance::matmul(), .second_order = true);
 
 double gelu_tanh(double x) {
   return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
@@ -188,7 +188,7 @@ WICK_OP_CASE(
     .composed = [](const Tensors& x) -> Tensors {
       return {gelu(linear(x[0], x[1], x[2]), GeluApproximation::kTanh)};
     },
-    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
+    .tolerance = Tolerance::matmul(), .second_order = true);
 
 WICK_OP_CASE(
     linear_with_activation_alone, .samples = {{normal({4, 3}), normal({8, 3})}},
@@ -198,7 +198,7 @@ WICK_OP_CASE(
     .composed = [](const Tensors& x) -> Tensors {
       return {gelu(linear(x[0], x[1]), GeluApproximation::kTanh)};
     },
-    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
+    .tolerance = Tolerance::matmul(), .second_order = true);
 
 TEST(MatMul, CountsFlops) {
   const Tensor a = ones({3, 4, 5}).set_requires_grad();

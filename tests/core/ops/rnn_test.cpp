@@ -148,7 +148,6 @@ const Layer kGruReverse{RnnKind::kGru, kPacked, 3, 0, true};
                .reference = [](const Arrays& x) { return layer.reference(x); },                 \
                .composed = [](const Tensors& x) { return layer.call(composed_rnn_layer, x); },  \
                .tolerance = Tolerance::matmul(), .second_order = second,                        \
-               .same_for_any_threads = false,                                                   \
                .flops = [](const Tensors&) { return layer.flops(); })
 // clang-format on
 WICK_RNN_CASE(rnn_tanh, kTanhLayer, false);

@@ -243,8 +243,8 @@ class Training(RanksCase):
         self.assertEqual(sha256(folder / "weights.safetensors"), wanted)
 
     def test_a_signal_in_the_middle_of_a_product_spoils_nothing(self):
-        """oneDNN's products have the stack pointer in their workspace, where a handler's frame
-        would overwrite what lies below. Without a stack of its own most runs crash."""
+        """A kernel may have the stack pointer in its workspace, where a handler's frame would
+        overwrite what lies below. Handlers have a stack of their own."""
         size = [*MLP, "--epochs", "100000", "--batch-size", "1000", "--eval-every", "0"]
         for i in range(8):
             folder = self.folder / str(i)

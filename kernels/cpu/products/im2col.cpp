@@ -1,10 +1,10 @@
-#include "wick/kernels/cpu/dnnl/im2col.h"
+#include "wick/kernels/cpu/products/im2col.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "wick/core/base/parallel.h"
-#include "wick/kernels/cpu/dnnl/gemm.h"
+#include "wick/kernels/cpu/products/gemm.h"
 
 namespace wick::cpu {
 

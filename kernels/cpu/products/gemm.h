@@ -2,26 +2,14 @@
 
 // Matrix multiplication as the kernels of this folder use it.
 
-#include "wick/core/base/dtype.h"
 #include "wick/core/base/workspace.h"
+#include "wick/kernels/cpu/product.h"
 
 namespace wick::cpu {
 
-/// A matrix: element (i, j) is at data[i * row + j * column]. One of the two strides is 1, unless
-/// that axis has size 1.
-struct Matrix {
-  const void* data = nullptr;
-  int64_t row = 0;
-  int64_t column = 0;
-};
-
-struct GemmSizes {
-  int64_t m, n, k;
-};
-
-/// c = a · b + bias (+ c with `accumulate`); c is row-major with row length `ldc`. `out`: the type
-/// of c, `in` or, for bfloat16, also float32. `in`: float64, float32, bfloat16 (where oneDNN has
-/// it), integers. `bias` may be null, has the type `out`.
+/// c = a · b + bias, or c + a · b with `accumulate`, where `bias` is null; c is row-major with row
+/// length `ldc`. `in`: float64, float32, bfloat16, integers. `out`, of c and `bias`: `in` or, for
+/// bfloat16, also float32. The bits do not depend on the number of threads.
 void gemm(GemmSizes sizes, Dtype in, const Matrix& a, const Matrix& b, const void* bias, Dtype out,
           void* c, int64_t ldc, bool accumulate, Workspace& workspace);
 

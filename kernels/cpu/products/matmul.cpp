@@ -1,7 +1,7 @@
 #include "wick/kernels/matmul.h"
 
 #include "wick/kernels/activate.h"
-#include "wick/kernels/cpu/dnnl/gemm.h"
+#include "wick/kernels/cpu/products/gemm.h"
 
 namespace wick::cpu {
 

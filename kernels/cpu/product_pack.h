@@ -1,0 +1,97 @@
+#pragma once
+
+#include <utility>
+
+#include "wick/kernels/cpu/product_tile.h"
+
+// How matrix products copy a part of an operand to where a tile reads it fast.
+namespace wick::WICK_ISA {
+
+/// The elements of the lower (or upper) halves of `a` and `b` in turn.
+template <class T, bool kHigh, int... kLane>
+WICK_INLINE Vec<T> interleave(Vec<T> a, Vec<T> b, std::integer_sequence<int, kLane...>) {
+  constexpr int kSize = static_cast<int>(Vec<T>::size);
+  return Vec<T>(__builtin_shufflevector(
+      a.reg, b.reg, (kLane / 2 + kLane % 2 * kSize + (kHigh ? kSize / 2 : 0))...));
+}
+
+/// Transposes as many rows as a vector has lanes: each round moves one bit of a row's number to the
+/// lane's.
+template <class T>
+WICK_INLINE void transpose(Vec<T>* rows) {
+  constexpr int kSize = static_cast<int>(Vec<T>::size);
+  using Lanes = std::make_integer_sequence<int, kSize>;
+#pragma GCC unroll 4
+  for (int round = kSize; round > 1; round /= 2) {
+    Vec<T> turned[kSize];
+#pragma GCC unroll 8
+    for (int i = 0; i < kSize / 2; ++i) {
+      turned[2 * i] = interleave<T, false>(rows[i], rows[i + kSize / 2], Lanes{});
+      turned[2 * i + 1] = interleave<T, true>(rows[i], rows[i + kSize / 2], Lanes{});
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kSize; ++i) rows[i] = turned[i];
+  }
+}
+
+/// Copies `lines` lines of `size` elements, which are `from_line` and `to_line` elements apart.
+template <class T, class S>
+WICK_INLINE void pack_lines(const S* from, int64_t from_line, int64_t lines, int64_t size,
+                            int64_t to_line, T* to) {
+  for (int64_t i = 0; i < lines; ++i, from += from_line, to += to_line) {
+    for (int64_t at = 0; at < size; at += Vec<T>::size) {
+      __builtin_prefetch(from + kAhead * from_line + at);
+      store_up_to(load_up_to<T>(from + at, size - at), to + at, size - at);
+    }
+  }
+}
+
+/// Copies a square as wide as a vector, or its first `rows` rows and `columns` columns, of which
+/// the others are 0. The columns of `from` are `column` elements apart.
+template <class T, class S>
+WICK_INLINE void pack_transposed(const S* from, int64_t column, int64_t rows, int64_t columns,
+                                 T* to, int64_t to_row) {
+  constexpr int64_t kLanes = Vec<T>::size;
+  Vec<T> square[kLanes];
+  if (rows >= kLanes && columns >= kLanes) {
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < kLanes; ++i) {
+      square[i] = Vec<T>::load(from + i * column);
+      __builtin_prefetch(from + i * column + 2 * kLanes);
+    }
+  } else {
+    for (int64_t i = 0; i < kLanes; ++i) {
+      square[i] = i < columns ? load_up_to<T>(from + i * column, rows) : Vec<T>(T(0));
+    }
+  }
+  transpose(square);
+#pragma GCC unroll 16
+  for (int64_t i = 0; i < kLanes; ++i) {
+    if (i < rows) square[i].store(to + i * to_row);
+  }
+}
+
+/// `to` gets `inner` rows of kTileColumns<T>: `width` columns of `from`, whose rows and columns are
+/// `row` and `column` elements apart. Vectors of `to` without a column are not written.
+template <class T, class S>
+WICK_INLINE void pack_columns(const S* from, int64_t row, int64_t column, int64_t inner,
+                              int64_t width, T* to) {
+  constexpr int64_t kLanes = Vec<T>::size, kRow = kTileColumns<T>;
+  if (column == 1 || width == 1) {
+    for (int64_t k = 0; k < inner; ++k) {
+      for (int64_t j = 0; j < width; j += kLanes) {
+        __builtin_prefetch(from + (k + kAhead) * row + j);
+        load_up_to<T>(from + k * row + j, width - j).store(to + k * kRow + j);
+      }
+    }
+    return;
+  }
+  for (int64_t k = 0; k < inner; k += kLanes) {
+    for (int64_t j = 0; j < width; j += kLanes) {
+      pack_transposed(from + k + j * column, column, smaller(kLanes, inner - k), width - j,
+                      to + k * kRow + j, kRow);
+    }
+  }
+}
+
+}  // namespace wick::WICK_ISA

@@ -1,0 +1,70 @@
+#pragma once
+
+#include "wick/kernels/cpu/product.h"
+#include "wick/kernels/cpu/rows.h"
+
+// How matrix products are shared among threads. Every result is summed by one thread in an order of
+// its own, so any cut gives the same bits.
+namespace wick::WICK_ISA {
+
+/// A block of the results of one product.
+struct Part {
+  int64_t product, row, rows, column, columns;
+};
+
+/// Equal blocks of all products' results, in whole tiles.
+class Parts {
+ public:
+  /// Blocks of at most `most_rows` by `most_columns` for `threads`. A row or column that a block
+  /// packs costs as much as `packing` results.
+  WICK_INLINE Parts(const cpu::Product& p, int64_t tile_rows, int64_t tile_columns,
+                    int64_t most_rows, int64_t most_columns, int64_t threads, int64_t packing)
+      : m_(p.sizes.m), n_(p.sizes.n), tile_rows_(tile_rows), tile_columns_(tile_columns) {
+    const int64_t tall = (m_ + tile_rows - 1) / tile_rows,
+                  wide = (n_ + tile_columns - 1) / tile_columns;
+    const int64_t least_down = (m_ + most_rows - 1) / most_rows;
+    const int64_t least_across = (n_ + most_columns - 1) / most_columns;
+    double best = __builtin_inf();
+    for (int64_t down = least_down; down <= tall; ++down) {
+      for (int64_t across = least_across; across <= wide; ++across) {
+        const int64_t count = p.count * down * across;
+        const int64_t rows = (tall + down - 1) / down * tile_rows;
+        const int64_t columns = (wide + across - 1) / across * tile_columns;
+        const double cost = static_cast<double>((count + threads - 1) / threads) *
+                            static_cast<double>(rows * columns + packing * (rows + columns));
+        if (cost < best) {
+          best = cost;
+          down_ = down;
+          across_ = across;
+        }
+        if (count >= 2 * threads) break;
+      }
+      if (p.count * down * least_across >= 2 * threads) break;
+    }
+    count_ = p.count * down_ * across_;
+  }
+
+  WICK_INLINE int64_t count() const { return count_; }
+  WICK_INLINE Part operator[](int64_t i) const {
+    const int64_t down = i / across_ % down_, across = i % across_;
+    const int64_t row = cut(m_, tile_rows_, down, down_);
+    const int64_t column = cut(n_, tile_columns_, across, across_);
+    return {i / across_ / down_, row, cut(m_, tile_rows_, down + 1, down_) - row, column,
+            cut(n_, tile_columns_, across + 1, across_) - column};
+  }
+  WICK_INLINE int64_t most_rows() const { return most(m_, tile_rows_, down_); }
+  WICK_INLINE int64_t most_columns() const { return most(n_, tile_columns_, across_); }
+
+ private:
+  static WICK_INLINE int64_t cut(int64_t size, int64_t tile, int64_t i, int64_t pieces) {
+    return smaller(size, (size + tile - 1) / tile * i / pieces * tile);
+  }
+  static WICK_INLINE int64_t most(int64_t size, int64_t tile, int64_t pieces) {
+    return ((size + tile - 1) / tile + pieces - 1) / pieces * tile;
+  }
+
+  int64_t m_, n_, tile_rows_, tile_columns_;
+  int64_t down_ = 1, across_ = 1, count_ = 0;
+};
+
+}  // namespace wick::WICK_ISA
