@@ -100,20 +100,22 @@ if(golden_sources)
   endif()
 endif()
 
-# The blocks of C++ of these pages, each a test.
+# The blocks of C++ and the tables of names of these pages, each a test.
 if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
   set(snippets ${WICK_TEST_ROOT}/docs/snippets.py)
-  foreach(suite Articles Graphs)
-    string(TOLOWER ${suite} name)
+  foreach(suite Articles Graphs PytorchUsers)
+    string(REGEX REPLACE "(.)([A-Z])" "\\1_\\2" name ${suite})
+    string(TOLOWER ${name} name)
     set(page ${PROJECT_SOURCE_DIR}/docs/${name}.md)
     set(source ${PROJECT_BINARY_DIR}/${name}_test.cpp)
     add_custom_command(OUTPUT ${source} DEPENDS ${page} ${snippets} VERBATIM
                        COMMAND Python3::Interpreter ${snippets} ${page} ${suite} ${source})
     wick_test_program(${name}_test ${source})
-    target_compile_options(${name}_test PRIVATE -Wno-unused-local-typedefs)
+    target_compile_options(${name}_test PRIVATE -Wno-unused -Wno-unused-value)
     target_link_libraries(${name}_test PRIVATE GTest::gtest_main)
     add_test(NAME ${name} COMMAND ${name}_test --gtest_brief=1)
   endforeach()
+  include(${WICK_TEST_ROOT}/docs/tutorials.cmake)
 endif()
 
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=address")
