@@ -141,6 +141,9 @@ add_test(NAME reading_ease
 add_test(NAME site_self_test
          COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/site/pages.py --self-test)
 
+add_test(NAME reference_self_test
+         COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/reference/filter.py --self-test)
+
 add_test(NAME gpu_check
          COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/gpu_check_test.py)
 
@@ -153,7 +156,7 @@ if(TARGET wick_cli)
   # These are about words, pages and rates: the same with sanitizers, which make them slow. What
   # they run of the library, other tests run with sanitizers.
   if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
-    foreach(test docs faults flags profile schedule uses)
+    foreach(test docs errors faults flags profile schedule shells uses)
       add_test(NAME program_${test}
                COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/${test}_test.py
                    $<TARGET_FILE:wick_cli>)
