@@ -96,4 +96,5 @@ endif()
 
 add_library(wick INTERFACE)
 add_library(wick::wick ALIAS wick)
+add_library(wick::archive ALIAS wick_archive)
 target_link_libraries(wick INTERFACE $<LINK_LIBRARY:WHOLE_ARCHIVE,$<TARGET_NAME:wick_archive>>)

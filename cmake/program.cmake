@@ -44,3 +44,18 @@ wick_program(wick_cli ${PROJECT_SOURCE_DIR}/tools/wick/main.cpp)
 set_target_properties(wick_cli PROPERTIES OUTPUT_NAME wick)
 target_link_libraries(wick_cli PRIVATE wick_command)
 install(TARGETS wick_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT wick)
+# The program itself writes its manual pages and what shells complete by.
+install(CODE "
+  set(share \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}\")
+  function(wick_write)
+    execute_process(COMMAND $<TARGET_FILE:wick_cli> \${ARGN} COMMAND_ERROR_IS_FATAL ANY)
+  endfunction()
+  wick_write(man --folder \${share}/man/man1)
+  foreach(file bash:bash-completion/completions/wick zsh:zsh/site-functions/_wick
+          fish:fish/vendor_completions.d/wick.fish)
+    string(REGEX MATCH \"^[a-z]+\" shell \${file})
+    string(REGEX REPLACE \"^[a-z]+:\" \"\${share}/\" path \${file})
+    get_filename_component(folder \${path} DIRECTORY)
+    file(MAKE_DIRECTORY \${folder})
+    wick_write(completion \${shell} OUTPUT_FILE \${path})
+  endforeach()" COMPONENT wick)

@@ -102,20 +102,22 @@ if(golden_sources)
   endif()
 endif()
 
-# The blocks of C++ of these pages, each a test.
+# The blocks of C++ and the tables of names of these pages, each a test.
 if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
   set(snippets ${WICK_TEST_ROOT}/docs/snippets.py)
-  foreach(suite Articles Graphs)
-    string(TOLOWER ${suite} name)
+  foreach(suite Articles Graphs PytorchUsers)
+    string(REGEX REPLACE "(.)([A-Z])" "\\1_\\2" name ${suite})
+    string(TOLOWER ${name} name)
     set(page ${PROJECT_SOURCE_DIR}/docs/${name}.md)
     set(source ${PROJECT_BINARY_DIR}/${name}_test.cpp)
     add_custom_command(OUTPUT ${source} DEPENDS ${page} ${snippets} VERBATIM
                        COMMAND Python3::Interpreter ${snippets} ${page} ${suite} ${source})
     wick_test_program(${name}_test ${source})
-    target_compile_options(${name}_test PRIVATE -Wno-unused-local-typedefs)
+    target_compile_options(${name}_test PRIVATE -Wno-unused -Wno-unused-value)
     target_link_libraries(${name}_test PRIVATE GTest::gtest_main)
     add_test(NAME ${name} COMMAND ${name}_test --gtest_brief=1)
   endforeach()
+  include(${WICK_TEST_ROOT}/docs/tutorials.cmake)
 endif()
 
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=address")
@@ -141,6 +143,9 @@ add_test(NAME reading_ease
 add_test(NAME site_self_test
          COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/site/pages.py --self-test)
 
+add_test(NAME reference_self_test
+         COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/reference/filter.py --self-test)
+
 add_test(NAME gpu_check
          COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/gpu_check_test.py)
 
@@ -153,7 +158,7 @@ if(TARGET wick_cli)
   # These are about words, pages and rates: the same with sanitizers, which make them slow. What
   # they run of the library, other tests run with sanitizers.
   if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
-    foreach(test docs faults flags profile schedule uses)
+    foreach(test docs errors faults flags profile schedule shells uses)
       add_test(NAME program_${test}
                COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/${test}_test.py
                    $<TARGET_FILE:wick_cli>)

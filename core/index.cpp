@@ -17,7 +17,8 @@ Tensor Tensor::operator[](std::initializer_list<Index> indices) const {
     WICK_CHECK(!ellipsis, "index: at most one Ellipsis is allowed");
     ellipsis = true;
   }
-  WICK_CHECK(taken <= rank(), "index: too many indices: got ", taken, " for shape ", shape());
+  WICK_CHECK(taken <= rank(), "index: too many indices: got ", taken, " for shape ", shape(),
+             ", expected at most ", rank());
 
   Tensor x = *this;
   int axis = 0;

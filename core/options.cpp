@@ -184,7 +184,9 @@ json parse_object(const std::string& path, const std::string& text) {
     return true;
   };
   json values = json::parse(text, check, /*allow_exceptions=*/false);
-  if (!values.is_object()) throw OptionError(concat("config: ", path, ": not a JSON object"));
+  if (!values.is_object())
+    throw OptionError(
+        concat("config: ", path, ": not a JSON object, such as {\"batch_size\": 32}"));
   return values;
 }
 
@@ -278,8 +280,8 @@ void OptionField::check() const {
   const auto check_range = [&](auto value) {
     const auto number = static_cast<double>(value);
     if ((number >= least_ && number <= most_) || (or_zero_ && number == 0)) return;
-    throw InvalidOption(key_,
-                        concat("out of range: got ", value, ", expected ", least_, " to ", most_));
+    throw InvalidOption(key_, concat("out of range: got ", value, ", expected ",
+                                     or_zero_ ? "0, or " : "", least_, " to ", most_));
   };
   std::visit(
       [&](const auto* value) {

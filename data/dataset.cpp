@@ -63,7 +63,8 @@ TensorDataset::TensorDataset(std::vector<Tensor> tensors) : tensors_(std::move(t
                "tensor dataset: got a tensor of rank 0, expected samples along "
                "the first axis");
     WICK_CHECK(tensor.size(0) == tensors_[0].size(0), "tensor dataset: lengths differ: got ",
-               tensor.size(0), ", expected ", tensors_[0].size(0));
+               tensor.size(0), " rows in one tensor and ", tensors_[0].size(0),
+               " in the first, expected as many in each");
     tensor = tensor.detach().contiguous();
     Shape shape = tensor.shape();
     shape.erase(0);

@@ -23,7 +23,8 @@ std::vector<std::string> names_in(const fs::path& folder, bool folders) {
     std::error_code ignored;  // a dangling link is not a folder
     if (name[0] != '.' && it->is_directory(ignored) == folders) names.push_back(std::move(name));
   }
-  WICK_CHECK(!error, folder.string(), ": cannot be listed: ", error.message());
+  WICK_CHECK(!error, folder.string(), ": cannot be listed: ", error.message(),
+             ": expected train/CLASS/*.jpg and test/CLASS/*.jpg in the data's folder");
   std::sort(names.begin(), names.end());
   return names;
 }

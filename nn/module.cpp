@@ -13,8 +13,8 @@
 namespace wick::nn {
 
 Tensor Module::forward(const Tensor&) {
-  detail::fail(description(), ": forward: takes other arguments than one tensor: got one tensor, ",
-               "expected those of its own forward");
+  detail::fail(description(), ": there is no forward of one tensor: got one, expected a class ",
+               "that overrides forward(const Tensor&), or a call of another forward");
 }
 
 namespace {
@@ -45,6 +45,13 @@ List copy_of(const List& places) {
   List copy;
   for (const auto& [name, place] : places) copy.emplace_back(name, places::copy_place(*place));
   return copy;
+}
+
+template <class List>
+std::string names_of(const List& places) {
+  std::string names;
+  for (const auto& entry : places) names += (names.empty() ? "" : ", ") + entry.first;
+  return names.empty() ? "those that add() gave it, of which there are none" : "one of " + names;
 }
 
 template <class List>
@@ -140,7 +147,7 @@ Handle<Module> Module::replace(const std::string& path, const Handle<Module>& mo
   const auto entry = std::find_if(children_.begin(), children_.end(),
                                   [&](const auto& child) { return child.first == name; });
   WICK_CHECK(entry != children_.end(), "replace: ", description(), ": no such child: got \"", name,
-             "\"");
+             "\", expected ", names_of(children_));
   places::ChildPlace& place = *entry->second;
   const std::shared_ptr<Module> before = value_of(name, place);
   if (dot != std::string::npos) {

@@ -51,7 +51,10 @@ Optimizer::Optimizer(const char* name, std::vector<std::vector<Tensor>> groups,
 }
 
 void Optimizer::check_params(int group, const std::vector<Tensor>& params) const {
-  WICK_CHECK(!params.empty(), name_, ": a parameter group is empty");
+  WICK_CHECK(
+      !params.empty(), name_, ": a parameter group is empty: got group ", group,
+      " without tensors, expected one or more, as parameters() of a module whose parts add() "
+      "has registered");
   std::unordered_map<const TensorImpl*, std::string> seen;
   const auto place = [](int g, size_t i) { return concat("number ", i, " of group ", g); };
   for (int g = 0; g < group; ++g) {

@@ -69,7 +69,8 @@ double OneCycleLR::interpolate(double from, double to, double share) const {
 
 std::pair<const OneCycleLR::Phase*, double> OneCycleLR::phase_at(int group, int64_t step) const {
   WICK_CHECK(step <= options_.total_steps, "one_cycle_lr: step ", step, " of ",
-             options_.total_steps, ": the cycle has ended");
+             options_.total_steps,
+             ": the cycle has ended: make total_steps the epochs times the steps of an epoch");
   const std::vector<Phase>& phases = phases_.at(static_cast<size_t>(group));
   const double now = static_cast<double>(step);
   double start = 0;

@@ -9,6 +9,7 @@
 
 namespace wick::train {
 
+/// What two smaller steps say of the peak of a larger one.
 struct PeakPrediction {
   int64_t bytes = 0;          // that tensors hold at most
   int64_t few = 0, more = 0;  // samples of the steps that were measured

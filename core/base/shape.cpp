@@ -6,7 +6,7 @@
 
 namespace wick {
 
-void rank_too_large() { detail::fail("shape: at most ", kMaxRank, " axes are supported"); }
+void rank_too_large() { detail::fail("shape: too many axes: expected at most ", kMaxRank); }
 
 std::string to_string(const Shape& shape) {
   std::string text = "[";

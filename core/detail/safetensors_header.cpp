@@ -293,7 +293,7 @@ uint64_t read_header_length(const InputFile& file) {
                 "safetensors.torch.save_file");
   }
   WICK_CHECK(length <= kMaxHeaderBytes, "safetensors: ", file.path(), ": the header has ", length,
-             " bytes, expected at most ", kMaxHeaderBytes);
+             " bytes, expected at most ", kMaxHeaderBytes, ": this is no safetensors file");
   WICK_CHECK(length <= file.size() - 8, "safetensors: ", file.path(), ": the header has ", length,
              " bytes, but only ", file.size() - 8, " are in the file");
   return length;

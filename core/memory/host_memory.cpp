@@ -117,7 +117,7 @@ CachingAllocator& make_cuda_allocator(int index) {
   if (CachingAllocator* made = slot.load()) return *made;
   const SourceFactory factory = cuda_factory.load();
   WICK_CHECK(factory != nullptr, "allocator: this build has no CUDA: got cuda:", index,
-             ", expected cpu");
+             ", expected cpu: the CMake option WICK_GPU=cuda builds with CUDA");
   auto* made = new CachingAllocator(factory(index), configured("WICK_CUDA_ALLOC", {}));
   slot.store(made);
   return *made;
@@ -135,7 +135,8 @@ void register_cuda_sources(SourceFactory device, PinnedFactory pinned) {
 CachingAllocator& pinned_allocator() {
   static CachingAllocator& pinned = [&]() -> CachingAllocator& {
     const PinnedFactory factory = pinned_factory.load();
-    WICK_CHECK(factory != nullptr, "pinned memory: this build has no CUDA");
+    WICK_CHECK(factory != nullptr,
+               "pinned memory: this build has no CUDA, and the CPU needs none: leave it off");
     return *new CachingAllocator(factory(), configured("WICK_PINNED_ALLOC", {}));
   }();
   return pinned;

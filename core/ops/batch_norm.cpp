@@ -94,8 +94,11 @@ Tensor run(const char* op, const Tensor& x, const Tensor& residual, const Tensor
     return apply(BatchNorm<false>{options.momentum, options.eps, relu}, x, residual, weight, bias,
                  running_mean, running_var);
   }
-  WICK_CHECK(x.size(1) == 0 || x.numel() / x.size(1) != 1, op,
-             ": needs more than one value per channel in training: got shape ", x.shape());
+  WICK_CHECK(
+      x.size(1) == 0 || x.numel() / x.size(1) != 1, op,
+      ": needs more than one value per channel in training: got shape ", x.shape(),
+      ", expected a larger batch: a loader's drop_last leaves out a last one of 1, and eval() "
+      "needs no batch");
   const BatchNorm<true> normalization{options.momentum, options.eps, relu};
   if (is_recomputing()) return apply(normalization, x, residual, weight, bias, Tensor(), Tensor());
   return apply(normalization, x, residual, weight, bias, running_mean, running_var);

@@ -25,8 +25,13 @@ struct Labelled {
 
 constexpr char kLastOfEllipsis = 8;
 
-[[noreturn]] void wrong_equation(const std::string& equation, const char* what) {
+[[noreturn]] void wrong_equation(const std::string& equation, const std::string& what) {
   detail::fail("einsum: ", what, ": got \"", equation, "\"");
+}
+
+[[noreturn]] void two_sizes(const std::string& equation, char label, int64_t n, int64_t m) {
+  const std::string name = label < 'A' ? "an axis of ..." : "\"" + std::string(1, label) + "\"";
+  wrong_equation(equation, concat(name, " has two sizes, ", n, " and ", m));
 }
 
 // The labels of a term, in which the ellipsis stands for `axes` axes.
@@ -51,7 +56,9 @@ Labelled without_repeats(Labelled in, const std::string& equation) {
     size_t j = in.labels.find(in.labels[i], i + 1);
     while (j != std::string::npos) {
       const auto a = static_cast<int64_t>(i), b = static_cast<int64_t>(j);
-      if (in.x.size(a) != in.x.size(b)) wrong_equation(equation, "a letter has two sizes");
+      if (in.x.size(a) != in.x.size(b)) {
+        two_sizes(equation, in.labels[i], in.x.size(a), in.x.size(b));
+      }
       in.x = diagonal(in.x, 0, a, b).movedim(-1, a);
       in.labels.erase(j, 1);
       j = in.labels.find(in.labels[i], i + 1);
@@ -92,7 +99,7 @@ Labelled without_broadcast(const Labelled& in, const Labelled& other, const std:
     if (!other.has(label)) continue;
     const int64_t n = size_of_label(in, label), m = size_of_label(other, label);
     if (n == m || m == 1) continue;
-    if (n != 1) wrong_equation(equation, "a letter has two sizes");
+    if (n != 1) two_sizes(equation, label, n, m);
     const auto axis = out.labels.find(label);
     out.x = out.x.squeeze(static_cast<int64_t>(axis));
     out.labels.erase(axis, 1);

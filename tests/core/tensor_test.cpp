@@ -140,7 +140,7 @@ TEST(Tensor, ReadsOneElement) {
   EXPECT_EQ(error_of([] {
               empty({2, 1}).item();
             }),
-            "item: needs exactly one element: got shape [2, 1]");
+            "item: needs exactly one element: got shape [2, 1]: to_vector() gives all");
   EXPECT_THROW(empty({0}).item(), Error);
 }
 

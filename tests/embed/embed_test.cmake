@@ -31,6 +31,13 @@ endif()
 
 run(${CMAKE_COMMAND} --install ${BINARY_DIR} --prefix ${work}/installed)
 file(RENAME ${work}/installed ${work}/moved)
+foreach(file man/man1/wick-train.1 bash-completion/completions/wick zsh/site-functions/_wick
+        fish/vendor_completions.d/wick.fish)
+  file(SIZE ${work}/moved/share/${file} size)
+  if(size EQUAL 0)
+    message(FATAL_ERROR "embed: share/${file} is empty")
+  endif()
+endforeach()
 
 file(GLOB_RECURSE package_files ${work}/moved/lib*/*.cmake)
 foreach(file ${package_files})

@@ -52,8 +52,9 @@ TEST(LossModules, AreChildrenLikeOthers) {
   Net net;
   EXPECT_EQ(net.loss(net.fc(ones({1, 3})), zeros(1, kInt64)).shape(), Shape());
   EXPECT_EQ(error_of([&] { net.loss->call(ones({1})); }),
-            "CrossEntropyLoss: forward: takes other arguments than one tensor: got one tensor, "
-            "expected those of its own forward");
+            "CrossEntropyLoss: there is no forward of one tensor: got one, expected a class that "
+            "overrides "
+            "forward(const Tensor&), or a call of another forward");
 }
 
 TEST(Dropout2d, DropsWholeChannelsInTrainingAlone) {

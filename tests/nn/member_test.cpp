@@ -206,7 +206,7 @@ TEST(Handle, SeesWhatReplacePutsThere) {
   EXPECT_EQ(error_of([&] { net.replace("lm.head", ReLU()); }),
             "replace: child \"head\": got ReLU, expected a Linear, which its Handle is of");
   EXPECT_EQ(error_of([&] { net.replace("lm.tail", ReLU()); }),
-            "replace: Lm: no such child: got \"tail\"");
+            "replace: Lm: no such child: got \"tail\", expected one of wte, head");
   EXPECT_EQ(error_of([&] { net.replace("lm", Handle<Module>()); }),
             "replace: child \"lm\": got a null module");
 }

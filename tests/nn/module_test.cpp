@@ -350,8 +350,8 @@ TEST(Module, ForwardOfOneTensorMustExist) {
   struct Nothing : Module {};
   Nothing nothing;
   EXPECT_EQ(error_of([&] { nothing(zeros({1})); }),
-            "Nothing: forward: takes other arguments than one tensor: got one tensor, "
-            "expected those of its own forward");
+            "Nothing: there is no forward of one tensor: got one, expected a class that overrides "
+            "forward(const Tensor&), or a call of another forward");
 }
 
 TEST(Sequential, AppliesModulesInOrder) {

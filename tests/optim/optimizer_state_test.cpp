@@ -355,7 +355,9 @@ TEST(Errors, SayWhatIsWrong) {
             "adadelta: rho: got 1.5, expected a value in [0, 1]");
   EXPECT_EQ(error_of([&] { SGD({param}, {.nesterov = true}); }),
             "sgd: nesterov needs a momentum and no dampening: got momentum 0, dampening 0");
-  EXPECT_EQ(error_of([&] { SGD(std::vector<Tensor>{}); }), "sgd: a parameter group is empty");
+  EXPECT_EQ(error_of([&] { SGD(std::vector<Tensor>{}); }),
+            "sgd: a parameter group is empty: got group 0 without tensors, "
+            "expected one or more, as parameters() of a module whose parts add() has registered");
   EXPECT_EQ(error_of([&] { SGD(std::vector<ParamGroup<SGDOptions>>{}); }), "sgd: no parameters");
   EXPECT_EQ(
       error_of([&] {

@@ -91,7 +91,9 @@ TEST(AddParamGroup, RefusesWhatDoesNotFitAndChangesNothing) {
             }),
             "adamw: a parameter appears twice, as number 0 of group 0 and as number 1 of group 1: "
             "its shape is [3]");
-  EXPECT_EQ(error_of([&] { optimizer.add_param_group({}); }), "adamw: a parameter group is empty");
+  EXPECT_EQ(error_of([&] { optimizer.add_param_group({}); }),
+            "adamw: a parameter group is empty: got group 1 without tensors, "
+            "expected one or more, as parameters() of a module whose parts add() has registered");
   EXPECT_EQ(error_of([&] {
               optimizer.add_param_group({b}, {{"momentum", 1}});
             }),

@@ -63,7 +63,8 @@ TEST(Schedule, StaysAsItWasWhereAStateDoesNotFit) {
   StateDict beyond = longer.state_dict();
   beyond.erase("options");
   EXPECT_EQ(error_of([&] { schedule.load_state_dict(beyond); }),
-            "one_cycle_lr: step 150 of 100: the cycle has ended");
+            "one_cycle_lr: step 150 of 100: the cycle has ended: make "
+            "total_steps the epochs times the steps of an epoch");
   StateDict before_the_first = schedule.state_dict();
   before_the_first.at("step") = scalar_tensor(int64_t{-1}, kInt64);
   EXPECT_EQ(error_of([&] { schedule.load_state_dict(before_the_first); }),

@@ -150,7 +150,9 @@ TEST(Schedule, OneCycleLR) {
   expect_near(got.momentum, want.momentum);
   schedule.step();  // step total_steps is still allowed
   const double last = sgd.lr();
-  EXPECT_EQ(error_of([&] { schedule.step(); }), "one_cycle_lr: step 21 of 20: the cycle has ended");
+  EXPECT_EQ(error_of([&] { schedule.step(); }),
+            "one_cycle_lr: step 21 of 20: the cycle has ended: make "
+            "total_steps the epochs times the steps of an epoch");
   EXPECT_EQ(schedule.steps_taken(), 20);
   EXPECT_EQ(sgd.lr(), last);
 }

@@ -11,6 +11,7 @@
 #include "wick/core/options.h"
 #include "wick/dist/process_group.h"
 #include "wick/optim/grad_scaler.h"
+#include "wick/tools/common/as_typed.h"
 #include "wick/tools/common/printable.h"
 #include "wick/tools/common/usage_error.h"
 #include "wick/train/trainer.h"
@@ -48,7 +49,7 @@ int exit_code_of(const std::exception& error) {
 
 int fail(int code, const std::string& message) {
   std::fflush(stdout);
-  std::fprintf(stderr, "wick: %s\n", printable(message).c_str());
+  std::fprintf(stderr, "wick: %s\n", printable(as_typed(message)).c_str());
   return code;
 }
 

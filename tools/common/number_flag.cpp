@@ -10,9 +10,8 @@ namespace wick::tool {
 namespace {
 
 template <class T>
-void add_number(CLI::App& app, const std::string& name, T& value, double low, double high,
-                const std::string& help) {
-  const auto check = [low, high](const std::string& word) -> std::string {
+auto number_in(double low, double high) {
+  return [low, high](const std::string& word) -> std::string {
     if (word.empty()) return "the value is empty";
     if constexpr (std::is_same_v<T, int64_t>) {
       if (std::string wrong = check_whole_number(word); !wrong.empty()) return wrong;
@@ -26,7 +25,12 @@ void add_number(CLI::App& app, const std::string& name, T& value, double low, do
     return concat("out of range: got ", word.substr(0, kMaxShown), ", expected ", low, " to ",
                   high);
   };
-  app.add_option(name, value, help)->check(check)->capture_default_str();
+}
+
+template <class T>
+void add_number(CLI::App& app, const std::string& name, T& value, double low, double high,
+                const std::string& help) {
+  app.add_option(name, value, help)->check(number_in<T>(low, high))->capture_default_str();
 }
 
 }  // namespace
@@ -34,6 +38,10 @@ void add_number(CLI::App& app, const std::string& name, T& value, double low, do
 std::string check_whole_number(const std::string& word) {
   if (is_whole_number(word)) return "";
   return concat("expected a whole number, got ", word.substr(0, kMaxShown));
+}
+
+std::function<std::string(const std::string& word)> whole_number_in(double low, double high) {
+  return number_in<int64_t>(low, high);
 }
 
 void add_number_flag(CLI::App& app, const std::string& name, int64_t& value, double low,

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace CLI {
@@ -14,6 +15,9 @@ constexpr size_t kMaxShown = 80;  // characters of a wrong value that an error s
 
 /// What is wrong with a word for a whole number, or "". Octal and hexadecimal ones are wrong.
 std::string check_whole_number(const std::string& word);
+
+/// A check of a word for a whole number from `low` to `high`: what is wrong with it, or "".
+std::function<std::string(const std::string& word)> whole_number_in(double low, double high);
 
 /// Gives `app` a flag for a number from `low` to `high`, whose default is what `value` is. Any
 /// other word is an error of parsing that names the flag.

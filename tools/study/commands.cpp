@@ -49,7 +49,7 @@ void add_study(CLI::App& app, tool::Command& command) {
       ->capture_default_str();
   sub->add_option("--data-dir", options.data_dir, "folder that holds the data's files");
   sub->add_option("--threads", options.threads, "threads that compute (default: the cores)")
-      ->check(CLI::Range(1, 1024));
+      ->check(tool::whole_number_in(1, 1024));
   tool::add_number_flag(*sub, "--seconds", options.seconds, 0, 1e6,
                         "time for each comparison (0: 12, with --quick 1.6)");
   sub->add_option("--run-dir", options.run_dir,

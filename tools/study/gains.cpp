@@ -1,4 +1,5 @@
 #include "wick/tools/study/gains.h"
+#include "wick/tools/common/as_typed.h"
 
 #include <fmt/core.h>
 
@@ -82,7 +83,8 @@ std::optional<StudyGains> find_measured(profile::Bound bound, const std::string&
 
 std::string text_of(const std::optional<StudyGains>& measured) {
   if (!measured) {
-    return "Not measured here yet: wick study --quick shows what each technique gains.\n";
+    return "Not measured here yet: " + tool::as_typed("wick study --quick") +
+           " shows what each technique gains.\n";
   }
   if (measured->gains.empty()) {
     return fmt::format("Measured here: no gain in {}.\n", measured->study);

@@ -11,6 +11,7 @@
 #include "wick/tools/study/html.h"
 #include "wick/tools/study/roofline.h"
 #include "wick/tools/study/scaling.h"
+#include "wick/tools/study/summary.h"
 
 namespace wick::study {
 
@@ -272,6 +273,7 @@ void write_study_page(const Store& store, const std::string& bench) {
   write_file(store.page(),
              page("What each optimization is worth here",
                   fmt::format("A study by wick, {}, in {}", when, store.folder()), sections, html));
+  write_summary(store, all);
 }
 
 }  // namespace wick::study

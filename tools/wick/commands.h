@@ -30,6 +30,9 @@ void add_inspect(CLI::App& app, Command& command);
 void add_data(CLI::App& app, Command& command);
 /// `words` are those behind "--".
 void add_launch(CLI::App& app, Command& command, const std::vector<std::string>& words);
+/// Of all subcommands of `app`.
+void add_man(CLI::App& app, Command& command);
+void add_completion(CLI::App& app, Command& command);
 
 /// Becomes wick-bench, from this program's folder, with `words`. Error where there is none.
 [[noreturn]] void run_bench(std::vector<std::string> words);

@@ -5,6 +5,8 @@
 
 #include "wick/core/options.h"
 #include "wick/data/fetch.h"
+#include "wick/tools/common/as_typed.h"
+#include "wick/tools/common/number_flag.h"
 #include "wick/tools/common/shell_word.h"
 #include "wick/tools/common/usage_error.h"
 #include "wick/tools/wick/data.h"
@@ -36,8 +38,8 @@ int fetch(const FetchFlags& flags) {
   }
   const std::string where =
       options.cache_dir.empty() ? std::string() : fmt::format(" --data-dir {}", shell_word(folder));
-  fmt::print("{} is in {}\ntrain on it with: wick train --data {}{}\n", flags.name, folder,
-             flags.name, where);
+  fmt::print("{} is in {}\ntrain on it with: {} --data {}{}\n", flags.name, folder,
+             as_typed("wick train"), flags.name, where);
   return 0;
 }
 
@@ -55,7 +57,7 @@ void add_data_fetch(CLI::App& data, Command& command) {
                   "file of SHA-256 sums, as sha256sum prints them, instead of those known");
   sub->add_option("--timeout", flags->options.stall_seconds,
                   "seconds without data after which to give up")
-      ->check(CLI::Range(1, 86400))
+      ->check(whole_number_in(1, 86400))
       ->capture_default_str();
   sub->callback([flags, &command] { command = [flags] { return fetch(*flags); }; });
 }

@@ -8,6 +8,8 @@
 #include <string_view>
 
 #include "wick/data/packed.h"
+#include "wick/tools/common/as_typed.h"
+#include "wick/tools/common/number_flag.h"
 #include "wick/tools/common/shell_word.h"
 #include "wick/tools/common/usage_error.h"
 #include "wick/tools/wick/data.h"
@@ -74,7 +76,8 @@ int pack(const PackFlags& flags) {
   fmt::print("{}: {} bytes, {} images to train on and {} to test with, {} classes\n", flags.out,
              bytes, images.train->size(), images.test->size(), images.train->class_names().size());
   fmt::print("content SHA-256 {}\n", hash);
-  fmt::print("train on it with: wick train --data packed --data-dir {}\n", shell_word(flags.out));
+  fmt::print("train on it with: {} --data packed --data-dir {}\n", as_typed("wick train"),
+             shell_word(flags.out));
   return 0;
 }
 
@@ -91,10 +94,10 @@ void add_data_pack(CLI::App& data, Command& command) {
   sub->add_flag("--jpeg", flags->jpeg, "store JPEGs");
   sub->add_option("--size", flags->size,
                   "resize images whose shorter side has more pixels than this (0: none)")
-      ->check(CLI::Range(0, 65536))
+      ->check(whole_number_in(0, 65536))
       ->capture_default_str();
   sub->add_option("--quality", flags->quality, "quality of JPEGs made here")
-      ->check(CLI::Range(1, 100))
+      ->check(whole_number_in(1, 100))
       ->capture_default_str();
   add_image_limits(*sub, flags->limits);
   sub->add_flag("--json", flags->json, "print one JSON object");

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "wick/dist/launch_env.h"
+#include "wick/tools/common/number_flag.h"
 #include "wick/tools/common/usage_error.h"
 #include "wick/tools/wick/commands.h"
 #include "wick/tools/wick/launch.h"
@@ -53,10 +54,12 @@ int launch(const LaunchFlags& flags, const std::vector<std::string>& words) {
 
 void add_launch_flags(CLI::App& app, LaunchFlags& flags) {
   app.add_option("--ranks", flags.ranks,
-                 "processes on this machine that train together, each on its share of every batch");
+                 "processes on this machine that train together, each on its share of every batch")
+      ->check(check_whole_number);
   app.add_option(
          "--max-restarts", flags.max_restarts,
          "how often all ranks are started again, from the newest checkpoint, when one fails")
+      ->check(check_whole_number)
       ->capture_default_str();
   app.add_option("--flight", flags.flight,
                  "folder for records of what ranks did last before a failure, for wick doctor");

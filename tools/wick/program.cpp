@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "wick/core/options.h"
+#include "wick/tools/common/as_typed.h"
 #include "wick/tools/common/command_line.h"
 #include "wick/tools/common/exit_codes.h"
 #include "wick/tools/common/spin.h"
@@ -49,6 +50,7 @@ std::string flag_problem(const wick::InvalidOption& error) {
   for (const wick::OptionField& field : wick::train::fields(recipe)) {
     const size_t at = problem.find(field.key());
     if (field.key().find('_') == std::string::npos || at == std::string::npos) continue;
+    if (at > problem.find("expected one of ")) continue;  // a name of something else
     problem.replace(at, field.key().size(), wick::tool::flag_name(field.key()));
   }
   return wick::tool::flag_name(error.option()) + ": " + problem;
@@ -69,7 +71,8 @@ int run_program(const std::vector<std::string>& words) {
                        ? std::find(words.begin(), words.end(), "--")
                        : words.end();
   const std::vector<std::string> behind(end == words.end() ? end : end + 1, words.end());
-  CLI::App app("Trains neural networks, and tells what each optimization is worth.", "wick");
+  CLI::App app("Trains neural networks, and tells what each optimization is worth.",
+               as_typed("wick"));
   app.require_subcommand(0, 1);
   Command command;
   add_train(app, command);
@@ -81,6 +84,8 @@ int run_program(const std::vector<std::string>& words) {
   add_inspect(app, command);
   add_data(app, command);
   add_launch(app, command, behind);
+  add_man(app, command);
+  add_completion(app, command);
   study::add_study(app, command);
   study::add_report(app, command);
   app.add_subcommand("bench", "Measures every kernel against what the hardware can do at best");

@@ -10,6 +10,7 @@
 #include "wick/core/stream.h"
 #include "wick/dist/launch_env.h"
 #include "wick/nn/module.h"
+#include "wick/tools/common/as_typed.h"
 #include "wick/tools/common/exit_codes.h"
 #include "wick/tools/common/interrupt.h"
 #include "wick/tools/common/printable.h"
@@ -172,7 +173,8 @@ void print_files(const train::Trainer& trainer) {
     fmt::print("best         {}/step-{}, with test loss {:.4f}\n", folder.checkpoints(),
                best->first, best->second);
   }
-  fmt::print("evaluate it again with: wick eval --run-dir {}\n", shell_word(folder.path()));
+  fmt::print("evaluate it again with: {} --run-dir {}\n", as_typed("wick eval"),
+             shell_word(folder.path()));
 }
 
 // A signal handler has nothing but globals.
@@ -190,7 +192,7 @@ void end_before_start(int) {
 
 std::string resume_command(const train::Trainer& trainer, const train::Ranks& ranks) {
   const std::string command =
-      fmt::format("wick train --run-dir {} --resume", shell_word(trainer.folder()));
+      fmt::format("{} --run-dir {} --resume", as_typed("wick train"), shell_word(trainer.folder()));
   if (ranks.alone()) return command;
   const bool is_ours = std::getenv("WICK_RESTARTS") != nullptr;
   return is_ours ? fmt::format("{} --ranks {}", command, ranks.size())

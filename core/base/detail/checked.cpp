@@ -21,7 +21,8 @@ int64_t checked_numel(const char* op, const Shape& shape) {
   int64_t span = 1;
   bool empty = false;
   for (const int64_t size : shape) {
-    WICK_CHECK(size >= 0, op, ": negative size: got shape ", shape);
+    WICK_CHECK(size >= 0, op, ": negative size: got shape ", shape,
+               ", expected sizes of 0 or more");
     empty = empty || size == 0;
     const bool fits = size == 0 || span <= kMaxNumel / size;
     WICK_CHECK(fits, op, ": shape too large: got ", shape, ", expected at most 2^58 elements");

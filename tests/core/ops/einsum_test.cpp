@@ -72,7 +72,7 @@ TEST(Einsum, FollowsTheEquation) {
   EXPECT_EQ(error_of([&] {
               einsum("ij,jk", {x, ones({4, 2}, kFloat64)});
             }),
-            "einsum: a letter has two sizes: got \"ij,jk\"");
+            "einsum: \"j\" has two sizes, 3 and 4: got \"ij,jk\"");
   EXPECT_THROW(einsum("i", {}), Error);
 }
 

@@ -408,7 +408,10 @@ TEST(Brackets, ErrorsAreClear) {
   EXPECT_EQ(
       error_of([&] { x[3]; }),
       "select: index out of range: got 3 for axis 0 of shape [3, 2], expected one in [-3, 2]");
-  EXPECT_EQ(error_of([&] { x[{0, 0, 0}]; }), "index: too many indices: got 3 for shape [3, 2]");
+  EXPECT_EQ(error_of([&] {
+              x[{0, 0, 0}];
+            }),
+            "index: too many indices: got 3 for shape [3, 2], expected at most 2");
   EXPECT_EQ(error_of([&] { x[{Ellipsis, Ellipsis}]; }), "index: at most one Ellipsis is allowed");
   EXPECT_EQ(
       error_of([&] { x[ones({2}, kBool)]; }),

@@ -6,10 +6,10 @@ import tempfile
 import unittest
 
 
-def run_program(program, *words, **variables):
+def run_program(program, *words, cwd=None, **variables):
     """What came of `program` with `words`, in this environment with `variables`."""
     return subprocess.run([program, *map(str, words)], capture_output=True, text=True, timeout=600,
-                          env={**os.environ, **variables})
+                          cwd=cwd, env={**os.environ, **variables})
 
 
 class InFolder(unittest.TestCase):

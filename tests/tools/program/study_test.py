@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 import unittest
+import xml.etree.ElementTree
 
 from mnist import write_images
 from programs import InFolder, run_program
@@ -110,6 +111,10 @@ class Study(StudyCase):
         # An effect has to show in two pairs of processes.
         self.assertGreaterEqual(comparison["processes"], 2)
         self.assertGreaterEqual(comparison["pairs"], 8)
+        summary = xml.etree.ElementTree.parse(folder / "summary.svg").getroot()
+        words = [text.text for text in summary.iter("{http://www.w3.org/2000/svg}text")]
+        self.assertIn(f"{speed['middle']:.2f}×", words)
+        self.assertEqual(len(list(summary.iter("{http://www.w3.org/2000/svg}rect"))), 1)
         page = self.check_page(folder / "study.html")
         self.assertIn(NASTY, page.text)
         self.assertIn("docs/optimizations/transfers.md", page.text)

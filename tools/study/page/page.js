@@ -107,6 +107,17 @@ function options(spec, more) {
   });
 }
 
+// A label in lines of at most `most` characters, but for words that are longer.
+function lines(label, most) {
+  const broken = [''];
+  for (const word of label.split(' ')) {
+    const last = broken[broken.length - 1];
+    if (last && last.length + 1 + word.length > most) broken.push(word);
+    else broken[broken.length - 1] = last ? `${last} ${word}` : word;
+  }
+  return broken;
+}
+
 function bars(spec) {
   const waterfall = spec.type === 'waterfall';
   const high = Math.max(1, ...spec.bars.map(bar => bar.high ?? bar.value)) * 1.05;
@@ -132,9 +143,7 @@ function bars(spec) {
         x: scale(spec.x, spec.x.log ? {min: low, max: high} : {}),
         y: {grid: {display: false}, ticks: {color: color('ink'), autoSkip: false,
           callback(value) {
-            const label = this.getLabelForValue(value);
-            const most = this.chart.width < 500 ? 20 : 60;
-            return label.length > most ? label.slice(0, most - 1) + '…' : label;
+            return lines(this.getLabelForValue(value), this.chart.width < 500 ? 22 : 60);
           }}},
       },
       plugins: {tooltip: {callbacks: {label: item => {
