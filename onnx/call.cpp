@@ -8,6 +8,8 @@ namespace {
 constexpr int64_t kMaxListed = 1 << 16;  // of an input that steers an op
 }
 
+HostScope::HostScope() : ops_(op_recorder(), nullptr), thread_(thread_recorder(), nullptr) {}
+
 const Tensor& Call::host(size_t i) const {
   WICK_CHECK(has(i), "input ", i, " is missing");
   WICK_CHECK(inputs_[i].on_host, "input ", i,
@@ -18,14 +20,16 @@ const Tensor& Call::host(size_t i) const {
 Tensor Call::operator[](size_t i) const {
   WICK_CHECK(has(i), "input ", i, " is missing");
   const Value& value = inputs_[i];
-  return value.on_host && !(value.tensor.device() == device_) ? value.tensor.to(device_)
-                                                              : value.tensor;
+  if (!value.on_host || value.tensor.device() == device_) return value.tensor;
+  const HostScope scope;
+  return value.tensor.to(device_);
 }
 
 std::vector<int64_t> Call::integers_of(size_t i) const {
   const Tensor& list = host(i);
   WICK_CHECK(list.numel() <= kMaxListed && list.rank() <= 1, "input ", i,
              " is not a short list: got shape ", list.shape());
+  const HostScope scope;
   return list.to(kInt64).to_vector<int64_t>();
 }
 
@@ -33,7 +37,15 @@ std::vector<double> Call::reals_of(size_t i) const {
   const Tensor& list = host(i);
   WICK_CHECK(list.numel() <= kMaxListed && list.rank() <= 1, "input ", i,
              " is not a short list: got shape ", list.shape());
+  const HostScope scope;
   return list.to(kFloat64).to_vector<double>();
+}
+
+double Call::number_of(size_t i) const {
+  const Tensor& x = host(i);
+  WICK_CHECK(x.numel() == 1, "input ", i, " is not one number: got shape ", x.shape());
+  const HostScope scope;
+  return x.to(kFloat64).reshape({}).item<double>();
 }
 
 int64_t Call::integer(std::string_view name, int64_t otherwise) const {

@@ -14,6 +14,7 @@ using Results = std::vector<Tensor>;
 // as they are.
 Tensor counted_from_front(Call& call, size_t i, int64_t size) {
   if (!call.is_on_host(i)) return call[i];
+  const HostScope scope;
   const Tensor& index = call.host(i);
   if (index.numel() == 0 || index.min().to(kInt64).item<int64_t>() >= 0) return call[i];
   return where(lt(index, 0), index + size, index).to(call[i].device());
@@ -24,7 +25,7 @@ Results gather_op(Call& call) {
   WICK_CHECK(x.rank() > 0, "input 0 has no axis");
   const int axis = wrap_axis("Gather", call.integer("axis", 0), x.rank());
   if (call.is_on_host(1) && call.host(1).rank() == 0) {
-    return one(x.select(axis, call.host(1).to(kInt64).item<int64_t>()));
+    return one(x.select(axis, static_cast<int64_t>(call.number_of(1))));
   }
   const Tensor index = counted_from_front(call, 1, x.shape()[axis]);
   if (axis == 0 && x.rank() == 2 && is_floating(x.dtype())) return one(embedding(x, index));
@@ -112,7 +113,7 @@ Results pad_op(Call& call) {
     margins.push_back(before[i - 1]);
     margins.push_back(after[i - 1]);
   }
-  const double value = call.has(2) ? call.host(2).to(kFloat64).reshape({}).item<double>() : 0;
+  const double value = call.has(2) ? call.number_of(2) : 0;
   return one(pad(x, margins, value, pad_mode(call.text("mode", "constant"))));
 }
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "wick/core/autograd.h"
-#include "wick/core/detail/op_recorder.h"
 #include "wick/onnx/detail/call.h"
 
 namespace wick::onnx {
@@ -100,11 +98,9 @@ void check_input(const Tensor& x, const Input& want) {
              Shape(want.shape), " with -1 and the first size free");
 }
 
-// Runs a node on host values alone, unseen by a trace: its results are constants of the graph.
+// Runs a node on host values alone: in a trace its results are constants.
 std::vector<Tensor> run_on_host(const detail::Node& node, Call& call) {
-  const NoGrad no_grad;
-  const ScopedValue<OpRecorder*> unseen(op_recorder(), nullptr);
-  const ScopedValue<OpRecorder*> unseen_within(thread_recorder(), nullptr);
+  const detail::HostScope scope;
   return node.function(call);
 }
 

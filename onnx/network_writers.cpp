@@ -123,7 +123,12 @@ void layer_norm_writer(Emit& emit) {
   }
   const std::string weight =
       emit.has(1) ? emit.in(1) : emit.constant(ones(last, emit.value(0).dtype));
-  emit.finish_one(0, "LayerNormalization", {emit.in(0), weight, emit.in(2)},
+  std::string x = emit.in(0);
+  if (emit.has(3)) {  // the sum is the second result
+    x = emit.add("Add", {x, emit.in(3)});
+    emit.finish_one(1, "Identity", {x});
+  }
+  emit.finish_one(0, "LayerNormalization", {x, weight, emit.in(2)},
                   {{"axis", -axes}, {"epsilon", emit.real("eps")}});
 }
 
@@ -237,6 +242,7 @@ constexpr WriterEntry kNetworkWriters[] = {
     {"avg_pool2d", avg_pool_writer},
     {"batch_norm_eval", batch_norm_writer},
     {"layer_norm", layer_norm_writer},
+    {"add_layer_norm", layer_norm_writer},
     {"group_norm", group_norm_writer},
     {"interpolate", interpolate_writer},
     {"rnn_layer", rnn_writer},

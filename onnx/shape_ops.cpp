@@ -45,10 +45,7 @@ Results constant_of_shape_op(Call& call) {
 }
 
 Results range_op(Call& call) {
-  const auto number = [&](size_t i) {
-    return call.host(i).to(kFloat64).reshape({}).item<double>();
-  };
-  const double start = number(0), limit = number(1), step = number(2);
+  const double start = call.number_of(0), limit = call.number_of(1), step = call.number_of(2);
   WICK_CHECK(step != 0 && std::abs((limit - start) / step) < 1e9,
              "a range of no known length: got ", start, " to ", limit, " by ", step);
   const Dtype dtype = call.host(0).dtype();

@@ -4,10 +4,23 @@
 #include <span>
 #include <string_view>
 
+#include "wick/core/autograd.h"
 #include "wick/core/base/detail/checked.h"
+#include "wick/core/base/scoped_value.h"
+#include "wick/core/detail/op_recorder.h"
 #include "wick/onnx/detail/model.h"
 
 namespace wick::onnx::detail {
+
+/// While it lives, ops are unseen by a trace and record no gradients: for values on the host.
+class HostScope {
+ public:
+  HostScope();
+
+ private:
+  NoGrad no_grad_;
+  ScopedValue<OpRecorder*> ops_, thread_;
+};
 
 /// What a node computes with.
 struct Value {
@@ -39,6 +52,8 @@ class Call {
   /// The elements of input `i`, which must be known on the host.
   std::vector<int64_t> integers_of(size_t i) const;
   std::vector<double> reals_of(size_t i) const;
+  /// The one number that input `i` is.
+  double number_of(size_t i) const;
   bool is_on_host(size_t i) const { return has(i) && inputs_[i].on_host; }
   const Tensor& host(size_t i) const;
 
