@@ -42,6 +42,17 @@ if(TARGET wick_command)
           DESTINATION ${package_dir} COMPONENT wick)
 endif()
 
+# find_package(wick COMPONENTS onnx) gives wick::onnx too.
+if(TARGET wick_onnx)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/onnx COMPONENT wick
+          DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wick
+          FILES_MATCHING PATTERN "*.h" PATTERN detail EXCLUDE)
+  install(TARGETS wick_onnx EXPORT wick_onnx_targets
+          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT wick)
+  install(EXPORT wick_onnx_targets NAMESPACE wick:: FILE wickOnnxTargets.cmake
+          DESTINATION ${package_dir} COMPONENT wick)
+endif()
+
 configure_package_config_file(cmake/wickConfig.cmake.in ${PROJECT_BINARY_DIR}/wickConfig.cmake
                               INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/wickConfigVersion.cmake

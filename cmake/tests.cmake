@@ -34,6 +34,9 @@ endfunction()
 file(GLOB_RECURSE test_files CONFIGURE_DEPENDS RELATIVE ${WICK_TEST_ROOT}
      ${WICK_TEST_ROOT}/*_test.cpp)
 list(FILTER test_files EXCLUDE REGEX "^(embed|fuzz|golden)/")
+if(NOT TARGET wick_onnx)
+  list(FILTER test_files EXCLUDE REGEX "^onnx/")
+endif()
 if(NOT WICK_GPU STREQUAL "sim")
   list(FILTER test_files EXCLUDE REGEX "^kernels/(sim|boundary|races)/")
 elseif(CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
@@ -64,6 +67,9 @@ foreach(folder ${folders})
   endif()
   if(folder STREQUAL "tools")
     target_link_libraries(${name}_test PRIVATE wick_tool_common)
+  elseif(folder STREQUAL "onnx")
+    target_link_libraries(${name}_test PRIVATE wick_onnx wick_deps::onnx_proto)
+    target_compile_definitions(${name}_test PRIVATE ONNX_ML=1)
   endif()
   # Numerical gradients call an op some hundred times, each time in the same order of threads.
   set(filter)
@@ -223,7 +229,7 @@ endforeach()
 
 # Every public header compiles by itself: cmake --build --preset release --target wick_headers
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
-     core/*.h nn/*.h optim/*.h data/*.h dist/*.h train/*.h)
+     core/*.h nn/*.h optim/*.h data/*.h dist/*.h train/*.h onnx/*.h)
 list(FILTER headers EXCLUDE REGEX "(^core/cuda|/detail)/")
 list(APPEND headers wick.h program.h)
 set(header_sources)

@@ -1,0 +1,20 @@
+# wick::onnx, a library of its own: ONNX files in and out. Built where Debian's libonnx-dev and
+# libprotobuf-dev are installed. Programs that do not link it need neither.
+find_path(WICK_onnx_proto_INCLUDE onnx/onnx-ml.pb.h)
+find_library(WICK_onnx_proto_LIBRARY onnx_proto)
+find_library(WICK_protobuf_LIBRARY protobuf)
+if(NOT WICK_onnx_proto_INCLUDE OR NOT WICK_onnx_proto_LIBRARY OR NOT WICK_protobuf_LIBRARY)
+  message(STATUS "wick::onnx is left out: it needs Debian's libonnx-dev and libprotobuf-dev.")
+  return()
+endif()
+wick_find_library(wick_deps::onnx_proto onnx/onnx-ml.pb.h onnx_proto libonnx-dev)
+wick_find_library(wick_deps::protobuf google/protobuf/message.h protobuf libprotobuf-dev)
+file(GLOB onnx_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/onnx/*.cpp)
+add_library(wick_onnx STATIC ${onnx_sources})
+wick_options(wick_onnx)
+set_target_properties(wick_onnx PROPERTIES EXPORT_NAME onnx POSITION_INDEPENDENT_CODE ON)
+target_compile_definitions(wick_onnx PRIVATE ONNX_ML=1)
+# Quicker to build; what takes time when it runs is in the library.
+target_compile_options(wick_onnx PRIVATE $<$<CONFIG:Release>:-O1>)
+target_link_libraries(wick_onnx PUBLIC wick::wick PRIVATE wick_deps::onnx_proto wick_deps::protobuf)
+add_library(wick::onnx ALIAS wick_onnx)

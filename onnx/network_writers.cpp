@@ -1,0 +1,255 @@
+#include <cmath>
+
+#include "wick/core/core.h"
+#include "wick/onnx/detail/writer.h"
+
+// How products, convolutions, poolings, normalisations and recurrent layers are written.
+namespace wick::onnx::detail {
+
+namespace {
+
+std::vector<int64_t> twice(const std::vector<int64_t>& pads) {
+  std::vector<int64_t> both = pads;
+  both.insert(both.end(), pads.begin(), pads.end());
+  return both;
+}
+
+// The last node, followed by ReLU where `relu` says so.
+void finish_with_relu(Emit& emit, bool relu, const char* op, const std::vector<std::string>& inputs,
+                      const std::vector<Written>& attributes = {}) {
+  if (!relu) return emit.finish(op, inputs, attributes);
+  emit.finish("Relu", {emit.add(op, inputs, attributes)});
+}
+
+void linear_node(Emit& emit, bool relu) {
+  if (emit.value(0).shape.rank() == 2) {
+    return finish_with_relu(emit, relu, "Gemm", {emit.in(0), emit.in(1), emit.in(2)},
+                            {{"transB", int64_t{1}}});
+  }
+  const std::string weight =
+      emit.add("Transpose", {emit.in(1)}, {{"perm", std::vector<int64_t>{1, 0}}});
+  if (!emit.has(2)) return finish_with_relu(emit, relu, "MatMul", {emit.in(0), weight});
+  finish_with_relu(emit, relu, "Add", {emit.add("MatMul", {emit.in(0), weight}), emit.in(2)});
+}
+void linear_writer(Emit& emit) { linear_node(emit, false); }
+void linear_relu_writer(Emit& emit) { linear_node(emit, true); }
+
+void matmul_writer(Emit& emit) { emit.finish("MatMul", {emit.in(0), emit.in(1)}); }
+void addmm_writer(Emit& emit) {
+  emit.finish("Gemm", {emit.in(1), emit.in(2), emit.in(0)},
+              {{"alpha", emit.real("alpha")}, {"beta", emit.real("beta")}});
+}
+
+std::vector<Written> conv_attributes(Emit& emit) {
+  return {{"strides", emit.list("stride")},
+          {"pads", twice(emit.list("padding"))},
+          {"dilations", emit.list("dilation")},
+          {"group", emit.integer("groups")}};
+}
+void conv_writer(Emit& emit) {
+  emit.finish("Conv", {emit.in(0), emit.in(1), emit.in(2)}, conv_attributes(emit));
+}
+// The gradient of a convolution's input is a transposed convolution.
+void conv_transpose_writer(Emit& emit) {
+  std::vector<Written> attributes = conv_attributes(emit);
+  const std::vector<int64_t> stride = emit.list("stride"), padding = emit.list("padding"),
+                             dilation = emit.list("dilation"), size = emit.list("size");
+  std::vector<int64_t> extra;
+  for (size_t i = 0; i < size.size(); ++i) {
+    const int axis = static_cast<int>(i) + 2;
+    const int64_t least = (emit.value(0).shape[axis] - 1) * stride[i] - 2 * padding[i] +
+                          dilation[i] * (emit.value(1).shape[axis] - 1) + 1;
+    extra.push_back(size[i] - least);
+  }
+  attributes.push_back({"output_padding", extra});
+  emit.finish("ConvTranspose", {emit.in(0), emit.in(1)}, attributes);
+}
+
+// Windows that tile an image evenly, as an adaptive pooling has them.
+std::vector<Written> tiles(Emit& emit) {
+  std::vector<int64_t> kernel;
+  for (int i = 2; i < 4; ++i) {
+    const int64_t from = emit.value(0).shape[i], to = emit.result().shape[i];
+    WICK_CHECK(to > 0 && from % to == 0, "adaptive windows of several sizes: got ", from, " to ",
+               to, ", expected a multiple");
+    kernel.push_back(from / to);
+  }
+  return {{"kernel_shape", kernel}, {"strides", kernel}};
+}
+std::vector<Written> windows(Emit& emit) {
+  if (emit.truth("adaptive")) return tiles(emit);
+  return {{"kernel_shape", emit.list("kernel_size")},
+          {"strides", emit.list("stride")},
+          {"pads", twice(emit.list("padding"))},
+          {"ceil_mode", int64_t{emit.truth("ceil_mode")}}};
+}
+void max_pool_writer(Emit& emit) {
+  std::vector<Written> attributes = windows(emit);
+  if (!emit.truth("adaptive")) attributes.push_back({"dilations", emit.list("dilation")});
+  emit.finish("MaxPool", {emit.in(0)}, attributes);
+}
+void avg_pool_writer(Emit& emit) {
+  WICK_CHECK(emit.integer("divisor") == 0, "divisor_override: got ", emit.integer("divisor"),
+             ", expected none");
+  std::vector<Written> attributes = windows(emit);
+  if (!emit.truth("adaptive")) {
+    attributes.push_back({"count_include_pad", int64_t{emit.truth("count_include_pad")}});
+  }
+  emit.finish("AveragePool", {emit.in(0)}, attributes);
+}
+
+// Of [N, C, ...] by channel: a tensor of ones or zeros where the op has none.
+std::string channels(Emit& emit, size_t i, double otherwise) {
+  return emit.has(i)
+             ? emit.in(i)
+             : emit.constant(full({emit.value(0).shape[1]}, otherwise, emit.value(0).dtype));
+}
+void batch_norm_writer(Emit& emit) {
+  const std::vector<std::string> inputs{emit.in(0), channels(emit, 2, 1), channels(emit, 3, 0),
+                                        channels(emit, 4, 0), channels(emit, 5, 1)};
+  const std::vector<Written> attributes{{"epsilon", emit.real("eps")}};
+  const bool relu = emit.truth("relu");
+  if (!emit.has(1)) return finish_with_relu(emit, relu, "BatchNormalization", inputs, attributes);
+  const std::string y = emit.add("BatchNormalization", inputs, attributes);
+  finish_with_relu(emit, relu, "Add", {y, emit.in(1)});
+}
+
+void layer_norm_writer(Emit& emit) {
+  const int64_t axes = emit.integer("axes");
+  const Shape shape = emit.value(0).shape;
+  Shape last;
+  for (int64_t i = shape.rank() - axes; i < shape.rank(); ++i) {
+    last.push_back(shape[static_cast<int>(i)]);
+  }
+  const std::string weight =
+      emit.has(1) ? emit.in(1) : emit.constant(ones(last, emit.value(0).dtype));
+  std::string x = emit.in(0);
+  if (emit.has(3)) {  // the sum is the second result
+    x = emit.add("Add", {x, emit.in(3)});
+    emit.finish_one(1, "Identity", {x});
+  }
+  emit.finish_one(0, "LayerNormalization", {x, weight, emit.in(2)},
+                  {{"axis", -axes}, {"epsilon", emit.real("eps")}});
+}
+
+// Groups as the channels of an instance norm, then weight and bias by channel.
+void group_norm_writer(Emit& emit) {
+  const int64_t groups = emit.integer("groups");
+  const Shape shape = emit.value(0).shape;
+  const Dtype dtype = emit.value(0).dtype;
+  std::string y = emit.add("Reshape", {emit.in(0), emit.constant({0, groups, -1})});
+  y = emit.add("InstanceNormalization",
+               {y, emit.constant(ones({groups}, dtype)), emit.constant(zeros({groups}, dtype))},
+               {{"epsilon", emit.real("eps")}});
+  y = emit.add("Reshape", {y, emit.constant({shape.begin(), shape.end()})});
+  std::vector<int64_t> by_channel{-1};
+  by_channel.resize(static_cast<size_t>(shape.rank() - 1), 1);
+  const auto per_channel = [&](size_t i) {
+    return emit.add("Reshape", {emit.in(i), emit.constant(by_channel)});
+  };
+  if (emit.has(2)) y = emit.add("Mul", {y, per_channel(2)});
+  if (emit.has(3)) y = emit.add("Add", {y, per_channel(3)});
+  if (emit.has(1)) y = emit.add("Add", {y, emit.in(1)});
+  emit.finish(emit.truth("relu") ? "Relu" : "Identity", {y});
+}
+
+void interpolate_writer(Emit& emit) {
+  const Shape from = emit.value(0).shape, to = emit.result().shape;
+  const bool align_corners = emit.truth("align_corners");
+  const int64_t rule = emit.integer("rule");  // nearest, exactly nearest, linear, cubic
+  constexpr const char* kModes[] = {"nearest", "nearest", "linear", "cubic"};
+  std::vector<Written> attributes{{"mode", std::string(kModes[rule])}};
+  const char* where = rule == 0 ? "asymmetric" : align_corners ? "align_corners" : "half_pixel";
+  attributes.push_back({"coordinate_transformation_mode", std::string(where)});
+  if (rule < 2) {
+    attributes.push_back({"nearest_mode", std::string(rule == 0 ? "floor" : "round_prefer_ceil")});
+  }
+  if (rule == 3) attributes.push_back({"cubic_coeff_a", -0.75});
+  const char* kScales[] = {"scale_h", "scale_w"};
+  for (int i = 2; i < 4 && !align_corners; ++i) {
+    const double own = emit.real(kScales[i - 2]);
+    const double plain = static_cast<double>(from[i]) / static_cast<double>(to[i]);
+    WICK_CHECK(std::abs(own - plain) < 1e-9 * plain, "a scale other than that of the sizes: got ",
+               own, ", expected ", plain);
+  }
+  emit.finish("Resize", {emit.in(0), "", "", emit.constant({to.begin(), to.end()})}, attributes);
+}
+
+// Wick's gates in ONNX's order: i f g o as i o f g, and r z n as z r n.
+std::string in_onnx_order(Emit& emit, size_t i, RnnKind kind) {
+  std::vector<int64_t> order{0};
+  if (kind == RnnKind::kLstm) order = {0, 3, 1, 2};
+  if (kind == RnnKind::kGru) order = {1, 0, 2};
+  const int64_t hidden = emit.value(i).shape[0] / gates_of(kind);
+  std::vector<int64_t> rows;
+  for (const int64_t gate : order) {
+    for (int64_t row = 0; row < hidden; ++row) rows.push_back(gate * hidden + row);
+  }
+  return emit.add("Gather", {emit.in(i), emit.constant(rows)});
+}
+
+std::string with_axis(Emit& emit, const std::string& x, int64_t axis) {
+  return x.empty() ? x : emit.add("Unsqueeze", {x, emit.constant(std::vector<int64_t>{axis})});
+}
+
+// One direction of one layer, over sequences of one length.
+void rnn_writer(Emit& emit) {
+  const auto kind = static_cast<RnnKind>(emit.integer("kind"));
+  const std::vector<int64_t> sizes = emit.list("batch_sizes");
+  const auto steps = static_cast<int64_t>(sizes.size());
+  WICK_CHECK(sizes.front() == sizes.back() && !emit.has(7),
+             "sequences of several lengths, or projections, expected neither");
+  const int64_t hidden = emit.value(4).shape[1];
+  const std::string x =
+      emit.add("Reshape", {emit.in(0), emit.constant({steps, sizes[0], emit.value(0).shape[1]})});
+  std::string bias;
+  if (emit.has(5)) {
+    bias = emit.add("Concat", {in_onnx_order(emit, 5, kind), in_onnx_order(emit, 6, kind)},
+                    {{"axis", int64_t{0}}});
+  }
+  std::vector<std::string> inputs{x,
+                                  with_axis(emit, in_onnx_order(emit, 3, kind), 0),
+                                  with_axis(emit, in_onnx_order(emit, 4, kind), 0),
+                                  with_axis(emit, bias, 0),
+                                  "",
+                                  with_axis(emit, emit.in(1), 0)};
+  std::vector<Written> attributes{{"hidden_size", hidden}};
+  if (emit.truth("reverse")) attributes.push_back({"direction", std::string("reverse")});
+  const char* op = kind == RnnKind::kLstm ? "LSTM" : kind == RnnKind::kGru ? "GRU" : "RNN";
+  if (kind == RnnKind::kLstm) inputs.push_back(with_axis(emit, emit.in(2), 0));
+  if (kind == RnnKind::kGru) attributes.push_back({"linear_before_reset", int64_t{1}});
+  WICK_CHECK(kind != RnnKind::kRelu, "a recurrent layer of ReLU, expected tanh, LSTM or GRU");
+  const std::vector<std::string> results =
+      emit.add_several(op, inputs, attributes, kind == RnnKind::kLstm ? 3 : 2);
+  for (size_t i = 0; i < results.size() && i < emit.num_outputs(); ++i) {
+    emit.finish_one(
+        i, "Reshape",
+        {results[i], emit.constant({emit.result(i).shape.begin(), emit.result(i).shape.end()})});
+  }
+}
+
+constexpr WriterEntry kNetworkWriters[] = {
+    {"linear", linear_writer},
+    {"linear_relu", linear_relu_writer},
+    {"matmul", matmul_writer},
+    {"dot", matmul_writer},
+    {"addmm", addmm_writer},
+    {"conv2d", conv_writer},
+    {"conv3d", conv_writer},
+    {"conv2d_backward_input", conv_transpose_writer},
+    {"conv3d_backward_input", conv_transpose_writer},
+    {"max_pool2d", max_pool_writer},
+    {"avg_pool2d", avg_pool_writer},
+    {"batch_norm_eval", batch_norm_writer},
+    {"layer_norm", layer_norm_writer},
+    {"add_layer_norm", layer_norm_writer},
+    {"group_norm", group_norm_writer},
+    {"interpolate", interpolate_writer},
+    {"rnn_layer", rnn_writer},
+};
+
+}  // namespace
+
+std::span<const WriterEntry> network_writers() { return kNetworkWriters; }
+
+}  // namespace wick::onnx::detail

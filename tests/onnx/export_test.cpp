@@ -1,0 +1,107 @@
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+
+#include "wick/core/core.h"
+#include "wick/core/graph/trace.h"
+#include "wick/nn/nn.h"
+#include "wick/onnx/onnx.h"
+#include "wick/tests/harness/expect_error.h"
+#include "wick/tests/harness/paths.h"
+#include "wick/tests/harness/temporary_folder.h"
+#include "wick/tests/onnx/cases.h"
+
+// Traced graphs written as ONNX: read again by Wick, and checked and run by check_export.py, where
+// the Python that WICK_ONNX_PYTHON names has onnx and onnxruntime.
+namespace wick::testing {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+void expect_close(const Tensor& x, const Tensor& y, const std::string& name) {
+  ASSERT_EQ(x.shape(), y.shape()) << name;
+  EXPECT_TRUE(x.allclose(y, 1e-5, 1e-5)) << name << ": " << (x - y).abs().max().item<double>();
+}
+
+// Writes `net` on `x` to the folder, with the input and result for check_export.py, and reads the
+// model again.
+void write(nn::Module& net, const Tensor& x, const TemporaryFolder& folder,
+           const std::string& name) {
+  net.eval();
+  const NoGrad no_grad;
+  const graph::Graph made = graph::trace([&](const Tensors& in) -> Tensors { return {net(in[0])}; },
+                                         {x}, net.state_dict());
+  const Tensor y = net(x);
+  onnx::save(made, folder.path(name + ".onnx"));
+  save_safetensors(folder.path(name + ".safetensors"), {{"input0", x}, {"output0", y}});
+  nn::Handle<onnx::Module> again = onnx::load(folder.path(name + ".onnx"));
+  again->eval();
+  expect_close(again(x), y, name);
+}
+
+void expect_agreement(const TemporaryFolder& folder) {
+  const char* given = std::getenv("WICK_ONNX_PYTHON");
+  const std::string python = given != nullptr ? given : "/usr/bin/python3";
+  const std::string command =
+      concat(python, " ", source_folder(), "/tests/onnx/check_export.py '", folder.path(), "'");
+  const int status = std::system(command.c_str());
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) {
+    GTEST_SKIP() << python << " has no onnx or onnxruntime: WICK_ONNX_PYTHON names one that has";
+  }
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST(Export, ImportedModelsAreWrittenAgainAndOnnxruntimeAgrees) {
+  const TemporaryFolder folder;
+  for (const std::string& name : onnx_case_names()) {
+    nn::Handle<onnx::Module> net = onnx::load(onnx_case(name) + ".onnx");
+    const Tensor x = load_safetensors(onnx_case(name) + ".safetensors").at("x");
+    write(*net, x, folder, name);
+  }
+  expect_agreement(folder);
+}
+
+TEST(Export, WicksOwnLayersAreWrittenAndOnnxruntimeAgrees) {
+  manual_seed(3);
+  const TemporaryFolder folder;
+  nn::Sequential images{nn::Conv2d(3, 6, 3, {.padding = 1}),
+                        nn::BatchNorm2d(6),
+                        nn::ReLU(),
+                        nn::MaxPool2d(2),
+                        nn::ConvTranspose2d(6, 4, 2, {.stride = 2}),
+                        nn::GroupNorm(2, 4),
+                        nn::GELU(),
+                        nn::AdaptiveAvgPool2d({2, 2}),
+                        nn::Flatten(),
+                        nn::Linear(16, 5),
+                        nn::Softmax(1)};
+  for (int step = 0; step < 2; ++step) images(randn({4, 3, 8, 8}));  // running statistics
+  write(images, randn({2, 3, 8, 8}), folder, "images");
+  nn::TransformerEncoderLayer encoder(16, 4, {.dim_feedforward = 24, .batch_first = true});
+  write(encoder, randn({2, 5, 16}), folder, "encoder");
+  nn::Sequential numbers{nn::Linear(6, 8), nn::SiLU(),     nn::LayerNorm({8}),
+                         nn::Hardswish(),  nn::Softplus(), nn::Mish()};
+  write(numbers, randn({3, 6}), folder, "numbers");
+  expect_agreement(folder);
+}
+
+TEST(Export, AnOpWithoutAFormInOnnxIsAnErrorThatNamesTheOp) {
+  const TemporaryFolder folder;
+  const graph::Graph made = graph::trace(
+      [](const Tensors& in) -> Tensors { return {in[0].sort().values}; }, {randn({4})});
+  const std::string path = folder.path("sort.onnx");
+  expect_error([&] { onnx::save(made, path); }, {"onnx: the op sort", "no form in ONNX"});
+  EXPECT_THROW(onnx::load(path), Error);  // nothing is written
+}
+
+TEST(Export, DropoutInTrainingIsAnError) {
+  const graph::Graph made = graph::trace(
+      [](const Tensors& in) -> Tensors { return {dropout(in[0], 0.5)}; }, {randn({4})});
+  const TemporaryFolder folder;
+  expect_error([&] { onnx::save(made, folder.path("a.onnx")); }, {"dropout", "random numbers"});
+}
+
+}  // namespace
+}  // namespace wick::testing

@@ -1,0 +1,212 @@
+#include <gtest/gtest.h>
+#include <onnx/onnx_pb.h>
+
+#include <filesystem>
+#include <functional>
+
+#include "wick/core/core.h"
+#include "wick/core/file.h"
+#include "wick/onnx/onnx.h"
+#include "wick/tests/harness/expect_error.h"
+#include "wick/tests/harness/temporary_folder.h"
+#include "wick/tests/onnx/cases.h"
+
+// Files that are not as they should be: one sentence each.
+namespace wick::testing {
+namespace {
+
+using ::onnx::ModelProto;
+using ::onnx::TensorProto;
+
+void add_node(ModelProto& model, const char* op, const std::vector<std::string>& inputs,
+              const std::string& output) {
+  auto& node = *model.mutable_graph()->add_node();
+  node.set_op_type(op);
+  node.set_name("the_" + output);
+  for (const std::string& input : inputs) node.add_input(input);
+  node.add_output(output);
+}
+
+// y = x + w of [2, 3] and [3].
+ModelProto sum_model() {
+  ModelProto model;
+  model.set_ir_version(8);
+  model.add_opset_import()->set_version(17);
+  auto& input = *model.mutable_graph()->add_input();
+  input.set_name("x");
+  auto& type = *input.mutable_type()->mutable_tensor_type();
+  type.set_elem_type(TensorProto::FLOAT);
+  for (const int64_t size : {2, 3}) type.mutable_shape()->add_dim()->set_dim_value(size);
+  auto& weight = *model.mutable_graph()->add_initializer();
+  weight.set_name("layer.w");
+  weight.set_data_type(TensorProto::FLOAT);
+  weight.add_dims(3);
+  for (const float x : {1.0F, 2.0F, 3.0F}) weight.add_float_data(x);
+  add_node(model, "Add", {"x", "layer.w"}, "y");
+  model.mutable_graph()->add_output()->set_name("y");
+  return model;
+}
+
+class Hostile : public ::testing::Test {
+ protected:
+  nn::Handle<onnx::Module> load(const ModelProto& model) {
+    const std::string path = folder_.path("model.onnx");
+    write_file(path, model.SerializeAsString());
+    return onnx::load(path);
+  }
+  void refused(const std::function<void(ModelProto&)>& spoil,
+               const std::vector<std::string>& parts) {
+    ModelProto model = sum_model();
+    spoil(model);
+    expect_error([&] { load(model); }, parts);
+  }
+  static TensorProto& weight(ModelProto& model) {
+    return *model.mutable_graph()->mutable_initializer(0);
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(Hostile, TheModelItselfIsRead) {
+  nn::Handle<onnx::Module> net = load(sum_model());
+  EXPECT_TRUE(net(zeros({2, 3})).equal(tensor({1.0F, 2.0F, 3.0F}).expand({2, 3})));
+  ASSERT_EQ(net->named_parameters().size(), 1U);
+  EXPECT_EQ(net->named_parameters()[0].first, "layer.w");
+}
+
+TEST_F(Hostile, EveryTruncationIsAnErrorOrAModel) {
+  const std::string whole = read_file(onnx_case("resnet") + ".onnx", 1 << 20);
+  const std::string path = folder_.path("cut.onnx");
+  int errors = 0;
+  for (size_t length = 0; length < whole.size(); length += 61) {
+    write_file(path, whole.substr(0, length));
+    const std::string text = error_of([&] { onnx::load(path); });
+    errors += text != "no error";
+    EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+  }
+  EXPECT_GT(errors, 100);
+  expect_error([&] { onnx::load(folder_.path("none.onnx")); }, {"none.onnx"});
+}
+
+TEST_F(Hostile, OtherVersionsAreNamed) {
+  refused([](ModelProto& m) { m.set_ir_version(99); }, {"another version", "got 99"});
+  refused([](ModelProto& m) { m.mutable_opset_import(0)->set_version(9); },
+          {"another opset", "got 9, expected 13 to 21"});
+  refused([](ModelProto& m) { m.clear_opset_import(); }, {"another opset"});
+}
+
+TEST_F(Hostile, GraphsThatAreNotInOrderAreNamed) {
+  refused([](ModelProto& m) { m.mutable_graph()->mutable_node(0)->set_input(1, "y"); },
+          {"node the_y (Add): the node reads y", "cycle"});
+  refused([](ModelProto& m) { m.mutable_graph()->mutable_node(0)->set_input(1, "q"); },
+          {"the_y (Add): the node reads q, which nothing makes"});
+  refused([](ModelProto& m) { add_node(m, "Relu", {"x"}, "y"); }, {"name that is taken: got y"});
+  refused([](ModelProto& m) { m.mutable_graph()->mutable_output(0)->set_name("z"); },
+          {"result reads z"});
+  refused([](ModelProto& m) { m.mutable_graph()->clear_output(); }, {"no outputs"});
+}
+
+TEST_F(Hostile, UnknownOpsAreNamed) {
+  refused([](ModelProto& m) { m.mutable_graph()->mutable_node(0)->set_op_type("Loop"); },
+          {"the_y", "unknown op: got Loop"});
+  refused([](ModelProto& m) { m.mutable_graph()->mutable_node(0)->set_domain("com.example"); },
+          {"unknown op: got Add of domain com.example"});
+  refused([](ModelProto& m) { m.mutable_graph()->mutable_node(0)->add_input("x"); },
+          {"the_y (Add)", "wrong number of inputs: got 3, expected 2 to 2"});
+  refused(
+      [](ModelProto& m) {
+        auto& attribute = *m.mutable_graph()->mutable_node(0)->add_attribute();
+        attribute.set_name("body");
+        attribute.set_type(::onnx::AttributeProto::GRAPH);
+      },
+      {"attribute body is of type 5"});
+}
+
+TEST_F(Hostile, SizesAreCheckedBeforeMemoryIsTaken) {
+  refused([](ModelProto& m) { weight(m).set_dims(0, 4); },
+          {"layer.w", "got 3 elements, expected 4"});
+  refused([](ModelProto& m) { weight(m).set_dims(0, int64_t{1} << 31); },
+          {"layer.w", "got 3 elements, expected 2147483648"});
+  refused(
+      [](ModelProto& m) {
+        weight(m).set_dims(0, int64_t{1} << 29);
+        weight(m).set_raw_data("1234");
+      },
+      {"layer.w", "got 4 bytes, expected 2147483648"});
+  refused([](ModelProto& m) { weight(m).set_dims(0, -3); }, {"layer.w"});
+  refused([](ModelProto& m) { weight(m).set_dims(0, INT64_MAX), weight(m).add_dims(INT64_MAX); },
+          {"layer.w"});
+  refused(
+      [](ModelProto& m) {
+        for (int i = 0; i < 9; ++i) weight(m).add_dims(1);
+      },
+      {"layer.w", "too many axes"});
+  refused([](ModelProto& m) { weight(m).set_data_type(8); }, {"layer.w", "dtype 8"});
+}
+
+// A claim of 2 GB within a file of a few bytes: field 7 (the graph) of that length.
+TEST_F(Hostile, ALengthBeyondTheFileIsATruncation) {
+  const std::string path = folder_.path("claim.onnx");
+  write_file(path, std::string("\x08\x08\x3a\xff\xff\xff\xff\x07", 8));
+  expect_error([&] { onnx::load(path); }, {"claim.onnx", "truncated"});
+}
+
+TEST_F(Hostile, ExternalDataStaysInTheFolderOfTheModel) {
+  const auto external = [](ModelProto& m, const std::string& location, const char* length) {
+    weight(m).clear_float_data();
+    weight(m).set_data_location(TensorProto::EXTERNAL);
+    auto& entry = *weight(m).add_external_data();
+    entry.set_key("location"), entry.set_value(location);
+    auto& size = *weight(m).add_external_data();
+    size.set_key("length"), size.set_value(length);
+  };
+  write_file(folder_.path("weights.bin"), std::string("\0\0\x80\x3f\0\0\0\x40\0\0\x40\x40", 12));
+  ModelProto good = sum_model();
+  external(good, "weights.bin", "12");
+  EXPECT_TRUE(load(good)(zeros({1, 3})).equal(tensor({1.0F, 2.0F, 3.0F}, Shape{1, 3})));
+  for (const char* location : {"../weights.bin", "/etc/passwd", "", "a/../../weights.bin"}) {
+    refused([&](ModelProto& m) { external(m, location, "12"); }, {"layer.w", "outside the folder"});
+  }
+  std::filesystem::create_symlink("/etc/passwd", folder_.path("link"));
+  refused([&](ModelProto& m) { external(m, "link", "12"); }, {"outside the folder"});
+  refused([&](ModelProto& m) { external(m, "weights.bin", "8"); }, {"got 8 bytes, expected 12"});
+  refused([&](ModelProto& m) { external(m, "weights.bin", "-1"); }, {"no whole number: got -1"});
+  refused(
+      [&](ModelProto& m) {
+        external(m, "weights.bin", "16");
+        weight(m).set_dims(0, 4);
+      },
+      {"reaches beyond its file: got 12 bytes, expected 16"});
+}
+
+TEST_F(Hostile, CallsOfTheModuleNameWhatIsWrong) {
+  nn::Handle<onnx::Module> net = load(sum_model());
+  expect_error([&] { net(zeros({2, 4})); }, {"input x has a wrong shape: got [2, 4]"});
+  expect_error([&] { net(zeros({3})); }, {"input x has a wrong shape"});
+  expect_error([&] { net(zeros({2, 3}, kInt64)); }, {"input x has a wrong dtype: got int64"});
+  expect_error([&] { net->forward(std::vector<Tensor>{}); }, {"number of inputs: got 0"});
+  ModelProto model = sum_model();
+  model.mutable_graph()->mutable_node(0)->set_op_type("Reshape");
+  model.mutable_graph()->mutable_node(0)->set_input(1, "x");
+  expect_error(
+      [&] {
+        load(model)(zeros({2, 3}));
+      },
+      {"node the_y (Reshape): input 1 is not known on the host"});
+}
+
+TEST_F(Hostile, NamesThatAreNoPathsAreRegisteredAllTheSame) {
+  ModelProto model = sum_model();
+  std::string deep = "a";
+  for (int i = 0; i < 1000; ++i) deep += ".a";
+  for (const std::string& name : {std::string("layer"), std::string("layer.w.x"), std::string(".."),
+                                  std::string("w."), deep}) {
+    TensorProto& more = *model.mutable_graph()->add_initializer();
+    more.CopyFrom(weight(model));
+    more.set_name(name);
+  }
+  EXPECT_EQ(load(model)->named_parameters().size(), 6U);
+}
+
+}  // namespace
+}  // namespace wick::testing
