@@ -14,8 +14,8 @@ constexpr int64_t kMostSteps = 8;     // of 32 k, of which a block stays in the 
 constexpr int64_t kPackedB = int64_t{1} << 19;  // elements of `b` that stay in the second cache
 constexpr int64_t kSummedRows = 512;            // of sums that several blocks of k add to
 constexpr int64_t kThreadWork = 1 << 20;        // multiplications that are worth a thread
-constexpr int64_t kLoadedColumns = 128;         // so few do not pay for packing `a`
-constexpr int64_t kTurnedRows = 64;             // so few do not pay for packing a transposed `b`
+constexpr int64_t kLoadedColumns = 256;         // so few do not pay for packing `a`
+constexpr int64_t kTurnedRows = 128;            // so few do not pay for packing a transposed `b`
 constexpr int64_t kTurnedInner = 128;           // nor do sums so short
 constexpr int64_t kStep = 2 * kTileHalves;      // what a block of 32 lines has of 32 k
 
@@ -224,7 +224,7 @@ class MatrixProduct {
       : p_(p),
         k_(p.sizes.k),
         is_turned_(is_turned),
-        loads_a_(p.a.column == 1 && k_ % kBlock == 0 && k_ > 0),
+        loads_a_(p.a.column == 1 && k_ % kBlock == 0 && k_ > 0 && p.a.row % 2048 != 0),
         float_out_(p.out == Dtype::kFloat32),
         inner_(round_up(larger(1, smaller(k_, kMostInner)), kBlock)),
         workspace_(workspace) {}
@@ -372,7 +372,7 @@ class MatrixProduct {
   const cpu::Product& p_;
   int64_t k_;
   bool is_turned_;  // whether the results are to be stored as rows of columns
-  bool loads_a_;    // whether tiles of a are loaded from the matrix itself
+  bool loads_a_;    // whether tiles of a are loaded from the matrix itself: not in one cache set
   bool float_out_;
   int64_t inner_;  // of a block, in whole steps
   Workspace& workspace_;

@@ -10,13 +10,14 @@ using namespace cpu;
 
 namespace {
 
-constexpr int64_t kInnerBytes = 2048;   // of a row of a block of k: what decides the sums' order
-constexpr int64_t kBlockRows = 48;      // of `a` that are packed at a time, in whole tiles
-constexpr int64_t kPackedRows = 16;     // of `b` that are packed at a time, with all columns
-constexpr int64_t kMostColumns = 384;   // of `b` that stay in the second cache
-constexpr int64_t kUnpackedRows = 192;  // so few rows are not worth packing `b`
-constexpr int64_t kRoundedRows = 256;   // of sums that are rounded at the end
-constexpr int64_t kThreadWork = 65536;  // multiplications that are worth a thread
+constexpr int64_t kInnerBytes = 2048;    // of a row of a block of k: what decides the sums' order
+constexpr int64_t kBlockRows = 48;       // of `a` that are packed at a time, in whole tiles
+constexpr int64_t kPackedRows = 16;      // of `b` that are packed at a time, with all columns
+constexpr int64_t kMostColumns = 384;    // of `b` that stay in the second cache
+constexpr int64_t kUnpackedRows = 192;   // so few rows are not worth packing `b`
+constexpr int64_t kRoundedRows = 256;    // of sums that are rounded at the end
+constexpr int64_t kNearBytes = 1 << 20;  // of results that are likely in the second cache
+constexpr int64_t kThreadWork = 65536;   // multiplications that are worth a thread
 
 // Computes in T what is stored as S.
 template <class T, class S>
@@ -139,6 +140,7 @@ class Blocks {
     tile.padded = packs_b_;
     tile.c_row = rounds_ ? part.columns : p_.c_row;
     tile.start_row = adds ? tile.c_row : 0;
+    tile.is_far = adds || m_ * n_ * static_cast<int64_t>(sizeof(T)) > kNearBytes;
     for (int64_t begin = 0, end; begin < rows; begin = end) {
       end = begin + tile_rows<T>(rows - begin, part.columns);
       tile.a = a + begin * tile.a_row;

@@ -24,6 +24,7 @@ struct Tile {
   bool padded = false;  // whether rows of `b` go on to the end of a vector
   T* c = nullptr;
   int64_t c_row = 0, width = 0;
+  bool is_far = false;       // whether `c` is likely in no near cache
   const T* start = nullptr;  // null: zeros
   int64_t start_row = 0;
 };
@@ -40,7 +41,7 @@ template <class T, int kRows, int kVectors, bool kWhole>
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
-      if (tile.start != nullptr) __builtin_prefetch(tile.start + r * tile.start_row + v * V::size);
+      if (tile.is_far) __builtin_prefetch(tile.c + r * tile.c_row + v * V::size);
       sums[r][v] = V(T(0));
     }
   }

@@ -20,7 +20,7 @@ namespace {
 using cpu::BFloat16Unit;
 using cpu::Product;
 
-class HostBlocks : public Workspace {
+class HostBlocks final : public Workspace {
  public:
   void* allocate(size_t bytes) override {
     blocks_.emplace_back(bytes == 0 ? nullptr : std::aligned_alloc(64, (bytes + 63) / 64 * 64));
