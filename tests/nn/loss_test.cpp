@@ -53,8 +53,7 @@ TEST(LossModules, AreChildrenLikeOthers) {
   EXPECT_EQ(net.loss(net.fc(ones({1, 3})), zeros(1, kInt64)).shape(), Shape());
   EXPECT_EQ(error_of([&] { net.loss->call(ones({1})); }),
             "CrossEntropyLoss: there is no forward of one tensor: got one, expected a class that "
-            "overrides "
-            "forward(const Tensor&), or a call of another forward");
+            "overrides forward(const Tensor&), or a call of another forward");
 }
 
 TEST(Dropout2d, DropsWholeChannelsInTrainingAlone) {

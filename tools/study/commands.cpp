@@ -41,9 +41,9 @@ void add_study(CLI::App& app, tool::Command& command) {
   auto flags = std::make_shared<StudyFlags>();
   StudyOptions& options = flags->options;
   sub->add_option("NAME", options.names,
-                  "techniques to measure, ladder or scaling; all but scaling if none is named");
+                  "techniques to measure, ladder or scaling (default: all but scaling)");
   sub->add_flag("--list", flags->list, "name the techniques and end");
-  sub->add_flag("--quick", options.quick, "about ten minutes, with wider intervals");
+  sub->add_flag("--quick", options.quick, "take about ten minutes, with wider intervals");
   sub->add_option("--device", options.device, "auto, cpu, cuda or cuda:N")->capture_default_str();
   sub->add_option("--data", options.data, "data set of the workloads that load one")
       ->capture_default_str();
@@ -51,15 +51,15 @@ void add_study(CLI::App& app, tool::Command& command) {
   sub->add_option("--threads", options.threads, "threads that compute (default: the cores)")
       ->check(tool::whole_number_in(1, 1024));
   tool::add_number_flag(*sub, "--seconds", options.seconds, 0, 1e6,
-                        "time for each comparison (0: 12, with --quick 1.6)");
+                        "seconds for each comparison (0: 12, with --quick 1.6)");
   sub->add_option("--run-dir", options.run_dir,
                   "folder for what is measured; one that holds a study goes on with it");
   sub->add_option("--bench", options.bench,
                   "JSON file of wick bench, to show kernels against the machine's limits");
   tool::add_number_flag(*sub, "--link-gbit", options.link_gigabits, 1e-3, 1e5,
-                        "scaling: rate of the links to predict for, in Gbit/s");
+                        "rate of the links that scaling predicts for, in Gbit/s");
   tool::add_number_flag(*sub, "--link-us", options.link_microseconds, 0, 1e6,
-                        "scaling: their latency");
+                        "latency of the links that scaling predicts for, in microseconds");
   sub->footer("Example: wick study --quick; wick study fused-norm bfloat16");
   sub->callback([flags, &command] {
     command = [flags] { return flags->list ? list_techniques() : run_study(flags->options); };

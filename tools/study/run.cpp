@@ -11,6 +11,7 @@
 #include "wick/core/options.h"
 #include "wick/core/stream.h"
 #include "wick/data/catalog.h"
+#include "wick/tools/common/as_typed.h"
 #include "wick/tools/common/exit_codes.h"
 #include "wick/tools/common/interrupt.h"
 #include "wick/tools/common/shell_word.h"
@@ -129,7 +130,7 @@ void print_line(const json& line) {
 
 // The command that goes on with this study.
 std::string command_to_go_on(const StudyOptions& options, const std::string& folder) {
-  std::string command = "wick study";
+  std::string command = tool::as_typed("wick study");
   const auto add = [&](const char* flag, const std::string& value) {
     if (!value.empty()) command += fmt::format(" {} {}", flag, tool::shell_word(value));
   };

@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kLeft = 300, kRight = 720, kWidth = 800, kTop = 76, kRow = 26;
+constexpr double kLeft = 430, kRight = 770, kWidth = 850, kTop = 76, kRow = 26;
 
 constexpr char kStyle[] =
     "<style>\n"

@@ -28,9 +28,9 @@ void CountLine::show(const std::string& what, int64_t done, int64_t all) {
 
 void add_image_limits(CLI::App& app, data::ImageLimits& limits) {
   add_number_flag(app, "--max-image-pixels", limits.pixels, 1, 1e12,
-                  "images of more pixels cannot be read");
+                  "most pixels of an image that is read");
   add_number_flag(app, "--max-image-seconds", limits.seconds, 0, 1e9,
-                  "nor those that take more processor time to decode (0: any)");
+                  "most processor time to decode an image (0: any)");
 }
 
 void add_data(CLI::App& app, Command& command) {

@@ -165,7 +165,7 @@ void add_profile(CLI::App& app, Command& command) {
   auto flags = std::make_shared<ProfileFlags>();
   add_recipe_flags(*sub, flags->recipe);
   add_number_flag(*sub, "--steps", flags->steps, 1, 1e6, "steps that are recorded");
-  add_number_flag(*sub, "--skip-steps", flags->warmup, 0, 1e9, "steps before these");
+  add_number_flag(*sub, "--skip-steps", flags->warmup, 0, 1e9, "steps before the recorded ones");
   sub->add_option("--trace", flags->trace, "file for a trace in Chrome's format");
   sub->add_option("--sort-by", flags->sort_by, "column that the table is sorted by");
   add_number_flag(*sub, "--row-limit", flags->row_limit, 1, 1e6, "rows of the table");

@@ -195,7 +195,7 @@ void add_tune_loader(CLI::App& tune, Command& command) {
       ->description("batches that each worker loads ahead (default: try 2 and 4)");
   sub->get_option("--epochs")->description("measure so many epochs in place of --seconds");
   add_number_flag(*sub, "--seconds", flags->seconds, 0.001, 3600,
-                  "of each measurement, of which a setting takes four");
+                  "seconds of each measurement, of which a setting takes four");
   sub->add_flag("--json", flags->json, "print one JSON object");
   sub->callback([sub, flags, &command] {
     command = [sub, flags] {

@@ -123,11 +123,13 @@ void add_tune_lr(CLI::App& tune, Command& command) {
   add_recipe_flags(*sub, flags->recipe);
   train::LrFinderOptions& finder = flags->finder;
   add_number_flag(*sub, "--start-lr", finder.start_lr, train::kLeastLr, train::kMostLr,
-                  "first rate");
-  add_number_flag(*sub, "--end-lr", finder.end_lr, train::kLeastLr, train::kMostLr, "last rate");
-  add_number_flag(*sub, "--num-iter", finder.num_iter, 2, 1e15, "steps");
+                  "learning rate of the first step");
+  add_number_flag(*sub, "--end-lr", finder.end_lr, train::kLeastLr, train::kMostLr,
+                  "learning rate of the last step");
+  add_number_flag(*sub, "--num-iter", finder.num_iter, 2, 1e15,
+                  "steps between the first and the last rate");
   add_number_flag(*sub, "--smoothing", finder.smoothing, 0, 0.9999999,
-                  "weight of a step's loss in the running one");
+                  "weight of a step's own loss in the running mean (0: no mean)");
   sub->add_flag("--json", flags->json, "print one JSON object");
   sub->callback([sub, flags, &command] {
     command = [sub, flags] {
