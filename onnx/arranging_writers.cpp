@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <numeric>
+
 #include "wick/core/core.h"
 #include "wick/onnx/detail/writer.h"
 
@@ -12,19 +15,54 @@ std::vector<int64_t> listed(const Shape& shape) { return {shape.begin(), shape.e
 void reshape_writer(Emit& emit) {
   emit.finish("Reshape", {emit.in(0), emit.constant(listed(emit.result().shape))});
 }
-// A piece of memory seen with other sizes: a reshape where both are whole and in order.
+// The elements of a dense tensor as one axis, in the order of its memory.
+std::string in_memory_order(Emit& emit, const graph::Value& x) {
+  std::vector<int64_t> axes(static_cast<size_t>(x.shape.rank()));
+  std::iota(axes.begin(), axes.end(), 0);
+  std::stable_sort(axes.begin(), axes.end(), [&](int64_t a, int64_t b) {
+    return x.strides[static_cast<int>(a)] > x.strides[static_cast<int>(b)];
+  });
+  const std::string turned = emit.add("Transpose", {emit.in(0)}, {{"perm", axes}});
+  return emit.add("Reshape", {turned, emit.constant(std::vector<int64_t>{-1})});
+}
+
+// A view of memory by offset and strides: the elements by their places.
 void alias_writer(Emit& emit) {
   const graph::Value &from = emit.value(0), &to = emit.result();
-  WICK_CHECK(is_contiguous(from.shape, from.strides) && is_contiguous(to.shape, to.strides) &&
-                 from.shape.numel() == to.shape.numel(),
-             "a view of memory in another order: got strides ", to.strides, " of ", to.shape);
-  reshape_writer(emit);
+  const int64_t offset = emit.integer("offset");
+  const bool is_reshape = offset == 0 && from.shape.numel() == to.shape.numel() &&
+                          is_contiguous(from.shape, from.strides) &&
+                          is_contiguous(to.shape, to.strides);
+  if (is_reshape) return reshape_writer(emit);
+  WICK_CHECK(emit.is_whole(0) && is_dense(from.shape, from.strides),
+             "a view of a part of memory: got strides ", to.strides, " of ", to.shape);
+  std::vector<int64_t> places(static_cast<size_t>(to.shape.numel()));
+  for (size_t i = 0; i < places.size(); ++i) {
+    auto left = static_cast<int64_t>(i);
+    places[i] = offset;
+    for (int axis = to.shape.rank() - 1; axis >= 0; --axis) {
+      places[i] += left % to.shape[axis] * to.strides[axis];
+      left /= to.shape[axis];
+    }
+  }
+  const std::string index = emit.constant(tensor(places, to.shape));
+  emit.finish("Gather", {in_memory_order(emit, from), index});
 }
 void permute_writer(Emit& emit) {
   emit.finish("Transpose", {emit.in(0)}, {{"perm", emit.list("axes")}});
 }
 void expand_writer(Emit& emit) {
   emit.finish("Expand", {emit.in(0), emit.constant(listed(emit.result().shape))});
+}
+
+// What fills new memory.
+void fill_writer(Emit& emit) {
+  const graph::Value& to = emit.result();
+  emit.finish("Expand", {emit.number(emit.real("value")), emit.constant(listed(to.shape))});
+}
+void copy_writer(Emit& emit) {
+  const std::string from = emit.as(1, emit.result().dtype);
+  emit.finish("Expand", {from, emit.constant(listed(emit.result().shape))});
 }
 
 void slice_writer(Emit& emit) {
@@ -116,6 +154,8 @@ constexpr WriterEntry kArrangingWriters[] = {
     {"alias", alias_writer},
     {"permute", permute_writer},
     {"expand", expand_writer},
+    {"fill_", fill_writer},
+    {"copy_", copy_writer},
     {"slice", slice_writer},
     {"split", split_writer},
     {"cat", cat_writer},

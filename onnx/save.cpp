@@ -188,7 +188,10 @@ class Writer {
     for (const graph::Node& part : node.body) write_node(part, out);
     if (!node.body.empty()) return;
     const char* op = node.op.info().name;
-    WICK_CHECK(node.op.info().mutates == 0, "onnx: the op ", op,
+    if (std::string_view(op) == "empty") return;  // memory, until another op fills it
+    const bool fills = node.op.info().overwrites && !node.inputs.empty() &&
+                       graph_.value(node.inputs[0]).root == node.inputs[0];
+    WICK_CHECK(node.op.info().mutates == 0 || fills, "onnx: the op ", op,
                " changes a tensor in place: expected a trace of inference");
     WICK_CHECK(node.draw < 0, "onnx: the op ", op, " draws random numbers, expected none");
     const WriterEntry* entry = find_writer(op);
@@ -199,6 +202,7 @@ class Writer {
     } catch (const Error& error) {
       wick::detail::fail("onnx: the op ", op, ": ", error.what());
     }
+    if (fills) name_of(names_, node.inputs[0]) = name_of(names_, node.outputs[0]);
   }
 
   const graph::Graph& graph_;

@@ -38,6 +38,8 @@ class Emit {
   std::string in(size_t i) const;
   const graph::Value& value(size_t i) const;
   const graph::Value& result(size_t i = 0) const;
+  /// Whether input `i` is the first value of its memory, which has no offset.
+  bool is_whole(size_t i) const { return value(i).root == node_.inputs[i]; }
 
   /// Attributes of the op. Error if there is none of that name and kind.
   int64_t integer(const char* name) const;
