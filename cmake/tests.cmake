@@ -48,6 +48,16 @@ if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   set_source_files_properties(${WICK_TEST_ROOT}/kernels/sim/count_test.cpp PROPERTIES
                               COMPILE_OPTIONS "${WICK_SIM_COUNT_OPTIONS}")
 endif()
+# With sanitizers the slowest tests are cut into four parts. One of them runs, another one for each
+# commit; or all, which can run side by side.
+set(WICK_TEST_PARTS "sample" CACHE STRING "Parts of slow tests with sanitizers: sample or all")
+set_property(CACHE WICK_TEST_PARTS PROPERTY STRINGS sample all)
+execute_process(COMMAND git -C ${PROJECT_SOURCE_DIR} log -1 --format=%ct
+                OUTPUT_VARIABLE commit_time OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+if(NOT commit_time MATCHES "^[0-9]+$")
+  set(commit_time 0)
+endif()
+math(EXPR WICK_TEST_PART "${commit_time} % 4 + 1")
 set(folders)
 foreach(file ${test_files})
   get_filename_component(folder ${file} DIRECTORY)
@@ -76,20 +86,26 @@ foreach(folder ${folders})
   if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
     set(filter --gtest_filter=-*.gradcheck:*.gradgradcheck)
   endif()
-  # The slow ones in parts, which can run side by side.
   set(parts 1)
-  if(name STREQUAL "core_ops" AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
+  if(name MATCHES "^(core_ops|optim|kernels_boundary)$" AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
     set(parts 4)
   endif()
   foreach(part RANGE 1 ${parts})
     set(test ${name})
     if(parts GREATER 1)
+      if(WICK_TEST_PARTS STREQUAL "sample" AND NOT part EQUAL WICK_TEST_PART)
+        continue()
+      endif()
       set(test ${name}_${part}_of_${parts})
     endif()
     math(EXPR index "${part} - 1")
     add_test(NAME ${test} COMMAND ${name}_test --gtest_brief=1 ${filter})
-    set_tests_properties(${test} PROPERTIES
-      ENVIRONMENT "GTEST_TOTAL_SHARDS=${parts};GTEST_SHARD_INDEX=${index}")
+    set(environment GTEST_TOTAL_SHARDS=${parts} GTEST_SHARD_INDEX=${index})
+    # The threads of a simulated block in another order than in the preset tsan.
+    if(name STREQUAL "optim" AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=address")
+      list(APPEND environment WICK_SIM_ORDER=random)
+    endif()
+    set_tests_properties(${test} PROPERTIES ENVIRONMENT "${environment}")
   endforeach()
 endforeach()
 if(TARGET kernels_races_test)  # each race, also where one of the same lines was reported before
@@ -156,26 +172,22 @@ add_test(NAME gpu_check
          COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/gpu_check_test.py)
 
 if(TARGET wick_cli)
-  add_test(NAME program COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/program_test.py
-                   $<TARGET_FILE:wick_cli>)
   add_test(NAME program_data
            COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/data_test.py
                    $<TARGET_FILE:wick_cli>)
   # These are about words, pages and rates: the same with sanitizers, which make them slow. What
   # they run of the library, other tests run with sanitizers.
   if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
-    foreach(test docs errors faults flags profile schedule shells uses)
+    foreach(test docs errors faults flags memory profile schedule shells study uses)
       add_test(NAME program_${test}
                COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/${test}_test.py
                    $<TARGET_FILE:wick_cli>)
     endforeach()
   endif()
   if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
-    foreach(test memory study)
-      add_test(NAME program_${test}
-               COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/${test}_test.py
-                   $<TARGET_FILE:wick_cli>)
-    endforeach()
+    add_test(NAME program
+             COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/program_test.py
+                 $<TARGET_FILE:wick_cli>)
   endif()
   add_test(NAME program_ranks
            COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/ranks_test.py
@@ -203,14 +215,10 @@ if(WICK_GPU STREQUAL "sim")
                        ENVIRONMENT "WICK_CUDA_ALLOC=expandable_segments:true")
   add_test(NAME sim_small COMMAND kernels_sim_test --gtest_brief=1 --gtest_filter=SimulatedGrids*)
   set_tests_properties(sim_small PROPERTIES ENVIRONMENT "WICK_SIM_MULTIPROCESSORS=1")
-  # The threads of a block in another order than in the preset tsan.
-  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=address")
-    set_tests_properties(optim PROPERTIES ENVIRONMENT "WICK_SIM_ORDER=random")
-  endif()
 endif()
 
-# What it shows is about headers, compilers and files; other tests have its threads.
-if(WICK_INSTALL AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
+# What it shows is about headers, compilers and files.
+if(WICK_INSTALL AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
   add_test(NAME embed
            COMMAND ${CMAKE_COMMAND} -DBINARY_DIR=${PROJECT_BINARY_DIR}
                    -DSOURCE_DIR=${PROJECT_SOURCE_DIR} -DCXX=${CMAKE_CXX_COMPILER}
@@ -220,7 +228,7 @@ if(WICK_INSTALL AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
 endif()
 
 # The longest first, so that no core waits for them at the end.
-foreach(test kernels_boundary optim program program_ranks program_schedule program_study
+foreach(test optim program program_ranks program_schedule program_study
              program_uses)
   if(TEST ${test})
     set_tests_properties(${test} PROPERTIES COST 100)
