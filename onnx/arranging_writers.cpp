@@ -65,6 +65,12 @@ void copy_writer(Emit& emit) {
   emit.finish("Expand", {from, emit.constant(listed(emit.result().shape))});
 }
 
+void arange_writer(Emit& emit) {
+  const graph::Value& to = emit.result();
+  const Tensor steps = arange(to.shape.numel(), kFloat64) * emit.real("step");
+  emit.finish("Identity", {emit.constant((steps + emit.real("start")).to(to.dtype))});
+}
+
 void slice_writer(Emit& emit) {
   const int64_t axis = emit.integer("axis"), start = emit.integer("start"),
                 length = emit.integer("length"), step = emit.integer("step");
@@ -156,6 +162,7 @@ constexpr WriterEntry kArrangingWriters[] = {
     {"expand", expand_writer},
     {"fill_", fill_writer},
     {"copy_", copy_writer},
+    {"arange", arange_writer},
     {"slice", slice_writer},
     {"split", split_writer},
     {"cat", cat_writer},

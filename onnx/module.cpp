@@ -85,10 +85,12 @@ const std::vector<std::string>& Module::output_names() const { return program_->
 
 namespace {
 
+// A module that was moved to another floating dtype takes inputs of that.
 void check_input(const Tensor& x, const Input& want) {
-  WICK_CHECK(x.defined() && x.dtype() == want.dtype, "onnx: input ", want.name,
-             " has a wrong dtype: got ", x.defined() ? to_string(x.dtype()) : "no tensor",
-             ", expected ", want.dtype);
+  const bool has_dtype =
+      x.defined() && (is_floating(want.dtype) ? is_floating(x.dtype()) : x.dtype() == want.dtype);
+  WICK_CHECK(has_dtype, "onnx: input ", want.name, " has a wrong dtype: got ",
+             x.defined() ? to_string(x.dtype()) : "no tensor", ", expected ", want.dtype);
   if (!want.has_shape) return;
   bool fits = static_cast<size_t>(x.rank()) == want.shape.size();
   for (size_t i = 1; fits && i < want.shape.size(); ++i) {
