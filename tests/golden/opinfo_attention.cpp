@@ -45,6 +45,7 @@ Tensors attended(X query, X key, X value, int64_t features, int64_t heads, X in_
   options.kdim = key.size(-1);
   options.vdim = value.size(-1);
   nn::MultiheadAttention layer(features, heads, options);
+  layer.to(query.device());
   layer.to(query.dtype());
   give(layer, {in_weight, in_bias, bias_k, bias_v, out_weight, out_bias, q, k, v});
   layer.train(training);
