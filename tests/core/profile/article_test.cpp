@@ -67,9 +67,9 @@ TEST(ArticleOnProfiling, IsInTheDocumentationAsItRuns) {
   const size_t at = page.find(code);
   ASSERT_NE(at, std::string::npos) << code;
 
-  testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStdout();
   snippet();
-  const std::string printed = testing::internal::GetCapturedStdout();
+  const std::string printed = ::testing::internal::GetCapturedStdout();
   const size_t table = page.find("```\n", at + code.size()) + 4;
   const std::string shown = page.substr(table, page.find("```", table) - table);
   EXPECT_EQ(names_in(shown), names_in(printed)) << printed;

@@ -12,7 +12,7 @@
 namespace wick::profile {
 namespace {
 
-class GpuProfile : public testing::Test {
+class GpuProfile : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
@@ -83,14 +83,14 @@ TEST_F(GpuProfile, RefusesOrTellsOfHiddenWaits) {
   }
   synchronize(device_);  // asked for by the program
   set_sync_debug_mode(SyncDebugMode::kWarn);
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   x.item();
   synchronize(device_);
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "wick: copy_: the host waits for cuda:0\n");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "wick: copy_: the host waits for cuda:0\n");
   set_sync_debug_mode(SyncDebugMode::kDefault);
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   x.item();
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
 TEST_F(GpuProfile, HasCapturesAndReplays) {
@@ -115,7 +115,7 @@ TEST_F(GpuProfile, TakesTheTimesOfKernels) {
     matmul(x, x);
     matmul(x, x);
   });
-  const std::string path = testing::TempDir() + "/wick_kernel_times.json";
+  const std::string path = ::testing::TempDir() + "/wick_kernel_times.json";
   write_chrome_trace(found, path);
   sim::set_engines({});
   std::vector<Event> kernels = of_kind(found, EventKind::kKernel);

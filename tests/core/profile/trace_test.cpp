@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-class Traces : public testing::Test {
+class Traces : public ::testing::Test {
  protected:
   void SetUp() override { std::filesystem::create_directories(folder_); }
   void TearDown() override { std::filesystem::remove_all(folder_); }
@@ -23,8 +23,8 @@ class Traces : public testing::Test {
 
  private:
   const std::filesystem::path folder_ =
-      std::filesystem::path(testing::TempDir()) /
-      (std::string("wick_") + testing::UnitTest::GetInstance()->current_test_info()->name());
+      std::filesystem::path(::testing::TempDir()) /
+      (std::string("wick_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
 int64_t nanoseconds(const Json& microseconds) {
