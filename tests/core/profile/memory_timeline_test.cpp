@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "wick/core/core.h"
 #include "wick/tests/core/profile/by_hand.h"
 #include "wick/tests/core/profile/profiled.h"
@@ -77,7 +79,11 @@ TEST(MemoryTimeline, FollowsRealMemory) {
   const MemoryTimeline timeline(found, kCpu);
   constexpr int64_t kMatrix = 4 * 256 * 256;
   EXPECT_GE(timeline.peak().total, 3 * kMatrix);
-  EXPECT_GE(bytes_of(timeline.peak(), MemoryUse::kActivation), kMatrix);
+  int64_t activations = 0;  // at most: which step of backward has the peak depends on workspaces
+  for (const MemoryTimeline::Point& point : timeline.points()) {
+    activations = std::max(activations, bytes_of(point, MemoryUse::kActivation));
+  }
+  EXPECT_GE(activations, kMatrix);
   EXPECT_EQ(timeline.points().back().total, found.events.back().allocated);
 }
 
