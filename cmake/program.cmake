@@ -29,7 +29,8 @@ file(CONFIGURE OUTPUT ${page_files} @ONLY CONTENT
      "#include \"wick/tools/study/page_files.h\"\nnamespace wick::study {\n@definitions@}\n")
 
 file(GLOB command_sources CONFIGURE_DEPENDS
-     ${PROJECT_SOURCE_DIR}/tools/wick/*.cpp ${study_folder}/*.cpp)
+     ${PROJECT_SOURCE_DIR}/tools/wick/*.cpp ${PROJECT_SOURCE_DIR}/tools/tune/*.cpp
+     ${study_folder}/*.cpp)
 list(FILTER command_sources EXCLUDE REGEX "/main\\.cpp$")
 add_library(wick_command STATIC ${command_sources} ${page_files})
 wick_options(wick_command)

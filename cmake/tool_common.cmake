@@ -1,5 +1,5 @@
-# What the programs share, and the tests of it: child processes, signals, exit codes, words of the
-# command line, statistics of measurements.
+# What the programs share: child processes, signals, exit codes, words of the command line, the line
+# of progress, statistics of measurements.
 wick_find_package(CLI11 libcli11-dev)
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/common/*.cpp)
 add_library(wick_tool_common STATIC ${sources})

@@ -4,11 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "wick/tools/wick/commands.h"
+#include "wick/tools/common/command.h"
+
+namespace CLI {
+class App;
+}
 
 namespace wick::study {
 
-// Each adds a subcommand, as those of tools/wick/commands.h do.
+// Each adds a subcommand, as those in tools/wick/commands.h do.
 
 void add_study(CLI::App& app, tool::Command& command);
 void add_report(CLI::App& app, tool::Command& command);

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "wick/tools/wick/recipe_flags.h"
+#include "wick/tools/common/recipe_flags.h"
 
 namespace wick::tool {
 

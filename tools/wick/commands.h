@@ -1,17 +1,15 @@
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
+
+#include "wick/tools/common/command.h"
 
 namespace CLI {
 class App;
 }
 
 namespace wick::tool {
-
-/// What a subcommand does once its flags are read; the result is the program's exit code.
-using Command = std::function<int()>;
 
 /// Does what the program does when it is called with `words`; returns its exit code.
 int run_program(const std::vector<std::string>& words);
@@ -25,7 +23,6 @@ void add_profile(CLI::App& app, Command& command);
 void add_eval(CLI::App& app, Command& command);
 void add_doctor(CLI::App& app, Command& command);
 void add_ops(CLI::App& app, Command& command);
-void add_tune(CLI::App& app, Command& command);
 void add_inspect(CLI::App& app, Command& command);
 void add_data(CLI::App& app, Command& command);
 /// `words` are those behind "--".

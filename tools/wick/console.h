@@ -1,6 +1,6 @@
 #pragma once
 
-#include "wick/tools/wick/progress.h"
+#include "wick/tools/common/progress.h"
 #include "wick/train/recipe.h"
 #include "wick/train/trainer.h"
 

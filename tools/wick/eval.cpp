@@ -6,8 +6,8 @@
 
 #include "wick/core/serialize.h"
 #include "wick/tools/common/printable.h"
+#include "wick/tools/common/progress.h"
 #include "wick/tools/wick/commands.h"
-#include "wick/tools/wick/progress.h"
 #include "wick/train/classifier.h"
 
 namespace wick::tool {

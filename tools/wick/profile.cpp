@@ -9,11 +9,11 @@
 #include "wick/core/profile/verdict.h"
 #include "wick/core/stream.h"
 #include "wick/tools/common/number_flag.h"
+#include "wick/tools/common/recipe_flags.h"
 #include "wick/tools/common/usage_error.h"
 #include "wick/tools/study/gains.h"
 #include "wick/tools/wick/commands.h"
 #include "wick/tools/wick/ranks.h"
-#include "wick/tools/wick/recipe_flags.h"
 #include "wick/train/peak_memory.h"
 #include "wick/train/trial.h"
 

@@ -15,13 +15,14 @@
 #include "wick/tools/common/as_typed.h"
 #include "wick/tools/common/command_line.h"
 #include "wick/tools/common/exit_codes.h"
+#include "wick/tools/common/recipe_flags.h"
 #include "wick/tools/common/spin.h"
 #include "wick/tools/common/standard_files.h"
 #include "wick/tools/common/usage_error.h"
 #include "wick/tools/study/commands.h"
+#include "wick/tools/tune/commands.h"
 #include "wick/tools/wick/commands.h"
 #include "wick/tools/wick/ranks.h"
-#include "wick/tools/wick/recipe_flags.h"
 
 namespace {
 

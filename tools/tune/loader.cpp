@@ -7,9 +7,10 @@
 
 #include "wick/core/file.h"
 #include "wick/tools/common/number_flag.h"
-#include "wick/tools/wick/progress.h"
-#include "wick/tools/wick/recipe_flags.h"
-#include "wick/tools/wick/tune.h"
+#include "wick/tools/common/progress.h"
+#include "wick/tools/common/recipe_flags.h"
+#include "wick/tools/tune/commands.h"
+#include "wick/tools/tune/search.h"
 #include "wick/train/loader_finder.h"
 
 namespace wick::tool {

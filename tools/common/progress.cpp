@@ -1,4 +1,4 @@
-#include "wick/tools/wick/progress.h"
+#include "wick/tools/common/progress.h"
 
 #include <fmt/core.h>
 #include <sys/ioctl.h>

@@ -8,9 +8,10 @@
 #include "wick/core/checkpoint.h"
 #include "wick/core/file.h"
 #include "wick/tools/common/number_flag.h"
+#include "wick/tools/common/recipe_flags.h"
 #include "wick/tools/common/usage_error.h"
-#include "wick/tools/wick/recipe_flags.h"
-#include "wick/tools/wick/tune.h"
+#include "wick/tools/tune/commands.h"
+#include "wick/tools/tune/search.h"
 #include "wick/train/lr_finder.h"
 #include "wick/train/trial.h"
 

@@ -7,10 +7,11 @@
 
 #include "wick/core/memory/allocator.h"
 #include "wick/tools/common/number_flag.h"
+#include "wick/tools/common/progress.h"
+#include "wick/tools/common/recipe_flags.h"
 #include "wick/tools/common/usage_error.h"
-#include "wick/tools/wick/progress.h"
-#include "wick/tools/wick/recipe_flags.h"
-#include "wick/tools/wick/tune.h"
+#include "wick/tools/tune/commands.h"
+#include "wick/tools/tune/search.h"
 #include "wick/train/batch_finder.h"
 #include "wick/train/trial.h"
 

@@ -1,4 +1,4 @@
-#include "wick/tools/wick/tune.h"
+#include "wick/tools/tune/search.h"
 
 #include <fmt/core.h>
 
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "wick/core/file.h"
-#include "wick/tools/wick/recipe_flags.h"
+#include "wick/tools/common/recipe_flags.h"
 
 namespace wick::tool {
 
@@ -77,22 +77,6 @@ void Search::save() const { write_file(progress_file(), values_.dump() + "\n"); 
 
 void Search::end(const nlohmann::ordered_json& figures) const {
   write_file(figures_file(), figures.dump(2) + "\n");
-}
-
-void add_tune(CLI::App& app, Command& command) {
-  CLI::App* tune = app.add_subcommand("tune",
-                                      "Finds a learning rate, the largest and the fastest batch, "
-                                      "or how to load data, by short trials");
-  tune->callback([&command] {
-    if (command) return;  // that of lr, batch or loader
-    command = []() -> int {
-      throw UsageError("tune: expected lr, batch or loader. See wick tune --help");
-    };
-  });
-  add_tune_lr(*tune, command);
-  add_tune_batch(*tune, command);
-  add_tune_loader(*tune, command);
-  for (CLI::App* sub : tune->get_subcommands({})) sub->allow_extras();
 }
 
 }  // namespace wick::tool

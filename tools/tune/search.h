@@ -8,7 +8,6 @@
 
 #include "wick/tools/common/plot.h"
 #include "wick/tools/common/usage_error.h"
-#include "wick/tools/wick/commands.h"
 #include "wick/train/recipe.h"
 #include "wick/train/run_folder.h"
 
@@ -69,9 +68,5 @@ class Search {
   std::optional<train::RunFolder> folder_;  // before begin() only if there is one
   nlohmann::json values_;
 };
-
-void add_tune_lr(CLI::App& tune, Command& command);
-void add_tune_batch(CLI::App& tune, Command& command);
-void add_tune_loader(CLI::App& tune, Command& command);
 
 }  // namespace wick::tool

@@ -1,4 +1,4 @@
-#include "wick/tools/wick/recipe_flags.h"
+#include "wick/tools/common/recipe_flags.h"
 
 #include <CLI/CLI.hpp>
 
