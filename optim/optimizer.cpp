@@ -412,6 +412,15 @@ void Optimizer::check_hyperparameter(std::string_view name, double value) const 
   }
 }
 
+void Optimizer::refuse_hyperparameter(std::string_view name) const {
+  std::string known;
+  for (const auto& entry : hyperparameters(0)) {
+    known += known.empty() ? "" : ", ";
+    known += entry.first;
+  }
+  wick::detail::fail(name_, ": no hyperparameter named ", name, ": expected one of ", known);
+}
+
 void Optimizer::set_hyperparameter(int group, std::string_view name, double value) {
   std::vector<Hyperparameters> groups(groups_.size());
   groups.at(index(group)).emplace_back(name, value);

@@ -181,6 +181,8 @@ class Optimizer {
   virtual void update(int group, const std::vector<OptimTensor>& tensors,
                       const OptimStep& step) = 0;
   virtual Hyperparameters hyperparameters(int group) const = 0;
+  /// Throws the error of a hyperparameter that this optimizer does not have.
+  [[noreturn]] void refuse_hyperparameter(std::string_view name) const;
 
   /// Writes a group's rates to their device, if they are kept there.
   void write_device_rates(int group);
@@ -311,7 +313,7 @@ class OptimizerOf : public Optimizer {
   }
   void set_field(Options& options, std::string_view name, double value) const {
     const NumberField<Options>* field = find(name);
-    WICK_CHECK(field, "optimizer: no hyperparameter named ", name);
+    if (!field) refuse_hyperparameter(name);
     check_hyperparameter(name, value);
     field->set(options, value);
   }

@@ -30,7 +30,8 @@ TEST(ErrorTexts, Optimizers) {
        [&] {
          optimizer.set_hyperparameters({{{"momentum", 0.9}}});
        },
-       "optimizer: no hyperparameter named momentum"},
+       "adamw: no hyperparameter named momentum: expected one of lr, beta1, beta2, eps, "
+       "weight_decay, amsgrad, maximize"},
       {"one-cycle without a rate", [&] { optim::OneCycleLR(optimizer, {.total_steps = 9}); },
        "one_cycle_lr: max_lr: got 0, expected a finite value, more than 0"},
       {"one-cycle that has ended",

@@ -45,7 +45,8 @@ TEST(Hyperparameters, AreReadAndChangedByName) {
   optimizer.set_hyperparameter(0, "beta1", 0.5);
   EXPECT_EQ(optimizer.options().beta1, 0.5);
   EXPECT_EQ(error_of([&] { optimizer.set_hyperparameter(0, "momentum", 1); }),
-            "optimizer: no hyperparameter named momentum");
+            "adamw: no hyperparameter named momentum: expected one of lr, beta1, beta2, eps, "
+            "weight_decay, amsgrad, maximize");
   optimizer.set_lr(0.25);
   EXPECT_EQ(optimizer.lr(), 0.25);
   EXPECT_EQ(error_of([&] { optimizer.set_lr(-1); }),

@@ -97,7 +97,8 @@ TEST(AddParamGroup, RefusesWhatDoesNotFitAndChangesNothing) {
   EXPECT_EQ(error_of([&] {
               optimizer.add_param_group({b}, {{"momentum", 1}});
             }),
-            "optimizer: no hyperparameter named momentum");
+            "adamw: no hyperparameter named momentum: expected one of lr, beta1, beta2, eps, "
+            "weight_decay, amsgrad, maximize");
   EXPECT_EQ(error_of([&] {
               optimizer.add_param_group({b}, {{"beta1", 2}});
             }),
