@@ -47,7 +47,7 @@ class Blocks {
     const int64_t a_size = packs_a_ ? kBlockRows * inner : 0;
     const int64_t b_size = packs_b_ ? columns * inner : 0;
     const int64_t sums_size = rounds_ ? rows * columns : 0;
-    const int64_t each = round_up(a_size + b_size + sums_size, 16);
+    const int64_t each = round_up(a_size + b_size + sums_size + 1, 16);
     const int64_t used = smaller(threads, parts.count());
     T* const buffers =
         static_cast<T*>(workspace_.allocate(static_cast<size_t>(each * used) * sizeof(T)));
@@ -206,6 +206,12 @@ WICK_INLINE void multiply(const Product& p, Workspace& workspace) {
 
 void product(const Product& p, Workspace& workspace) {
   if (p.count == 0 || p.sizes.m == 0 || p.sizes.n == 0) return;
+  if (p.sizes.k == 0 && p.a.data != p.c) {  // operands without elements may have no memory
+    Product sums = p;
+    sums.a = sums.b = {p.c, 0, 0};
+    sums.a_step = sums.b_step = 0;
+    return product(sums, workspace);
+  }
   switch (p.in) {
     case Dtype::kFloat64: return multiply<double, double>(p, workspace);
     case Dtype::kBFloat16: return multiply<float, BFloat16>(p, workspace);
