@@ -25,7 +25,7 @@ file(GLOB kernel_sources CONFIGURE_DEPENDS
 set_source_files_properties(${PROJECT_SOURCE_DIR}/data/image_ops_color.cpp PROPERTIES
   COMPILE_OPTIONS "-ffp-contract=off;-fno-trapping-math")
 separate_arguments(openmp_options UNIX_COMMAND "${OpenMP_CXX_FLAGS}")
-set_source_files_properties(${PROJECT_SOURCE_DIR}/core/base/parallel.cpp PROPERTIES
+set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/cpu/dnnl/library_version.cpp PROPERTIES
                             COMPILE_OPTIONS "${openmp_options}")
 add_library(wick_archive STATIC ${sources} ${kernel_sources})
 set_target_properties(wick_archive PROPERTIES OUTPUT_NAME wick EXPORT_NAME archive

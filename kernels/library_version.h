@@ -4,7 +4,10 @@
 
 namespace wick::cpu {
 
-/// "oneDNN 2.6.3": what convolutions and matrix products run on.
+/// "oneDNN 2.6.3": what convolutions run on.
 std::string math_library();
+
+/// Tells the library how many threads calls from this thread may use: num_threads().
+void set_library_threads();
 
 }  // namespace wick::cpu

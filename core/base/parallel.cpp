@@ -1,66 +1,127 @@
 #include "wick/core/base/parallel.h"
 
-#include <omp.h>
 #include <pthread.h>
+#include <sched.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <exception>
+#include <memory>
+#include <utility>
 
 #include "wick/core/base/check.h"
+#include "wick/core/base/detail/thread_team.h"
 
 namespace wick {
 
 namespace {
-// OpenMP keeps a record of each thread on the stack: it does not survive ten thousands of them.
+
 constexpr int kMaxThreads = 1024;
+// A thread that is held up costs a piece: so there are several for each.
+constexpr int64_t kPiecesPerThread = 4;
 
-thread_local bool has_team = false;   // this thread has computed together with others
-thread_local bool lost_team = false;  // which a fork left behind: to call for them waits for ever
+// The threads that compute with this one, and whether it computes with them now.
+struct Team {
+  detail::ThreadTeam* threads = nullptr;
+  bool lost = false;  // by a fork, which copies the thread that calls it and no other
+  bool busy = false;
+  int wanted = 0;  // set_num_threads(); 0 if it was not called
+  std::shared_ptr<Executor> executor;
 
-// In the child only the thread that forked lives on.
-void after_fork() { lost_team = lost_team || has_team; }
-}  // namespace
+  ~Team() {
+    if (!lost) delete std::exchange(threads, nullptr);
+  }
+};
+thread_local constinit Team team;
 
-int num_threads() {
-  const int threads = omp_get_max_threads();
-  WICK_CHECK(threads <= kMaxThreads, "threads: OpenMP is set to ", threads,
-             " (OMP_NUM_THREADS?), expected at most ", kMaxThreads);
+void after_fork() { team.lost = team.lost || team.threads != nullptr; }
+
+int default_threads() {
+  static const int threads = [] {
+    const char* text = std::getenv("OMP_NUM_THREADS");  // as other libraries that compute
+    const int64_t wanted = text == nullptr ? 0 : std::strtol(text, nullptr, 10);
+    if (wanted > 0) {
+      WICK_CHECK(wanted <= kMaxThreads, "threads: OMP_NUM_THREADS: got ", wanted,
+                 ", expected at most ", kMaxThreads);
+      return static_cast<int>(wanted);
+    }
+    cpu_set_t cores;
+    if (sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
+    return CPU_COUNT(&cores) < kMaxThreads ? CPU_COUNT(&cores) : kMaxThreads;
+  }();
   return threads;
 }
+
+// A call of run_pieces.
+struct Call {
+  int64_t n, pieces;
+  detail::RunPiece run;
+  const void* body;
+  std::atomic_flag failed = ATOMIC_FLAG_INIT;
+  std::exception_ptr error = nullptr;  // the first
+  std::atomic<int> next{0};            // piece, where an executor runs them
+};
+
+void do_piece(const void* context, int piece, int thread) {
+  Call& call = *static_cast<Call*>(const_cast<void*>(context));
+  const bool before = std::exchange(team.busy, true);
+  try {
+    call.run(call.body, call.n * piece / call.pieces, call.n * (piece + 1) / call.pieces, thread);
+  } catch (...) {
+    if (!call.failed.test_and_set()) call.error = std::current_exception();
+  }
+  team.busy = before;
+}
+
+void do_next_pieces(const void* context, int thread) {
+  Call& call = *static_cast<Call*>(const_cast<void*>(context));
+  for (int piece = 0; (piece = call.next.fetch_add(1)) < call.pieces;) {
+    do_piece(context, piece, thread);
+  }
+}
+
+}  // namespace
+
+int num_threads() { return team.wanted > 0 ? team.wanted : default_threads(); }
 
 void set_num_threads(int threads) {
   WICK_CHECK(threads >= 1 && threads <= kMaxThreads, "set_num_threads: got ", threads,
              ", expected 1 to ", kMaxThreads);
-  omp_set_num_threads(threads);
+  team.wanted = threads;
 }
 
+void set_executor(std::shared_ptr<Executor> executor) { team.executor = std::move(executor); }
+
 void detail::begin_team() {
-  if (has_team && !lost_team) return;
+  if (team.threads != nullptr && !team.lost) return;
   const char* op = current_op();
-  WICK_CHECK(!lost_team, *op != 0 ? op : "threads",
+  WICK_CHECK(!team.lost, *op != 0 ? op : "threads",
              ": this process was forked after its parent had computed on several threads, which a "
              "fork does not copy: got num_threads() of ",
              num_threads(), ", expected set_num_threads(1), or a fork before the first operation");
   static const int registered = pthread_atfork(nullptr, nullptr, &after_fork);
   WICK_CHECK(registered == 0, "threads: pthread_atfork failed: got error ", registered);
-  has_team = true;
+  team.threads = new ThreadTeam;
 }
 
-void detail::run_pieces(int64_t n, int pieces,
-                        void (*run)(const void* body, int64_t begin, int64_t end),
-                        const void* body) {
-  begin_team();
-  std::exception_ptr error;
-  std::atomic_flag failed = ATOMIC_FLAG_INIT;
-#pragma omp parallel for num_threads(pieces) schedule(static, 1)
-  for (int64_t i = 0; i < pieces; ++i) {
-    try {
-      run(body, n * i / pieces, n * (i + 1) / pieces);
-    } catch (...) {
-      if (!failed.test_and_set()) error = std::current_exception();
-    }
+int64_t detail::pieces_of(int64_t most, int64_t threads) {
+  const int64_t pieces = threads * kPiecesPerThread;
+  return most < pieces ? most : pieces;
+}
+
+void detail::run_pieces(int64_t n, int64_t pieces, int threads, RunPiece run, const void* body) {
+  if (team.busy) {  // within a piece of another call
+    for (int64_t i = 0; i < pieces; ++i) run(body, n * i / pieces, n * (i + 1) / pieces, 0);
+    return;
   }
-  if (error) std::rethrow_exception(error);
+  Call call{.n = n, .pieces = pieces, .run = run, .body = body};
+  if (team.executor != nullptr) {
+    team.executor->run(threads, &do_next_pieces, &call);
+  } else {
+    begin_team();
+    team.threads->run(threads, static_cast<int>(pieces), &do_piece, &call);
+  }
+  if (call.error) std::rethrow_exception(call.error);
 }
 
 }  // namespace wick

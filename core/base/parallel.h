@@ -9,11 +9,16 @@ namespace wick {
 
 namespace detail {
 
-/// Calls `run(body, begin, end)` for `pieces` equal parts of [0, n), one per thread. The first
-/// exception that one of them throws is thrown here, once all have ended. Error in a process that
-/// was forked from a thread which had used several.
-void run_pieces(int64_t n, int pieces, void (*run)(const void* body, int64_t begin, int64_t end),
-                const void* body);
+using RunPiece = void (*)(const void* body, int64_t begin, int64_t end, int thread);
+
+/// Calls `run(body, begin, end, thread)` for `pieces` equal parts of [0, n) on at most `threads`
+/// threads, each with a number of its own from 0 on. A call within a piece of another runs on one.
+/// The first exception that a piece throws is thrown here, once all have ended. Error in a process
+/// that was forked from a thread which had used several.
+void run_pieces(int64_t n, int64_t pieces, int threads, RunPiece run, const void* body);
+
+/// How many pieces to cut work into, of which there can be at most `most`.
+int64_t pieces_of(int64_t most, int64_t threads);
 
 /// Tells that this thread is about to use several: error where it cannot, because of a fork.
 void begin_team();
@@ -32,8 +37,8 @@ struct ChunkRun {
 
 }  // namespace detail
 
-/// Calls `body(begin, end)` over [0, n) cut into pieces of at least `grain`, one per thread. Use it
-/// where the result does not depend on the cut.
+/// Calls `body(begin, end)` over [0, n) cut into pieces of at least `grain`, which threads take as
+/// they come. Use it where the result does not depend on the cut.
 template <class Body>
 WICK_INLINE void parallel_for(int64_t n, int64_t grain, const Body& body) {
   if (n <= 0) return;
@@ -44,9 +49,26 @@ WICK_INLINE void parallel_for(int64_t n, int64_t grain, const Body& body) {
     return;
   }
   detail::run_pieces(
-      n, static_cast<int>(threads),
-      [](const void* of, int64_t begin, int64_t end) {
+      n, detail::pieces_of(most, threads), static_cast<int>(threads),
+      [](const void* of, int64_t begin, int64_t end, int) {
         (*static_cast<const Body*>(of))(begin, end);
+      },
+      &body);
+}
+
+/// Calls `body(thread, begin, end)` over [0, n), as parallel_for does, on at most `threads`
+/// threads: `thread`, from 0 to `threads - 1`, says whose memory the piece may use.
+template <class Body>
+WICK_INLINE void parallel_for_threads(int64_t n, int64_t threads, const Body& body) {
+  if (n <= 0) return;
+  if (threads == 1) {
+    body(int64_t{0}, int64_t{0}, n);
+    return;
+  }
+  detail::run_pieces(
+      n, detail::pieces_of(n, threads), static_cast<int>(threads),
+      [](const void* of, int64_t begin, int64_t end, int thread) {
+        (*static_cast<const Body*>(of))(int64_t{thread}, begin, end);
       },
       &body);
 }

@@ -246,12 +246,11 @@ class MatrixProduct {
     const int64_t each = a_size + b_size + blocks_size + sums_size;
     BFloat16* const buffers =
         static_cast<BFloat16*>(workspace_.allocate(static_cast<size_t>(each * used) * 2));
-    parallel_for(used, 1, [&](int64_t thread, int64_t) {
+    parallel_for_threads(parts.count(), used, [&](int64_t thread, int64_t begin, int64_t end) {
       BFloat16* const buffer = buffers + thread * each;
       float* const blocks = reinterpret_cast<float*>(buffer + a_size + b_size);
       const auto run = [&] {
-        const int64_t count = parts.count();
-        for (int64_t i = count * thread / used; i < count * (thread + 1) / used; ++i) {
+        for (int64_t i = begin; i < end; ++i) {
           compute(parts[i], buffer, buffer + a_size, blocks, blocks + blocks_size / 2);
         }
       };

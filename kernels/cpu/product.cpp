@@ -51,10 +51,9 @@ class Blocks {
     const int64_t used = smaller(threads, parts.count());
     T* const buffers =
         static_cast<T*>(workspace_.allocate(static_cast<size_t>(each * used) * sizeof(T)));
-    parallel_for(used, 1, [&](int64_t thread, int64_t) {
+    parallel_for_threads(parts.count(), used, [&](int64_t thread, int64_t begin, int64_t end) {
       T* const buffer = buffers + thread * each;
-      const int64_t count = parts.count();
-      for (int64_t i = count * thread / used; i < count * (thread + 1) / used; ++i) {
+      for (int64_t i = begin; i < end; ++i) {
         compute(parts[i], buffer, buffer + a_size, buffer + a_size + b_size);
       }
     });

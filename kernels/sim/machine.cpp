@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "wick/core/base/check.h"
-#include "wick/core/base/parallel.h"
 #include "wick/core/base/profiling.h"
 #include "wick/kernels/cuda/common/check.h"
+#include "wick/kernels/library_version.h"
 #include "wick/kernels/sim/block.h"
 
 namespace wick::sim {
@@ -61,7 +61,7 @@ Settings settings_from_environment() {
 std::string run_as(SimulatedStream& stream, std::unique_ptr<SimulatedWork> work) {
   // OpenMP is to meet this thread of the host in its own name, not in the stream's: what libarcher
   // pushes on ThreadSanitizer's call stack then comes off the same one when the thread ends.
-  if (WICK_SIM_TSAN) num_threads();
+  if (WICK_SIM_TSAN) cpu::set_library_threads();
   const Identity host = current_identity();
   become(stream.identity);
   acquire(work->token.get());

@@ -3,11 +3,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
+#include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "wick/core/base/parallel.h"
-#include "wick/core/ops/matmul.h"
+#include "wick/core/core.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/sanitized.h"
 
@@ -87,7 +91,12 @@ TEST(Fork, LeavesTheParentAsItWas) {
 TEST(Parallel, RunsOnSeveralThreads) {
   const ThreadsScope threads(2);
   std::thread::id ids[2];
-  parallel_for(2, 1, [&](int64_t begin, int64_t) { ids[begin] = std::this_thread::get_id(); });
+  std::atomic<int> there{0};
+  parallel_for(2, 1, [&](int64_t begin, int64_t) {
+    ids[begin] = std::this_thread::get_id();
+    there.fetch_add(1);
+    while (there.load() < 2) std::this_thread::yield();  // the other piece runs meanwhile
+  });
   EXPECT_NE(ids[0], ids[1]);
 }
 
@@ -100,6 +109,108 @@ TEST(Parallel, HandsOnWhatABodyThrows) {
             }),
             "body: wrong: got 1");
   EXPECT_EQ(error_of(use_two_threads), "no error");
+}
+
+// Every piece runs once, whatever the threads of calls before are still at.
+TEST(Parallel, RunsEachPieceOnce) {
+  for (const int threads : {2, 3, 7, 2}) {
+    const ThreadsScope scope(threads);
+    for (int64_t n = 1; n < 200; ++n) {
+      std::vector<std::atomic<int>> times(static_cast<size_t>(n));
+      parallel_for(n, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) times[static_cast<size_t>(i)].fetch_add(1);
+      });
+      for (const std::atomic<int>& count : times) ASSERT_EQ(count.load(), 1) << n;
+    }
+  }
+}
+
+// A piece may use memory that goes by its thread's number: no two threads have one number.
+TEST(Parallel, NumbersItsThreads) {
+  const ThreadsScope scope(3);
+  std::atomic<bool> used[3] = {};
+  for (int call = 0; call < 2000; ++call) {
+    const int64_t threads = 2 + call % 2;
+    parallel_for_threads(12, threads, [&](int64_t thread, int64_t, int64_t) {
+      ASSERT_LT(thread, threads);
+      EXPECT_FALSE(used[thread].exchange(true));
+      used[thread].store(false);
+    });
+  }
+}
+
+TEST(Parallel, RunsAPieceOfAPieceOnItsThread) {
+  const ThreadsScope scope(2);
+  std::atomic<int> pieces{0};
+  parallel_for(8, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const std::thread::id here = std::this_thread::get_id();
+      parallel_for(8, 1, [&](int64_t from, int64_t to) {
+        EXPECT_EQ(std::this_thread::get_id(), here);
+        pieces.fetch_add(static_cast<int>(to - from));
+      });
+    }
+  });
+  EXPECT_EQ(pieces.load(), 64);
+}
+
+// An executor that starts a thread for each task, or runs all tasks on the calling one.
+class Tasks : public Executor {
+ public:
+  explicit Tasks(bool threads) : threads_(threads) {}
+  void run(int tasks, void (*task)(const void*, int), const void* context) override {
+    ++calls;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < tasks; ++i) {
+      if (threads_) {
+        threads.emplace_back(task, context, i);
+      } else {
+        task(context, i);
+      }
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  int calls = 0;
+
+ private:
+  bool threads_;
+};
+
+TEST(Executor, RunsKernelsWithTheSameBits) {
+  const ThreadsScope scope(3);
+  const Tensor a = wick::rand({257, 129}), b = wick::rand({129, 65});
+  const auto result = [&] { return a.matmul(b).softmax(0).sum(1).to_vector<float>(); };
+  const std::vector<float> expected = result();
+  for (const bool threads : {true, false}) {
+    const auto executor = std::make_shared<Tasks>(threads);
+    set_executor(executor);
+    const std::vector<float> found = result();
+    const std::string error = error_of([] {
+      parallel_for(
+          2, 1, [](int64_t begin, int64_t) { WICK_CHECK(begin == 0, "body: wrong: got ", begin); });
+    });
+    set_executor(nullptr);
+    EXPECT_GT(executor->calls, 1);
+    EXPECT_EQ(found, expected);
+    EXPECT_EQ(error, "body: wrong: got 1");
+  }
+  EXPECT_EQ(result(), expected);
+}
+
+TEST(Parallel, ServesSeveralThreadsAtOnce) {
+  std::vector<std::thread> users;
+  std::atomic<int64_t> sum{0};
+  for (int user = 0; user < 4; ++user) {
+    users.emplace_back([&] {
+      set_num_threads(3);
+      for (int call = 0; call < 300; ++call) {
+        parallel_for(64, 1, [&](int64_t begin, int64_t end) { sum.fetch_add(end - begin); });
+        if (call % 100 == 99) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    });
+  }
+  for (std::thread& user : users) user.join();
+  EXPECT_EQ(sum.load(), 4 * 300 * 64);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "wick/kernels/cpu/dnnl/execution.h"
 #include "wick/kernels/cpu/products/im2col.h"
 #include "wick/kernels/cpu/winograd.h"
+#include "wick/kernels/library_version.h"
 
 namespace wick::cpu {
 
@@ -60,7 +61,9 @@ struct Descriptors {
       : d(problem, with_bias),
         x(d.x),
         y(d.y),
-        weight(d.weight.dims(), d.weight.data_type(), memory::format_tag::any) {}
+        weight(d.weight.dims(), d.weight.data_type(), memory::format_tag::any) {
+    set_library_threads();  // whose number a primitive keeps
+  }
 
   Forward::primitive_desc forward() const {
     const auto make = [&](dnnl::prop_kind use) {

@@ -4,6 +4,7 @@
 
 #include "wick/core/base/detail/per_thread.h"
 #include "wick/core/base/parallel.h"
+#include "wick/kernels/library_version.h"
 
 namespace wick::cpu {
 
@@ -79,6 +80,7 @@ void Execution::output(int arg, const MemoryDesc& user, const MemoryDesc& wanted
 
 void Execution::run(std::initializer_list<const void*> data, Workspace& workspace) {
   if (num_threads() > 1) detail::begin_team();
+  set_library_threads();
   dnnl::stream& stream = dnnl_stream();
   blocks_.clear();  // an error may have left some
   const auto scratch = [&](const dnnl::memory& memory) {
