@@ -110,6 +110,7 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets,
                 const std::vector<int64_t>& input_lengths,
                 const std::vector<int64_t>& target_lengths, const CtcOptions& options) {
   const char* op = "ctc_loss";
+  WICK_CHECK(options.reduction != LossReduction::kBatchMean, op, ": has no reduction batchmean");
   if (log_probs.rank(op) == 2) {
     CtcOptions each = options;
     each.reduction = LossReduction::kNone;

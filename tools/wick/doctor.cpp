@@ -46,10 +46,10 @@ void show_cpu(const train::Hardware& hardware) {
                    hardware.cores));
   const char* policy = std::getenv("OMP_WAIT_POLICY");
   const char* spins = std::getenv("GOMP_SPINCOUNT");
-  line(true, "waiting",
-       policy != nullptr  ? fmt::format("of threads for each other: OMP_WAIT_POLICY={}", policy)
-       : spins != nullptr ? fmt::format("of threads for each other: GOMP_SPINCOUNT={}", spins)
-                          : "of threads for each other: as OpenMP does by itself");
+  line(true, "waiting",  // oneDNN's threads are OpenMP's
+       policy != nullptr  ? fmt::format("of threads that convolve: OMP_WAIT_POLICY={}", policy)
+       : spins != nullptr ? fmt::format("of threads that convolve: GOMP_SPINCOUNT={}", spins)
+                          : "of threads that convolve: as OpenMP does by itself");
   line(true, "memory", fmt::format("{:.1f} GB", static_cast<double>(hardware.memory_bytes) / 1e9));
   line(true, "libraries", cpu::math_library());
 }

@@ -146,6 +146,11 @@ TEST(CtcLoss, OfLongSequencesOnEveryDevice) {
 TEST(CtcLoss, RejectsWhatDoesNotFit) {
   const Tensor x = randn({4, 2, 3}), targets = tensor<int64_t>({1, 2, 2, 1}, Shape{2, 2});
   EXPECT_EQ(error_of([&] {
+              ctc_loss(zeros({5, 2, 4}), zeros({2, 3}, kInt64), {5, 5}, {3, 3},
+                       {.reduction = LossReduction::kBatchMean});
+            }),
+            "ctc_loss: has no reduction batchmean");
+  EXPECT_EQ(error_of([&] {
               ctc_loss(x, targets, {4, 5}, {1, 2});
             }),
             "ctc_loss: input_lengths out of range: got 5, expected 0 to 4");
