@@ -17,6 +17,7 @@ class AnomalyError : public Error {
   using Error::Error;
 };
 
+/// What DetectAnomaly looks for.
 struct AnomalyOptions {
   /// NaN is an error. Without it only errors of a backward tell more: the operation and the module
   /// that it belongs to.
@@ -34,7 +35,7 @@ class DetectAnomaly {
  public:
   explicit DetectAnomaly(const AnomalyOptions& options = {});
 
-  const AnomalyOptions& options() const { return options_; }
+  const AnomalyOptions& options() const { return options_; }  // those given
 
  private:
   AnomalyOptions options_;

@@ -28,6 +28,7 @@ enum class Autocast : uint8_t {
   kBanned,      // an error that names the alternative
 };
 
+/// What autocast does with an op, by the device of its first input.
 struct AutocastPolicy {
   Autocast cuda = Autocast::kAsIs;
   Autocast cpu = Autocast::kAsIs;
@@ -154,7 +155,9 @@ class FlopCounter {
   ~FlopCounter();
   FlopCounter(const FlopCounter&) = delete;
   FlopCounter& operator=(const FlopCounter&) = delete;
+  /// The count so far. That of an inner FlopCounter joins it when the inner one ends.
   double flops() const { return flops_; }
+  /// Adds to the count: the engine calls it for each op.
   void add(double flops) { flops_ += flops; }
 
  private:

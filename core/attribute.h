@@ -22,6 +22,7 @@ namespace wick {
 using Attribute =
     std::variant<std::monostate, bool, int64_t, double, std::vector<int64_t>, std::string>;
 
+/// A field of an op: its name, which lasts as long as the program, and its value.
 struct NamedAttribute {
   const char* name;
   Attribute value;

@@ -69,6 +69,7 @@ class Node : public RefCounted {
   explicit Node(uint64_t sequence) : sequence_(sequence) {}
   ~Node() override;
 
+  /// The op with its attributes, for error messages.
   virtual std::string name() const = 0;
   /// Whose backward it is: the op, and the module that it ran in where a profiler or a search for
   /// anomalies had asked for that.
@@ -82,6 +83,7 @@ class Node : public RefCounted {
   /// Forgets saved tensors, after which backward is an error.
   virtual void release_saved() {}
 
+  /// Where the gradients of its inputs go: one edge per input, null where none is required.
   const std::vector<Edge>& next() const { return next_; }
   /// Later operations have larger numbers; leaves have the largest, so that they run at once.
   uint64_t sequence() const { return sequence_; }
@@ -91,6 +93,8 @@ class Node : public RefCounted {
   Stream stream() const { return stream_; }
 
   using Hook = std::function<Tensor(const Tensor&)>;
+  /// `hook` gets the gradient of output `output` before backward() does. A defined result replaces
+  /// it, and must have its shape, dtype and device. An undefined result changes nothing.
   void add_hook(int output, Hook hook) { hooks_.emplace_back(output, std::move(hook)); }
   /// Runs the hooks on the gradients of this node's outputs.
   void run_hooks(Gradients& grads) const;

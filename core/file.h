@@ -32,7 +32,7 @@ class InputFile {
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return path_; }  // as given
   /// Bytes when it was opened.
   uint64_t size() const { return size_; }
   /// Reads exactly `bytes` from `offset` on; an error if the file ends before.
@@ -55,9 +55,9 @@ class MappedFile {
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
-  const std::string& path() const { return path_; }
-  const uint8_t* data() const { return data_; }
-  uint64_t size() const { return size_; }
+  const std::string& path() const { return path_; }  // as given
+  const uint8_t* data() const { return data_; }      // the first byte; null for an empty file
+  uint64_t size() const { return size_; }            // bytes when it was opened
   /// Error if any byte looked at so far could not be read. To be called when bytes were used.
   void check() const;
 
@@ -79,10 +79,12 @@ class AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
+  /// Adds bytes behind those written before. Throws FileError if the disk is full.
   void write(const void* data, size_t bytes);
   void write(std::string_view text) { write(text.data(), text.size()); }
   /// Writes over what was written at `offset`.
   void write_at(uint64_t offset, const void* data, size_t bytes);
+  /// Syncs the file, and gives it its name. No other function may be called after it.
   void commit();
 
  private:

@@ -37,9 +37,9 @@ class Index {
   Index(NoneType) : kind_(Kind::kNone) {}
   Index(EllipsisType) : kind_(Kind::kEllipsis) {}
 
-  Kind kind() const { return kind_; }
-  int64_t integer() const { return integer_; }
-  const Slice& slice() const { return slice_; }
+  Kind kind() const { return kind_; }            // which of the four
+  int64_t integer() const { return integer_; }   // 0 for another kind
+  const Slice& slice() const { return slice_; }  // Slice() for another kind
 
  private:
   Kind kind_;

@@ -71,7 +71,9 @@ class OptionField {
   /// One of the few that most runs set: short help shows it.
   OptionField basic() &&;
 
+  /// Its key in a configuration file: "max_steps".
   const std::string& key() const { return key_; }
+  /// Where the value is.
   const Value& value() const { return value_; }
   /// With the names that the text may be.
   std::string help() const;

@@ -40,8 +40,9 @@ struct Way {
 /// A problem that can be computed in several ways, as an op describes it.
 class PlannedProblem {
  public:
-  virtual Device device() const = 0;
-  virtual Dtype dtype() const = 0;
+  virtual Device device() const = 0;  // where it is computed
+  virtual Dtype dtype() const = 0;    // of the result
+  /// All that the choice of a way depends on: problems of equal keys take the same way.
   virtual PlanKey key() const = 0;
   /// What it is, in words for files: "matmul float32 a=2x3 b=3x4".
   virtual std::string words() const = 0;

@@ -11,6 +11,7 @@
 // What activation checkpointing (nn/activation_checkpoint.h) is made of.
 namespace wick {
 
+/// How a RecomputeScope runs its function the second time.
 struct RecomputeOptions {
   /// Draw the same random numbers again, whichever generators they came from. Without it draws need
   /// not be kept, and dropout drops other elements than in forward.

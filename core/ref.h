@@ -14,10 +14,12 @@ class RefCounted {
   RefCounted& operator=(const RefCounted&) = delete;
   virtual ~RefCounted() = default;
 
-  void retain() const { count_.fetch_add(1, std::memory_order_relaxed); }
+  void retain() const { count_.fetch_add(1, std::memory_order_relaxed); }  // adds an owner
+  /// Removes an owner. Deletes the object if it was the last.
   void release() const {
     if (count_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
+  /// Owners now. Another thread may change it at any time.
   int32_t use_count() const { return count_.load(std::memory_order_acquire); }
 
  private:
@@ -45,6 +47,7 @@ class Ref {
     return *this;
   }
 
+  /// The object, or null. The Ref stays its owner.
   T* get() const { return object_; }
   T* operator->() const { return object_; }
   T& operator*() const { return *object_; }

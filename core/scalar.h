@@ -18,8 +18,9 @@ class Scalar {
         integer_(static_cast<int64_t>(value)),
         is_integral_(true) {}
 
-  bool is_integral() const { return is_integral_; }
-  double to_double() const { return real_; }
+  bool is_integral() const { return is_integral_; }  // made of an integer or a bool
+  double to_double() const { return real_; }         // integers above 2^53 are rounded
+  /// A floating number rounded towards zero. Out of range it becomes the nearest limit, NaN 0.
   int64_t to_int64() const { return integer_; }
 
  private:

@@ -23,10 +23,10 @@ class Storage : public RefCounted {
   Storage(void* data, size_t bytes, Device device, std::function<void()> release);
   ~Storage() override;
 
-  void* data() const { return data_; }
-  size_t bytes() const { return bytes_; }
-  Device device() const { return device_; }
-  bool is_pinned() const { return pinned_; }
+  void* data() const { return data_; }     // never null for its own memory, even if it has 0 bytes
+  size_t bytes() const { return bytes_; }  // as asked for, before rounding
+  Device device() const { return device_; }   // the CPU for pinned memory
+  bool is_pinned() const { return pinned_; }  // made by pinned()
   /// Tells the allocator that work on `stream` uses this memory: once the last tensor lets go of
   /// it, it is reused only after that work. No effect on memory of another owner's.
   void record_stream(Stream stream);

@@ -29,6 +29,7 @@ class OutOfMemory : public Error {
   OutOfMemory(const std::string& message, uint64_t requested_bytes,
               const MemoryFigures& figures = {})
       : Error(message), requested_bytes_(requested_bytes), figures_(figures) {}
+  /// What the failed call asked for; 0 if that is not known.
   uint64_t requested_bytes() const { return requested_bytes_; }
   /// Of the allocator then; all 0 if it was not one that failed.
   const MemoryFigures& figures() const { return figures_; }

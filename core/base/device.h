@@ -15,8 +15,8 @@ struct Device {
   DeviceType type = DeviceType::kCpu;
   int16_t index = 0;
 
-  WICK_INLINE bool is_cpu() const { return type == DeviceType::kCpu; }
-  WICK_INLINE bool is_cuda() const { return type == DeviceType::kCuda; }
+  WICK_INLINE bool is_cpu() const { return type == DeviceType::kCpu; }    // the host
+  WICK_INLINE bool is_cuda() const { return type == DeviceType::kCuda; }  // a GPU
   friend WICK_INLINE bool operator==(Device a, Device b) {
     return a.type == b.type && a.index == b.index;
   }

@@ -48,8 +48,10 @@ std::ostream& operator<<(std::ostream& out, Dtype dtype);
 /// The type both can be converted to, as PyTorch promotes two tensors with dimensions.
 Dtype promote(Dtype a, Dtype b);
 
+/// The Dtype of elements of the C++ type T, as `value`. Only the eight types below have one.
 template <class T>
 struct DtypeOf;
+/// The Dtype of this type.
 // clang-format off
 template <> struct DtypeOf<double> { static constexpr Dtype value = Dtype::kFloat64; };
 template <> struct DtypeOf<float> { static constexpr Dtype value = Dtype::kFloat32; };

@@ -15,6 +15,7 @@ struct Uint32x4 {
   }
 };
 
+/// Two words: the key of Philox4x32.
 struct Uint32x2 {
   uint32_t x = 0, y = 0;
 };
@@ -64,6 +65,7 @@ class PhiloxStream {
   WICK_HOST_DEVICE constexpr PhiloxStream(uint64_t seed, uint64_t sequence, uint64_t offset = 0)
       : seed_(seed), sequence_(sequence), offset_(offset) {}
 
+  /// The next word: 32 random bits.
   WICK_HOST_DEVICE constexpr uint32_t next() {
     if (used_ == 4) {
       words_ = philox4x32(seed_, sequence_, offset_++);

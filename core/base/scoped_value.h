@@ -14,6 +14,7 @@ class ScopedValue {
   ScopedValue(const ScopedValue&) = delete;
   ScopedValue& operator=(const ScopedValue&) = delete;
 
+  /// The value that the variable had, and gets back.
   const T& before() const { return before_; }
 
  private:

@@ -44,15 +44,17 @@ class Shape {
     return s;
   }
 
-  WICK_INLINE int rank() const { return rank_; }
-  WICK_INLINE int size() const { return rank_; }
-  WICK_INLINE bool empty() const { return rank_ == 0; }
+  WICK_INLINE int rank() const { return rank_; }         // number of axes
+  WICK_INLINE int size() const { return rank_; }         // the same, as of a container
+  WICK_INLINE bool empty() const { return rank_ == 0; }  // whether the rank is 0
   WICK_INLINE int64_t operator[](int axis) const { return values_[axis]; }
   WICK_INLINE int64_t& operator[](int axis) { return values_[axis]; }
-  WICK_INLINE const int64_t* begin() const { return values_; }
-  WICK_INLINE const int64_t* end() const { return values_ + rank_; }
+  WICK_INLINE const int64_t* begin() const { return values_; }        // the first value
+  WICK_INLINE const int64_t* end() const { return values_ + rank_; }  // behind the last value
+  /// The value of the last axis. The rank must not be 0.
   WICK_INLINE int64_t back() const { return values_[rank_ - 1]; }
 
+  /// Adds a last axis. Error at kMaxRank axes.
   WICK_INLINE void push_back(int64_t value) {
     if (rank_ == kMaxRank) rank_too_large();
     values_[rank_++] = value;

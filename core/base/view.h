@@ -15,9 +15,10 @@ struct View {
   Shape shape;
   Strides strides;
 
-  WICK_INLINE bool defined() const { return data != nullptr; }
-  WICK_INLINE int rank() const { return shape.rank(); }
-  WICK_INLINE int64_t numel() const { return shape.numel(); }
+  WICK_INLINE bool defined() const { return data != nullptr; }  // false for an absent tensor
+  WICK_INLINE int rank() const { return shape.rank(); }         // number of axes
+  WICK_INLINE int64_t numel() const { return shape.numel(); }   // number of elements
+  /// The data as elements of type T. Whether `dtype` is that of T is not checked.
   template <class T>
   WICK_INLINE T* as() const {
     return static_cast<T*>(data);

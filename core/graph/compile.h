@@ -16,6 +16,7 @@ enum class CompileMode : uint8_t {
   kFull,  // after all passes
 };
 
+/// Options of CompiledFunction and compile_step(). The latter makes one warm-up where 0 are given.
 struct CompileOptions {
   CompileMode mode = CompileMode::kFull;
   /// Traces at most; calls of further kinds run eagerly.

@@ -20,7 +20,7 @@ class Executor {
   /// Random numbers are drawn anew.
   std::vector<Tensor> run(const std::vector<Tensor>& inputs);
 
-  const Graph& graph() const;
+  const Graph& graph() const;  // the one given
   /// Bytes of the block that runs on the CPU share for tensors that do not outlive a run; 0 before
   /// the third run. With a block, a run asks the allocator for its results alone.
   int64_t arena_bytes() const;

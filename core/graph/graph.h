@@ -51,9 +51,10 @@ class OpInstance {
     if (op_ != nullptr) type_->destroy(op_);
   }
 
-  const OpType& type() const { return *type_; }
-  const OpInfo& info() const { return type_->info; }
-  const void* get() const { return op_; }
+  const OpType& type() const { return *type_; }       // its functions
+  const OpInfo& info() const { return type_->info; }  // its name and what the door needs
+  const void* get() const { return op_; }  // the op itself, as functions of type() take it
+  /// The values of its fields, in their order.
   std::vector<NamedAttribute> attributes() const { return type_->attributes(op_); }
   /// Gives one of the attributes another value. Error if there is none of that name and kind.
   void set(const char* name, const Attribute& value);
@@ -88,6 +89,7 @@ struct Graph {
   int64_t draws = 0;  // from the default generator of `device`, in one run
   Device device;
 
+  /// The value of that number. Throws std::out_of_range if there is none, as for kNone.
   Value& value(ValueId id) { return values.at(static_cast<size_t>(id)); }
   const Value& value(ValueId id) const { return values.at(static_cast<size_t>(id)); }
 };

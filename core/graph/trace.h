@@ -10,6 +10,7 @@ namespace wick::graph {
 
 using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)>;
 
+/// Options of trace().
 struct TraceOptions {
   /// Whether each run sets the gradients that the function sets in leaves.
   bool leaves_gradients = false;

@@ -19,6 +19,7 @@ class RawSource {
   using Event = void*;
 
   virtual ~RawSource() = default;
+  /// The device that the memory belongs to; the CPU for pinned host memory.
   virtual Device device() const = 0;
   /// What it is the source of, for errors.
   virtual const char* kind() const { return "memory"; }
@@ -130,9 +131,9 @@ class CachingAllocator {
   /// For tests: lets the `nth` allocation from now (1: the next) find no memory; 0 lets none.
   void fail_allocation(int64_t nth);
 
-  MemoryStats stats() const;
-  MemoryUse use() const;
-  void reset_peak_stats();
+  MemoryStats stats() const;  // all figures now
+  MemoryUse use() const;      // what the memory in use is for, in bytes
+  void reset_peak_stats();    // makes each peak the current figure
   /// Every segment in address order and, in `history`, the events kept up to the same moment.
   std::vector<SegmentInfo> snapshot(std::vector<MemoryEvent>* history = nullptr) const;
   /// Keeps the latest `max_entries` events from now on; see record_memory_history.

@@ -13,6 +13,7 @@ namespace wick {
 Tensor diff(const Tensor& x, int64_t times = 1, int64_t axis = -1, const Tensor& before = {},
             const Tensor& after = {});
 
+/// Options of gradient(), as torch.gradient.
 struct GradientOptions {
   /// Between neighbours: one number for all axes, or one for each of them.
   std::vector<double> spacing = {1};

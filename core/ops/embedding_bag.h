@@ -9,6 +9,8 @@ namespace wick {
 /// What is made of the rows of a bag.
 enum class BagMode : uint8_t { kSum, kMean, kMax };
 
+/// Options of embedding_bag(), as torch.nn.functional.embedding_bag. `offsets` are required for a
+/// vector of indices, and an error for a matrix.
 struct EmbeddingBagOptions {
   BagMode mode = BagMode::kMean;
   Tensor offsets = {};  // int64 or int32 [B]: where each bag begins in a vector of indices

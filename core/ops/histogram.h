@@ -16,6 +16,7 @@ struct Histogram {
   Tensor edges;   // one more than bins
 };
 
+/// Options of histogram(). A range is an error where edges are given.
 struct HistogramOptions {
   std::optional<std::pair<double, double>> range = {};  // default: from the least to the greatest
   Tensor weight = {};    // of x's shape: what an element counts; 1 if undefined
@@ -33,6 +34,8 @@ struct HistogramOfPoints {
   std::vector<Tensor> edges;  // of each coordinate
 };
 
+/// Options of histogramdd(). A range is an error where edges are given. Without one, each
+/// coordinate spans its least to its greatest value.
 struct HistogramOfPointsOptions {
   std::vector<std::pair<double, double>> range = {};  // of each coordinate, or none
   Tensor weight = {};                                 // of each point

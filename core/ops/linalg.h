@@ -100,6 +100,7 @@ Tensor norm(const Tensor& x, const std::optional<MatrixOrder>& order = {}, const
 /// norm(a, order) norm(a^-1, order); of order 2 and -2 by singular values, for any shape.
 Tensor cond(const Tensor& a, const MatrixOrder& order = 2.0);
 
+/// Which singular values count as zero, for matrix_rank() and pinv().
 struct RankOptions {
   Tensor atol = {}, rtol = {};  // numbers, or one per matrix
   bool hermitian = false;       // symmetric: by eigenvalues of the lower triangle

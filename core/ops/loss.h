@@ -12,6 +12,8 @@ namespace wick {
 /// What becomes of the losses of single elements (or rows).
 enum class LossReduction : uint8_t { kNone, kMean, kSum, kBatchMean };
 
+/// Options of cross_entropy(), as torch.nn.CrossEntropyLoss, and `in_place`. kBatchMean is an
+/// error.
 struct CrossEntropyOptions {
   Tensor weight = {};           // [C], floating: how much a class counts; 1 if undefined
   int64_t ignore_index = -100;  // rows with this class index count nothing
@@ -61,6 +63,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target,
 Tensor kl_div(const Tensor& x, const Tensor& target, bool log_target = false,
               LossReduction reduction = LossReduction::kMean);
 
+/// Options of ctc_loss(), as torch.nn.CTCLoss.
 struct CtcOptions {
   int64_t blank = 0;  // the class that is no label
   /// kMean: of each loss over its number of labels.

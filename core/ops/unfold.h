@@ -7,6 +7,8 @@ namespace wick {
 /// Windows of `size` neighbours along `axis`, `step` apart, as a new last axis; a view.
 Tensor unfold(const Tensor& x, int64_t axis, int64_t size, int64_t step);
 
+/// Options of unfold() with a kernel, and of fold(), as torch.nn.Unfold. Entries are for height and
+/// width, in this order.
 struct UnfoldOptions {
   Shape dilation = {1}, padding = {0}, stride = {1};  // one entry counts for both axes
 };

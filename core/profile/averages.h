@@ -30,6 +30,8 @@ struct Average {
   bool is_async = false;  // ran beside the threads' other work: no part of the sum of times
 };
 
+/// Options of KeyAverages::table(). Names and shapes longer than the widths are cut. A negative
+/// `row_limit` prints all rows.
 struct TableOptions {
   /// "self_cpu_time_total", "cpu_time_total", "cpu_time" (per call), "count", "flops", "bytes",
   /// "cpu_memory_usage", "self_cpu_memory_usage", and of the GPU's "cuda_time_total",
@@ -51,6 +53,7 @@ class KeyAverages {
  public:
   explicit KeyAverages(const Recording& recording, const GroupBy& group = {});
 
+  /// One per name, and per shape and module where GroupBy parts them.
   const std::vector<Average>& rows() const { return rows_; }
   /// Microseconds of the host, and of its GPUs: the sums of the rows' self times.
   double self_cpu_time_total() const { return self_cpu_us_; }

@@ -19,6 +19,7 @@ inline constexpr size_t kMemoryUses = 6;
 /// these, is `other`.
 class MemoryTimeline {
  public:
+  /// The memory in live blocks after one allocation or free, in bytes.
   struct Point {
     int64_t time_ns = 0;
     std::array<int64_t, kMemoryUses> bytes = {};  // by MemoryUse

@@ -24,6 +24,8 @@ struct Schedule {
 
 class Profiler;
 
+/// What a Profiler records. Its constructor throws Error without `cpu` and `cuda`, and for
+/// `max_events` below 1.
 struct ProfilerOptions {
   bool cpu = true;   // operations, and all else that the host does
   bool cuda = true;  // kernels too
@@ -59,7 +61,9 @@ class Profiler {
   Profiler(const Profiler&) = delete;
   Profiler& operator=(const Profiler&) = delete;
 
+  /// Begins to record, at step 0 of the schedule. Error if this or another profiler is running.
   void start();
+  /// Ends recording. What is recorded then is kept, unless it was to warm up. Error if not running.
   void stop();
   /// Ends a step of the program: the schedule goes on.
   void step();

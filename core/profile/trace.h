@@ -8,6 +8,7 @@
 
 namespace wick::profile {
 
+/// Options of write_chrome_trace().
 struct TraceOptions {
   /// About the most bytes to write; events beyond are left out, and counted in the file.
   int64_t max_bytes = int64_t{1} << 30;

@@ -34,6 +34,7 @@ Ceilings measure_ceilings(Device device);
 
 /// Where a step's time goes.
 struct Verdict {
+  /// The time of one Bound.
   struct Part {
     double seconds = 0;     // of all steps
     std::string_view most;  // name of the events that took most of it
