@@ -20,6 +20,8 @@ struct FactorRange {
   bool is_amount = false;
 };
 
+/// Ranges of the factors of ColorJitter, as torchvision.transforms.ColorJitter takes them. By
+/// default none changes anything.
 struct ColorJitterOptions {
   FactorRange brightness = 0, contrast = 0, saturation = 0;  // 0 or more
   FactorRange hue = 0;                                       // turns of the colour wheel, to 0.5
@@ -46,6 +48,7 @@ class ColorJitter final : public Transform {
       : options_(options), ranges_(jitter_ranges(options)) {}
   void apply(Image& image, PhiloxStream& random) const override;
   ImageSize output_size(ImageSize input) const override { return input; }
+  /// What it was made with.
   const ColorJitterOptions& options() const { return options_; }
 
  private:
@@ -64,6 +67,8 @@ class RandomGrayscale final : public Transform {
   double p_;
 };
 
+/// Options of RandomErasing, as torchvision.transforms.RandomErasing takes them. `p` is the chance
+/// that an image is changed.
 struct RandomErasingOptions {
   double p = 0.5;
   std::pair<double, double> scale = {0.02, 0.33};  // shares of the image's area
@@ -84,6 +89,7 @@ class RandomErasing final : public Transform {
   explicit RandomErasing(const RandomErasingOptions& options = {});
   void apply(Image& image, PhiloxStream& random) const override;
   ImageSize output_size(ImageSize input) const override { return input; }
+  /// What it was made with.
   const RandomErasingOptions& options() const { return options_; }
 
  private:
@@ -133,6 +139,9 @@ bool augment_is_signed(AugmentOp op);
 /// How pixels between those of the image are found.
 enum class AffineSampling : uint8_t { kNearest, kBilinear };
 
+/// Options of RandAugment, with the defaults of torchvision.transforms.RandAugment. `magnitude` is
+/// a step from 0, of `num_magnitude_bins` (2 or more). `num_ops`: 0 to 1000. RandAugment throws
+/// Error for other values.
 struct RandAugmentOptions {
   int num_ops = 2;
   int magnitude = 9;  // below num_magnitude_bins

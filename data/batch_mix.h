@@ -9,11 +9,13 @@
 
 namespace wick::data {
 
+/// Options of BatchMix. By default it changes nothing.
 struct BatchMixOptions {
   double mixup = 0;   // both parameters of the Beta distribution that shares are drawn from; 0: off
   double cutmix = 0;  // the same
   uint64_t seed = 0;
 };
+/// `mixup` and `cutmix` as options of `wick train`.
 OptionFields fields(BatchMixOptions& options);
 
 /// How the images of one batch are mixed, each with the one before it, the first with the last.
@@ -33,11 +35,13 @@ class BatchMix {
   /// Error for a parameter that is neither 0 nor between 0.0001 and 1000.
   BatchMix(int64_t num_classes, const BatchMixOptions& options);
 
+  /// Whether batches are changed at all.
   bool enabled() const { return options_.mixup > 0 || options_.cutmix > 0; }
 
   /// What `mix` does with batch `batch` of `epoch`, of images of `size`.
   BatchMixDraw draw(int64_t epoch, int64_t batch, ImageSize size) const;
 
+  /// A mixed batch.
   struct Mixed {
     Tensor images;   // as they came
     Tensor targets;  // float32 [N, num_classes]: probabilities, which cross_entropy takes

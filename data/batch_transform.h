@@ -7,6 +7,8 @@
 
 namespace wick::data {
 
+/// Options of BatchTransform. Its constructor throws Error for a value out of its range, a dtype
+/// that is not floating, and an `erasing` with random bytes.
 struct BatchTransformOptions {
   ImageSize size = {};  // of the window; 0 x 0: that of the images
   int64_t padding = 0;  // black pixels put around images first

@@ -11,13 +11,16 @@ namespace wick::data {
 
 /// What reading every image of a data set has shown.
 struct CheckReport {
+  /// An image that cannot be used: its name, and the text of the error.
   struct Bad {
     std::string name;
     std::string reason;
   };
+  /// Images of one class to train on, and to test with.
   struct Count {
     int64_t train = 0, test = 0;
   };
+
   int64_t images = 0;
   std::vector<Bad> bad;       // those that cannot be read or decoded, in order
   std::vector<Count> counts;  // of the images of each class, bad ones included

@@ -94,6 +94,7 @@ using Sample = std::vector<Tensor>;
 class Dataset {
  public:
   virtual ~Dataset() = default;
+  /// Number of samples.
   virtual int64_t size() const = 0;
   /// Empty where only get() says what a sample is.
   virtual const std::vector<Field>& fields() const { return no_fields(); }

@@ -7,6 +7,7 @@
 
 namespace wick::data {
 
+/// Where `fetch` downloads from and to. By default: from the known places to the cache.
 struct FetchOptions {
   /// Folder of everything downloaded; "" for cache_folder().
   std::string cache_dir;

@@ -10,10 +10,12 @@ namespace wick::data {
 
 /// The files of an image folder, none of them opened yet.
 struct ImageFolder {
+  /// One image file and its class.
   struct File {
     std::string path;
     int64_t label;  // index into class_names
   };
+
   std::vector<std::string> class_names;  // sorted
   std::vector<File> files;               // by class, then by name
 };

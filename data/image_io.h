@@ -60,6 +60,7 @@ class ImageDecoder {
   ImageDecoder(const ImageDecoder&) = delete;
   ImageDecoder& operator=(const ImageDecoder&) = delete;
 
+  /// The size that the header gives.
   ImageSize size() const;
   /// Decodes into RGB. The memory of `image` is reused. Grey becomes RGB, CMYK is converted,
   /// transparency is dropped. Only one decoding per decoder.

@@ -14,8 +14,11 @@ struct ImageSet {
   std::vector<uint8_t> labels;  // each below class_names.size()
   std::vector<std::string> class_names;
 
+  /// Number of images.
   int64_t size() const { return static_cast<int64_t>(labels.size()); }
+  /// Bytes from one image to the next: height * width * channels.
   int64_t bytes_per_image() const { return height * width * channels; }
+  /// The first byte of image `index`, 0 to size() - 1; it is not checked.
   const uint8_t* image(int64_t index) const { return pixels.data() + index * bytes_per_image(); }
 };
 

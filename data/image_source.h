@@ -24,7 +24,9 @@ struct StoredImage {
 class ImageSource {
  public:
   virtual ~ImageSource() = default;
+  /// Number of images.
   virtual int64_t size() const = 0;
+  /// Names of the classes, by label.
   virtual const std::vector<std::string>& class_names() const = 0;
   /// The size and channels of all images once decoded; a size of 0 x 0 where they differ.
   virtual ImageSize image_size() const = 0;

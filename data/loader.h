@@ -142,7 +142,9 @@ class DataLoader {
     DataLoader* loader_ = nullptr;
     std::optional<Batch> batch_;
   };
+  /// Fetches the next batch, on which the walk begins.
   Iterator begin() { return Iterator(this); }
+  /// The end of the epoch. A walk begun after it goes through the next epoch.
   Iterator end() { return {}; }
 
  private:

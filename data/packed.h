@@ -26,6 +26,8 @@ namespace wick::data {
 /// while it is open, reading from it is an error from then on.
 class PackedFile : public std::enable_shared_from_this<PackedFile> {
  public:
+  /// Maps the file `path` into memory. Error if it cannot be read, is no packed file, or is
+  /// damaged.
   static std::shared_ptr<const PackedFile> open(const std::string& path);
   ~PackedFile();
   PackedFile(const PackedFile&) = delete;
@@ -45,6 +47,7 @@ class PackedFile : public std::enable_shared_from_this<PackedFile> {
   std::unique_ptr<State> state_;
 };
 
+/// How pack_images stores images. By default it keeps them as they are.
 struct PackOptions {
   /// How images are stored: as they are (a folder's files unchanged, others as pixels), as pixels,
   /// or as JPEGs (which files already are).

@@ -12,6 +12,7 @@
 
 namespace wick::data {
 
+/// Options of Prefetcher. Error for a `depth` below 1.
 struct PrefetcherOptions {
   int64_t depth = 2;  // batches on their way to the device or waiting there
   /// What the device does to each batch that has arrived, of an epoch and of a number in it:

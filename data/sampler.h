@@ -98,10 +98,13 @@ class SubsetRandomSampler final : public Sampler {
 /// a loader knows its epoch, and each has an order of its own.
 class DistributedSampler final : public Sampler {
  public:
+  /// Whether the order is random, and whether samples that do not divide are left out.
   struct Options {
     bool shuffle = true;
     bool drop_last = false;
   };
+  /// Error for an `n` below 0, or a `rank` outside 0 to num_replicas - 1. Without options:
+  /// shuffled, and no sample is left out.
   DistributedSampler(int64_t n, int64_t num_replicas, int64_t rank, Options options);
   DistributedSampler(int64_t n, int64_t num_replicas, int64_t rank)
       : DistributedSampler(n, num_replicas, rank, Options()) {}

@@ -15,6 +15,7 @@ class Sha256 {
 
   Sha256();
   ~Sha256();
+  /// Adds `count` bytes.
   void update(const void* bytes, size_t count);
   /// Of all bytes so far. Ends it: nothing may follow.
   Digest digest();

@@ -18,6 +18,7 @@ namespace wick::data {
 class Transform {
  public:
   virtual ~Transform() = default;
+  /// Changes `image` in place, its size included, with random numbers from `random`.
   virtual void apply(Image& image, PhiloxStream& random) const = 0;
   /// The size of the result for images of size `input`.
   virtual ImageSize output_size(ImageSize input) const = 0;
@@ -42,6 +43,7 @@ struct Border {
   uint8_t fill = 0;  // of every channel, for kConstant
 };
 
+/// What RandomCrop puts around an image before it cuts.
 struct RandomCropOptions {
   int64_t padding = 0;         // pixels put around the image first
   bool pad_if_needed = false;  // more of them where the image is still smaller than the window
@@ -57,6 +59,7 @@ class RandomCrop final : public Transform {
   void apply(Image& image, PhiloxStream& random) const override;
   ImageSize output_size(ImageSize) const override { return size_; }
   std::optional<Window> window(ImageSize input, PhiloxStream& random) const override;
+  /// What it was made with.
   const RandomCropOptions& options() const { return options_; }
 
  private:
@@ -70,6 +73,7 @@ class RandomHorizontalFlip final : public Transform {
   explicit RandomHorizontalFlip(double p = 0.5);
   void apply(Image& image, PhiloxStream& random) const override;
   ImageSize output_size(ImageSize input) const override { return input; }
+  /// The chance of a flip.
   double p() const { return p_; }
 
  private:
@@ -82,6 +86,7 @@ class RandomVerticalFlip final : public Transform {
   explicit RandomVerticalFlip(double p = 0.5);
   void apply(Image& image, PhiloxStream& random) const override;
   ImageSize output_size(ImageSize input) const override { return input; }
+  /// The chance of a flip.
   double p() const { return p_; }
 
  private:

@@ -14,6 +14,8 @@
 
 namespace wick::dist {
 
+/// Options of DistributedDataParallel. Error for a bucket of 0 bytes or less, or a
+/// `communication_dtype` other than float16 and bfloat16.
 struct DataParallelOptions {
   int64_t bucket_bytes = 25 << 20;       // of gradients that are reduced together
   int64_t first_bucket_bytes = 1 << 20;  // of the bucket that is ready first

@@ -9,11 +9,13 @@ namespace wick::dist {
 /// What one rank was asked to do among its group, read from the file that the rank left in
 /// ProcessGroupOptions::flight_folder when the group failed.
 struct FlightLog {
+  /// A collective that the rank was asked for, and whether it was done on this rank.
   struct Collective {
     int64_t sequence = 0;  // from 1
     std::string description;
     bool done = false;
   };
+
   int64_t rank = 0, size = 0;
   std::string failure = {};
   std::vector<Collective> collectives = {};  // by sequence; without sends and receives
@@ -26,6 +28,7 @@ struct FlightLog {
 /// Reads one flight-<rank>.json. Error if the file is no flight log: its content may be hostile.
 FlightLog read_flight_log(const std::string& path);
 
+/// What read_flight_logs found in a folder.
 struct FlightLogs {
   std::vector<FlightLog> logs;        // by rank; one or more
   std::vector<std::string> rejected;  // what was wrong with each file that is no flight log

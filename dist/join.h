@@ -6,6 +6,7 @@
 
 namespace wick::dist {
 
+/// Options of join, by the names of PyTorch's Join.
 struct JoinOptions {
   /// Averages are over all ranks, those that have run out counting as zero; else over the others.
   bool divide_by_initial_world_size = true;

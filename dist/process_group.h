@@ -86,6 +86,7 @@ const char* to_string(Backend backend);
 /// The one that "auto", "nccl" or "gloo" names; an error for any other text.
 Backend parse_backend(const std::string& name);
 
+/// Options of a process group. Error for a `timeout` of 0 or less.
 struct ProcessGroupOptions {
   /// How long a rank waits for the others in one collective.
   std::chrono::milliseconds timeout = std::chrono::minutes(10);
@@ -130,8 +131,11 @@ class ProcessGroup {
   ProcessGroup(const ProcessGroup&) = delete;
   ProcessGroup& operator=(const ProcessGroup&) = delete;
 
+  /// The number of this rank, 0 to size() - 1.
   int rank() const { return rank_; }
+  /// Number of ranks.
   int size() const { return size_; }
+  /// What the group was made with.
   const ProcessGroupOptions& options() const { return options_; }
   /// What carries the tensors, for people: "threads", "shared memory", "Gloo", "NCCL 2.28.9".
   virtual std::string transport() const { return "threads"; }

@@ -36,6 +36,7 @@ void accumulate(int64_t examples, int64_t pieces, const Run& run) {
   }
 }
 
+/// Options of GradAccumulator. Error for an `every` below 1.
 struct GradAccumulatorOptions {
   int64_t every = 1;                    // batches of a step
   std::optional<double> max_norm = {};  // that the gradients of a step are clipped to

@@ -4,6 +4,10 @@
 
 namespace wick::optim {
 
+/// Hyperparameters of Adadelta, with the defaults of torch.optim.Adadelta. `rho` is the decay of
+/// both mean squares. `eps` is added to each before its root. Weight decay is added to the
+/// gradient; `decoupled_weight_decay` multiplies w by 1 - lr * weight_decay instead. Error for a
+/// number that is negative or not finite.
 struct AdadeltaOptions {
   double lr = 1;
   double rho = 0.9;

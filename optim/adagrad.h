@@ -4,6 +4,10 @@
 
 namespace wick::optim {
 
+/// Hyperparameters of Adagrad, with the defaults of torch.optim.Adagrad. The sum of squares starts
+/// at `initial_accumulator_value`. `eps` is added to its root. Weight decay is added to the
+/// gradient; `decoupled_weight_decay` multiplies w by 1 - lr * weight_decay instead. Error for a
+/// number that is negative or not finite.
 struct AdagradOptions {
   double lr = 1e-2;
   double lr_decay = 0;

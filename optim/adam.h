@@ -4,6 +4,10 @@
 
 namespace wick::optim {
 
+/// Hyperparameters of Adam and AdamW, with PyTorch's defaults. `eps` is added to the root of the
+/// second moment after the correction of its bias. `amsgrad` divides by the largest second moment
+/// so far (Reddi et al. 2018, arXiv 1904.09237). Error for a beta outside [0, 1), or another number
+/// that is negative or not finite.
 template <bool kDecoupled>
 struct AdamOptionsOf {
   double lr = 1e-3;
@@ -26,6 +30,7 @@ struct AdamOptionsOf {
 using AdamOptions = AdamOptionsOf<false>;
 using AdamWOptions = AdamOptionsOf<true>;
 
+/// The class of both Adam and AdamW; `kDecoupled` is true for AdamW.
 template <bool kDecoupled>
 class AdamOf final : public OptimizerOf<AdamOptionsOf<kDecoupled>> {
  public:

@@ -4,6 +4,9 @@
 
 namespace wick::optim {
 
+/// Hyperparameters of Adamax, with the defaults of torch.optim.Adamax. Weight decay is added to the
+/// gradient; `decoupled_weight_decay` multiplies w by 1 - lr * weight_decay instead. Error for a
+/// beta outside [0, 1), or another number that is negative or not finite.
 struct AdamaxOptions {
   double lr = 2e-3;
   double beta1 = 0.9;

@@ -4,6 +4,10 @@
 
 namespace wick::optim {
 
+/// Hyperparameters of ASGD, with the defaults of torch.optim.ASGD. The class says what `lambd`,
+/// `alpha` and `t0`, a number of steps, do. Weight decay is added to the gradient;
+/// `decoupled_weight_decay` multiplies w by 1 - lr * weight_decay instead. Error for a number that
+/// is negative or not finite.
 struct ASGDOptions {
   double lr = 1e-2;
   double lambd = 1e-4;

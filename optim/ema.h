@@ -20,6 +20,8 @@ class Ema {
   void update(const Tensor& found_inf = {});
   const std::vector<Tensor>& averages() const { return averages_; }
 
+  /// The averages, as "average.0" and so on in the order of the tensors. They share the memory of
+  /// averages(), so that update() changes them.
   StateDict state_dict() const;
   /// Error, and nothing changed, if it does not fit these tensors.
   void load_state_dict(const StateDict& state);

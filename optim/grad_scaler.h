@@ -19,6 +19,8 @@ class NonFiniteGradients : public Error {
   using Error::Error;
 };
 
+/// Options of GradScaler, with the defaults of torch.amp.GradScaler. Error for a factor outside its
+/// range, an `init_scale` of 0 or less, or a `growth_interval` below 1.
 struct GradScalerOptions {
   double init_scale = 65536;
   double growth_factor = 2;        // more than 1
@@ -49,6 +51,7 @@ class GradScaler {
   using Options = GradScalerOptions;
   explicit GradScaler(const Options& options = {});
 
+  /// Whether losses are scaled; if not, step() is the plain step of the optimizer.
   bool enabled() const { return options_.enabled; }
   /// The loss times the scale. The first call decides the scaler's device.
   Tensor scale(const Tensor& loss);

@@ -4,6 +4,8 @@
 
 namespace wick::optim {
 
+/// Hyperparameters of LAMB; the formulas at the class use their names. Error for a beta outside
+/// [0, 1), or another number that is negative or not finite.
 struct LAMBOptions {
   double lr = 1e-3;
   double beta1 = 0.9;

@@ -4,6 +4,9 @@
 
 namespace wick::optim {
 
+/// Hyperparameters of LARS; the formulas at the class use their names. `decoupled_weight_decay`
+/// takes decay out of them, and w is multiplied by 1 - lr * weight_decay first. Error for a number
+/// that is negative or not finite.
 struct LARSOptions {
   double lr = 0.1;
   double momentum = 0.9;

@@ -10,6 +10,9 @@ enum class AdjustLr {
   kMatchRmsAdamw,  // 0.2 * sqrt(max(m, n)): as large as AdamW's updates, whose rates then fit
 };
 
+/// Hyperparameters of Muon, and of the AdamW that updates groups without `use_muon`. `ns_a`, `ns_b`
+/// and `ns_c` are the coefficients of a Newton-Schulz iteration. Error for a beta outside [0, 1),
+/// or for another number that is not finite. Only the coefficients may be negative.
 struct MuonOptions {
   double lr = 1e-3;
   double momentum = 0.95;
@@ -49,6 +52,8 @@ struct MuonOptions {
   };
   /// Error for 100 steps of Newton-Schulz or more.
   void check() const;
+  /// Error for a coefficient that is not finite, and for a beta of AdamW outside [0, 1). False for
+  /// what has no range of its own.
   static bool check_value(std::string_view name, double value);
 };
 

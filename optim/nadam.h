@@ -4,6 +4,9 @@
 
 namespace wick::optim {
 
+/// Hyperparameters of NAdam, with the defaults of torch.optim.NAdam. Weight decay is added to the
+/// gradient; `decoupled_weight_decay` multiplies w by 1 - lr * weight_decay instead. Error for a
+/// beta outside [0, 1), or another number that is negative or not finite.
 struct NAdamOptions {
   double lr = 2e-3;
   double beta1 = 0.9;

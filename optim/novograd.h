@@ -4,6 +4,8 @@
 
 namespace wick::optim {
 
+/// Hyperparameters of NovoGrad; the class says what the switches do. Error for a beta outside
+/// [0, 1), or another number that is negative or not finite.
 struct NovoGradOptions {
   double lr = 1e-3;
   double beta1 = 0.95;

@@ -190,6 +190,7 @@ class Optimizer {
   /// Adds a group without hyperparameters. Error, and nothing changed, if it cannot be.
   void append_group(std::vector<Tensor> params);
 
+  /// The group as an index into a vector.
   static size_t index(int group) { return static_cast<size_t>(group); }
 
  private:
@@ -248,6 +249,7 @@ template <class OptionsType>
 class OptimizerOf : public Optimizer {
  public:
   using Options = OptionsType;
+  /// The hyperparameters of a group, as they were given or last set.
   const Options& options(int group = 0) const { return options_.at(index(group)); }
 
   std::optional<double> hyperparameter(int group, std::string_view name) const override {
@@ -284,6 +286,8 @@ class OptimizerOf : public Optimizer {
   }
 
  protected:
+  /// As the constructor of Optimizer. Error for hyperparameters out of their range, or that do not
+  /// go together. Groups added later start from the first group's.
   OptimizerOf(const char* name, std::vector<ParamGroup<Options>> groups,
               std::vector<std::string> slots, const char* own_number = nullptr)
       : Optimizer(name, params_of(groups), std::move(slots), own_number) {

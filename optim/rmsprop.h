@@ -4,6 +4,10 @@
 
 namespace wick::optim {
 
+/// Hyperparameters of RMSprop, with the defaults of torch.optim.RMSprop. `alpha` is the decay of
+/// the mean square, and of the mean if `centered`. Weight decay is added to the gradient;
+/// `decoupled_weight_decay` multiplies w by 1 - lr * weight_decay instead. Error for a number that
+/// is negative or not finite.
 struct RMSpropOptions {
   double lr = 1e-2;
   double alpha = 0.99;

@@ -23,6 +23,7 @@ class Schedule {
   Schedule(const Schedule&) = delete;
   Schedule& operator=(const Schedule&) = delete;
 
+  /// The optimizer whose hyperparameters it changes; it must outlive the schedule.
   Optimizer& optimizer() const { return optimizer_; }
   /// Goes on to the next step. Error, and nothing changed, if the schedule has ended or gives a
   /// value that is none for its optimizer.
@@ -35,6 +36,8 @@ class Schedule {
   /// The rate that a group starts from.
   double base_lr(int group) const { return base_lrs_.at(static_cast<size_t>(group)); }
 
+  /// Steps taken, the rates that groups start from, kind() and options(). The rates in force are in
+  /// the optimizer's state.
   StateDict state_dict() const;
   /// Goes on from there. Error, and nothing changed, if it is the state of another kind of schedule
   /// or of one with other options (but for functions, which no state has). To go on with other
@@ -70,7 +73,9 @@ class FactorSchedule : public Schedule {
   double lr_at(int, int64_t step, double base) const final { return base * factor(step); }
 
  protected:
+  /// The constructor of Schedule.
   using Schedule::Schedule;
+  /// What the rates of all groups are multiplied by in step `step`, from 0.
   virtual double factor(int64_t step) const = 0;
 };
 

@@ -43,6 +43,8 @@ class SequentialLR final : public Schedule {
   std::vector<int64_t> milestones_;
 };
 
+/// Options of ReduceLROnPlateau, with the defaults of torch.optim.lr_scheduler.ReduceLROnPlateau.
+/// Error for a `factor` outside [0, 1), or another number that is negative.
 struct PlateauOptions {
   bool maximize = false;  // the metric should rise, not fall
   double factor = 0.1;

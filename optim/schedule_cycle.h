@@ -4,8 +4,13 @@
 
 namespace wick::optim {
 
+/// How OneCycleLR goes from one value to the next: along half a cosine, or a line.
 enum class Anneal : uint8_t { kCos, kLinear };
 
+/// Options of OneCycleLR, with the defaults of torch.optim.lr_scheduler.OneCycleLR. Error for a
+/// `max_lr` or a factor that is not above 0, `total_steps` below 1, or `pct_start` outside [0, 1].
+/// With `cycle_momentum`, error for an optimizer without momentum, and for a momentum outside
+/// [0, 1).
 struct OneCycleOptions {
   PerGroup max_lr = 0;      // must be given
   int64_t total_steps = 0;  // must be given: epochs * steps per epoch
@@ -49,6 +54,10 @@ enum class CycleMode : uint8_t {
   kExpRange,     // the height shrinks by gamma each step
 };
 
+/// Options of CyclicLR, with the defaults of torch.optim.lr_scheduler.CyclicLR. `step_size_up` and
+/// `step_size_down` are the steps in which the rate rises and falls. Error for either below 1, a
+/// `max_lr` that is not above 0, or a `base_lr` or `gamma` below 0. With `cycle_momentum`, error
+/// for an optimizer without momentum, and for a momentum outside [0, 1).
 struct CyclicOptions {
   PerGroup base_lr = 0;  // must be given
   PerGroup max_lr = 0;   // must be given

@@ -4,6 +4,9 @@
 
 namespace wick::optim {
 
+/// Hyperparameters of SGD, with the defaults of torch.optim.SGD. `decoupled_weight_decay`
+/// multiplies w by 1 - lr * weight_decay instead of adding decay to the gradient. Error for a
+/// number that is negative or not finite.
 struct SGDOptions {
   double lr = 1e-3;
   double momentum = 0;

@@ -4,6 +4,8 @@
 
 namespace wick::optim {
 
+/// Hyperparameters of SparseAdam, with the defaults of torch.optim.SparseAdam. There is no weight
+/// decay. Error for a beta outside [0, 1), or another number that is negative or not finite.
 struct SparseAdamOptions {
   double lr = 1e-3;
   double beta1 = 0.9;

@@ -11,6 +11,7 @@
 
 namespace wick::train {
 
+/// What training with one size of batch showed.
 struct BatchTrial {
   int64_t batch = 0;
   bool fits = false;
@@ -18,6 +19,7 @@ struct BatchTrial {
   int64_t peak_bytes = 0;         // held by tensors at most
 };
 
+/// Options of find_batch_size.
 struct BatchFinderOptions {
   int64_t start = 2;       // the first batch tried; then it is doubled
   int64_t most = 1 << 20;  // the largest batch tried
@@ -31,6 +33,7 @@ struct BatchFinderOptions {
   std::function<void(const BatchTrial& trial)> on_trial = {};
 };
 
+/// What find_batch_size found. Batches are in samples.
 struct BatchFinderResult {
   std::vector<BatchTrial> trials;  // in the order of their batches
   int64_t largest = 0;             // that fits; 0 if none does

@@ -22,11 +22,17 @@ class Classifier {
   /// data has no use of, unless the run is resumed.
   explicit Classifier(const Recipe& recipe, const Ranks& ranks = {});
 
+  /// The recipe, with the number of ranks and the fingerprint of the data in its `record`.
   const Recipe& recipe() const { return recipe_; }
+  /// The ranks of the run; by default one alone.
   const Ranks& ranks() const { return ranks_; }
+  /// The device that this rank trains on.
   Device device() const { return device_; }
+  /// The data to train on and to test with.
   const data::TrainTest& data() const { return data_; }
+  /// The model, on device().
   const std::shared_ptr<nn::Module>& model() const { return model_; }
+  /// The optimizer of all parameters of the model.
   const std::shared_ptr<optim::Optimizer>& optimizer() const { return optimizer_; }
 
   /// Cross-entropy and "accuracy" of a batch of samples and labels.

@@ -28,6 +28,7 @@ struct Evaluation {
   std::string last_skipped = {};  // what was wrong with the last of them
 };
 
+/// Options of evaluate.
 struct EvaluationOptions {
   std::optional<Dtype> autocast = {};  // as StepOptions'
   Ranks ranks = {};                    // the loader gives each rank its share

@@ -15,9 +15,11 @@ struct Hardware {
   std::string nvidia_driver;      // version, or empty
   std::vector<std::string> gpus;  // names by the driver
 
+  /// Whether `isa` lists `feature`, such as "avx2".
   bool has(const std::string& feature) const;
 };
 
+/// Asks the operating system; no GPU is used.
 Hardware find_hardware();
 
 /// "AMD EPYC, 2 cores, avx2 avx512 avx512_bf16, 24.6 GB; no GPU"

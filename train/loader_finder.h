@@ -20,6 +20,7 @@ struct LoaderTrial {
   int64_t resident_bytes = 0;      // of the process, after training
 };
 
+/// What find_loading found.
 struct LoaderFinderResult {
   std::vector<LoaderTrial> trials;
   double in_memory = 0;  // samples per second of steps on data that is on the device already
@@ -27,6 +28,7 @@ struct LoaderFinderResult {
   LoaderTrial suggestion;
 };
 
+/// Options of find_loading.
 struct LoaderFinderOptions {
   /// Numbers of workers to try. Empty: 0, then powers of two up to twice the cores, 2 at least.
   std::vector<int64_t> workers = {};

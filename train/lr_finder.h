@@ -9,12 +9,14 @@
 
 namespace wick::train {
 
+/// One step of a range test. A step whose loss is not finite has none.
 struct LrFinderPoint {
   double lr = 0;
   double loss = 0;      // of the step, before its update
   double smoothed = 0;  // what is judged
 };
 
+/// Options of find_lr. Rates are those of the first parameter group.
 struct LrFinderOptions {
   double start_lr = 1e-7;
   double end_lr = 10;
@@ -31,6 +33,7 @@ struct LrFinderOptions {
   std::function<void(const std::vector<LrFinderPoint>& points)> on_point = {};
 };
 
+/// What find_lr found.
 struct LrFinderResult {
   std::vector<LrFinderPoint> points;
   bool diverged = false;

@@ -10,11 +10,13 @@ namespace wick::train {
 
 /// What a search for the first NaN of a run found.
 struct NanSearch {
+  /// Where the first NaN came, or where the loss diverged.
   struct Found {
     int64_t step = 0, epoch = 0;  // from 1, `step` within the run
     int64_t batch = 0;            // from 1, within the epoch
     std::string text;             // names the operation, its module and the count of NaN
   };
+
   int64_t first_step = 0, last_step = 0;  // that were repeated, from 1
   std::optional<Found> found = {};
 };

@@ -35,8 +35,11 @@ class Ranks {
   /// have come; one alone where no launcher says anything. ProcessGroupError if they do not come.
   static Ranks join(const dist::ProcessGroupOptions& options = {});
 
+  /// Whether this process trains by itself, without a process group.
   bool alone() const { return group_ == nullptr; }
+  /// The number of this rank, 0 to size() - 1.
   int rank() const { return alone() ? 0 : group_->rank(); }
+  /// Number of ranks, 1 for one alone.
   int size() const { return alone() ? 1 : group_->size(); }
   /// The number of this rank among those of its machine.
   int local_rank() const { return local_rank_; }

@@ -94,8 +94,11 @@ class Step {
   /// Why some steps run eagerly in spite of `compile`; empty otherwise.
   std::string why_eager() const { return compiled_ ? compiled_->why_eager() : std::string(); }
 
+  /// The device of the model.
   Device device() const { return device_; }
+  /// What it was made with.
   const StepOptions& options() const { return options_; }
+  /// The scaler of losses; disabled unless `autocast` is kFloat16.
   amp::GradScaler& scaler() { return scaler_; }
   /// Null without `ema`.
   optim::Ema* ema() { return ema_.get(); }

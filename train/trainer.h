@@ -28,7 +28,9 @@ namespace wick::train {
 /// request(), and so may a signal handler.
 class StopToken {
  public:
+  /// Asks the run to stop. It cannot be taken back.
   void request() const { flag_->store(true, std::memory_order_relaxed); }
+  /// Whether a stop was asked for.
   bool requested() const { return flag_->load(std::memory_order_relaxed); }
 
  private:
@@ -81,6 +83,8 @@ struct TrainData {
   std::function<data::Batch(data::Batch, int64_t epoch, int64_t number)> prepare = {};
 };
 
+/// Options of a Trainer: how long it trains, when it evaluates, and what it writes. InvalidOption
+/// for a value out of its range.
 struct TrainerOptions {
   int64_t epochs = 1;
   std::optional<int64_t> max_steps = {};  // ends the run within an epoch
@@ -170,8 +174,11 @@ class Trainer {
   /// Trains to the end, or until the stop token asks to stop; leaves a checkpoint either way.
   Outcome run();
 
+  /// The model that is trained.
   nn::Module& model() { return *model_; }
+  /// The device of the model.
   Device device() const { return step_.device(); }
+  /// Optimizer steps of an epoch: one for each batch of all ranks together.
   int64_t steps_per_epoch() const { return loader_.size(); }
   /// Steps of the whole run.
   int64_t total_steps() const { return total_steps_; }

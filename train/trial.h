@@ -28,10 +28,15 @@ class Trial {
   /// Forward and backward of the next batch. Gradients are not scaled.
   void backward();
 
+  /// Data, model and optimizer, made by the recipe.
   Classifier& classifier() { return classifier_; }
+  /// The model that steps train.
   nn::Module& model() { return *classifier_.model(); }
+  /// The optimizer that takes the steps.
   optim::Optimizer& optimizer() { return *classifier_.optimizer(); }
+  /// The device that steps run on.
   Device device() const { return classifier_.device(); }
+  /// Number of samples to train on.
   int64_t train_size() const { return classifier_.data().train->size(); }
   /// All that steps change, as it is after `step` of them.
   Checkpoint state(int64_t step);
