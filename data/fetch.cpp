@@ -149,6 +149,14 @@ void fetch_file(const RemoteSet& set, const RemoteFile& file, const std::string&
                " and repeat, or name another place with --url");
 }
 
+// What the environment names, "" where it names no absolute path.
+std::string named_cache_folder() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && cache[0] == '/') return concat(cache, "/wick");
+  const char* home = std::getenv("HOME");
+  return home != nullptr && home[0] == '/' ? concat(home, "/.cache/wick") : std::string();
+}
+
 }  // namespace
 
 const std::vector<std::string>& fetch_names() {
@@ -161,12 +169,10 @@ const std::vector<std::string>& fetch_names() {
 }
 
 std::string cache_folder() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && cache[0] == '/') return concat(cache, "/wick");
-  const char* home = std::getenv("HOME");
-  WICK_CHECK(home != nullptr && home[0] == '/',
+  std::string folder = named_cache_folder();
+  WICK_CHECK(!folder.empty(),
              "fetch: no cache folder: expected the variable XDG_CACHE_HOME or HOME to name one");
-  return concat(home, "/.cache/wick");
+  return folder;
 }
 
 std::string fetch(const std::string& name, const FetchOptions& options) {
@@ -194,9 +200,10 @@ std::string fetch(const std::string& name, const FetchOptions& options) {
 std::string fetched_folder(const std::string& name) {
   const std::vector<std::string>& names = fetch_names();
   if (std::find(names.begin(), names.end(), name) == names.end()) return {};
-  if (std::getenv("XDG_CACHE_HOME") == nullptr && std::getenv("HOME") == nullptr) return {};
+  const std::string cache = named_cache_folder();
+  if (cache.empty()) return {};
   const RemoteSet& set = find_set(name);
-  const std::string folder = folder_of(set, cache_folder());
+  const std::string folder = folder_of(set, cache);
   return is_whole(set, folder) ? folder : std::string();
 }
 

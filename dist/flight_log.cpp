@@ -166,6 +166,7 @@ FlightLog read_flight_log(const std::string& path) {
 }
 
 FlightVerdict find_desync(const std::vector<FlightLog>& logs) {
+  WICK_CHECK(!logs.empty(), "find_desync: got no record, expected one for each rank");
   if (const auto diverged = find_divergence(logs)) return *diverged;
   int64_t most = 0, least = INT64_MAX;
   for (const FlightLog& log : logs) {

@@ -36,6 +36,11 @@ TEST(FlightLog, FindsWhoStayedAway) {
   EXPECT_TRUE(find_desync({log_of(0, 2, 3, 3), log_of(1, 2, 3, 3)}).ranks.empty());
 }
 
+TEST(FlightLog, NeedsARecord) {
+  EXPECT_EQ(testing::error_of([] { find_desync({}); }),
+            "find_desync: got no record, expected one for each rank");
+}
+
 TEST(FlightLog, ReadsAFolder) {
   const testing::TemporaryFolder folder;
   const auto write = [&](const char* name, const char* text) {
