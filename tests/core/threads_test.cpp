@@ -1,10 +1,12 @@
 // What becomes of CPU threads in a forked process, and of errors in them.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -109,6 +111,29 @@ TEST(Parallel, HandsOnWhatABodyThrows) {
             }),
             "body: wrong: got 1");
   EXPECT_EQ(error_of(use_two_threads), "no error");
+}
+
+TEST(Parallel, SaysWhereItGetsNoThread) {
+  if (testing::kSanitized) GTEST_SKIP() << "sanitizers need the address space";
+  const std::string text = in_a_fork([] {
+    std::string error;
+    std::thread user([&] {
+      rlimit limit{};
+      std::ifstream("/proc/self/statm") >> limit.rlim_cur;  // pages
+      limit.rlim_cur = limit.rlim_max =
+          limit.rlim_cur * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (1 << 20);
+      setrlimit(RLIMIT_AS, &limit);
+      set_num_threads(300);
+      error = error_of([] { parallel_for(300, 1, [](int64_t, int64_t) {}); });
+      set_num_threads(1);  // nothing is left half done
+      use_two_threads();
+    });
+    user.join();
+    return error;
+  });
+  EXPECT_EQ(text,
+            "threads: cannot start a thread: Resource temporarily unavailable: the limit of "
+            "processes (ulimit -u) or the memory may be too small");
 }
 
 // Every piece runs once, whatever the threads of calls before are still at.
