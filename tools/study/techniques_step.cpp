@@ -90,15 +90,15 @@ const std::vector<Technique> kStepTechniques = {
      .title = "Let waiting threads give up their core soon",
      .articles = "beyond",
      .page = "optimizations/threads.md",
-     .what = "OpenMP's threads wait by spinning. Where a loader needs the cores too, long spinning "
-             "takes them from it.",
+     .what =
+         "oneDNN's convolutions run on OpenMP's threads, which wait by spinning. Where a loader "
+         "needs the cores too, long spinning takes them from it.",
      .knob = "GOMP_SPINCOUNT=1000 (wick sets it for itself)",
      .off = [](Settings& s) { s.brief_spin = false; },
      .on = nullptr,
-     .cases = {{"MLP on JPEG files, two workers beside it",
+     .cases = {{"ResNet-20 on JPEG files, two workers beside it",
                 [](Settings& s) {
                   s.source = "photos";
-                  s.model = "mlp";
                   s.image = 32;
                   s.batch = 16;
                   s.workers = 2;
