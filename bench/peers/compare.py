@@ -3,7 +3,8 @@
 each figure's median and the ratio of every pair: their median and quartiles.
 
   bench/peers/compare.py [--python PATH] [--workloads A,B] [--threads 2] [--seconds 10]
-                         [--device cpu|cuda] [--styles tuned,written,compiled] [--json FILE]
+                         [--device cpu|cuda] [--styles tuned,written,compiled] [--busy N]
+                         [--json FILE]
 
 PATH is the interpreter whose torch is the peer (default /usr/bin/python3: Debian's). A ratio above
 1 says Wick is faster, or for memory that it needs less. Styles are ways to write it in PyTorch
@@ -13,6 +14,8 @@ copies, matrix products and small kernels, replayed as a graph, in this run. `_g
 both capture by hand and replay. Training steps of ResNets have more rows: the seconds
 from a program's start to the end of its first step, the peak memory of later ones, and on a GPU
 how often those asked the driver for memory.
+
+--busy N lets N processes spin beside, as other programs of a machine that is not idle.
 """
 
 import argparse
@@ -160,10 +163,30 @@ class Peer:
         Peer.live.discard(self)
 
 
+class Busy:
+    """Processes that spin as long as this lasts."""
+
+    live = []
+
+    def __init__(self, count):
+        for _ in range(count):
+            Busy.live.append(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in Busy.live:
+            process.kill()
+            process.wait()
+
+
 def end_all(*_):
     """As a program that is told to end; what it started would go on."""
     for peer in list(Peer.live):
         peer.signal(signal.SIGKILL)
+    for process in Busy.live:
+        process.kill()
     os._exit(143)
 
 
@@ -316,6 +339,7 @@ def main():
     parser.add_argument("--styles", default="tuned", help="of the peer, with commas between")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=10, help="of each pair of peers")
+    parser.add_argument("--busy", type=int, default=0, help="processes that spin beside")
     parser.add_argument("--json", help="file for the results")
     parser.add_argument("--ceilings", help="results of an earlier run here, whose ceilings hold")
     arguments = parser.parse_args()
@@ -339,8 +363,8 @@ def main():
             part = arguments.json + ".part"
             with open(part, "w") as file:
                 json.dump({"date": datetime.date.today().isoformat(), "results": results,
-                           "threads": arguments.threads, "device": arguments.device}, file,
-                          indent=1)
+                           "threads": arguments.threads, "device": arguments.device,
+                           "busy": arguments.busy}, file, indent=1)
             os.replace(part, arguments.json)
 
     print(f"{'workload':34} {'style':16} {'Wick':>11} {'PyTorch':>11} {'ratio':>6} "
@@ -352,18 +376,20 @@ def main():
     work = [(name, "tuned") for name in CEILINGS
             if arguments.device == "cuda" and name not in ceilings]
     work += [(name, style) for style in styles for name in names if has_style(name, style)]
-    for name, style in work:
-        try:
-            for row in compare(name, style, arguments, ceilings):
-                keep(row)
-                if name in CEILINGS:
-                    ceilings[name] = max(row["ours"], row["peer"])
-        except FAILURES as error:  # the rest goes on
-            print(f"{name:34} {style:16} failed: {error}", flush=True)
-            failed += 1
+    with Busy(arguments.busy):
+        for name, style in work:
+            try:
+                for row in compare(name, style, arguments, ceilings):
+                    keep(row)
+                    if name in CEILINGS:
+                        ceilings[name] = max(row["ours"], row["peer"])
+            except FAILURES as error:  # the rest goes on
+                print(f"{name:34} {style:16} failed: {error}", flush=True)
+                failed += 1
     versions = {row["versions"]["torch"] for row in results if "versions" in row}
     print(f"PyTorch {', '.join(sorted(versions))}, {arguments.device}, "
-          f"{arguments.threads} threads, {platform.machine()}")
+          f"{arguments.threads} threads, {platform.machine()}"
+          + (f", beside {arguments.busy} busy processes" if arguments.busy else ""))
     return 1 if failed else 0
 
 
