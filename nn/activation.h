@@ -7,11 +7,13 @@
 
 namespace wick::nn {
 
+/// max(x, 0) of each element.
 class ReLU : public Module {
  public:
   Tensor forward(const Tensor& x) override { return relu(x); }
 };
 
+/// min(max(x, 0), 6) of each element.
 class ReLU6 : public Module {
  public:
   Tensor forward(const Tensor& x) override { return relu6(x); }
@@ -28,46 +30,55 @@ class GELU : public Module {
   GeluApproximation approximation_;
 };
 
+/// x sigmoid(x) of each element, also called swish.
 class SiLU : public Module {
  public:
   Tensor forward(const Tensor& x) override { return silu(x); }
 };
 
+/// x min(max(x + 3, 0), 6) / 6 of each element.
 class Hardswish : public Module {
  public:
   Tensor forward(const Tensor& x) override { return hardswish(x); }
 };
 
+/// min(max(x + 3, 0), 6) / 6 of each element.
 class Hardsigmoid : public Module {
  public:
   Tensor forward(const Tensor& x) override { return hardsigmoid(x); }
 };
 
+/// x tanh(log(1 + exp(x))) of each element (Misra 2019).
 class Mish : public Module {
  public:
   Tensor forward(const Tensor& x) override { return mish(x); }
 };
 
+/// x / (1 + |x|) of each element.
 class Softsign : public Module {
  public:
   Tensor forward(const Tensor& x) override { return softsign(x); }
 };
 
+/// 1 / (1 + exp(-x)) of each element.
 class Sigmoid : public Module {
  public:
   Tensor forward(const Tensor& x) override { return sigmoid(x); }
 };
 
+/// The hyperbolic tangent of each element.
 class Tanh : public Module {
  public:
   Tensor forward(const Tensor& x) override { return tanh(x); }
 };
 
+/// log(1 + exp(x)) of each element; x itself above 20.
 class Softplus : public Module {
  public:
   Tensor forward(const Tensor& x) override { return softplus(x); }
 };
 
+/// x where it is positive, else negative_slope x.
 class LeakyReLU : public Module {
  public:
   explicit LeakyReLU(double negative_slope = 0.01) : negative_slope_(negative_slope) {}
@@ -77,6 +88,7 @@ class LeakyReLU : public Module {
   double negative_slope_;
 };
 
+/// x where it is positive, else alpha (exp(x) - 1).
 class ELU : public Module {
  public:
   explicit ELU(double alpha = 1) : alpha_(alpha) {}
@@ -109,6 +121,7 @@ class GLU : public Module {
   int64_t axis_;
 };
 
+/// exp(x) / sum(exp(x)) over `axis`. forward() throws if `axis` is out of range.
 class Softmax : public Module {
  public:
   explicit Softmax(int64_t axis) : axis_(axis) {}
@@ -118,6 +131,8 @@ class Softmax : public Module {
   int64_t axis_;
 };
 
+/// log(softmax(x)) over `axis`, exact also where the softmax underflows. forward() throws if `axis`
+/// is out of range.
 class LogSoftmax : public Module {
  public:
   explicit LogSoftmax(int64_t axis) : axis_(axis) {}
@@ -127,21 +142,26 @@ class LogSoftmax : public Module {
   int64_t axis_;
 };
 
+/// 1.0507 times ELU with alpha 1.6733, which keeps means of 0 and variances of 1 (Klambauer et al.
+/// 2017).
 class SELU : public Module {
  public:
   Tensor forward(const Tensor& x) override { return selu(x); }
 };
 
+/// log(sigmoid(x)) of each element, without overflow.
 class LogSigmoid : public Module {
  public:
   Tensor forward(const Tensor& x) override { return logsigmoid(x); }
 };
 
+/// x - tanh(x) of each element.
 class Tanhshrink : public Module {
  public:
   Tensor forward(const Tensor& x) override { return tanhshrink(x); }
 };
 
+/// max(x, 0) + min(alpha (exp(x / alpha) - 1), 0) of each element. forward() throws if alpha is 0.
 class CELU : public Module {
  public:
   explicit CELU(double alpha = 1) : alpha_(alpha) {}
@@ -151,6 +171,8 @@ class CELU : public Module {
   double alpha_;
 };
 
+/// x limited to [min_val, max_val]; its gradient is 0 at the bounds. forward() throws unless
+/// min_val <= max_val.
 class Hardtanh : public Module {
  public:
   explicit Hardtanh(double min_val = -1, double max_val = 1)
@@ -161,6 +183,7 @@ class Hardtanh : public Module {
   double min_val_, max_val_;
 };
 
+/// x, but 0 within [-lambd, lambd].
 class Hardshrink : public Module {
  public:
   explicit Hardshrink(double lambd = 0.5) : lambd_(lambd) {}
@@ -170,6 +193,8 @@ class Hardshrink : public Module {
   double lambd_;
 };
 
+/// x brought towards 0 by lambd, and 0 within [-lambd, lambd]. forward() throws if lambd is below
+/// 0.
 class Softshrink : public Module {
  public:
   explicit Softshrink(double lambd = 0.5) : lambd_(lambd) {}
@@ -179,6 +204,7 @@ class Softshrink : public Module {
   double lambd_;
 };
 
+/// x where it is above `threshold`, else `value`.
 class Threshold : public Module {
  public:
   Threshold(double threshold, double value) : threshold_(threshold), value_(value) {}

@@ -59,6 +59,8 @@ struct Again {
   void operator()(std::span<const Tensor> given) const {
     run(given, std::make_index_sequence<std::tuple_size_v<Arguments>>());
   }
+  /// Calls `function` with a copy of `rest` that has the tensors `given`, in order, in their
+  /// places. `I` counts all arguments.
   template <size_t... I>
   void run(std::span<const Tensor> given, std::index_sequence<I...>) const {
     Arguments arguments = rest;

@@ -6,6 +6,7 @@
 
 namespace wick::nn {
 
+/// Options of OffloadActivations, whose constructor throws if one is negative.
 struct OffloadOptions {
   /// Smaller tensors stay on the GPU, in bytes: a copy of them costs more than their room is worth.
   int64_t min_bytes = int64_t{1} << 20;

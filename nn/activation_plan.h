@@ -38,6 +38,7 @@ struct CheckpointedRange {
   ChildRange range;
 };
 
+/// Which children to checkpoint, in the order of their calls, and what a step should then take.
 struct ActivationPlan {
   std::vector<CheckpointedRange> ranges;
   int64_t peak = 0;    // bytes that a step should hold at most, beyond what it begins with

@@ -6,6 +6,8 @@
 
 namespace wick::nn {
 
+/// Options of MultiheadAttention, named as those of torch.nn.MultiheadAttention. `bias` is that of
+/// all projections, of the inputs and of the output.
 struct MultiheadAttentionOptions {
   double dropout = 0;  // chance that a weight is dropped in training
   bool bias = true;

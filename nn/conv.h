@@ -20,6 +20,8 @@ struct ConvMargin {
   ConvMargin(ConvPadding padding) : same(padding == ConvPadding::kSame) {}
 };
 
+/// Options of Conv1d, Conv2d and Conv3d, named as those of torch.nn.Conv2d. The constructors throw
+/// unless `groups` divides both numbers of channels. Padding to the same size needs a stride of 1.
 struct ConvOptions {
   Shape stride = 1;
   ConvMargin padding = 0;
@@ -74,6 +76,9 @@ class Conv3d : public Convolution {
       : Convolution("Conv3d", 3, in_channels, out_channels, kernel_size, options) {}
 };
 
+/// Options of transposed convolutions, named as those of torch.nn.ConvTranspose2d. `padding` is cut
+/// off the result at both ends of an axis, `output_padding` is added at the end. forward() throws
+/// unless `output_padding` is less than the stride or the dilation.
 struct ConvTransposeOptions {
   Shape stride = 1;
   Shape padding = 0;

@@ -5,6 +5,8 @@
 
 namespace wick::nn {
 
+/// Options of EmbeddingBag, named as those of torch.nn.EmbeddingBag. With `include_last_offset`
+/// offsets say where the last bag ends too. A negative `padding_idx` counts from the table's end.
 struct EmbeddingBagOptions {
   BagMode mode = BagMode::kMean;
   bool include_last_offset = false;
@@ -21,7 +23,7 @@ class EmbeddingBag : public Module {
                const EmbeddingBagOptions& options = {});
   Tensor forward(const Tensor& indices) override { return forward(indices, {}); }
   Tensor forward(const Tensor& indices, const Tensor& offsets,
-                 const Tensor& per_sample_weights = {});
+                 const Tensor& per_sample_weights = {});  // [bags, embedding_dim]
   using Module::operator();
   Tensor operator()(const Tensor& indices, const Tensor& offsets,
                     const Tensor& per_sample_weights = {}) {

@@ -17,7 +17,7 @@ class ForwardScope {
   class Watch {
    public:
     virtual ~Watch() = default;
-    virtual void made(const Tensor&) {}
+    virtual void made(const Tensor&) {}  // gets what the module has computed
   };
 
   explicit ForwardScope(Module& module);

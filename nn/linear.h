@@ -7,6 +7,7 @@
 
 namespace wick::nn {
 
+/// Options of Linear and Bilinear.
 struct LinearOptions {
   bool bias = true;
 };
@@ -32,7 +33,7 @@ class Bilinear : public Module {
   Bilinear(int64_t in1_features, int64_t in2_features, int64_t out_features,
            const LinearOptions& options = {});
   using Module::forward;
-  Tensor forward(const Tensor& x1, const Tensor& x2);
+  Tensor forward(const Tensor& x1, const Tensor& x2);  // [..., out_features]
   Tensor operator()(const Tensor& x1, const Tensor& x2) {
     ForwardScope scope(*this);
     return scope.made(forward(x1, x2));
@@ -42,6 +43,8 @@ class Bilinear : public Module {
   Parameter bias;    // [out_features], or undefined
 };
 
+/// Options of Embedding, named as those of torch.nn.Embedding. A negative `padding_idx` counts from
+/// the table's end. `norm_type` is the p of the norm that `max_norm` limits.
 struct EmbeddingOptions {
   std::optional<int64_t> padding_idx = {};  // a row that starts as zeros and gets no gradient
   std::optional<double> max_norm = {};      // rows that are used are scaled down to this norm
@@ -127,12 +130,12 @@ class Identity : public Module {
 /// default from that of the input's device.
 class DropoutModule : public Module {
  public:
-  double p() const { return p_; }
+  double p() const { return p_; }  // the probability that an element or a channel is dropped
   std::string description() const override { return concat(name_, "(p=", p_, ")"); }
 
  protected:
   DropoutModule(const char* name, double p, Generator* generator);
-  Generator* generator() const { return generator_; }
+  Generator* generator() const { return generator_; }  // null: that of the input's device
 
  private:
   const char* name_;

@@ -19,6 +19,7 @@ struct Lint {
                         // where time is not what it costs, or where it cannot be switched off
 };
 
+/// Options of lint_training(), which throws unless `rounds` is 1 or more.
 struct LintOptions {
   int rounds = 5;          // steps of each kind that a figure is the median of
   int64_t most_batch = 0;  // largest batch to try; 0: eight times the input's

@@ -12,13 +12,16 @@ template <class... Inputs>
 class FunctionModule : public Module {
  public:
   using Module::forward;
+  /// The function's result. Summaries see a call of the module, not of forward.
   Tensor forward(const Inputs&... inputs) { return compute(inputs...); }
+  /// Calls forward, seen by summaries.
   Tensor operator()(const Inputs&... inputs) {
     ForwardScope scope(*this);
     return scope.made(forward(inputs...));
   }
 
  protected:
+  /// The function, which a derived class defines; forward calls it.
   virtual Tensor compute(const Inputs&... inputs) = 0;
 };
 
@@ -42,6 +45,7 @@ class CrossEntropyLoss : public Loss {
   CrossEntropyOptions options_;
 };
 
+/// Options of NLLLoss.
 struct NLLLossOptions {
   Tensor weight = {};           // [C]: how much a class counts; 1 if undefined
   int64_t ignore_index = -100;  // rows with this class index count nothing

@@ -24,6 +24,7 @@ class Member;
 /// with the module; what no member took is kept here.
 template <class Value>
 struct Place {
+  /// Reads or assigns the value: the member's, or `kept` where there is no member.
   const Value& value() const { return member != nullptr ? *member : kept; }
   void set(const Value& value) { (member != nullptr ? *member : kept) = value; }
 
@@ -41,16 +42,26 @@ struct Place {
 template <class Value>
 class Member : public Value {
  public:
+  /// A plain value, which no module has registered.
   Member() = default;
   explicit Member(const Value& value) : Value(value) {}
+  /// Becomes the member that stands for `place`, with its value.
   explicit Member(std::shared_ptr<Place<Value>> place);
+  /// A plain value. Within clone() the copy is deep, and registered where `other` is.
   Member(const Member& other);
+  /// Takes over the place of `other`: at once if its module moves, else when the member there is
+  /// gone.
   Member(Member&& other) noexcept;
+  /// Assigns the value alone; the place stays.
   Member& operator=(const Member& other);
+  /// Assigns the value. Takes over the place of `other` too if its module moves, or if this has no
+  /// place of its own.
   Member& operator=(Member&& other) noexcept;
+  /// Leaves the place to the member that was moved from this one last. Without one the place keeps
+  /// the value.
   ~Member() { leave(); }
 
-  bool is_registered() const { return place_ != nullptr; }
+  bool is_registered() const { return place_ != nullptr; }  // or moved from a member that is
 
   /// What the value must be, for those that stand for more than their type says: null if `value`
   /// is that.

@@ -104,6 +104,7 @@ class Module {
   /// For clone(): its own memory, and Parameters, Buffers and Handles like it. Error elsewhere.
   Module(const Module& other);
 
+  /// How many children this module has registered.
   int64_t num_children() const { return static_cast<int64_t>(children_.size()); }
 
   /// Registers a trainable tensor under `name`; keep what it returns as an nn::Parameter member. An
@@ -176,6 +177,7 @@ class Sequential : public Module {
     (push_back(std::forward<Modules>(modules)), ...);
   }
 
+  /// Appends a child; its name is its number, from "0". Error for a null Handle.
   template <std::derived_from<Module> M>
   void push_back(M&& module) {
     add(std::to_string(size()), std::move(module));
@@ -185,7 +187,7 @@ class Sequential : public Module {
     add(std::to_string(size()), module);
   }
 
-  int64_t size() const { return num_children(); }
+  int64_t size() const { return num_children(); }  // how many children there are
 
   /// Runs each of these ranges of children as one checkpoint (nn/activation_checkpoint.h) where
   /// gradients are recorded. Error if they overlap or there are no such children.
@@ -206,6 +208,7 @@ class Sequential : public Module {
 template <class M = Module>
 class ModuleList : public Module {
  public:
+  /// Appends a child; its name is its number, from "0". Error for a null Handle.
   template <std::derived_from<M> Derived>
   void push_back(Derived&& module) {
     push_back(Handle<Derived>(std::make_shared<Derived>(std::move(module))));
@@ -214,6 +217,7 @@ class ModuleList : public Module {
   void push_back(const Handle<Derived>& module) {
     modules_.push_back(add(std::to_string(size()), Handle<M>(module)));
   }
+  /// How many children there are.
   int64_t size() const { return static_cast<int64_t>(modules_.size()); }
   /// Error if there is no such module.
   const Handle<M>& operator[](int64_t i) const {

@@ -7,6 +7,9 @@
 
 namespace wick::nn {
 
+/// Options of batch normalisation, named as those of torch.nn.BatchNorm2d. `momentum` is the share
+/// of the newest batch in the running statistics. `affine`: with a weight and a bias. Without
+/// `track_running_stats` evaluation uses the batch's statistics too.
 struct BatchNormOptions {
   double eps = 1e-5;
   double momentum = 0.1;
@@ -70,6 +73,7 @@ class BatchNorm3d final : public BatchNorm {
       : BatchNorm("BatchNorm3d", 5, 5, num_features, options) {}
 };
 
+/// Options of LayerNorm. `eps` is added to the variance.
 struct LayerNormOptions {
   double eps = 1e-5;
   bool elementwise_affine = true;  // with a weight, and unless bias is false a bias
@@ -132,6 +136,8 @@ class GroupNorm : public Module {
   double eps_;
 };
 
+/// Options of instance normalisation. `eps` is added to the variance. `affine`: with a weight and a
+/// bias for each channel.
 struct InstanceNormOptions {
   double eps = 1e-5;
   bool affine = false;
@@ -178,6 +184,7 @@ class InstanceNorm3d final : public InstanceNorm {
       : InstanceNorm("InstanceNorm3d", 5, num_features, options) {}
 };
 
+/// Options of LocalResponseNorm: x is divided by (k + alpha / size * sum of x^2)^beta.
 struct LocalResponseNormOptions {
   double alpha = 1e-4, beta = 0.75, k = 1;
 };

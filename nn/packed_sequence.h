@@ -27,6 +27,8 @@ struct PackedSequence {
   PackedSequence to(Dtype dtype) const { return with(data.to(dtype)); }
 };
 
+/// What pad_packed_sequence returns: sequences padded to one length, and the length of each without
+/// its padding.
 struct PaddedSequence {
   Tensor data;                   // [T, B, *], or [B, T, *]
   std::vector<int64_t> lengths;  // [B]

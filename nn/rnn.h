@@ -24,6 +24,8 @@ namespace wick::nn {
 /// What a plain recurrent layer applies to each unit.
 enum class Nonlinearity : uint8_t { kTanh, kRelu };
 
+/// Options of GRU, named as those of torch.nn.GRU. The constructor throws unless `num_layers` is 1
+/// or more and `dropout` is in [0, 1]. `batch_first`: input and output are [N, T, ...].
 struct GRUOptions {
   int64_t num_layers = 1;
   bool bias = true;
@@ -33,6 +35,7 @@ struct GRUOptions {
   Generator* generator = nullptr;  // of dropout, as Dropout's
 };
 
+/// Options of RNN, named as those of torch.nn.RNN; bounds are those of GRUOptions.
 struct RNNOptions {
   int64_t num_layers = 1;
   Nonlinearity nonlinearity = Nonlinearity::kTanh;
@@ -43,6 +46,8 @@ struct RNNOptions {
   Generator* generator = nullptr;
 };
 
+/// Options of LSTM, named as those of torch.nn.LSTM; bounds are those of GRUOptions. The
+/// constructor throws unless 0 <= proj_size < hidden_size.
 struct LSTMOptions {
   int64_t num_layers = 1;
   bool bias = true;
@@ -53,6 +58,9 @@ struct LSTMOptions {
   Generator* generator = nullptr;
 };
 
+/// What RNN and GRU return: h of the last layer after each step, and h of each layer after the
+/// last. Shapes: output [T, N, D H], or packed; h_n [D L, N, H]; D: 2 if bidirectional, else 1, L:
+/// layers.
 struct RNNOutput {
   Tensor output, h_n;
 };
@@ -92,6 +100,7 @@ class RNNBase : public Module {
 
  protected:
   RNNBase(RnnKind kind, int64_t input_size, int64_t hidden_size, const LSTMOptions& options);
+  /// What forward_with_state() calls, seen by summaries. c is undefined but for LSTM.
   LSTMOutput run(const Tensor& x, const LSTMState& state);
   PackedLSTMOutput run(const PackedSequence& x, const LSTMState& state);
 
@@ -115,6 +124,8 @@ class RNNBase : public Module {
 class RNN : public RNNBase {
  public:
   RNN(int64_t input_size, int64_t hidden_size, const RNNOptions& options = {});
+  /// The output, and h after the last step, from `h_0` or, where that is undefined, from zeros.
+  /// Error for a shape that does not fit.
   RNNOutput forward_with_state(const Tensor& x, const Tensor& h_0 = {});
   PackedRNNOutput forward_with_state(const PackedSequence& x, const Tensor& h_0 = {});
 };
@@ -123,6 +134,8 @@ class RNN : public RNNBase {
 class LSTM : public RNNBase {
  public:
   LSTM(int64_t input_size, int64_t hidden_size, const LSTMOptions& options = {});
+  /// The output, and h and c after the last step. They start from `state`; h or c that is undefined
+  /// starts from zeros. Error for a shape that does not fit.
   LSTMOutput forward_with_state(const Tensor& x, const LSTMState& state = {});
   PackedLSTMOutput forward_with_state(const PackedSequence& x, const LSTMState& state = {});
 };
@@ -131,14 +144,18 @@ class LSTM : public RNNBase {
 class GRU : public RNNBase {
  public:
   GRU(int64_t input_size, int64_t hidden_size, const GRUOptions& options = {});
+  /// The output, and h after the last step, from `h_0` or, where that is undefined, from zeros.
+  /// Error for a shape that does not fit.
   RNNOutput forward_with_state(const Tensor& x, const Tensor& h_0 = {});
   PackedRNNOutput forward_with_state(const PackedSequence& x, const Tensor& h_0 = {});
 };
 
+/// Options of RNNCell. `bias`: with bias_ih and bias_hh.
 struct RNNCellOptions {
   bool bias = true;
   Nonlinearity nonlinearity = Nonlinearity::kTanh;
 };
+/// Options of LSTMCell and GRUCell. `bias`: with bias_ih and bias_hh.
 struct CellOptions {
   bool bias = true;
 };
@@ -155,7 +172,7 @@ class RNNCellBase : public Module {
 
  protected:
   RNNCellBase(RnnKind kind, int64_t input_size, int64_t hidden_size, bool bias);
-  LSTMState step(const Tensor& x, const LSTMState& state) const;
+  LSTMState step(const Tensor& x, const LSTMState& state) const;  // the state after it
 
  private:
   RnnKind kind_;
@@ -165,6 +182,7 @@ class RNNCellBase : public Module {
 class RNNCell : public RNNCellBase {
  public:
   RNNCell(int64_t input_size, int64_t hidden_size, const RNNCellOptions& options = {});
+  /// h after the step, from the given h or from zeros.
   Tensor forward(const Tensor& x) override { return step(x, {}).h; }
   Tensor forward(const Tensor& x, const Tensor& h) { return step(x, {h, {}}).h; }
 };
@@ -183,6 +201,7 @@ class LSTMCell : public RNNCellBase {
 class GRUCell : public RNNCellBase {
  public:
   GRUCell(int64_t input_size, int64_t hidden_size, const CellOptions& options = {});
+  /// h after the step, from the given h or from zeros.
   Tensor forward(const Tensor& x) override { return step(x, {}).h; }
   Tensor forward(const Tensor& x, const Tensor& h) { return step(x, {h, {}}).h; }
 };

@@ -27,6 +27,8 @@ class TransformerEncoderLayer : public Module {
  public:
   TransformerEncoderLayer(int64_t d_model, int64_t nhead,
                           const TransformerLayerOptions& options = {});
+  /// src: [L, N, d_model], [N, L, d_model] with `batch_first`, or [L, d_model]. Returns src's
+  /// shape. `is_causal`: a position attends to itself and to those before it only.
   Tensor forward(const Tensor& src) override { return forward(src, Tensor()); }
   Tensor forward(const Tensor& src, const Tensor& src_mask, const Tensor& src_key_padding_mask = {},
                  bool is_causal = false);
@@ -45,6 +47,8 @@ class TransformerEncoder : public Module {
  public:
   TransformerEncoder(int64_t d_model, int64_t nhead, int64_t num_layers,
                      const TransformerLayerOptions& options = {}, bool final_norm = false);
+  /// src: [L, N, d_model], [N, L, d_model] with `batch_first`, or [L, d_model]. Returns src's
+  /// shape. All layers take the same masks: `mask` is their src_mask.
   Tensor forward(const Tensor& src) override { return forward(src, Tensor()); }
   Tensor forward(const Tensor& src, const Tensor& mask, const Tensor& src_key_padding_mask = {},
                  bool is_causal = false);
@@ -69,6 +73,8 @@ class TransformerDecoderLayer : public Module {
   TransformerDecoderLayer(int64_t d_model, int64_t nhead,
                           const TransformerLayerOptions& options = {});
   using Module::forward;
+  /// tgt: [L, N, d_model], memory: [S, N, d_model]; N is first with `batch_first`, or missing in
+  /// both. Returns tgt's shape.
   Tensor forward(const Tensor& tgt, const Tensor& memory, const DecoderMasks& masks = {});
 
  private:
@@ -85,6 +91,8 @@ class TransformerDecoder : public Module {
   TransformerDecoder(int64_t d_model, int64_t nhead, int64_t num_layers,
                      const TransformerLayerOptions& options = {}, bool final_norm = false);
   using Module::forward;
+  /// tgt: [L, N, d_model], memory: [S, N, d_model]; N is first with `batch_first`, or missing in
+  /// both. Returns tgt's shape. All layers take the same `memory` and `masks`.
   Tensor forward(const Tensor& tgt, const Tensor& memory, const DecoderMasks& masks = {});
 
  private:

@@ -9,6 +9,8 @@
 
 namespace wick::nn {
 
+/// Options of ResNet; the defaults are those of ResNet-18 for ImageNet. `blocks`: how many each
+/// stage has. `bottleneck`: blocks have three convolutions, and four times the channels as output.
 struct ResNetOptions {
   std::array<int, 4> blocks{2, 2, 2, 2};
   bool bottleneck = false;

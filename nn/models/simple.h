@@ -39,13 +39,14 @@ class LeNet : public Module {
   Handle<Linear> fc1_, fc2_, fc3_;
 };
 
+/// Options of Vit.
 struct VitOptions {
-  int64_t patch = 4;
-  int64_t dim = 128;
-  int64_t depth = 6;
-  int64_t heads = 4;
-  int64_t mlp_dim = 256;
-  double dropout = 0;
+  int64_t patch = 4;      // side of a patch in pixels; error unless it divides height and width
+  int64_t dim = 128;      // features of a patch
+  int64_t depth = 6;      // encoder layers
+  int64_t heads = 4;      // of attention; error unless they divide dim
+  int64_t mlp_dim = 256;  // hidden features of an encoder layer's feed-forward part
+  double dropout = 0;     // probability in the encoder layers
 };
 
 /// A small vision transformer (Dosovitskiy et al. 2020, arXiv 2010.11929), normalising before each
