@@ -1,6 +1,6 @@
 #!/bin/bash
 # Builds the reference of the public headers: open build/reference/html/index.html. Ends with 1
-# where a public symbol without a comment has come (tools/reference/check.py), and with 77 where
+# where a public symbol has no comment (tools/reference/check.py), and with 77 where
 # Debian's doxygen is not installed.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
@@ -10,4 +10,4 @@ if ! command -v doxygen >/dev/null; then
 fi
 mkdir -p build/reference
 doxygen tools/reference/Doxyfile
-python3 tools/reference/check.py build/reference/log tools/reference/undocumented.txt
+python3 tools/reference/check.py build/reference/log

@@ -59,8 +59,8 @@ Tensor avg_pool3d(const Tensor& x, const Shape& kernel_size, const Shape& stride
                   const Shape& padding = 0, bool ceil_mode = false, bool count_include_pad = true,
                   std::optional<int64_t> divisor_override = {});
 
-/// (sum of |x|^norm_type)^(1 / norm_type) of each window, with x's sign for odd types, as PyTorch
-/// has it; sizes as for avg_pool without padding.
+/// (sum of x^norm_type)^(1 / norm_type) of each window, as PyTorch has it: NaN where the sum is
+/// negative. An infinite type takes the largest |x|. Sizes as for avg_pool without padding.
 Tensor lp_pool1d(const Tensor& x, double norm_type, const Shape& kernel_size,
                  const Shape& stride = {}, bool ceil_mode = false);
 Tensor lp_pool2d(const Tensor& x, double norm_type, const Shape& kernel_size,

@@ -140,10 +140,15 @@ Tensor ResNet::forward(const Tensor& x) {
   return fc_(avgpool_(y).flatten(1));
 }
 
-ResNet resnet18(const ResNetOptions& options) { return ResNet(options); }
+ResNet resnet18(ResNetOptions options) {
+  options.blocks = {2, 2, 2, 2};
+  options.bottleneck = false;
+  return ResNet(options);
+}
 
 ResNet resnet34(ResNetOptions options) {
   options.blocks = {3, 4, 6, 3};
+  options.bottleneck = false;
   return ResNet(options);
 }
 

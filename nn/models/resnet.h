@@ -37,7 +37,9 @@ class ResNet : public Module {
   Handle<Linear> fc_;
 };
 
-ResNet resnet18(const ResNetOptions& options = {});
+/// The networks of table 1 of the paper. They set `blocks` and `bottleneck`; the other options
+/// hold.
+ResNet resnet18(ResNetOptions options = {});
 ResNet resnet34(ResNetOptions options = {});
 ResNet resnet50(ResNetOptions options = {});
 

@@ -71,6 +71,15 @@ TEST(Models, EachTakesImagesAndLearnsInAllItsParameters) {
   }
 }
 
+TEST(Models, ResNetsHaveTheBlocksOfTheirNames) {
+  const nn::ResNetOptions options{
+      .blocks = {1, 1, 1, 1}, .bottleneck = true, .classes = 3, .width = 4};
+  const auto size = [](const ResNet& model) { return model.state_dict().size(); };
+  EXPECT_EQ(size(resnet18(options)), 122u);
+  EXPECT_EQ(size(resnet34(options)), 218u);
+  EXPECT_EQ(size(resnet50(options)), 320u);
+}
+
 TEST(Models, ResNetsTakeLargeImages) {
   ResNet model = resnet18({.classes = 5, .width = 8});
   model.eval();
