@@ -5,7 +5,8 @@ if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   list(APPEND WICK_WARNINGS -Wmissing-prototypes -Wno-missing-braces)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  list(APPEND WICK_WARNINGS -Wno-restrict)  # false alarms on string concatenation
+  # False alarms on string concatenation, and on variants that are moved.
+  list(APPEND WICK_WARNINGS -Wno-restrict -Wno-maybe-uninitialized)
 endif()
 if(WICK_WERROR)
   list(APPEND WICK_WARNINGS -Werror)
