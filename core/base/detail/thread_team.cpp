@@ -95,11 +95,11 @@ void ThreadTeam::stop() {
   threads_ = 0;
 }
 
-void ThreadTeam::run(int threads, int tasks, Run run, const void* context) {
+void ThreadTeam::run(int threads, int tasks, Run work, const void* context) {
   threads = std::min(threads, tasks);
   if (threads > threads_) start(threads);
   ++job_;
-  run_ = run;
+  run_ = work;
   context_ = context;
   left_.store(tasks, std::memory_order_relaxed);
   for (int i = 0; i < threads; ++i) {

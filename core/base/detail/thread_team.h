@@ -21,10 +21,10 @@ class ThreadTeam {
   ThreadTeam& operator=(const ThreadTeam&) = delete;
   ~ThreadTeam();
 
-  /// Calls `run(context, task, thread)`, which throws nothing, once for each task in [0, tasks): on
-  /// the owner, which is thread 0, and on the threads 1 to `threads - 1`. Error where a thread
+  /// Calls `work(context, task, thread)`, which throws nothing, once for each task in [0, tasks):
+  /// on the owner, which is thread 0, and on the threads 1 to `threads - 1`. Error where a thread
   /// cannot be started; then nothing has run.
-  void run(int threads, int tasks, Run run, const void* context);
+  void run(int threads, int tasks, Run work, const void* context);
 
  private:
   struct Member;
