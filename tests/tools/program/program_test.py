@@ -246,6 +246,7 @@ class Runs(ProgramCase):
         found = json.loads((self.folder / "lr" / "tune_lr.json").read_text())
         self.assertGreater(found["points"][0]["loss"], found["points"][10]["loss"])
         words = ["tune", "batch", *MLP, "--threads", "1", "--memory", "20MB", "--seconds", "0",
+                 "--workers", "0",  # which load ahead, and so take memory, as their time allows
                  "--noise-batches", "2", "--amp", "fp16", "--json", "--run-dir"]
         whole = json.loads(run(*words, str(self.folder / "whole")).stdout)
         pieces = json.loads(run(*words, str(self.folder / "pieces"), "--accumulate", "8").stdout)
