@@ -1,5 +1,6 @@
 // What a program compiles of the library for itself, and when it calls it: inline functions that
 // hand closures on, static objects, threads. Built by each compiler, as a program and as a plugin.
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -131,7 +132,12 @@ void check_gradients() {
 void use_threads() {
   set_num_threads(2);
   std::thread::id ids[2];
-  parallel_for(2, 1, [&](int64_t begin, int64_t) { ids[begin] = std::this_thread::get_id(); });
+  std::atomic<int> there{0};
+  parallel_for(2, 1, [&](int64_t begin, int64_t) {
+    ids[begin] = std::this_thread::get_id();
+    there.fetch_add(1);
+    while (there.load() < 2) std::this_thread::yield();  // the other piece runs meanwhile
+  });
   check(ids[0] != ids[1], "parallel_for: one thread");
   int64_t sums[2] = {};
   parallel_chunks(16, 8, [&](int64_t i, int64_t begin, int64_t end) { sums[i] = end - begin; });
