@@ -150,6 +150,7 @@ bool Control::try_to_join(const LaunchEnv& env) {
   }
   std::string reason;
   Socket socket = connect_to(own.master_addr, own.master_port, deadline_, reason);
+  if (!socket.is_open()) check_listening();  // rank 0 need not try any longer
   if (!socket.is_open() && !is_last) return false;
   if (!socket.is_open()) {
     throw ProcessGroupError(concat("process group: rank ", rank_, " cannot reach rank 0 at ",
@@ -179,6 +180,11 @@ bool Control::try_to_join(const LaunchEnv& env) {
   return true;
 }
 
+void Control::check_listening() const {
+  const std::string why = coordinator_ ? coordinator_->why_deaf() : std::string();
+  if (!why.empty()) throw ProcessGroupError(concat("process group: ", why));
+}
+
 Notice Control::wait_for(NoticeKind kind, const std::function<void()>& look_again) {
   for (bool is_there = true;;) {
     while (const std::optional<Notice> notice = channel_->next()) {
@@ -194,10 +200,8 @@ Notice Control::wait_for(NoticeKind kind, const std::function<void()>& look_agai
         throw ProcessGroupError(text);
       }
     }
-    if (!is_there && coordinator_ && !coordinator_->why_deaf().empty()) {
-      throw ProcessGroupError(concat("process group: ", coordinator_->why_deaf()));
-    }
     if (!is_there) {
+      check_listening();
       throw ProcessGroupError(concat("process group: rank ", rank_,
                                      ": what listens at rank 0's "
                                      "address closed the connection: rank 0 is gone, or it is "

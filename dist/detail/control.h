@@ -65,6 +65,8 @@ class Control {
  private:
   void join(const LaunchEnv& env);
   bool try_to_join(const LaunchEnv& env);
+  /// Error if this is rank 0 and its coordinator accepts nobody any more.
+  void check_listening() const;
   /// Calls `look_again`, which may throw, now and then.
   Notice wait_for(NoticeKind kind, const std::function<void()>& look_again = {});
   void send(NoticeKind kind, std::string_view text);
