@@ -10,7 +10,7 @@ that no test kills is a survivor.
   tools/mutate_barriers.py --sample 5 --seed 1 five of the barriers, chosen by the seed
   tools/mutate_barriers.py --only sort.cu      those whose file and line contain the words
   tools/mutate_barriers.py --list              names them
-Needs: cmake --preset tsan && cmake --build --preset tsan
+Needs: cmake --preset tsan. The tests' programs are built when they are missing or old.
 """
 import argparse
 import json
@@ -142,6 +142,10 @@ def main():
     start = time.time()
     for mutant in todo:
         if (mutant.program, mutant.cases) not in clean:
+            built = build(mutant.program)
+            if built.returncode != 0:
+                sys.exit(f"mutate_barriers: {mutant.program} cannot be built\n"
+                         f"{built.stdout.decode(errors='replace')}")
             failed, output = tests_notice(mutant, left_out=False, runs=RUNS[:1])
             if failed:
                 sys.exit(f"mutate_barriers: the tests fail without a mutation\n{output}")
