@@ -112,13 +112,22 @@ bool library_has(const Conv2dProblem& problem) {
   return false;
 }
 
-// oneDNN 2.6's bfloat16 weight gradients are silently wrong in some of these cases.
+bool is_pointwise(const Conv2dProblem& problem) {
+  return problem.weight[2] == 1 && problem.weight[3] == 1;
+}
+bool has_stride(const Conv2dProblem& problem) {
+  return problem.params.stride[0] > 1 || problem.params.stride[1] > 1;
+}
+
+// oneDNN 2.6's weight gradients are silently wrong in some of these cases: in float32 where AVX2 is
+// all there is, for pointwise kernels with strides.
 bool wrong_in_library(const Conv2dProblem& problem) {
-  if (problem.direction != ConvDirection::kBackwardWeights || problem.dtype != kBFloat16) {
-    return false;
-  }
+  if (problem.direction != ConvDirection::kBackwardWeights) return false;
   const Conv2dParams& p = problem.params;
   const Shape& w = problem.weight;
+  if (problem.dtype == kFloat32) {
+    return is_pointwise(problem) && has_stride(problem) && !dnnl_has(dnnl::cpu_isa::avx512_core);
+  }
   const bool dilated = p.dilation[0] > 1 || p.dilation[1] > 1;
   const bool narrow =
       problem.x[3] == 1 && (p.stride[0] > 1 || p.stride[1] > 1) && (w[2] >= 3 || w[3] >= 3);
@@ -164,13 +173,6 @@ bool prefers_winograd(const Conv2dProblem& problem) {
   if (problem.dtype == kBFloat16) return !has_matrix_units() && 160 * pixels >= weights;
   return pixels >= std::clamp<int64_t>(weights / 1024, 64, 256) &&
          9 * weights * pixels >= kWinogradProducts;
-}
-
-bool is_pointwise(const Conv2dProblem& problem) {
-  return problem.weight[2] == 1 && problem.weight[3] == 1;
-}
-bool has_stride(const Conv2dProblem& problem) {
-  return problem.params.stride[0] > 1 || problem.params.stride[1] > 1;
 }
 
 // Our own code for matrix units wins over the library's (1.1 to 8 times, measured on Sapphire

@@ -157,8 +157,9 @@ int try_random_shapes(Device device, const std::vector<Dtype>& dtypes, uint32_t 
 }
 
 TEST_F(ConvPlans, AllAlgorithmsAgreeOnRandomShapes) {
+  const int fewest = cpu_isa() == CpuIsa::kAvx512 ? 600 : 500;  // bfloat16 has one with AVX2
   EXPECT_GT(try_random_shapes(kCpu, {kBFloat16, kBFloat16, kFloat64, kFloat32, kFloat32}, 150),
-            600);
+            fewest);
 }
 
 TEST_F(ConvPlans, AllAlgorithmsOfAGpuAgreeOnRandomShapes) {
@@ -186,7 +187,22 @@ TEST_F(ConvPlans, WinogradIsRightAtEveryEdge) {
   }
 }
 
+// The library's code for AVX2 is wrong in some of them, in some runs.
+TEST_F(ConvPlans, WeightsOfPointwiseKernelsWithStridesAreRight) {
+  uint32_t seed = 0;
+  for (const int64_t channels : {4, 8, 17}) {
+    for (const int64_t size : {4, 8, 16}) {
+      for (int repeat = 0; repeat < 4; ++repeat) {
+        const Trial trial(kFloat32, {4, channels, size, size}, {16, channels, 1, 1},
+                          {.stride = {2, 2}}, ++seed);
+        trial.expect_right(trial.run(), "chosen");
+      }
+    }
+  }
+}
+
 // About twice that of direct code, five times for weights; with the points 1 and 2 twice as much.
+// Direct code with AVX2 has half the error in the input's gradient.
 TEST_F(ConvPlans, WinogradsErrorIsNearDirectCodes) {
   const Trial trial(kFloat32, {2, 64, 16, 16}, {64, 64, 3, 3}, {.padding = {1, 1}}, 5);
   double error[2][3];
@@ -206,7 +222,7 @@ TEST_F(ConvPlans, WinogradsErrorIsNearDirectCodes) {
     }
   }
   EXPECT_LT(error[1][0], 3.2 * error[0][0]);
-  EXPECT_LT(error[1][1], 3.2 * error[0][1]);
+  EXPECT_LT(error[1][1], (cpu_isa() == CpuIsa::kAvx512 ? 3.2 : 4.8) * error[0][1]);
   EXPECT_LT(error[1][2], 7 * error[0][2]);
 }
 
