@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 
 #include "wick/core/core.h"
 #include "wick/onnx/detail/writer.h"
@@ -228,6 +229,44 @@ void rnn_writer(Emit& emit) {
   }
 }
 
+// [B, K, S, E] with as many heads as the queries have: each serves a group of theirs.
+std::string with_heads_of(Emit& emit, size_t i) {
+  const Shape &shape = emit.value(i).shape, &queries = emit.value(0).shape;
+  if (shape[1] == queries[1]) return emit.in(i);
+  const int64_t group = queries[1] / shape[1];
+  const std::string grouped = emit.add(
+      "Expand", {emit.add("Unsqueeze", {emit.in(i), emit.constant(std::vector<int64_t>{2})}),
+                 emit.constant({shape[0], shape[1], group, shape[2], shape[3]})});
+  return emit.add("Reshape", {grouped, emit.constant({shape[0], queries[1], shape[2], shape[3]})});
+}
+
+// As core/ops/attention.cpp composes it: rows whose keys are all excluded are 0.
+void attention_writer(Emit& emit) {
+  constexpr double kExcluded = -std::numeric_limits<double>::infinity();
+  const Tensor excluded = scalar_tensor(kExcluded, emit.result().dtype);
+  const std::string keys =
+      emit.add("Transpose", {with_heads_of(emit, 1)}, {{"perm", std::vector<int64_t>{0, 1, 3, 2}}});
+  std::string scores =
+      emit.add("MatMul", {emit.add("Mul", {emit.in(0), emit.number(emit.real("scale"))}), keys});
+  std::string none;
+  if (emit.truth("is_causal")) {
+    const Shape size = {emit.value(0).shape[2], emit.value(1).shape[2]};
+    const Tensor later = triu(full(size, 1, kInt64), 1);
+    const Tensor added = masked_fill(zeros(size, emit.result().dtype), gt(later, 0), kExcluded);
+    scores = emit.add("Add", {scores, emit.constant(added)});
+  } else if (emit.has(3)) {
+    scores = emit.value(3).dtype == kBool
+                 ? emit.add("Where", {emit.in(3), scores, emit.constant(excluded)})
+                 : emit.add("Add", {scores, emit.as_result(3)});
+    const std::string most = emit.add("ReduceMax", {scores}, {{"axes", std::vector<int64_t>{-1}}});
+    none = emit.add("Equal", {most, emit.constant(excluded)});
+    scores = emit.add("Where", {none, emit.number(0), scores});
+  }
+  std::string weights = emit.add("Softmax", {scores}, {{"axis", int64_t{-1}}});
+  if (!none.empty()) weights = emit.add("Where", {none, emit.number(0), weights});
+  emit.finish("MatMul", {weights, with_heads_of(emit, 2)});
+}
+
 constexpr WriterEntry kNetworkWriters[] = {
     {"linear", linear_writer},
     {"linear_relu", linear_relu_writer},
@@ -246,6 +285,7 @@ constexpr WriterEntry kNetworkWriters[] = {
     {"group_norm", group_norm_writer},
     {"interpolate", interpolate_writer},
     {"rnn_layer", rnn_writer},
+    {"fused_attention", attention_writer},
 };
 
 }  // namespace

@@ -31,7 +31,7 @@ NAMES = {
             ("linear_gelu", "aten::gelu", False),
             ("layer_norm + add_layer_norm", "aten::layer_norm", False),
             ("LayerNormBackward + AddLayerNormBackward", "NativeLayerNormBackward0", False),
-            ("softmax", "aten::scaled_dot_product_attention", False)],
+            ("fused_attention", "aten::scaled_dot_product_attention", False)],
 }
 
 

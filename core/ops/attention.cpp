@@ -9,6 +9,7 @@
 #include "wick/core/memory/detail/workspace.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/detail/composed_gradient.h"
+#include "wick/core/ops/detail/fused_attention.h"
 #include "wick/core/ops/detail/wide.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/matmul.h"
@@ -24,7 +25,7 @@ namespace {
 
 constexpr double kExcluded = -std::numeric_limits<double>::infinity();
 
-std::atomic<bool> library_on{true};
+std::atomic<bool> fused_on{true};
 
 // As the library wants it: rows of neighbours (heads split off a projection are), each aligned.
 Tensor in_rows(const Tensor& x) {
@@ -39,22 +40,16 @@ Tensor in_rows(const Tensor& x) {
   return address % kAttentionAlignment == 0 ? rows : rows.clone();
 }
 
-// What an attention is beside its operands.
-struct Scores {
-  double scale;
-  bool is_causal;
-};
-
 Attention describe(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias,
-                   const Tensor& o, const Tensor& stats, const Scores& scores) {
+                   const Tensor& o, const Tensor& stats, double scale, bool is_causal) {
   return {q.view_for_kernel(),
           k.view_for_kernel(),
           v.view_for_kernel(),
           o.view_for_kernel(),
           stats.view_for_kernel(),
-          static_cast<float>(scores.scale),
+          static_cast<float>(scale),
           bias.defined() ? bias.view_for_kernel() : View{},
-          scores.is_causal};
+          is_causal};
 }
 
 // One direction of it, as the table of plans sees it. `gradients`: null forward.
@@ -100,44 +95,26 @@ void run_planned(const Attention& a, const AttentionGradients* gradients = nullp
   problem.run(planned_way(problem));
 }
 
-// By products and a softmax, whose scores are of the operands' dtype.
-Tensor attention_of_ops(const Tensor& query, const Tensor& key, const Tensor& value,
-                        const Tensor& mask, const Scores& how, double dropout_p,
-                        Generator* generator) {
-  Tensor scores = matmul(query * how.scale, key.transpose(-2, -1));
-  if (how.is_causal) {
-    const Device device = query.device();
-    const Tensor positions = arange(0, query.size(-2), 1, kInt64, device).unsqueeze(1);
-    scores =
-        masked_fill(scores, gt(arange(0, key.size(-2), 1, kInt64, device), positions), kExcluded);
-  } else if (mask.defined() && mask.dtype() == kBool) {
-    scores = masked_fill(scores, logical_not(mask), kExcluded);
-  } else if (mask.defined()) {
-    scores = scores + mask.to(scores.dtype());
-  }
-  Tensor weights;
-  if (mask.defined()) {
-    // Rows whose keys are all excluded are 0, and so are their gradients.
-    const Tensor none = all(eq(scores, kExcluded), {-1}, true);
-    weights = masked_fill(softmax(masked_fill(scores, none, 0), -1), none, 0);
-  } else {
-    weights = softmax(scores, -1);
-  }
-  if (dropout_p > 0) weights = dropout(weights, dropout_p, true, generator);
-  return matmul(weights, value);
+// `x`, whose heads are those of key or value, with as many heads as query.
+Tensor with_heads(const Tensor& x, int64_t heads) {
+  const int64_t own = x.size(-3);
+  if (own == heads) return x;
+  Shape wide = x.shape();
+  wide.insert(x.rank() - 2, heads / own);
+  return x.unsqueeze(-3).expand(wide).flatten(-4, -3);
 }
 
-// The same, of 16-bit operands in float32. Autocast makes all operands 16-bit.
+// Of 16-bit operands in float32. Autocast makes all operands 16-bit.
 Tensor composed_attention(const Tensor& query, const Tensor& key, const Tensor& value,
-                          const Tensor& mask, const Scores& how, double dropout_p = 0,
-                          Generator* generator = nullptr) {
+                          const Tensor& mask, const AttentionSettings& settings) {
   static constexpr OpInfo info{.name = "scaled_dot_product_attention",
                                .autocast = {.cuda = Autocast::kLower, .cpu = Autocast::kLower}};
   const std::array<Tensor, 3> given{query, key, value};
   std::vector<Tensor> cast;
   const std::span<const Tensor> operands = amp::cast_inputs(info, given, cast);
   return computed_wide({operands.begin(), operands.end()}, [&](const std::vector<Tensor>& in) {
-    return attention_of_ops(in[0], in[1], in[2], mask, how, dropout_p, generator);
+    const Tensor y = fused_attention(in[0], in[1], in[2], mask, settings);
+    return y.defined() ? y : attention_of_ops(in[0], in[1], in[2], mask, settings);
   });
 }
 
@@ -159,7 +136,7 @@ struct LibraryAttentionBackward {
     const Tensor d_o = in_rows(dy.contiguous());
     const AttentionGradients gradients{d_o.view_for_kernel(), out[0].view_for_kernel(),
                                        out[1].view_for_kernel(), out[2].view_for_kernel()};
-    run_planned(describe(q, k, v, bias, o, stats, {scale, is_causal}), &gradients);
+    run_planned(describe(q, k, v, bias, o, stats, scale, is_causal), &gradients);
     return out;
   }
 };
@@ -176,16 +153,17 @@ struct LibraryAttention {
                  const Tensor& bias) const {
     const Tensor o = empty({q.size(0), q.size(1), q.size(2), v.size(3)}, q.dtype(), q.device());
     const Tensor stats = empty({q.size(0), q.size(1), q.size(2), 1}, kFloat32, q.device());
-    run_planned(describe(q, k, v, bias, o, stats, {scale, is_causal}));
+    run_planned(describe(q, k, v, bias, o, stats, scale, is_causal));
     saved.save(q, k, v, bias, o, stats);
     return o;
   }
   Gradients backward(const Saved& saved, const Tensor& dy) const {
     if (grad_enabled()) {
-      return composed_gradients(
-          saved, {saved[0], saved[1], saved[2], saved[3]}, dy, [&](const std::vector<Tensor>& in) {
-            return composed_attention(in[0], in[1], in[2], in[3], {scale, is_causal});
-          });
+      return composed_gradients(saved, {saved[0], saved[1], saved[2], saved[3]}, dy,
+                                [&](const std::vector<Tensor>& in) {
+                                  return attention_of_ops(in[0], in[1], in[2], in[3],
+                                                          {.scale = scale, .is_causal = is_causal});
+                                });
     }
     const auto found = apply(LibraryAttentionBackward{scale, is_causal}, dy, saved[0], saved[1],
                              saved[2], saved[3], saved[4], saved[5]);
@@ -220,8 +198,10 @@ Tensor as_additive(const Tensor& mask, const Tensor& query) {
 
 // The library's answer, or nothing where it has none.
 Tensor library_attention(const Tensor& query, const Tensor& key, const Tensor& value,
-                         const Tensor& mask, const Scores& how) {
-  if (!library_attention_enabled() || !query.device().is_cuda()) return {};
+                         const Tensor& mask, const AttentionSettings& how) {
+  if (how.dropout_p > 0 || how.enable_gqa || !fused_attention_enabled() ||
+      !query.device().is_cuda())
+    return {};
   for (const Tensor* x : {&query, &key, &value}) {
     if (x->rank() != 4 || size_of(x->dtype()) != 2 || x->dtype() != query.dtype() ||
         x->size(0) != query.size(0) || x->size(1) != query.size(1) || x->numel() == 0) {
@@ -260,21 +240,40 @@ Tensor library_attention(const Tensor& query, const Tensor& key, const Tensor& v
   return masked_fill(apply(op, q, k, v, rows), none, 0);
 }
 
-// `x`, whose heads are those of key or value, with as many heads as query.
-Tensor with_heads(const char* op, const Tensor& x, int64_t heads) {
-  const int64_t own = x.size(-3);
-  WICK_CHECK(own > 0 && heads % own == 0, op, ": enable_gqa: heads of key or value, ", own,
-             ", do not divide those of query: got ", heads);
-  if (own == heads) return x;
-  Shape wide = x.shape();
-  wide.insert(x.rank() - 2, heads / own);
-  return x.unsqueeze(-3).expand(wide).flatten(-4, -3);
-}
-
 }  // namespace
 
-bool library_attention_enabled() { return library_on.load(std::memory_order_relaxed); }
-void set_library_attention(bool on) { library_on.store(on, std::memory_order_relaxed); }
+Tensor attention_of_ops(const Tensor& query, const Tensor& given_key, const Tensor& given_value,
+                        const Tensor& mask, const AttentionSettings& settings) {
+  const bool grouped = settings.enable_gqa;
+  const Tensor key = grouped ? with_heads(given_key, query.size(-3)) : given_key;
+  const Tensor value = grouped ? with_heads(given_value, query.size(-3)) : given_value;
+  Tensor scores = matmul(query * settings.scale, key.transpose(-2, -1));
+  if (settings.is_causal) {
+    const Device device = query.device();
+    const Tensor positions = arange(0, query.size(-2), 1, kInt64, device).unsqueeze(1);
+    scores =
+        masked_fill(scores, gt(arange(0, key.size(-2), 1, kInt64, device), positions), kExcluded);
+  } else if (mask.defined() && mask.dtype() == kBool) {
+    scores = masked_fill(scores, logical_not(mask), kExcluded);
+  } else if (mask.defined()) {
+    scores = scores + mask.to(scores.dtype());
+  }
+  Tensor weights;
+  if (mask.defined()) {
+    // Rows whose keys are all excluded are 0, and so are their gradients.
+    const Tensor none = all(eq(scores, kExcluded), {-1}, true);
+    weights = masked_fill(softmax(masked_fill(scores, none, 0), -1), none, 0);
+  } else {
+    weights = softmax(scores, -1);
+  }
+  if (settings.dropout_p > 0) {
+    weights = dropout(weights, settings.dropout_p, true, settings.generator);
+  }
+  return matmul(weights, value);
+}
+
+bool fused_attention_enabled() { return fused_on.load(std::memory_order_relaxed); }
+void set_fused_attention(bool on) { fused_on.store(on, std::memory_order_relaxed); }
 
 Tensor scaled_dot_product_attention(const Tensor& given_query, const Tensor& given_key,
                                     const Tensor& given_value, const Tensor& given_mask,
@@ -302,16 +301,23 @@ Tensor scaled_dot_product_attention(const Tensor& given_query, const Tensor& giv
                ": enable_gqa: needs an axis of heads: got shapes ", query.shape(), ", ",
                key.shape(), " and ", value.shape());
     const int64_t heads = query.size(-3);
-    return scaled_dot_product_attention(query, with_heads(op, key, heads),
-                                        with_heads(op, value, heads), attn_mask, is_causal, scale,
-                                        dropout_p, false, generator);
+    for (const Tensor* x : {&key, &value}) {
+      const int64_t own = x->size(-3);
+      WICK_CHECK(own > 0 && heads % own == 0, op, ": enable_gqa: heads of key or value, ", own,
+                 ", do not divide those of query: got ", heads);
+    }
   }
-  const Scores how{scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1)))), is_causal};
-  if (dropout_p <= 0) {
-    const Tensor y = library_attention(query, key, value, attn_mask, how);
-    if (y.defined()) return y;
-  }
-  return composed_attention(query, key, value, attn_mask, how, dropout_p, generator);
+  const AttentionSettings settings{
+      .scale = scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1)))),
+      .is_causal = is_causal,
+      .dropout_p = dropout_p,
+      .generator = generator,
+      .enable_gqa = enable_gqa};
+  const bool expands = enable_gqa && query.device().is_cuda();  // the library has no such heads
+  const Tensor y =
+      library_attention(query, expands ? with_heads(key, query.size(-3)) : key,
+                        expands ? with_heads(value, query.size(-3)) : value, attn_mask, settings);
+  return y.defined() ? y : composed_attention(query, key, value, attn_mask, settings);
 }
 
 }  // namespace wick

@@ -26,11 +26,13 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
                                     std::optional<double> scale = {}, double dropout_p = 0,
                                     bool enable_gqa = false, Generator* generator = nullptr);
 
-/// Whether the vendor's library computes attention of float16 or bfloat16 [B, H, L, E] tensors on a
-/// GPU, where it can. The library keeps one number per query for backward, not the weights (Dao et
-/// al. 2022, arXiv 2205.14135). Dropout, and masks that require a gradient, use the composed ops. A
-/// mask that broadcasts over queries and keys is expanded to each of them. On unless set.
-bool library_attention_enabled();
-void set_library_attention(bool on);
+/// Whether one kernel computes attention where it can. It keeps one or two numbers per query for
+/// backward, not the scores (Dao et al. 2022, arXiv 2205.14135). On unless set.
+/// - On the CPU the kernel is Wick's: from 8 queries on, 16-bit operands in float32.
+/// - On a GPU it is the vendor's library: float16 or bfloat16 [B, H, L, E] tensors, no dropout. A
+///   mask that broadcasts over queries and keys is expanded to each of them.
+/// - Masks that require a gradient use the composed ops.
+bool fused_attention_enabled();
+void set_fused_attention(bool on);
 
 }  // namespace wick

@@ -20,14 +20,14 @@ WICK_INLINE Vec<T> interleave(Vec<T> a, Vec<T> b, std::integer_sequence<int, kLa
 template <class T>
 WICK_INLINE void transpose(Vec<T>* rows) {
   constexpr int kSize = static_cast<int>(Vec<T>::size);
-  using Lanes = std::make_integer_sequence<int, kSize>;
+  using Indices = std::make_integer_sequence<int, kSize>;
 #pragma GCC unroll 4
   for (int round = kSize; round > 1; round /= 2) {
     Vec<T> turned[kSize];
 #pragma GCC unroll 8
     for (int i = 0; i < kSize / 2; ++i) {
-      turned[2 * i] = interleave<T, false>(rows[i], rows[i + kSize / 2], Lanes{});
-      turned[2 * i + 1] = interleave<T, true>(rows[i], rows[i + kSize / 2], Lanes{});
+      turned[2 * i] = interleave<T, false>(rows[i], rows[i + kSize / 2], Indices{});
+      turned[2 * i + 1] = interleave<T, true>(rows[i], rows[i + kSize / 2], Indices{});
     }
 #pragma GCC unroll 16
     for (int i = 0; i < kSize; ++i) rows[i] = turned[i];

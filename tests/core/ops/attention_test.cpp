@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 
 #include "wick/core/amp.h"
+#include "wick/core/base/threads.h"
+#include "wick/core/memory/stats.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/join.h"
 #include "wick/core/ops/random.h"
@@ -19,9 +22,10 @@ namespace wick::testing {
 namespace {
 
 // Attention of [B, L, E], [B, S, E], [B, S, F] by plain loops; `bias(i, j)` is added to the scores.
+// `factors`, [B, L, S] or empty: what dropout multiplies the weights by.
 template <class Bias>
 HostArray attention(const HostArray& q, const HostArray& k, const HostArray& v, double scale,
-                    const Bias& bias) {
+                    const Bias& bias, const std::vector<double>& factors = {}) {
   const int64_t batch = q.shape[0], l = q.shape[1], e = q.shape[2], s = k.shape[1], f = v.shape[2];
   HostArray y{{batch, l, f}, std::vector<double>(static_cast<size_t>(batch * l * f))};
   for (int64_t b = 0; b < batch; ++b) {
@@ -38,6 +42,9 @@ HostArray attention(const HostArray& q, const HostArray& k, const HostArray& v, 
         total += weights.back();
       }
       for (int64_t j = 0; j < s; ++j) {
+        if (!factors.empty()) {
+          weights[static_cast<size_t>(j)] *= factors[static_cast<size_t>((b * l + i) * s + j)];
+        }
         for (int64_t c = 0; c < f; ++c) {
           y.values[static_cast<size_t>((b * l + i) * f + c)] +=
               weights[static_cast<size_t>(j)] / total *
@@ -83,12 +90,13 @@ HostArray reshaped(HostArray x, const Shape& shape) {
 
 // Of each head.
 template <class Bias>
-HostArray attention_of_heads(const Arrays& x, const Bias& bias) {
+HostArray attention_of_heads(const Arrays& x, const Bias& bias,
+                             const std::vector<double>& factors = {}) {
   const auto joined = [](const HostArray& heads) {
     const Shape& s = heads.shape;
     return reshaped(heads, {s[0] * s[1], s[2], s[3]});
   };
-  const HostArray y = attention(joined(x[0]), joined(x[1]), joined(x[2]), 0.5, bias);
+  const HostArray y = attention(joined(x[0]), joined(x[1]), joined(x[2]), 0.5, bias, factors);
   return reshaped(y, {x[0].shape[0], x[0].shape[1], x[0].shape[2], x[2].shape[3]});
 }
 
@@ -129,6 +137,162 @@ WICK_OP_CASE(
     },
     .tolerance = Tolerance::matmul(), .second_order = true);
 
+// What the kernel of the CPU computes: queries and keys enough for it, and more axes or fewer.
+WICK_OP_CASE(
+    fused_attention,
+    .samples = {{normal({2, 2, 9, 4}), normal({2, 2, 11, 4}), normal({2, 2, 11, 3}),
+                 normal({9, 11}).constant()}},
+    .call = [](const Tensors& x) -> Tensors {
+      const auto attend = [&](const Tensor& mask, bool is_causal = false) {
+        return scaled_dot_product_attention(x[0], x[1], x[2], mask, is_causal, 0.5);
+      };
+      const auto split = [](const Tensor& t) {
+        return t.transpose(1, 2).contiguous().transpose(1, 2);
+      };
+      const Tensor joined = scaled_dot_product_attention(x[0].flatten(0, 1), x[1].flatten(0, 1),
+                                                         x[2].flatten(0, 1), {}, false, 0.5);
+      return {
+          attend({}),
+          attend({}, true),
+          attend(x[3]),
+          attend(lt(arange(0, 11, 1, kInt64, x[0].device()), 4)),
+          scaled_dot_product_attention(split(x[0]), split(x[1]), split(x[2]), {}, false, 0.5),
+          joined.reshape({2, 2, 9, 3}),
+          scaled_dot_product_attention(x[0].unsqueeze(0), x[1].unsqueeze(0), x[2], {}, false, 0.5)
+              .squeeze(0)};
+    },
+    .reference = [](const Arrays& x) -> Arrays {
+      const HostArray y = attention_of_heads(x, [](int64_t, int64_t) { return 0.0; });
+      return {y,
+              attention_of_heads(x, [](int64_t i, int64_t j) { return j > i ? kExcluded : 0; }),
+              attention_of_heads(x,
+                                 [&](int64_t i, int64_t j) {
+                                   return x[3].values[static_cast<size_t>(i * 11 + j)];
+                                 }),
+              attention_of_heads(x, [](int64_t, int64_t j) { return j > 3 ? kExcluded : 0; }),
+              y,
+              y,
+              y};
+    },
+    .tolerance = Tolerance::matmul(), .second_order = true);
+
+WICK_OP_CASE(
+    fused_attention_dropout,
+    .samples = {{normal({1, 2, 9, 4}), normal({1, 2, 11, 4}), normal({1, 2, 11, 3})}},
+    .call = [](const Tensors& x) -> Tensors {
+      Generator generator(7);
+      return {
+          scaled_dot_product_attention(x[0], x[1], x[2], {}, false, 0.5, 0.4, false, &generator)};
+    },
+    .reference = [](const Arrays& x) -> Arrays {
+      Generator generator(7);
+      const Tensor factors = dropout(ones({2, 9, 11}, kFloat64), 0.4, true, &generator);
+      return {attention_of_heads(
+          x, [](int64_t, int64_t) { return 0.0; }, factors.to_vector<double>())};
+    },
+    .tolerance = Tolerance::matmul(), .second_order = true, .traceable = false);
+
+// With and without the kernel: results and gradients.
+Tensors attended(bool fused, const Tensors& inputs, const Tensor& mask, bool is_causal,
+                 double dropout_p) {
+  set_fused_attention(fused);
+  Tensors leaves;
+  for (const Tensor& x : inputs) {
+    // As a projection that was split into heads has them.
+    leaves.push_back(x.transpose(1, 2).contiguous().transpose(1, 2).set_requires_grad());
+  }
+  Generator generator(5);
+  const bool is_grouped = inputs[0].size(1) != inputs[1].size(1);
+  const Tensor y = scaled_dot_product_attention(leaves[0], leaves[1], leaves[2], mask, is_causal,
+                                                {}, dropout_p, is_grouped, &generator);
+  const auto ops = graph_ops({y});
+  const auto is_kernel = [](const std::string& op) { return op.starts_with("fused_attention"); };
+  EXPECT_EQ(std::count_if(ops.begin(), ops.end(), is_kernel), fused ? 1 : 0);
+  sum(y * cos(arange(0, static_cast<double>(y.numel()), 1, y.dtype()).reshape(y.shape())))
+      .backward();
+  set_fused_attention(true);
+  return {y.detach(), leaves[0].grad(), leaves[1].grad(), leaves[2].grad()};
+}
+
+double largest_difference(const Tensor& a, const Tensor& b) {
+  return max(abs(a.to(kFloat64) - b.to(kFloat64))).item<double>();
+}
+
+// Tiles that are whole and cut, in every combination with what excludes and drops.
+TEST(FusedAttention, EqualsItsOpsForManySizes) {
+  std::mt19937_64 random(3);
+  const auto one_of = [&](std::initializer_list<int64_t> of) {
+    return of.begin()[random() % of.size()];
+  };
+  for (int i = 0; i < 60; ++i) {
+    const int64_t batch = one_of({1, 2}), shared = one_of({1, 2, 3});
+    const int64_t heads = shared * one_of({1, 1, 2});
+    const int64_t queries = one_of({8, 13, 96, 97, 200, 300});
+    const int64_t keys = one_of({1, 7, 16, 127, 128, 129, 260});
+    const int64_t features = one_of({1, 3, 8, 16, 33}), values = one_of({1, 5, 16, 40});
+    const int kind = static_cast<int>(random() % 5);
+    const Dtype dtype = random() % 2 == 0 ? kFloat64 : kFloat32;
+    const Tensors inputs{randn({batch, heads, queries, features}, dtype),
+                         randn({batch, shared, keys, features}, dtype),
+                         randn({batch, shared, keys, values}, dtype)};
+    const Shape shape{one_of({1, batch}), one_of({1, heads}), one_of({1, queries}),
+                      one_of({1, keys})};
+    Tensor mask;
+    if (kind == 1) mask = randn(shape, dtype);
+    if (kind == 2) mask = gt(randn(shape), -0.3);
+    if (kind == 3) mask = masked_fill(zeros(shape, dtype), gt(randn(shape), 0.3), kExcluded);
+    const double dropout_p = random() % 3 == 0 ? 0.3 : 0;
+    const Tensors got = attended(true, inputs, mask, kind == 4, dropout_p);
+    const Tensors want = attended(false, inputs, mask, kind == 4, dropout_p);
+    for (size_t j = 0; j < got.size(); ++j) {
+      const double scale = 1 + max(abs(want[j].to(kFloat64))).item<double>();
+      EXPECT_LE(largest_difference(got[j], want[j]) / scale, dtype == kFloat64 ? 1e-13 : 2e-5)
+          << j << " of " << to_string(dtype) << " " << inputs[0].shape() << inputs[1].shape()
+          << inputs[2].shape() << " kind " << kind << " mask " << shape << " p " << dropout_p;
+    }
+  }
+}
+
+TEST(FusedAttention, HasTheSameBitsForAnyNumberOfThreads) {
+  const Tensors inputs{randn({2, 3, 200, 24}), randn({2, 3, 150, 24}), randn({2, 3, 150, 40})};
+  const int before = num_threads();
+  Tensors first;
+  for (const int threads : {1, 2, 3, 7}) {
+    set_num_threads(threads);
+    const Tensors got = attended(true, inputs, {}, true, 0.2);
+    if (first.empty()) first = got;
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(equal(got[i], first[i])) << threads;
+  }
+  set_num_threads(before);
+}
+
+TEST(FusedAttention, KeepsNoScores) {
+  const int64_t length = 1024;
+  const Tensor x = randn({1, 2, length, 8}).set_requires_grad();
+  const auto peak_of = [&](bool fused) {
+    set_fused_attention(fused);
+    reset_peak_memory_stats(kCpu);
+    const size_t before = memory_allocated(kCpu);
+    sum(scaled_dot_product_attention(x, x, x)).backward();
+    set_fused_attention(true);
+    return max_memory_allocated(kCpu) - before;
+  };
+  const size_t scores = 2 * length * length * sizeof(float);
+  EXPECT_GT(peak_of(false), scores);
+  EXPECT_LT(peak_of(true), scores / 4);
+}
+
+TEST(FusedAttention, IsNanWhereAnOperandIs) {
+  for (int which = 0; which < 3; ++which) {
+    Tensors inputs{randn({1, 1, 9, 4}), randn({1, 1, 9, 4}), randn({1, 1, 9, 4})};
+    inputs[static_cast<size_t>(which)].select(2, 3).fill_(std::nan(""));
+    const Tensor y = scaled_dot_product_attention(inputs[0], inputs[1], inputs[2]);
+    const Tensor rows = any(isnan(y.select(0, 0).select(0, 0)), {1});
+    EXPECT_TRUE(rows.select(0, 3).item<bool>()) << which;
+    EXPECT_EQ(rows.select(0, 4).item<bool>(), which > 0) << which;
+  }
+}
+
 TEST(Attention, IsTheLibrarysOnAGpuWhereThatHasIt) {
   if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
   const auto uses_library = [](const Tensor& q, const Tensor& mask = {}, bool is_causal = false,
@@ -158,9 +322,9 @@ TEST(Attention, IsTheLibrarysOnAGpuWhereThatHasIt) {
     const Tensor q = heads(kFloat16), v = heads(kFloat32);
     EXPECT_EQ(scaled_dot_product_attention(q, v, v).dtype(), kBFloat16);
   }
-  set_library_attention(false);
+  set_fused_attention(false);
   EXPECT_FALSE(uses_library(heads(kBFloat16)));
-  set_library_attention(true);
+  set_fused_attention(true);
 }
 
 TEST(Attention, LeavesOutWhatABoolMaskExcludes) {

@@ -1,0 +1,417 @@
+#include "wick/kernels/fused_attention.h"
+
+#include "wick/core/base/parallel.h"
+#include "wick/kernels/cpu/philox_lanes.h"
+#include "wick/kernels/cpu/product_pack.h"
+#include "wick/kernels/cpu/simd_math.h"
+
+// Scores are computed in tiles that stay in the cache. Each query keeps the largest score and the
+// sum of exponentials of the keys so far; backward computes the scores again.
+// Milakov, Gimelshein: Online normalizer calculation for softmax (2018, arXiv 1805.02867).
+// Dao et al.: FlashAttention (NeurIPS 2022, arXiv 2205.14135).
+namespace wick::WICK_ISA {
+
+namespace {
+
+constexpr int64_t kQueries = 96, kKeys = 128;  // of a tile of scores
+constexpr int64_t kScoreRow = kKeys + 16;      // no power of two: a column's lines are all cached
+
+/// Lanes of a sum along a row, on every instruction set.
+template <class A>
+constexpr int64_t kSumLanes = 64 / static_cast<int64_t>(sizeof(A));
+template <class A>
+constexpr A kExcludedScore = -static_cast<A>(__builtin_inf());
+
+/// One head of a tensor.
+template <class A>
+struct HeadRows {
+  A* data;
+  int64_t step;
+
+  WICK_INLINE HeadRows(const View& x, int64_t batch, int64_t head)
+      : data(x.as<A>() + batch * x.strides[0] + head * x.strides[1]), step(x.strides[2]) {}
+  WICK_INLINE A* operator[](int64_t row) const { return data + row * step; }
+};
+
+template <class A>
+struct LeftFactor {
+  const A* data;
+  int64_t row, step;  // from one row to the next, from one k to the next
+};
+template <class A>
+struct RightFactor {
+  const A* data;
+  int64_t step;   // from one k to the next
+  int64_t panel;  // from kTileColumns columns to the next
+  bool padded;    // whether a panel's rows have kTileColumns elements
+};
+
+/// Rows of neighbours, as they lie in memory.
+template <class A>
+WICK_INLINE RightFactor<A> in_place(const HeadRows<A>& rows, int64_t first) {
+  return {rows[first], rows.step, kTileColumns<A>, false};
+}
+
+/// c = a · b, or c + a · b with `adds`.
+template <class A>
+void multiply_factors(int64_t rows, int64_t columns, int64_t inner, const LeftFactor<A>& a,
+                      const RightFactor<A>& b, A* c, int64_t c_row, bool adds) {
+  for (int64_t column = 0; column < columns; column += kTileColumns<A>) {
+    Tile<A> tile{.inner = inner, .a_row = a.row, .a_step = a.step};
+    tile.b = b.data + column / kTileColumns<A> * b.panel;
+    tile.b_step = b.step;
+    tile.padded = b.padded;
+    tile.c_row = c_row;
+    tile.width = smaller(kTileColumns<A>, columns - column);
+    tile.start_row = c_row;
+    for (int64_t begin = 0, count = 0; begin < rows; begin += count) {
+      count = tile_rows<A>(rows - begin, columns);
+      tile.a = a.data + begin * a.row;
+      tile.c = c + begin * c_row + column;
+      tile.start = adds ? tile.c : nullptr;
+      multiply_tile(count, tile);
+    }
+  }
+}
+
+/// The transpose of `count` rows of `size` elements, to be a right factor.
+template <class A>
+RightFactor<A> packed_transpose(const HeadRows<A>& rows, int64_t first, int64_t count, int64_t size,
+                                A* to) {
+  for (int64_t column = 0; column < count; column += kTileColumns<A>) {
+    pack_columns(rows[first + column], 1, rows.step, size, smaller(kTileColumns<A>, count - column),
+                 to + column * size);
+  }
+  return {to, kTileColumns<A>, kTileColumns<A> * size, true};
+}
+
+/// What tiles of scores are made of, but for the product.
+template <class A>
+class AttentionScores {
+ public:
+  WICK_INLINE explicit AttentionScores(const FusedAttention& a)
+      : a_(a),
+        queries_(a.q.shape[2]),
+        keys_(a.k.shape[2]),
+        kept_(static_cast<A>(1 / (1 - a.dropout_p))),
+        limit_(words_of_events(a.dropout_p)) {}
+
+  /// How many of the first keys any of the queries before `query` may see.
+  WICK_INLINE int64_t keys_before(int64_t query) const {
+    return a_.is_causal ? smaller(query, keys_) : keys_;
+  }
+  /// The first query that may see `key`.
+  WICK_INLINE int64_t first_query(int64_t key) const { return a_.is_causal ? key : 0; }
+
+  /// Adds the mask to the scores of one query for `keys` keys from `key` on, and excludes keys up
+  /// to the end of a group of kSumLanes.
+  WICK_INLINE void mask_row(int64_t batch, int64_t head, int64_t query, int64_t key, int64_t keys,
+                            A* row) const {
+    if (a_.mask.defined()) {
+      const Strides& s = a_.mask.strides;
+      add_mask(batch * s[0] + head * s[1] + query * s[2] + key * s[3], keys, row);
+    }
+    const int64_t seen = a_.is_causal ? larger(0, smaller(keys, query + 1 - key)) : keys;
+    for (int64_t j = seen; j < round_up(keys, kSumLanes<A>); ++j) row[j] = kExcludedScore<A>;
+  }
+
+  WICK_INLINE bool drops() const { return a_.dropout_p > 0; }
+  /// What dropout multiplies the weights of one query by.
+  void keep_row(int64_t batch, int64_t head, int64_t query, int64_t key, int64_t keys,
+                A* factors) const {
+    const int64_t first = ((batch * a_.q.shape[1] + head) * queries_ + query) * keys_ + key;
+    alignas(64) uint32_t words[kUnit];
+    for (int64_t done = 0; done < keys;) {
+      const int64_t unit = (first + done) / kUnit, skipped = (first + done) % kUnit;
+      const int64_t count = smaller(kUnit - skipped, keys - done);
+      make_words(a_.key, unit, words);
+      for (int64_t i = 0; i < count; ++i) {
+        factors[done + i] = words[skipped + i] < limit_ ? A(0) : kept_;
+      }
+      done += count;
+    }
+    for (int64_t j = keys; j < round_up(keys, kSumLanes<A>); ++j) factors[j] = 0;
+  }
+
+ private:
+  WICK_INLINE void add_mask(int64_t offset, int64_t keys, A* row) const {
+    const int64_t step = a_.mask.strides[3];
+    if (a_.mask.dtype == Dtype::kBool) {
+      const bool* const sees = a_.mask.as<const bool>() + offset;
+      for (int64_t j = 0; j < keys; ++j) row[j] = sees[j * step] ? row[j] : kExcludedScore<A>;
+    } else {
+      const A* const added = a_.mask.as<const A>() + offset;
+      for (int64_t j = 0; j < keys; ++j) row[j] += added[j * step];
+    }
+  }
+
+  const FusedAttention& a_;
+  int64_t queries_, keys_;
+  A kept_;          // what dropout multiplies the weights that stay by
+  uint32_t limit_;  // random words below it drop a weight
+};
+
+/// The sum over a row of whole groups of kSumLanes of `term(i)`.
+template <class A, class Term>
+WICK_INLINE_ALL A sum_groups(int64_t size, const Term& term) {
+  constexpr int64_t kParts = kSumLanes<A> / Vec<A>::size;
+  Vec<A> sums[kParts];
+  for (Vec<A>& sum : sums) sum = Vec<A>(A(0));
+  for (int64_t i = 0; i < size; i += kSumLanes<A>) {
+#pragma GCC unroll 2
+    for (int64_t part = 0; part < kParts; ++part) sums[part] += term(i + part * Vec<A>::size);
+  }
+  if constexpr (kParts == 2) sums[0] += sums[1];
+  return reduce_add(sums[0]);
+}
+
+/// The sum of a[i] b[i].
+template <class A>
+A sum_of_products(const A* a, const A* b, int64_t size) {
+  return sum_groups<A>(round_up(size, kSumLanes<A>), [&](int64_t i) {
+    const int64_t left = larger(0, size - i);
+    return load_up_to<A>(a + i, left) * load_up_to<A>(b + i, left);
+  });
+}
+
+template <class A>
+class AttentionForward {
+ public:
+  WICK_INLINE explicit AttentionForward(const FusedAttention& a)
+      : a_(a),
+        scores_(a),
+        queries_(a.q.shape[2]),
+        features_(a.q.shape[3]),
+        values_(a.v.shape[3]),
+        group_(a.q.shape[1] / a.k.shape[1]) {}
+
+  WICK_INLINE void run(Workspace& workspace) const {
+    const int64_t blocks = (queries_ + kQueries - 1) / kQueries, heads = a_.q.shape[1];
+    const int64_t count = a_.q.shape[0] * heads * blocks;
+    const int64_t each =
+        round_up((kQueries + kKeys) * features_ + kQueries * (kScoreRow + 2) + kKeys, 16);
+    const int64_t threads = smaller(num_threads(), count);
+    A* const buffers =
+        static_cast<A*>(workspace.allocate(static_cast<size_t>(each * threads) * sizeof(A)));
+    parallel_for_threads(count, threads, [&](int64_t thread, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t first = i % blocks * kQueries;
+        compute(i / blocks / heads, i / blocks % heads, first, smaller(kQueries, queries_ - first),
+                buffers + thread * each);
+      }
+    });
+    workspace.release(buffers);
+  }
+
+ private:
+  void compute(int64_t batch, int64_t head, int64_t first, int64_t rows, A* buffer) const {
+    const HeadRows<A> q(a_.q, batch, head), o(a_.o, batch, head), stats(a_.stats, batch, head);
+    const HeadRows<A> k(a_.k, batch, head / group_), v(a_.v, batch, head / group_);
+    A* const scaled = buffer;
+    A* const packed = scaled + kQueries * features_;
+    A* const scores = packed + kKeys * features_;
+    A* const most = scores + kQueries * kScoreRow;
+    A* const sums = most + kQueries;
+    A* const factors = sums + kQueries;
+    const Vec<A> scale(static_cast<A>(a_.scale));
+    for (int64_t r = 0; r < rows; ++r) {
+      for_vectors<A>(features_, [&](int64_t i, int64_t n) {
+        store_up_to(load_up_to<A>(q[first + r] + i, n) * scale, scaled + r * features_ + i, n);
+      });
+      most[r] = kExcludedScore<A>;
+      sums[r] = 0;
+    }
+    const int64_t end = scores_.keys_before(first + rows);
+    for (int64_t key = 0; key < end; key += kKeys) {
+      const int64_t keys = smaller(kKeys, end - key);
+      multiply_factors(rows, keys, features_, {scaled, features_, 1},
+                       packed_transpose(k, key, keys, features_, packed), scores, kScoreRow, false);
+      for (int64_t r = 0; r < rows; ++r) {
+        A* const row = scores + r * kScoreRow;
+        scores_.mask_row(batch, head, first + r, key, keys, row);
+        weigh(row, keys, key > 0 ? o[first + r] : nullptr, most[r], sums[r]);
+        if (!scores_.drops()) continue;
+        scores_.keep_row(batch, head, first + r, key, keys, factors);
+        for_vectors<A>(round_up(keys, kSumLanes<A>), [&](int64_t i, int64_t) {
+          (Vec<A>::load(row + i) * Vec<A>::load(factors + i)).store(row + i);
+        });
+      }
+      multiply_factors(rows, values_, keys, {scores, kScoreRow, 1}, in_place(v, key), o[first],
+                       o.step, key > 0);
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      const A factor = sums[r] == 0 ? A(0) : 1 / sums[r];
+      scale_by(o[first + r], factor);
+      stats[first + r][0] = most[r] == kExcludedScore<A> ? A(0) : most[r];
+      stats[first + r][1] = factor;
+    }
+  }
+
+  // Scores to exponentials of what they are above the largest one so far, with which the sums of
+  // earlier keys are made to agree. `o`: null where there are none.
+  WICK_INLINE void weigh(A* row, int64_t keys, A* o, A& most, A& sum) const {
+    const A before = most, here = max_row<A>(row, keys);
+    if (here > most) most = here;
+    const Vec<A> shift(most == kExcludedScore<A> ? A(0) : most);
+    const A added = sum_groups<A>(round_up(keys, kSumLanes<A>), [&](int64_t i) {
+      const Vec<A> e = exp(Vec<A>::load(row + i) - shift);
+      e.store(row + i);
+      return e;
+    });
+    if (o != nullptr && most > before) {
+      A lanes[Vec<A>::size];
+      exp(Vec<A>(before) - shift).store(lanes);
+      sum *= lanes[0];
+      scale_by(o, lanes[0]);
+    }
+    sum += added;
+  }
+
+  WICK_INLINE void scale_by(A* o, A factor) const {
+    for_vectors<A>(values_, [&](int64_t i, int64_t n) {
+      store_up_to(load_up_to<A>(o + i, n) * Vec<A>(factor), o + i, n);
+    });
+  }
+
+  const FusedAttention& a_;
+  AttentionScores<A> scores_;
+  int64_t queries_, features_, values_;
+  int64_t group_;  // heads of q that share one of k
+};
+
+template <class A>
+class AttentionBackward {
+ public:
+  WICK_INLINE AttentionBackward(const FusedAttention& a, const FusedAttentionGradients& g)
+      : a_(a),
+        g_(g),
+        scores_(a),
+        queries_(a.q.shape[2]),
+        keys_(a.k.shape[2]),
+        features_(a.q.shape[3]),
+        values_(a.v.shape[3]),
+        group_(a.q.shape[1] / a.k.shape[1]) {}
+
+  WICK_INLINE void run(Workspace& workspace) const {
+    const int64_t heads = a_.k.shape[1], count = a_.k.shape[0] * heads;
+    const int64_t each = round_up(queries_ * (features_ + 1) + kKeys * (features_ + values_) +
+                                      2 * kQueries * kScoreRow + kKeys + 48,
+                                  16);
+    const int64_t threads = smaller(num_threads(), count);
+    A* const buffers =
+        static_cast<A*>(workspace.allocate(static_cast<size_t>(each * threads) * sizeof(A)));
+    parallel_for_threads(count, threads, [&](int64_t thread, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t batch = i / heads, head = i % heads;
+        clear(HeadRows<A>(g_.dk, batch, head), keys_, features_);
+        clear(HeadRows<A>(g_.dv, batch, head), keys_, values_);
+        for (int64_t h = head * group_; h < (head + 1) * group_; ++h) {
+          compute(batch, h, buffers + thread * each);
+        }
+      }
+    });
+    workspace.release(buffers);
+  }
+
+ private:
+  static WICK_INLINE void clear(const HeadRows<A>& x, int64_t rows, int64_t size) {
+    for (int64_t r = 0; r < rows; ++r) {
+      __builtin_memset(x[r], 0, static_cast<size_t>(size) * sizeof(A));
+    }
+  }
+
+  // One head of q: all of dq, and its share of dk and dv.
+  void compute(int64_t batch, int64_t head, A* buffer) const {
+    const HeadRows<A> q(a_.q, batch, head), o(a_.o, batch, head), stats(a_.stats, batch, head);
+    const HeadRows<A> d_o(g_.d_o, batch, head), dq(g_.dq, batch, head);
+    const HeadRows<A> k(a_.k, batch, head / group_), v(a_.v, batch, head / group_);
+    const HeadRows<A> dk(g_.dk, batch, head / group_), dv(g_.dv, batch, head / group_);
+    A* const scaled = buffer;
+    A* const packed_k = scaled + round_up(queries_ * features_, 16);
+    A* const packed_v = packed_k + kKeys * features_;
+    A* const weights = packed_v + kKeys * values_;
+    A* const slopes = weights + kQueries * kScoreRow;
+    A* const factors = slopes + kQueries * kScoreRow;
+    A* const means = factors + kKeys;
+    const Vec<A> scale(static_cast<A>(a_.scale));
+    for (int64_t i = 0; i < queries_; ++i) {
+      for_vectors<A>(features_, [&](int64_t c, int64_t n) {
+        store_up_to(load_up_to<A>(q[i] + c, n) * scale, scaled + i * features_ + c, n);
+      });
+      means[i] = sum_of_products(d_o[i], o[i], values_);
+    }
+    clear(dq, queries_, features_);
+    const int64_t end = scores_.keys_before(queries_);
+    for (int64_t key = 0; key < end; key += kKeys) {
+      const int64_t keys = smaller(kKeys, end - key);
+      const RightFactor<A> of_k = packed_transpose(k, key, keys, features_, packed_k);
+      const RightFactor<A> of_v = packed_transpose(v, key, keys, values_, packed_v);
+      const int64_t start = scores_.first_query(key) / kQueries * kQueries;
+      for (int64_t first = start; first < queries_; first += kQueries) {
+        const int64_t rows = smaller(kQueries, queries_ - first);
+        A* const scaled_rows = scaled + first * features_;
+        multiply_factors(rows, keys, features_, {scaled_rows, features_, 1}, of_k, weights,
+                         kScoreRow, false);
+        multiply_factors(rows, keys, values_, {d_o[first], d_o.step, 1}, of_v, slopes, kScoreRow,
+                         false);
+        for (int64_t r = 0; r < rows; ++r) {
+          A* const row = weights + r * kScoreRow;
+          scores_.mask_row(batch, head, first + r, key, keys, row);
+          if (scores_.drops()) {
+            scores_.keep_row(batch, head, first + r, key, keys, factors);
+          }
+          differentiate(row, slopes + r * kScoreRow, factors, keys, stats[first + r],
+                        means[first + r]);
+        }
+        multiply_factors(keys, values_, rows, {weights, 1, kScoreRow}, in_place(d_o, first),
+                         dv[key], dv.step, true);
+        multiply_factors(rows, features_, keys, {slopes, kScoreRow, 1}, in_place(k, key), dq[first],
+                         dq.step, true);
+        multiply_factors(keys, features_, rows, {slopes, 1, kScoreRow},
+                         {scaled_rows, features_, kTileColumns<A>, false}, dk[key], dk.step, true);
+      }
+    }
+    for (int64_t i = 0; i < queries_; ++i) {
+      for_vectors<A>(features_, [&](int64_t c, int64_t n) {
+        store_up_to(load_up_to<A>(dq[i] + c, n) * scale, dq[i] + c, n);
+      });
+    }
+  }
+
+  // Scores to weights, after dropout, and the gradients of weights to those of scores.
+  WICK_INLINE void differentiate(A* weights, A* slopes, const A* factors, int64_t keys,
+                                 const A* stats, A mean) const {
+    const Vec<A> shift(stats[0]), factor(stats[1]), centre(mean);
+    const bool drops = scores_.drops();
+    for (int64_t i = 0; i < keys; i += Vec<A>::size) {
+      const Vec<A> weight = exp(Vec<A>::load(weights + i) - shift) * factor;
+      const Vec<A> slope = Vec<A>::load(slopes + i);
+      const Vec<A> kept = drops ? Vec<A>::load(factors + i) : Vec<A>(A(1));
+      (weight * (slope * kept - centre)).store(slopes + i);
+      (weight * kept).store(weights + i);
+    }
+  }
+
+  const FusedAttention& a_;
+  const FusedAttentionGradients& g_;
+  AttentionScores<A> scores_;
+  int64_t queries_, keys_, features_, values_;
+  int64_t group_;  // heads of q that share one of k
+};
+
+}  // namespace
+
+void fused_attention(const FusedAttention& a, Workspace& workspace) {
+  if (a.q.dtype == Dtype::kFloat64) return AttentionForward<double>(a).run(workspace);
+  AttentionForward<float>(a).run(workspace);
+}
+
+void fused_attention_backward(const FusedAttention& a, const FusedAttentionGradients& gradients,
+                              Workspace& workspace) {
+  if (a.q.dtype == Dtype::kFloat64) {
+    return AttentionBackward<double>(a, gradients).run(workspace);
+  }
+  AttentionBackward<float>(a, gradients).run(workspace);
+}
+
+}  // namespace wick::WICK_ISA
