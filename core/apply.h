@@ -73,10 +73,10 @@ class Saved {
   void save_changed(int i, const Tensor& input);
   /// The i-th kept tensor. Error if it was changed in place since.
   Tensor operator[](int i) const;
-  bool empty() const { return entries_.empty(); }
+  bool empty() const { return entries_.empty(); }  // whether no tensor is kept
   /// Shape, dtype and device of input `i`, known in backward without keeping the input.
   const TensorMeta& input(int i) const;
-  int num_inputs() const;
+  int num_inputs() const;  // that the op was called with
 
  private:
   friend class OpNode;

@@ -15,7 +15,7 @@ using Gradients = std::vector<Tensor>;
 
 /// Whether operations on this thread are recorded for backward.
 bool grad_enabled();
-bool inference_mode();
+bool inference_mode();  // whether results can never take part in backward
 
 /// Turns recording off while it lives: results require no gradient and nothing is saved.
 class NoGrad {
@@ -87,7 +87,7 @@ class Node : public RefCounted {
   const std::vector<Edge>& next() const { return next_; }
   /// Later operations have larger numbers; leaves have the largest, so that they run at once.
   uint64_t sequence() const { return sequence_; }
-  int num_outputs() const { return static_cast<int>(outputs_.size()); }
+  int num_outputs() const { return static_cast<int>(outputs_.size()); }  // of the op
   /// The GPU's stream that the outputs were made on, where backward runs too; that of the CPU if
   /// they are on the CPU, and for leaves, whose gradients are collected on the caller's stream.
   Stream stream() const { return stream_; }

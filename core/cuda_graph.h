@@ -74,7 +74,7 @@ class CapturedFunction {
   /// others the function is called. The results of replays are the same tensors each time, which
   /// the next one overwrites. Errors: an input that requires a gradient, and those of CudaGraph.
   std::vector<Tensor> operator()(const std::vector<Tensor>& inputs);
-  bool is_captured() const { return graph_.has_value(); }
+  bool is_captured() const { return graph_.has_value(); }  // whether calls are replayed
 
  private:
   Device device_;

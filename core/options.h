@@ -79,6 +79,7 @@ class OptionField {
   std::string help() const;
   /// The same without names of a registry.
   std::string meaning() const { return registered_ ? help_ : help(); }
+  /// The names that the text may be; empty: any text.
   const std::vector<std::string>& names() const { return names_; }
   const std::string& word() const { return word_; }
   const std::string& value_alone() const { return alone_; }

@@ -33,9 +33,11 @@ class Storage : public RefCounted {
 
   /// Grows by one with each change in place to any tensor on this storage.
   uint64_t version() const { return version_.load(std::memory_order_relaxed); }
+  /// Counts a change in place.
   void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
   /// The version that the last change which autograd recorded led to; 0: none was.
   uint64_t recorded_change() const { return recorded_change_.load(std::memory_order_relaxed); }
+  /// Notes that autograd recorded the latest change.
   void mark_recorded_change() { recorded_change_.store(version(), std::memory_order_relaxed); }
 
  private:

@@ -22,7 +22,7 @@ struct DeviceProperties {
 
 /// GPUs that can be used: 0 in a build without CUDA, or without a driver or a GPU.
 int cuda_device_count();
-bool cuda_is_available();
+bool cuda_is_available();  // whether there is one
 /// Why cuda_device_count() is 0, in one sentence; empty if it is not.
 std::string why_no_cuda();
 /// Error if there is no such GPU.

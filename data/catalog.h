@@ -25,6 +25,7 @@ struct TrainTest {
   std::string fingerprint = {};
   /// Field 0, without the axis of the batch.
   const Field& sample() const { return train->fields()[0]; }
+  /// 0 where samples have no classes.
   int64_t num_classes() const { return static_cast<int64_t>(class_names.size()); }
 };
 

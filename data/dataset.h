@@ -51,7 +51,7 @@ class BatchRead {
 
   /// Samples asked for.
   int64_t size() const { return static_cast<int64_t>(indices_.size()); }
-  size_t num_fields() const { return columns_.size(); }
+  size_t num_fields() const { return columns_.size(); }  // of a sample
   /// The i-th of them.
   int64_t index(int64_t i) const { return indices_[static_cast<size_t>(i)]; }
   /// Its own random stream in this epoch.

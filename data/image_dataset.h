@@ -51,6 +51,7 @@ class ImageDataset final : public Dataset, public DeviceWorkSource {
   std::optional<BytesDataset> as_bytes() const;
   /// What as_bytes leaves to be done.
   std::optional<DeviceWork> device_work(int64_t part) const override;
+  /// By label.
   const std::vector<std::string>& class_names() const { return images_->class_names(); }
 
  private:

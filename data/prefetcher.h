@@ -37,12 +37,12 @@ class Prefetcher {
   int64_t epoch() const { return epoch_; }
   int64_t batch() const { return batch_; }
   std::optional<uint64_t> seed() const { return seed_; }
-  int64_t size() const { return loader_.size(); }
+  int64_t size() const { return loader_.size(); }  // batches of an epoch
   /// Seconds that the host waited for the loader.
   double wait_seconds() const { return loader_.wait_seconds(); }
   /// Batches fetched ahead.
   int64_t held() const { return static_cast<int64_t>(ahead_.size()); }
-  const DataLoader& loader() const { return loader_; }
+  const DataLoader& loader() const { return loader_; }  // which is ahead of what next() gave
 
  private:
   // A batch (none at the end of an epoch) and the loader's position behind it, or the error in

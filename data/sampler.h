@@ -27,6 +27,7 @@ class Sampler {
   virtual ~Sampler() = default;
   /// Samples per epoch.
   virtual int64_t size() const = 0;
+  /// The samples of an epoch, in their order.
   virtual std::shared_ptr<const Order> order(uint64_t seed, int64_t epoch) const = 0;
   /// Whether a sample can come twice in an epoch. Its random transforms then differ.
   virtual bool repeats() const { return false; }
@@ -133,6 +134,7 @@ class Batches {
   virtual ~Batches() = default;
   /// Batches per epoch.
   virtual int64_t size() const = 0;
+  /// The batches of an epoch, in their order.
   virtual std::shared_ptr<const BatchOrder> order(uint64_t seed, int64_t epoch) const = 0;
   virtual bool repeats() const { return false; }
   virtual bool is_shared() const { return false; }

@@ -167,8 +167,8 @@ class Normalize {
   Normalize(std::vector<float> mean, std::vector<float> std);
   /// What torchvision's ToTensor computes: value / 255.
   static Normalize to_unit(int64_t channels);
-  const std::vector<float>& mean() const { return mean_; }
-  const std::vector<float>& std() const { return std_; }
+  const std::vector<float>& mean() const { return mean_; }  // of each channel
+  const std::vector<float>& std() const { return std_; }    // of each channel
   /// Writes one float per byte of `image`, in the same order.
   void apply(const Image& image, float* out) const;
   /// The same for bytes that are whole pixels.

@@ -80,7 +80,7 @@ class DistributedDataParallel final : public nn::Module {
     return finish(compute());
   }
   std::string description() const override { return "DistributedDataParallel"; }
-  nn::Module& module() { return *module_; }
+  nn::Module& module() { return *module_; }  // this rank's copy
   /// For the library's own use.
   const std::shared_ptr<Reducer>& reducer() const { return reducer_; }
 

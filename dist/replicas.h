@@ -34,7 +34,7 @@ class DataParallel final : public nn::Module {
   /// number of devices is split among as many.
   Tensor forward(const Tensor& x) override;
   std::string description() const override { return "DataParallel"; }
-  nn::Module& module() { return *module_; }
+  nn::Module& module() { return *module_; }  // whose parameters are trained
 
  private:
   struct Replica;

@@ -25,7 +25,7 @@ void normal_(const Tensor& tensor, double mean = 0, double stddev = 1,
 /// are made on the CPU from uniform ones.
 void trunc_normal_(const Tensor& tensor, double mean = 0, double stddev = 1, double low = -2,
                    double high = 2, Generator* generator = nullptr);
-void constant_(const Tensor& tensor, double value);
+void constant_(const Tensor& tensor, double value);  // `value` everywhere
 /// Kaiming initialisation (He et al. 2015, arXiv 1502.01852) for a leaky ReLU of slope
 /// `negative_slope` (0: ReLU): keeps the variance of activations, or with kFanOut of gradients.
 void kaiming_uniform_(const Tensor& weight, double negative_slope = 0,

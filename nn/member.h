@@ -207,6 +207,7 @@ class Handle : private places::ChildMember {
   M* operator->() const { return static_cast<M*>(get()); }
   M& operator*() const { return *static_cast<M*>(get()); }
   explicit operator bool() const { return get() != nullptr; }
+  /// The module, or null.
   std::shared_ptr<M> shared() const { return std::static_pointer_cast<M>(value()); }
 
  private:

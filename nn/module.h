@@ -51,6 +51,7 @@ class Module {
 
   /// Calls forward, seen by summaries.
   Tensor operator()(const Tensor& x) { return call(x); }
+  /// The same by a name.
   Tensor call(const Tensor& x) {
     ForwardScope scope(*this);
     return scope.made(forward(x));
@@ -227,6 +228,7 @@ class ModuleList : public Module {
   }
   /// To replace one: `layers[0] = nn::Linear(64, 32)`.
   Handle<M>& operator[](int64_t i) { return const_cast<Handle<M>&>(std::as_const(*this)[i]); }
+  /// The Handles in their order.
   auto begin() const { return modules_.begin(); }
   auto end() const { return modules_.end(); }
   std::string description() const override { return "ModuleList"; }
@@ -251,7 +253,9 @@ class ModuleDict : public Module {
   void insert(const std::string& name, const Handle<Derived>& module) {
     modules_.emplace_back(name, add(name, Handle<M>(module)));
   }
+  /// Number of modules.
   int64_t size() const { return static_cast<int64_t>(modules_.size()); }
+  /// Whether there is a module of that name.
   bool contains(const std::string& name) const { return find(name) != nullptr; }
   /// Error if there is no such module.
   const Handle<M>& operator[](const std::string& name) const {

@@ -64,6 +64,7 @@ struct LSTMOptions {
 struct RNNOutput {
   Tensor output, h_n;
 };
+/// RNNOutput of packed sequences.
 struct PackedRNNOutput {
   PackedSequence output;
   Tensor h_n;
@@ -72,10 +73,12 @@ struct PackedRNNOutput {
 struct LSTMState {
   Tensor h, c;
 };
+/// What LSTM returns: h of the last layer after each step, and the state after the last.
 struct LSTMOutput {
   Tensor output;
   LSTMState state;
 };
+/// LSTMOutput of packed sequences.
 struct PackedLSTMOutput {
   PackedSequence output;
   LSTMState state;

@@ -24,7 +24,7 @@ class DeviceSchedule {
   int64_t settle();
   /// Counts on from the step that the schedule is at, as after its load_state_dict.
   void count_from_schedule();
-  Schedule& schedule() const { return schedule_; }
+  Schedule& schedule() const { return schedule_; }  // that gives the rates
 
  private:
   Schedule& schedule_;

@@ -18,7 +18,7 @@ class Ema {
   /// Call it after each step; where `found_inf` (float32, rank 0, on their device) is not 0, it
   /// does nothing.
   void update(const Tensor& found_inf = {});
-  const std::vector<Tensor>& averages() const { return averages_; }
+  const std::vector<Tensor>& averages() const { return averages_; }  // in the tensors' order
 
   /// The averages, as "average.0" and so on in the order of the tensors. They share the memory of
   /// averages(), so that update() changes them.

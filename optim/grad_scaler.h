@@ -87,7 +87,7 @@ class GradScaler {
 
   /// Wait for the device. The scale of a disabled scaler is 1.
   double get_scale() const;
-  int64_t growth_tracker() const;
+  int64_t growth_tracker() const;  // steps since the scale last changed
   /// Scale, factors, interval, the steps since the last change, those skipped in a row and all:
   /// empty if disabled.
   optim::StateDict state_dict() const;

@@ -105,7 +105,7 @@ class Optimizer {
 
   /// "adamw"
   const char* name() const { return name_; }
-  int num_groups() const { return static_cast<int>(groups_.size()); }
+  int num_groups() const { return static_cast<int>(groups_.size()); }  // of parameters
   /// What is updated: the parameters of a group, or this rank's part of each.
   const std::vector<Tensor>& params(int group) const { return groups_.at(index(group)); }
 
@@ -119,6 +119,7 @@ class Optimizer {
   /// Error unless the value is in the range that hyperparameters of that name have: finite and 0 or
   /// more, of beta1 and beta2 below 1, or what the options' `check_value` says.
   virtual void check_hyperparameter(std::string_view name, double value) const;
+  /// The learning rate of the group.
   double lr(int group = 0) const { return hyperparameter(group, "lr").value(); }
   /// What the optimizer's momentum is called, if it has one: "beta1" or "momentum".
   const char* momentum_name() const;

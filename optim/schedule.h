@@ -30,7 +30,7 @@ class Schedule {
   void step();
   /// Steps taken since construction.
   int64_t steps_taken() const { return step_; }
-  double last_lr(int group = 0) const { return optimizer_.lr(group); }
+  double last_lr(int group = 0) const { return optimizer_.lr(group); }  // of the next step
   /// How many groups it sets: those there were when it was made.
   int num_groups() const { return static_cast<int>(base_lrs_.size()); }
   /// The rate that a group starts from.

@@ -65,7 +65,7 @@ class ReduceLROnPlateau {
 
   /// Takes the metric of another epoch. NaN is no improvement.
   void step(double metric);
-  double last_lr(int group = 0) const { return optimizer_.lr(group); }
+  double last_lr(int group = 0) const { return optimizer_.lr(group); }  // of the next step
 
   /// Best metric, bad steps and cooldown; the rates are in the optimizer's state.
   StateDict state_dict() const;

@@ -41,10 +41,10 @@ class Classifier {
   LossFunction evaluation_loss() const;
   /// How training data is loaded: shuffled; an incomplete batch only if there is no other.
   data::DataLoaderOptions loading() const;
-  data::DataLoaderOptions test_loading() const;
+  data::DataLoaderOptions test_loading() const;  // in order, all of it
   /// What a Trainer trains on: loaded, and mixed.
   TrainData train_data() const;
-  StepOptions step_options() const;
+  StepOptions step_options() const;  // how a step is taken
   /// A run in `folder`, whose config.json is the recipe.
   TrainerOptions trainer_options(const std::string& folder) const;
 

@@ -45,7 +45,7 @@ class Ranks {
   int local_rank() const { return local_rank_; }
   /// Whether this is the rank that logs and writes the run folder.
   bool first() const { return rank() == 0; }
-  const std::shared_ptr<dist::ProcessGroup>& group() const { return group_; }
+  const std::shared_ptr<dist::ProcessGroup>& group() const { return group_; }  // null if alone
 
   /// This rank's share of the loading that `options` ask of one process, of `samples` samples to
   /// train on: the same part of every batch. Error if a batch cannot be shared evenly.
@@ -64,7 +64,7 @@ class Ranks {
   void broadcast(const std::vector<Tensor>& tensors) const;
   /// Error on all ranks if `text` is not everywhere what it is on rank 0: "`what` differ".
   void check_same(const std::string& what, const std::string& text) const;
-  void barrier() const;
+  void barrier() const;  // returns when all ranks have called it
 
  private:
   std::shared_ptr<dist::ProcessGroup> group_;

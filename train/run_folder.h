@@ -37,17 +37,17 @@ class RunFolder {
   /// Finds the folder that was claimed where it is now, should it have been renamed. Error if it
   /// was removed.
   void follow();
-  const std::string& path() const { return path_; }
-  std::string config_file() const { return path_ + "/config.json"; }
-  std::string environment_file() const { return path_ + "/environment.json"; }
-  std::string metrics_file() const { return path_ + "/metrics.jsonl"; }
-  std::string weights_file() const { return path_ + "/weights.safetensors"; }
+  const std::string& path() const { return path_; }                             // of the folder
+  std::string config_file() const { return path_ + "/config.json"; }            // the recipe
+  std::string environment_file() const { return path_ + "/environment.json"; }  // the machine
+  std::string metrics_file() const { return path_ + "/metrics.jsonl"; }         // a line per record
+  std::string weights_file() const { return path_ + "/weights.safetensors"; }   // the trained model
   /// Of each rank.
   std::string plan_file(int rank = 0) const {
     return path_ + (rank == 0 ? "/plans.txt" : "/plans-" + std::to_string(rank) + ".txt");
   }
-  std::string memory_file() const { return path_ + "/memory.pickle"; }
-  std::string checkpoints() const { return path_ + "/checkpoints"; }
+  std::string memory_file() const { return path_ + "/memory.pickle"; }  // of --memory-history
+  std::string checkpoints() const { return path_ + "/checkpoints"; }    // the folder of checkpoints
 
   /// Adds the plans that the rank has measured in this run, or those of rank 0.
   void load_plans(int rank = 0) const;

@@ -188,7 +188,7 @@ class Trainer {
   std::string why_eager() const { return step_.why_eager(); }
   /// The newest evaluation of this process.
   const std::optional<Evaluation>& evaluation() const { return last_; }
-  const data::DataLoader& loader() const { return loader_.loader(); }
+  const data::DataLoader& loader() const { return loader_.loader(); }  // of training data
   /// The step and the test loss of the best checkpoint, with keep_best.
   const std::optional<std::pair<int64_t, double>>& best() const { return best_; }
   /// Where its files are: options.folder, or where that was moved to.

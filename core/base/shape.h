@@ -65,6 +65,7 @@ class Shape {
     for (int i = rank_ - 1; i > axis; --i) values_[i] = values_[i - 1];
     values_[axis] = value;
   }
+  /// Removes axis `axis` (0 to rank - 1).
   WICK_INLINE void erase(int axis) {
     for (int i = axis; i + 1 < rank_; ++i) values_[i] = values_[i + 1];
     --rank_;

@@ -58,9 +58,9 @@ class RawSource {
   /// A mark behind the work queued on `stream` so far. The defaults are those of a device that
   /// finishes work at once.
   virtual Event record_event(Stream) { return nullptr; }
-  virtual bool event_done(Event) { return true; }
-  virtual void wait_event(Event) {}
-  virtual void destroy_event(Event) {}
+  virtual bool event_done(Event) { return true; }  // whether the work before it is done
+  virtual void wait_event(Event) {}                // waits for the work before it
+  virtual void destroy_event(Event) {}             // after its last use
 };
 
 /// How an allocator rounds, splits and keeps memory. Sizes are in bytes.
@@ -127,7 +127,7 @@ class CachingAllocator {
   void empty_cache();
   /// The most bytes to hold from now on, at most the device's capacity.
   void set_memory_limit(size_t bytes);
-  size_t memory_limit() const;
+  size_t memory_limit() const;  // in bytes
   /// For tests: lets the `nth` allocation from now (1: the next) find no memory; 0 lets none.
   void fail_allocation(int64_t nth);
 
@@ -138,9 +138,9 @@ class CachingAllocator {
   std::vector<SegmentInfo> snapshot(std::vector<MemoryEvent>* history = nullptr) const;
   /// Keeps the latest `max_entries` events from now on; see record_memory_history.
   void record_history(size_t max_entries);
-  size_t history_limit() const;
-  Device device() const;
-  size_t capacity() const;
+  size_t history_limit() const;  // the most events kept; 0: none are
+  Device device() const;         // whose memory this is
+  size_t capacity() const;       // bytes that the device has
 
   /// A pool of segments that nothing outside it reuses, as a captured graph needs: for CudaGraph.
   PoolId create_pool();

@@ -19,8 +19,8 @@ Tensor add(const Tensor& x, Scalar y);
 Tensor sub(const Tensor& x, const Tensor& y, Scalar alpha = 1);
 Tensor sub(const Tensor& x, Scalar y);
 Tensor sub(Scalar x, const Tensor& y);
-Tensor mul(const Tensor& x, const Tensor& y);
-Tensor mul(const Tensor& x, Scalar y);
+Tensor mul(const Tensor& x, const Tensor& y);  // x y
+Tensor mul(const Tensor& x, Scalar y);         // x y
 /// x / y; of integers too a fraction.
 Tensor div(const Tensor& x, const Tensor& y);
 Tensor div(const Tensor& x, Scalar y);
@@ -62,34 +62,34 @@ inline Tensor operator-(const Tensor& x) { return neg(x); }
 Tensor abs(const Tensor& x);
 /// -1, 0 or 1; 0 for NaN.
 Tensor sign(const Tensor& x);
-Tensor square(const Tensor& x);
-Tensor sqrt(const Tensor& x);
+Tensor square(const Tensor& x);  // x^2
+Tensor sqrt(const Tensor& x);    // NaN for negative x
 /// 1 / sqrt(x)
 Tensor rsqrt(const Tensor& x);
 /// 1 / x
 Tensor reciprocal(const Tensor& x);
-Tensor exp(const Tensor& x);
+Tensor exp(const Tensor& x);  // e^x
 /// exp(x) - 1, accurate near 0.
 Tensor expm1(const Tensor& x);
-Tensor log(const Tensor& x);
+Tensor log(const Tensor& x);  // the natural logarithm
 /// log(1 + x), accurate near 0.
 Tensor log1p(const Tensor& x);
 /// log(x) / log(2)
 Tensor log2(const Tensor& x);
-Tensor sin(const Tensor& x);
-Tensor cos(const Tensor& x);
+Tensor sin(const Tensor& x);  // of x in radians
+Tensor cos(const Tensor& x);  // of x in radians
 /// sin(x) / cos(x)
 Tensor tan(const Tensor& x);
 /// The angle of the point (x, y), in [-pi, pi].
 Tensor atan2(const Tensor& y, const Tensor& x);
-Tensor tanh(const Tensor& x);
-Tensor erf(const Tensor& x);
+Tensor tanh(const Tensor& x);  // the hyperbolic tangent
+Tensor erf(const Tensor& x);   // the error function
 /// 1 / (1 + exp(-x))
 Tensor sigmoid(const Tensor& x);
-Tensor floor(const Tensor& x);
-Tensor ceil(const Tensor& x);
+Tensor floor(const Tensor& x);  // the largest whole number that is not above x
+Tensor ceil(const Tensor& x);   // the smallest whole number that is not below x
 /// To the nearest whole number, halves to the even one.
 Tensor round(const Tensor& x);
-Tensor trunc(const Tensor& x);
+Tensor trunc(const Tensor& x);  // the whole part of x
 
 }  // namespace wick

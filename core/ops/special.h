@@ -13,14 +13,14 @@ namespace wick {
 Tensor exp2(const Tensor& x);
 /// log(x) / log(10)
 Tensor log10(const Tensor& x);
-Tensor asin(const Tensor& x);
-Tensor acos(const Tensor& x);
-Tensor atan(const Tensor& x);
-Tensor sinh(const Tensor& x);
-Tensor cosh(const Tensor& x);
-Tensor asinh(const Tensor& x);
-Tensor acosh(const Tensor& x);
-Tensor atanh(const Tensor& x);
+Tensor asin(const Tensor& x);   // in radians, within [-pi / 2, pi / 2]
+Tensor acos(const Tensor& x);   // in radians, within [0, pi]
+Tensor atan(const Tensor& x);   // in radians, within [-pi / 2, pi / 2]
+Tensor sinh(const Tensor& x);   // (exp(x) - exp(-x)) / 2
+Tensor cosh(const Tensor& x);   // (exp(x) + exp(-x)) / 2
+Tensor asinh(const Tensor& x);  // the y with sinh(y) = x
+Tensor acosh(const Tensor& x);  // the y of 0 or more with cosh(y) = x
+Tensor atanh(const Tensor& x);  // the y with tanh(y) = x
 /// 1 - erf(x), accurate for large x.
 Tensor erfc(const Tensor& x);
 /// The y with erf(y) = x.
@@ -40,8 +40,8 @@ Tensor frac(const Tensor& x);
 /// Rounded to `decimals` places after the point (before it, if negative), halves to the even
 /// digit. Integers stay what they are; error if those are rounded to tens.
 Tensor round(const Tensor& x, int64_t decimals);
-Tensor deg2rad(const Tensor& x);
-Tensor rad2deg(const Tensor& x);
+Tensor deg2rad(const Tensor& x);  // x pi / 180
+Tensor rad2deg(const Tensor& x);  // x 180 / pi
 /// Other numbers for NaN, infinity and -infinity: by default 0 and the largest and smallest of x's
 /// dtype. The gradient there is 0. Integers stay what they are.
 Tensor nan_to_num(const Tensor& x, double nan = 0, std::optional<double> posinf = {},
@@ -99,8 +99,8 @@ Tensor clamp_max(const Tensor& x, const Tensor& high);
 /// `equal_nan`; bool.
 Tensor isclose(const Tensor& x, const Tensor& y, double rtol = 1e-5, double atol = 1e-8,
                bool equal_nan = false);
-Tensor isposinf(const Tensor& x);
-Tensor isneginf(const Tensor& x);
+Tensor isposinf(const Tensor& x);  // whether x is infinity; bool
+Tensor isneginf(const Tensor& x);  // whether x is -infinity; bool
 
 /// Of the bits of integers; of bool the other one.
 Tensor bitwise_not(const Tensor& x);

@@ -67,7 +67,7 @@ class Profiler {
   void stop();
   /// Ends a step of the program: the schedule goes on.
   void step();
-  int64_t step_num() const { return step_; }
+  int64_t step_num() const { return step_; }  // steps ended since start()
 
   /// What the latest recording that has ended holds. Error before there is one.
   const Recording& recording() const;

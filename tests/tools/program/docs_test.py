@@ -155,6 +155,18 @@ class Pages(unittest.TestCase):
         self.assertLessEqual(len(lines), 120)
         self.assertEqual([line for line in lines if len(line) > 100], [])
 
+    def test_code_of_contributing_is_that_of_the_tree(self):
+        def squeezed(text):
+            return re.sub(r"//.*|\s", "", text)
+
+        sources = [squeezed((ROOT / path).read_text()) for path in (
+            "kernels/softmax.h", "core/ops/softmax.cpp", "tests/core/ops/softmax_test.cpp")]
+        found = re.findall(r"^```cpp\n(.*?)^```", (ROOT / "CONTRIBUTING.md").read_text(),
+                           re.M | re.S)
+        self.assertEqual(len(found), len(sources))
+        for block, source in zip(found, sources):
+            self.assertIn(squeezed(block), source)
+
     def test_the_site_has_all(self):
         listed = re.findall(r"[ :](\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M)
         existing = [str(page.relative_to(ROOT)) for page in pages()]
