@@ -58,6 +58,12 @@ Node::~Node() {
   waiting = nullptr;
 }
 
+void Node::add_hook(int output, Hook hook) {
+  WICK_CHECK(output >= 0 && output < num_outputs(), "add_hook: ", name(),
+             " has no such output: got ", output, ", expected 0 to ", num_outputs() - 1);
+  hooks_.emplace_back(output, std::move(hook));
+}
+
 void Node::run_hooks(Gradients& grads) const {
   const auto hooks = hooks_;  // a hook may add hooks
   for (const auto& [output, hook] : hooks) {

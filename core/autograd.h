@@ -94,8 +94,9 @@ class Node : public RefCounted {
 
   using Hook = std::function<Tensor(const Tensor&)>;
   /// `hook` gets the gradient of output `output` before backward() does. A defined result replaces
-  /// it, and must have its shape, dtype and device. An undefined result changes nothing.
-  void add_hook(int output, Hook hook) { hooks_.emplace_back(output, std::move(hook)); }
+  /// it, and must have its shape, dtype and device. An undefined result changes nothing. Error
+  /// unless the node has such an output.
+  void add_hook(int output, Hook hook);
   /// Runs the hooks on the gradients of this node's outputs.
   void run_hooks(Gradients& grads) const;
 

@@ -211,6 +211,19 @@ TEST(Hooks, SeeAndReplaceGradients) {
   EXPECT_THROW(tensor<double>({1}).register_hook([](const Tensor& g) { return g; }), Error);
 }
 
+TEST(Hooks, OfOutputsThatDoNotExistAreRefused) {
+  const Tensor x = leaf({2});
+  const Tensor y = x.exp();
+  const auto same = [](const Tensor& g) { return g; };
+  EXPECT_EQ(error_of([&] { y.grad_fn()->add_hook(1, same); }),
+            "add_hook: exp has no such output: got 1, expected 0 to 0");
+  EXPECT_EQ(error_of([&] { x.unbind(0)[0].grad_fn()->add_hook(-1, same); }),
+            "add_hook: unbind has no such output: got -1, expected 0 to 1");
+  y.grad_fn()->add_hook(0, [](const Tensor& g) { return g * 0; });
+  y.sum().backward();
+  EXPECT_EQ(values(x.grad()), (List{0, 0}));
+}
+
 TEST(Hooks, RunOnceOnTheWholeGradient) {
   const Tensor x = leaf({2});
   const Tensor y = x * 1;
