@@ -24,6 +24,17 @@ void expect_close(const Tensor& x, const Tensor& y, const std::string& name) {
   EXPECT_TRUE(x.allclose(y, 1e-5, 1e-5)) << name << ": " << (x - y).abs().max().item<double>();
 }
 
+// Attention of [B, H, L, E] by keys that `mask` leaves, or of the heads before.
+struct Attending : nn::Module {
+  Tensor mask;
+  bool is_causal = false;
+  int64_t heads = 4;  // of key and value
+  Tensor forward(const Tensor& x) {
+    const Tensor few = x.narrow(1, 0, heads);
+    return scaled_dot_product_attention(x, few, few * 2, mask, is_causal, {}, 0, true);
+  }
+};
+
 // Writes `net` on `x` to the folder, with the input and result for check_export.py, and reads the
 // model again.
 void write(nn::Module& net, const Tensor& x, const TemporaryFolder& folder,
@@ -81,10 +92,26 @@ TEST(Export, WicksOwnLayersAreWrittenAndOnnxruntimeAgrees) {
   for (int step = 0; step < 2; ++step) images(randn({4, 3, 8, 8}));  // running statistics
   write(images, randn({2, 3, 8, 8}), folder, "images");
   nn::TransformerEncoderLayer encoder(16, 4, {.dim_feedforward = 24, .batch_first = true});
-  write(encoder, randn({2, 5, 16}), folder, "encoder");
+  write(encoder, randn({2, 5, 16}), folder, "encoder");    // few queries: of its ops
+  write(encoder, randn({2, 9, 16}), folder, "attending");  // in one kernel
   nn::Sequential numbers{nn::Linear(6, 8), nn::SiLU(),     nn::LayerNorm({8}),
                          nn::Hardswish(),  nn::Softplus(), nn::Mish()};
   write(numbers, randn({3, 6}), folder, "numbers");
+  expect_agreement(folder);
+}
+
+TEST(Export, AttentionIsWrittenAndOnnxruntimeAgrees) {
+  const TemporaryFolder folder;
+  const Tensor x = randn({2, 4, 9, 8});
+  Attending causal, kept, added;
+  causal.is_causal = true;
+  causal.heads = 2;
+  write(causal, x, folder, "causal");
+  kept.mask = gt(randn({9, 9}), 0);
+  kept.mask.select(0, 3).zero_();  // a row without keys
+  write(kept, x, folder, "kept");
+  added.mask = randn({9, 9});
+  write(added, x, folder, "added");
   expect_agreement(folder);
 }
 
