@@ -58,3 +58,6 @@ wick_program(bench_ddp ${PROJECT_SOURCE_DIR}/bench/ddp_bench.cpp)
 
 # What a checkpoint costs a step: bench_saving resnet18
 wick_program(bench_saving ${PROJECT_SOURCE_DIR}/bench/saving_bench.cpp)
+
+# Inference of a ResNet: eager, compiled and with folded norms: bench_inference
+wick_program(bench_inference ${PROJECT_SOURCE_DIR}/bench/inference_bench.cpp)

@@ -27,13 +27,38 @@ std::string kind_of(const std::vector<Tensor>& inputs) {
 
 }  // namespace
 
+// A tensor of which a graph has a copy, and what it was then.
+struct Frozen {
+  Tensor tensor;
+  Ref<Storage> storage;
+  uint64_t version = 0;
+
+  bool is_changed() const {
+    return tensor.impl()->storage.get() != storage.get() || tensor.version() != version;
+  }
+  // Freezes the constants of a graph.
+  static std::vector<Frozen> freeze(Graph& graph) {
+    std::vector<Tensor> before;
+    for (const Constant& constant : graph.constants) before.push_back(constant.tensor);
+    freeze_constants(graph);
+    std::vector<Frozen> frozen;
+    for (size_t i = 0; i < before.size(); ++i) {
+      if (before[i].is_same(graph.constants[i].tensor)) continue;
+      frozen.push_back({before[i], before[i].impl()->storage, before[i].version()});
+    }
+    return frozen;
+  }
+};
+
 // A graph, and whose gradients its constants are: a program that gives a leaf another one, or none,
 // wants another graph.
 struct CompiledGraph {
   Executor executor;
   std::vector<std::pair<Tensor, Tensor>> gradients;
+  std::vector<Frozen> frozen;
 
-  explicit CompiledGraph(Graph graph) : executor(std::move(graph)) {
+  CompiledGraph(Graph graph, std::vector<Frozen> copied)
+      : executor(std::move(graph)), frozen(std::move(copied)) {
     const std::vector<Constant>& all = executor.graph().constants;
     for (const Constant& leaf : all) {
       if (!leaf.tensor.requires_grad() || !leaf.tensor.is_leaf()) continue;
@@ -54,6 +79,9 @@ struct CompiledGraph {
       const bool same = x.dtype() == value.dtype && x.device() == value.device &&
                         x.shape() == value.shape && x.strides() == value.strides;
       if (!same) return false;
+    }
+    for (const Frozen& original : frozen) {
+      if (original.is_changed()) return false;
     }
     for (const auto& [leaf, gradient] : gradients) {
       if (!leaf.grad().is_same(gradient)) return false;
@@ -103,12 +131,17 @@ struct CompiledFunction::State {
     Graph graph = trace(function, inputs, names ? names() : TensorMap(),
                         {.leaves_gradients = leaves_gradients, .results = &results});
     ++traces;
-    if (options.mode == CompileMode::kFull) {
+    std::vector<Frozen> frozen;
+    if (options.freeze) {
+      frozen = Frozen::freeze(graph);
+      optimize_for_inference(graph);
+    } else if (options.mode == CompileMode::kFull) {
       optimize(graph);
     } else {
       fuse_elementwise(graph);
     }
-    last = &compiled.emplace(kind, CompiledGraph(std::move(graph))).first->second;
+    last =
+        &compiled.emplace(kind, CompiledGraph(std::move(graph), std::move(frozen))).first->second;
     for (Tensor& result : results) {
       if (result.defined()) result = result.detach();
     }
@@ -123,6 +156,8 @@ CompiledFunction::CompiledFunction(Function function, const CompileOptions& opti
   WICK_CHECK(options.recompile_limit >= 0 && options.warm_ups >= 0,
              "compile: recompile_limit and warm_ups: got ", options.recompile_limit, " and ",
              options.warm_ups, ", expected 0 or more");
+  WICK_CHECK(!options.freeze || options.mode == CompileMode::kFull,
+             "compile: freeze needs the mode kFull: got kFuse");
   state_->function = std::move(function);
   state_->options = options;
   state_->names = std::move(names);
@@ -143,6 +178,7 @@ const Graph& CompiledFunction::graph() const {
 }
 
 CompiledFunction compile_step(Function step, CompileOptions options) {
+  WICK_CHECK(!options.freeze, "compile_step: a step changes its parameters: got freeze");
   if (options.warm_ups == 0) options.warm_ups = 1;
   CompiledFunction compiled(std::move(step), options);
   compiled.state_->leaves_gradients = true;

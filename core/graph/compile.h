@@ -23,6 +23,11 @@ struct CompileOptions {
   int64_t recompile_limit = 8;
   /// Eager calls before the first trace: a step makes its state there.
   int64_t warm_ups = 0;
+  /// For inference: graphs keep copies of the parameters and buffers as they are when traced. So
+  /// batch norms fold into convolutions (fold_batch_norms()). Results differ from the function's by
+  /// rounding. After a change of a parameter the next call traces again. Writes through a pointer
+  /// of `data()` are not noticed. Error for compile_step() and without kFull.
+  bool freeze = false;
 };
 
 /// A function of tensors that is traced at the first call of a kind, and runs as a graph at later

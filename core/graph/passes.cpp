@@ -199,4 +199,11 @@ void optimize(Graph& graph) {
   fuse_elementwise(graph);
 }
 
+void optimize_for_inference(Graph& graph) {
+  freeze_constants(graph);
+  fold_constants(graph);  // casts of weights, too
+  fold_batch_norms(graph);
+  optimize(graph);
+}
+
 }  // namespace wick::graph

@@ -2,7 +2,8 @@
 
 #include "wick/core/graph/graph.h"
 
-// Changes of a graph that keep every bit of its results. Each returns the number of nodes removed.
+// Changes of a graph. Each returns the number of nodes removed, and keeps every bit of the results,
+// where it does not say otherwise.
 namespace wick::graph {
 
 /// Removes nodes whose results are not read, and which change no memory of the program's.
@@ -18,6 +19,14 @@ void freeze_constants(Graph& graph);
 /// made on the host. Their results become constants.
 int64_t fold_constants(Graph& graph);
 
+/// Folds batch norms with running statistics into the convolutions (1-D, 2-D, 3-D, transposed)
+/// whose results they alone read: weights are scaled, and biases shifted. What else a norm does, a
+/// sum with a residual or ReLU, becomes ops of its own. Weights, statistics and parameters must be
+/// frozen. Results differ from the function's by rounding. Norms stay in training mode, where
+/// gradients flow through them, and where a folded weight would not be finite. Returns the number
+/// of norms folded.
+int64_t fold_batch_norms(Graph& graph);
+
 /// Joins elementwise ops of one shape that follow one another into one node. On the CPU an Executor
 /// runs the node tile by tile in the cache.
 int64_t fuse_elementwise(Graph& graph);
@@ -25,5 +34,8 @@ int64_t fuse_elementwise(Graph& graph);
 /// fold_constants(), merge_common_nodes(), remove_dead_nodes() and fuse_elementwise(), in this
 /// order.
 void optimize(Graph& graph);
+
+/// freeze_constants(), fold_constants() and fold_batch_norms(), then optimize().
+void optimize_for_inference(Graph& graph);
 
 }  // namespace wick::graph

@@ -5,6 +5,7 @@
 #include "wick/core/amp.h"
 #include "wick/core/graph/host_call.h"
 #include "wick/core/graph/passes.h"
+#include "wick/core/ops/compare.h"
 #include "wick/core/ops/loss.h"
 #include "wick/core/ops/random.h"
 #include "wick/core/ops/reduce.h"
@@ -87,6 +88,62 @@ TEST(Compile, AResnetForInference) {
   graph::CompiledModule fast = graph::compile(net);
   const NoGrad no_grad;
   for (int i = 0; i < 4; ++i) expect_equal({fast(x)}, {net(x)});
+}
+
+bool has_norm(const graph::Graph& graph) {
+  return to_string(graph).find("batch_norm") != std::string::npos;
+}
+
+// Frozen graphs fold norms, and follow what changes parameters and statistics: an optimizer, ops,
+// a state dict, a conversion.
+TEST(Compile, FrozenGraphsFollowChanges) {
+  manual_seed(1);
+  nn::ResNet20 net;
+  optim::SGD optimizer(net.parameters(), {.lr = 0.1});
+  const Tensor x = randn({2, 3, 32, 32});
+  graph::CompiledModule fast = graph::compile(net, {.recompile_limit = 20, .freeze = true});
+  int64_t graphs = 0;
+  const auto same = [&](const Tensor& input) {
+    const NoGrad no_grad;
+    for (int i = 0; i < 4; ++i) EXPECT_TRUE(allclose(fast(input), net(input), 1e-4, 1e-5));
+    EXPECT_EQ(fast.function().num_graphs(), ++graphs);
+    EXPECT_FALSE(has_norm(fast.function().graph())) << fast.function().graph();
+  };
+  for (int i = 0; i < 3; ++i) {
+    net.train();
+    optimizer.zero_grad();
+    cross_entropy(net(x), zeros({2}, kInt64)).backward();
+    optimizer.step();
+    net.eval();
+    same(x);
+  }
+  {
+    const NoGrad no_grad;
+    net.parameters()[0].mul_(0.5);
+  }
+  same(x);
+  nn::ResNet20 other;
+  net.load_state_dict(other.state_dict());
+  same(x);
+  net.to(kFloat64);
+  same(x.to(kFloat64));
+  expect_error([&] { graph::compile(net, {.mode = graph::CompileMode::kFuse, .freeze = true}); },
+               {"compile: freeze needs the mode kFull"});
+  expect_error([&] { graph::compile_step([](const Tensors& in) { return in; }, {.freeze = true}); },
+               {"compile_step: a step changes its parameters"});
+}
+
+// Autocast's casts of weights are folded first.
+TEST(Compile, FrozenUnderAutocast) {
+  manual_seed(1);
+  nn::ResNet20 net;
+  net.eval();
+  const Tensor x = randn({2, 3, 32, 32});
+  graph::CompiledModule fast = graph::compile(net, {.freeze = true});
+  const amp::Autocast scope(kCpu, kBFloat16);
+  const NoGrad no_grad;
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(allclose(fast(x), net(x), 0.1, 0.1));
+  EXPECT_FALSE(has_norm(fast.function().graph())) << fast.function().graph();
 }
 
 struct Trained {

@@ -6,7 +6,9 @@
 #include "wick/core/graph/trace.h"
 #include "wick/core/ops/activation.h"
 #include "wick/core/ops/compare.h"
+#include "wick/core/ops/conv.h"
 #include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/norm.h"
 #include "wick/core/ops/random.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/core/random.h"
@@ -140,6 +142,213 @@ TEST(Passes, FusedChainsOfLargeTensors) {
   graph::Executor executor(graph);
   expect_equal(executor.run(x), f(x));
   EXPECT_GE(executor.num_fused(), 1);
+}
+
+// Parameters and running statistics of `channels` channels, far from the initial ones.
+struct Norm {
+  Tensor weight, bias, mean, var;
+
+  explicit Norm(int64_t channels, bool affine = true)
+      : weight(affine ? rand({channels}) + 0.5 : Tensor()),
+        bias(affine ? randn({channels}) : Tensor()),
+        mean(randn({channels})),
+        var(rand({channels}) * 4 + 0.1) {}
+
+  Tensor operator()(const Tensor& x) const {
+    return batch_norm(x, weight, bias, mean, var, {.training = false, .eps = 1e-3});
+  }
+  Tensor relu(const Tensor& x) const {
+    return batch_norm_relu(x, weight, bias, mean, var, {.training = false});
+  }
+  Tensor add_relu(const Tensor& x, const Tensor& residual) const {
+    return batch_norm_add_relu(x, residual, weight, bias, mean, var, {.training = false});
+  }
+};
+
+graph::Graph frozen(const graph::Function& f, const Tensor& x) {
+  graph::Graph graph = graph::trace(f, {x});
+  graph::freeze_constants(graph);
+  graph::fold_constants(graph);
+  return graph;
+}
+
+// Whether a graph gives what `f` gives, but for rounding.
+bool is_close(const graph::Graph& graph, const graph::Function& f, const Tensor& x,
+              double tolerance = 1e-5) {
+  graph::Executor executor(graph);
+  for (int i = 0; i < 3; ++i) {
+    const Tensors got = executor.run({x}), want = f({x});
+    for (size_t k = 0; k < want.size(); ++k) {
+      if (!allclose(got[k], want[k], tolerance, tolerance)) return false;
+    }
+  }
+  return true;
+}
+
+struct FoldCase {
+  const char* name;
+  Tensor x;
+  graph::Function f;
+  const char* before;
+  const char* after;
+};
+
+std::vector<FoldCase> fold_cases() {
+  const Tensor w1 = randn({6, 4, 3}), w2 = randn({6, 4, 3, 3}), w3 = randn({6, 4, 2, 3, 3});
+  const Tensor grouped = randn({6, 2, 3, 3}), bias = randn({6});
+  const Tensor back1 = randn({4, 6, 3}), back2 = randn({4, 3, 3, 3}),
+               back3 = randn({4, 6, 2, 3, 3});
+  const Norm norm(6), plain(6, false);
+  const Tensor line = randn({2, 4, 9}), image = randn({2, 4, 7, 9});
+  const Tensor volume = randn({2, 4, 5, 6, 7});
+  return {
+      {"1-D", line, [=](const Tensors& x) -> Tensors { return {norm(conv1d(x[0], w1, bias))}; },
+       "reshape reshape conv2d reshape batch_norm_eval", "reshape conv2d reshape"},
+      {"2-D", image, [=](const Tensors& x) -> Tensors { return {norm(conv2d(x[0], w2))}; },
+       "conv2d batch_norm_eval", "conv2d"},
+      {"3-D", volume, [=](const Tensors& x) -> Tensors { return {norm(conv3d(x[0], w3, bias))}; },
+       "conv3d batch_norm_eval", "conv3d"},
+      {"groups", image,
+       [=](const Tensors& x) -> Tensors {
+         return {plain(conv2d(x[0], grouped, bias, 2, 1, 1, 2))};
+       },
+       "conv2d batch_norm_eval", "conv2d"},
+      {"ReLU", image, [=](const Tensors& x) -> Tensors { return {norm.relu(conv2d(x[0], w2))}; },
+       "conv2d batch_norm_eval", "conv2d relu"},
+      {"residual", image,
+       [=](const Tensors& x) -> Tensors {
+         const Tensor y = norm(conv2d(x[0], w2, bias, 1, 1));
+         return {plain.add_relu(conv2d(x[0], w2, {}, 1, 1), y), y * 2};
+       },
+       "conv2d batch_norm_eval conv2d batch_norm_eval mul_scalar",
+       "conv2d conv2d add relu mul_scalar"},
+      {"two norms", image,
+       [=](const Tensors& x) -> Tensors { return {plain(norm(conv2d(x[0], w2)))}; },
+       "conv2d batch_norm_eval batch_norm_eval", "conv2d"},
+      {"transposed 1-D", line,
+       [=](const Tensors& x) -> Tensors { return {norm(conv_transpose1d(x[0], back1, bias, 2))}; },
+       "reshape reshape conv2d_backward_input reshape add reshape batch_norm_eval",
+       "reshape conv2d_backward_input add reshape"},
+      {"transposed groups", image,
+       [=](const Tensors& x) -> Tensors {
+         return {norm.relu(conv_transpose2d(x[0], back2, {}, 2, 1, 1, 2))};
+       },
+       "conv2d_backward_input batch_norm_eval", "conv2d_backward_input add relu"},
+      {"transposed 3-D", volume,
+       [=](const Tensors& x) -> Tensors { return {norm(conv_transpose3d(x[0], back3, bias))}; },
+       "conv3d_backward_input reshape add batch_norm_eval", "conv3d_backward_input add"},
+      {"changed in place after", line,
+       [=](const Tensors& x) -> Tensors {
+         const Tensor y = norm(conv1d(x[0], w1));
+         y.mul_(2);
+         return {y};
+       },
+       "reshape reshape conv2d reshape batch_norm_eval mul_scalar_",
+       "reshape conv2d reshape mul_scalar_"},
+  };
+}
+
+TEST(Passes, FoldBatchNorms) {
+  manual_seed(1);
+  for (const FoldCase& each : fold_cases()) {
+    SCOPED_TRACE(each.name);
+    graph::Graph graph = graph::trace(each.f, {each.x});
+    EXPECT_EQ(ops_of(graph), each.before);
+    EXPECT_EQ(graph::fold_batch_norms(graph), 0) << "the weight is the program's, and may change";
+    graph = frozen(each.f, each.x);
+    EXPECT_GT(graph::fold_batch_norms(graph), 0);
+    graph::remove_dead_nodes(graph);
+    EXPECT_EQ(ops_of(graph), each.after);
+    check(graph);
+    EXPECT_TRUE(is_close(graph, each.f, each.x));
+    graph::optimize(graph);
+    check(graph);
+    EXPECT_TRUE(is_close(graph, each.f, each.x));
+  }
+}
+
+TEST(Passes, FoldBatchNormsInEveryDtype) {
+  manual_seed(1);
+  for (const Dtype dtype : {kFloat64, kFloat32, kBFloat16, kFloat16}) {
+    SCOPED_TRACE(dtype);
+    const Tensor weight = randn({16, 16, 3, 3}).to(dtype), x = randn({2, 16, 8, 8}).to(dtype);
+    const Norm norm(16);
+    const auto f = [&](const Tensors& in) -> Tensors { return {norm.relu(conv2d(in[0], weight))}; };
+    graph::Graph graph = frozen(f, x);
+    EXPECT_EQ(graph::fold_batch_norms(graph), 1);
+    const double tolerance = dtype == kFloat64 ? 1e-12 : dtype == kFloat32 ? 1e-5 : 0.1;
+    EXPECT_TRUE(is_close(graph, f, x, tolerance));
+  }
+}
+
+// Norms that stay: whose input has another reader, or is changed; that compute statistics; after
+// another op, or whose channels are not the convolution's; whose gradients flow; and whose fold
+// would overflow.
+TEST(Passes, FoldBatchNormsLeavesOthers) {
+  manual_seed(1);
+  const Tensor weight = randn({6, 4, 3, 3}), x = randn({2, 4, 8, 8});
+  const Norm norm(6);
+  const std::vector<graph::Function> functions = {
+      [&](const Tensors& in) -> Tensors {
+        const Tensor y = conv2d(in[0], weight);
+        return {norm(y), y.sum()};
+      },
+      [&](const Tensors& in) -> Tensors {
+        const Tensor y = conv2d(in[0], weight);
+        return {norm(y), y};
+      },
+      [&](const Tensors& in) -> Tensors {
+        const Tensor y = conv2d(in[0], weight);
+        y.mul_(2);
+        return {norm(y)};
+      },
+      [&](const Tensors& in) -> Tensors {
+        const Tensor y = conv2d(in[0], weight), pixels = y.permute({0, 2, 3, 1});
+        pixels.mul_(2);
+        return {norm(y)};
+      },
+      [&](const Tensors& in) -> Tensors {
+        return {batch_norm(conv2d(in[0], weight), norm.weight, norm.bias, {}, {})};
+      },
+      [&](const Tensors& in) -> Tensors {
+        const Tensor mean = zeros({6}), var = ones({6});
+        return {batch_norm(conv2d(in[0], weight), norm.weight, norm.bias, mean, var)};
+      },
+      [&](const Tensors& in) -> Tensors { return {norm(conv2d(in[0], weight).relu())}; },
+      [&](const Tensors& in) -> Tensors { return {norm(conv2d(in[0].select(0, 0), weight))}; },
+      [&](const Tensors& in) -> Tensors {
+        const EnableGrad recorded;
+        const Tensor leaf = in[0].detach().clone().set_requires_grad();
+        return {grad({norm(conv2d(leaf, weight)).square().sum()}, {leaf})[0]};
+      },
+      [&](const Tensors& in) -> Tensors {
+        return {batch_norm(conv2d(in[0], weight), {}, {}, norm.mean, zeros({6}),
+                           {.training = false, .eps = 1e-80})};
+      },
+  };
+  for (size_t i = 0; i < functions.size(); ++i) {
+    SCOPED_TRACE(i);
+    graph::Graph graph = frozen(functions[i], x);
+    const std::string before = ops_of(graph);
+    EXPECT_EQ(graph::fold_batch_norms(graph), 0);
+    EXPECT_EQ(ops_of(graph), before);
+  }
+}
+
+// Folds with a fault each: the test above sees them.
+TEST(Passes, WrongFoldsAreCaught) {
+  manual_seed(1);
+  const std::vector<FoldCase> cases = fold_cases();
+  for (const size_t input : {size_t{1}, size_t{2}}) {
+    graph::Graph graph = frozen(cases[1].f, cases[1].x);
+    graph::fold_batch_norms(graph);
+    for (graph::Constant& constant : graph.constants) {
+      if (constant.value != graph.nodes[0].inputs[input]) continue;
+      constant.tensor = constant.tensor.clone();
+      constant.tensor.select(0, 3).mul_(1.01);  // one channel's weight, or its bias
+    }
+    EXPECT_FALSE(is_close(graph, cases[1].f, cases[1].x));
+  }
 }
 
 }  // namespace

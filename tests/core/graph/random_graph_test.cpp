@@ -8,8 +8,10 @@
 #include "wick/core/graph/trace.h"
 #include "wick/core/ops/activation.h"
 #include "wick/core/ops/compare.h"
+#include "wick/core/ops/conv.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/join.h"
+#include "wick/core/ops/norm.h"
 #include "wick/core/ops/random.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/core/ops/softmax.h"
@@ -143,11 +145,133 @@ TEST(RandomGraphs, FreezingKeepsEveryBit) {
   }
 }
 
+// A network drawn from a seed, in evaluation: convolutions of each kind, norms with running
+// statistics, ReLU and sums, of which some read what others read too.
+class RandomNetwork {
+ public:
+  RandomNetwork(uint64_t seed, Dtype dtype) : seed_(seed), dtype_(dtype) {
+    std::mt19937_64 random(seed);
+    steps_ = 3 + static_cast<int>(random() % 10);
+    for (Tensor* weight : {&kernel_, &grouped_}) {
+      *weight = parameter(randn({kChannels, weight == &kernel_ ? kChannels : 2, 3, 3}) / 6);
+    }
+    line_ = parameter(randn({kChannels, kChannels, 3}) / 4);
+    bias_ = parameter(randn({kChannels}));
+    scale_ = parameter(rand({kChannels}) + 0.5);
+    shift_ = parameter(randn({kChannels}));
+    mean_ = parameter(randn({kChannels}));
+    var_ = parameter(rand({kChannels}) + 0.5);
+  }
+
+  Tensor input() const { return randn({2, kChannels, 6, 6}).to(dtype_); }
+
+  Tensors operator()(const Tensors& x) const {
+    std::mt19937_64 random(seed_);
+    Tensors pool = x;
+    for (int i = 0; i < steps_; ++i) pool.push_back(step(random, pool));
+    return {pool.back(), pool[random() % pool.size()]};
+  }
+
+ private:
+  static constexpr int64_t kChannels = 4;
+
+  Tensor parameter(const Tensor& x) const { return x.to(dtype_); }
+
+  Tensor convolve(std::mt19937_64& random, const Tensor& x) const {
+    const Tensor bias = random() % 2 == 0 ? bias_ : Tensor();
+    switch (random() % 4) {
+      case 0: return conv2d(x, kernel_, bias, 1, 1);
+      case 1: return conv2d(x, grouped_, bias, 1, 2, 2, 2);
+      case 2: return conv_transpose2d(x, kernel_, bias, 1, 1);
+      default: return conv1d(x.reshape({2, kChannels, 36}), line_, bias, 1, 1).reshape(x.shape());
+    }
+  }
+
+  Tensor step(std::mt19937_64& random, const Tensors& pool) const {
+    // The last value more often than others, so that ops follow one another.
+    const auto any = [&] { return random() % 4 > 0 ? pool.back() : pool[random() % pool.size()]; };
+    const Tensor a = any(), b = any();
+    const BatchNormOptions running{.training = false};
+    switch (random() % 8) {
+      case 0: return a + b;
+      case 1: return a.relu();
+      case 2: return batch_norm(convolve(random, a), scale_, shift_, mean_, var_, running);
+      case 3: return batch_norm_relu(convolve(random, a), {}, {}, mean_, var_, running);
+      case 4:
+        return batch_norm_add_relu(convolve(random, a), b, scale_, shift_, mean_, var_, running);
+      case 5: return batch_norm(a, scale_, shift_, mean_, var_, running);
+      case 6: {
+        const Tensor y = convolve(random, a).contiguous();
+        y.mul_(0.5);
+        return y;
+      }
+      default: return convolve(random, a);
+    }
+  }
+
+  uint64_t seed_;
+  Dtype dtype_;
+  int steps_;
+  Tensor kernel_, grouped_, line_, bias_, scale_, shift_, mean_, var_;
+};
+
+// Whether the graph of a network, after `pass`, gives what the network does, but for rounding.
+bool network_holds(uint64_t seed, Dtype dtype, const Pass& pass) {
+  manual_seed(seed);
+  const RandomNetwork network(seed, dtype);
+  graph::Graph graph =
+      graph::trace([&](const Tensors& x) { return network(x); }, {network.input()});
+  pass(graph);
+  check(graph);
+  graph::Executor executor(graph);
+  const double tolerance = dtype == kFloat64 ? 1e-11 : 1e-4;
+  for (int i = 0; i < 3; ++i) {
+    const Tensor x = network.input();
+    const Tensors want = network({x}), got = executor.run({x});
+    for (size_t k = 0; k < want.size(); ++k) {
+      const double largest = want[k].abs().max().item<double>();
+      if (!allclose(got[k], want[k], 0, tolerance * (1 + largest))) return false;
+    }
+  }
+  return true;
+}
+
+TEST(RandomGraphs, InferenceKeepsValues) {
+  int64_t folded = 0;
+  for (int seed = 1; seed <= num_programs() / 5; ++seed) {
+    for (const Dtype dtype : {kFloat64, kFloat32}) {
+      ASSERT_TRUE(network_holds(static_cast<uint64_t>(seed), dtype,
+                                [&](graph::Graph& graph) {
+                                  graph::freeze_constants(graph);
+                                  folded += graph::fold_batch_norms(graph);
+                                  graph::optimize_for_inference(graph);
+                                }))
+          << "seed " << seed << " " << dtype;
+    }
+  }
+  EXPECT_GT(folded, num_programs() / 5);
+}
+
 // Passes with a fault each: some program shows it.
 int failures(const Pass& pass) {
   int count = 0;
   for (int seed = 1; seed <= 100; ++seed) count += !holds(static_cast<uint64_t>(seed), pass);
   return count;
+}
+
+// Folds with a fault each: a changed constant among those that the fold made.
+TEST(RandomGraphs, WrongFoldsAreCaught) {
+  int failures = 0;
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    failures += !network_holds(seed, kFloat64, [](graph::Graph& graph) {
+      graph::freeze_constants(graph);
+      const size_t before = graph.constants.size();
+      if (graph::fold_batch_norms(graph) == 0) return;
+      Tensor& made = graph.constants[before].tensor;
+      made = made * (1 + 1e-6);
+    });
+  }
+  EXPECT_GT(failures, 10);
 }
 
 TEST(RandomGraphs, WrongPassesAreCaught) {
