@@ -49,6 +49,7 @@ void run(int64_t batch, int rounds) {
   }
   for (int i = 0; i < rounds; ++i) {
     for (Way& way : ways) {
+      way.call(x);  // its weights are in the cache then, as far as they fit
       const auto start = std::chrono::steady_clock::now();
       way.call(x);
       const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
