@@ -63,7 +63,7 @@ void multiply_factors(int64_t rows, int64_t columns, int64_t inner, const LeftFa
     tile.padded = b.padded;
     tile.c_row = c_row;
     tile.width = smaller(kTileColumns<A>, columns - column);
-    tile.start_row = c_row;
+    tile.start_row = adds ? c_row : 0;
     for (int64_t begin = 0, count = 0; begin < rows; begin += count) {
       count = tile_rows<A>(rows - begin, columns);
       tile.a = a.data + begin * a.row;
