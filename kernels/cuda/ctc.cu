@@ -44,6 +44,7 @@ __global__ void ctc_betas_kernel(CtcSamples<T> samples, T* all_betas) {
 }
 
 // A block per sample and step. The first thread of each label adds up its places, in their order.
+// The blank is no label: one thread writes to each class.
 template <class T>
 __global__ void ctc_gradient_kernel(CtcSamples<T> samples, const T* dloss, const T* all_betas,
                                     T* dx, bool zero_infinity) {
@@ -77,7 +78,6 @@ __global__ void ctc_gradient_kernel(CtcSamples<T> samples, const T* dloss, const
     T blanks = 0;
     for (int64_t k = threadIdx.x; k <= labels; k += blockDim.x) blanks += share(2 * k);
     blanks = block_sum(blanks);
-    __syncthreads();
     if (threadIdx.x == 0) to[s.blank] -= blanks * g;
   }
 }
