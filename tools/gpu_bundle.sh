@@ -6,6 +6,8 @@
 #   tools/gpu_bundle.sh --programs [PRESET]  builds the programs of tools/gpu_check.sh here instead,
 #                                            for sm_90 (cuda) or the simulated GPU (sim), and packs
 #                                            them with the libraries that they load
+# Where $CASES names a folder of PyTorch's samples (tests/golden/make_opinfo_cases.py), those of up
+# to 600 KB an op are packed too.
 # There: tools/gpu_check.sh unpacks it in the source tree, and uses what it finds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -122,6 +124,17 @@ collect_programs() {
   echo "$preset" >bundle/preset
 }
 
+# Eight parts, which run side by side.
+collect_cases() {
+  local file part=0
+  for file in "$CASES"/*.safetensors; do
+    if [ "$(stat -c %s "$file")" -gt 600000 ]; then continue; fi
+    part=$(((part + 1) % 8))
+    mkdir -p "bundle/cases/$part"
+    cp "$file" "${file%.safetensors}.json" "bundle/cases/$part"
+  done
+}
+
 # Programs share most of what they are made of: within so large a window xz stores it once.
 pack() {
   tar -C . -cf - bundle | xz -T1 --lzma2=preset=6,dict=192MiB >bundle.tar.xz
@@ -169,5 +182,6 @@ rehearse() {
 
 collect
 if [ "${1-}" = --programs ]; then collect_programs "${2:-cuda}"; fi
+if [ -n "${CASES-}" ]; then collect_cases; fi
 pack
 if [ "${1-}" = --rehearse ]; then rehearse "${2:-cuda}"; fi

@@ -27,7 +27,7 @@ while [ $# -gt 0 ]; do
   esac
 done
 case $preset in cuda | sim) ;; *) echo "gpu_check: no such preset: $preset" >&2; exit 2 ;; esac
-steps=(doctor golden train core_ops nn optim core data dist)
+steps=(doctor golden train core_ops nn optim core data dist samples_{0,1,2,3,4,5,6,7})
 if [ "$preset" = sim ]; then
   steps+=(simulator peer)
 else
@@ -140,27 +140,27 @@ finish() {
 rm -f "$out/tables.txt"
 trap finish EXIT
 
-# The folder of the toolkit, and what it lacks of cuDNN, NCCL and cuBLAS from the wheels that
-# PyTorch came with.
+# The folder of the toolkit. The libraries that PyTorch came with go first, so that both sides call
+# the same cuDNN and cuBLAS; a build takes headers of theirs that the toolkit lacks.
 find_libraries() {
-  local nvcc wheels part header library
-  nvcc=$(command -v nvcc) || return 0
-  export CUDA_HOME=${CUDA_HOME:-$(dirname "$(dirname "$(readlink -f "$nvcc")")")}
+  local nvcc wheels part header
+  if nvcc=$(command -v nvcc); then
+    export CUDA_HOME=${CUDA_HOME:-$(dirname "$(dirname "$(readlink -f "$nvcc")")")}
+  fi
   if [ -z "$python" ]; then return; fi
   wheels=$("$python" -c 'import os, torch; print(os.path.dirname(torch.__path__[0]))')/nvidia
-  while read -r part header library; do
-    if ! { c++ -E -x c++ -I"$CUDA_HOME/include" -include "$header" /dev/null >/dev/null 2>&1 &&
-      { [ -e "$CUDA_HOME/lib64/$library" ] || ldconfig -p | grep "$library" >/dev/null; }; } &&
-      [ -d "$wheels/$part" ]; then
-      echo "from $wheels/$part: $header, $library"
+  while read -r part header; do
+    [ -d "$wheels/$part/lib" ] || continue
+    echo "libraries of $wheels/$part"
+    export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$wheels/$part/lib
+    if ! c++ -E -x c++ -I"${CUDA_HOME-}/include" -include "$header" /dev/null >/dev/null 2>&1; then
       export CPLUS_INCLUDE_PATH=${CPLUS_INCLUDE_PATH:+$CPLUS_INCLUDE_PATH:}$wheels/$part/include
       export CMAKE_INCLUDE_PATH=${CMAKE_INCLUDE_PATH:+$CMAKE_INCLUDE_PATH:}$wheels/$part/include
-      export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$wheels/$part/lib
     fi
   done <<'END'
-cudnn cudnn_graph.h libcudnn.so.9
-nccl nccl.h libnccl.so.2
-cu13 cublasLt.h libcublasLt.so.13
+cudnn cudnn_graph.h
+nccl nccl.h
+cu13 cublasLt.h
 END
 }
 
@@ -235,6 +235,12 @@ tests optim '*'
 tests core 'Autocast*:CudaGraphTest*'
 tests data 'Batch*:Prefetcher*:RandomStreams*:*Gpu*'
 tests dist '*Gpu*:Nccl*:ProcessGroup*:AllReduceSum*:Replicas*'
+for part in 0 1 2 3 4 5 6 7; do  # PyTorch's own samples, if the bundle has them
+  if [ -d "bundle/cases/$part" ]; then
+    beside "samples_$part" $limit "$bin/golden_test" --device cuda --cases "bundle/cases/$part" \
+      --survey "$logs/samples_$part.json"
+  fi
+done
 if [ "$preset" = sim ]; then
   beside simulator $limit "$bin/kernels_sim_test" --gtest_output="json:$logs/sim.json"
   # The peers' program on a GPU, with nobody beside it.
