@@ -54,6 +54,18 @@ void show_cpu(const train::Hardware& hardware) {
   line(true, "libraries", cpu::math_library());
 }
 
+// "9.19.0" of 91900, as cuDNN and cuBLAS count; empty where the library does not tell.
+std::string library_version(const char* file, const char* function) {
+  try {
+    size_t (*version)() = nullptr;
+    DynamicLibrary(file, file).find(version, function);
+    const size_t number = version();
+    return fmt::format(", version {}.{}.{}", number / 10000, number / 100 % 100, number % 100);
+  } catch (const Error&) {
+    return "";
+  }
+}
+
 void show_nccl() {
   const std::string file = find_library("libnccl.so.2");
   std::string found = file.empty() ? "not found" : file, version;
@@ -98,12 +110,17 @@ void show_gpu(const train::Hardware& hardware) {
     const char* label;
     const char* file;
     const char* cost;
+    const char* version;  // the function that tells it, if there is one
   };
   for (const Library& library :
-       {Library{"CUDA driver", "libcuda.so.1", "comes with the driver"},
-        Library{"cuBLASLt", "libcublasLt.so.13", "matrix products on a GPU need it"},
-        Library{"cuDNN", "libcudnn.so.9", "convolutions on a GPU need it"}}) {
-    const std::string found = find_library(library.file);
+       {Library{"CUDA driver", "libcuda.so.1", "comes with the driver", nullptr},
+        Library{"cuBLASLt", "libcublasLt.so.13", "matrix products on a GPU need it",
+                "cublasLtGetVersion"},
+        Library{"cuDNN", "libcudnn.so.9", "convolutions on a GPU need it", "cudnnGetVersion"}}) {
+    std::string found = find_library(library.file);
+    if (!found.empty() && library.version != nullptr) {
+      found += library_version(library.file, library.version);
+    }
     line(!found.empty(), library.label, found.empty() ? "not found" : found, library.cost);
   }
   show_nccl();
