@@ -307,11 +307,13 @@ Tensor take_along_axis(const Tensor& x, const Tensor& index, int64_t axis) {
   WICK_CHECK(index.rank() == x.rank(), "take_along_axis: wrong number of axes: got index ",
              index.shape(), " for a tensor of shape ", x.shape(), ", expected as many");
   const int a = wrap_axis("take_along_axis", axis, x.rank());
-  if (x.rank() == 0) return gather(x, 0, index);
+  const int64_t size = x.rank() == 0 ? 1 : x.shape()[a];
+  const Tensor from = where(lt(index, 0), index + size, index);
+  if (x.rank() == 0) return gather(x, 0, from);
   const Shape others = broadcast_shapes("take_along_axis", with_size(x.shape(), a, 1),
                                         with_size(index.shape(), a, 1));
-  return gather(x.expand(with_size(others, a, x.shape()[a])), a,
-                index.expand(with_size(others, a, index.shape()[a])));
+  return gather(x.expand(with_size(others, a, size)), a,
+                from.expand(with_size(others, a, index.shape()[a])));
 }
 
 Tensor embedding(const Tensor& weight, const Tensor& index, std::optional<int64_t> padding_idx,

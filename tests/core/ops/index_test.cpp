@@ -130,12 +130,12 @@ WICK_OP_CASE(
 
 WICK_OP_CASE(
     take_along_axis,
-    .samples = {{normal({3, 4}), index({1, 2}, 0, 4)}, {normal({1, 4}), index({3, 2}, 0, 4)}},
+    .samples = {{normal({3, 4}), index({1, 2}, 0, 4)}, {normal({1, 4}), index({3, 2}, -4, 4)}},
     .call = [](const Tensors& x) -> Tensors { return {take_along_axis(x[0], x[1], -1)}; },
     .reference = [](const Arrays& x) -> Arrays {
       return {remap(x[0], {3, 2}, [&](const Shape& c) {
-        return Shape{x[0].shape[0] == 1 ? 0 : c[0],
-                     integer(x[1], {x[1].shape[0] == 1 ? 0 : c[0], c[1]})};
+        const int64_t from = integer(x[1], {x[1].shape[0] == 1 ? 0 : c[0], c[1]});
+        return Shape{x[0].shape[0] == 1 ? 0 : c[0], from < 0 ? from + 4 : from};
       })};
     },
     .tolerance = Tolerance::reduction());
