@@ -7,6 +7,7 @@
 #include <random>
 
 #include "wick/core/amp.h"
+#include "wick/core/base/detail/dynamic_library.h"
 #include "wick/core/base/threads.h"
 #include "wick/core/memory/stats.h"
 #include "wick/core/ops/compare.h"
@@ -295,6 +296,11 @@ TEST(FusedAttention, IsNanWhereAnOperandIs) {
 
 TEST(Attention, IsTheLibrarysOnAGpuWhereThatHasIt) {
   if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
+  if (!device_properties(kGpu).simulated) {
+    size_t (*version)() = nullptr;
+    DynamicLibrary("cuDNN", "libcudnn.so.9").find(version, "cudnnGetVersion");
+    if (version() < 91600) GTEST_SKIP() << "cuDNN is older than 9.16: " << version();
+  }
   const auto uses_library = [](const Tensor& q, const Tensor& mask = {}, bool is_causal = false,
                                double dropout_p = 0) {
     q.set_requires_grad();
