@@ -6,6 +6,14 @@
 // The geometry of pooling, for the kernels of every device.
 namespace wick {
 
+/// a / b of numbers that are not negative. GPUs divide numbers of 32 bits several times faster.
+WICK_HOST_DEVICE int64_t quotient(int64_t a, int64_t b) {
+#ifdef __CUDA_ARCH__
+  if (((a | b) >> 32) == 0) return static_cast<uint32_t>(a) / static_cast<uint32_t>(b);
+#endif
+  return a / b;
+}
+
 /// A half-open range of indices.
 struct PoolRange {
   int64_t begin, end;
@@ -32,20 +40,20 @@ struct PoolAxis {
 
   /// First element of window `o`, which may lie in the padding.
   WICK_HOST_DEVICE int64_t start(int64_t o) const {
-    return adaptive ? o * in / out : o * stride - padding;
+    return adaptive ? quotient(o * in, out) : o * stride - padding;
   }
   /// Elements that window `o` holds: every `dilation`-th of these.
   WICK_HOST_DEVICE PoolRange window(int64_t o) const {
     const int64_t begin = start(o);
-    const int64_t end = adaptive ? ((o + 1) * in + out - 1) / out : begin + reach;
-    const int64_t left = begin < 0 ? (dilation - 1 - begin) / dilation * dilation : 0;
+    const int64_t end = adaptive ? quotient((o + 1) * in + out - 1, out) : begin + reach;
+    const int64_t left = begin < 0 ? quotient(dilation - 1 - begin, dilation) * dilation : 0;
     return {begin + left, end > in ? in : end};
   }
   /// Windows that hold element `i`: with a dilation, those of them that holds() names.
   WICK_HOST_DEVICE PoolRange holders(int64_t i) const {
-    if (adaptive) return {i * out / in, ((i + 1) * out - 1) / in + 1};
-    const int64_t last = (i + padding) / stride + 1, before = i + padding - reach;
-    const int64_t first = before < 0 ? 0 : before / stride + 1;
+    if (adaptive) return {quotient(i * out, in), quotient((i + 1) * out - 1, in) + 1};
+    const int64_t last = quotient(i + padding, stride) + 1, before = i + padding - reach;
+    const int64_t first = before < 0 ? 0 : quotient(before, stride) + 1;
     return {first, last > out ? out : last};
   }
   /// Whether window `o`, one of the holders of element `i`, does hold it.

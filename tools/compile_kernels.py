@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Builds the program with CUDA in build/nvcc, each kernel anew and for the generations that are
-supported. Fails on a warning, and on a kernel that spills registers and is not listed in
-tools/known_spills.txt.
+supported. Fails on a warning, on a kernel that spills registers and is not listed in
+tools/known_spills.txt, and on one that needs more than 64 registers without __launch_bounds__: a
+block of 1,024 threads of it could not be launched.
 
   tools/compile_kernels.py [--arch 80,90] [FILE...]
 
@@ -21,6 +22,9 @@ KNOWN = ROOT / "tools" / "known_spills.txt"
 OBJECT = re.compile(rf"Building CUDA object {OBJECTS}/(\S+)\.o")
 ENTRY = re.compile(r"Compiling entry function '(\w+)' for '(\w+)'")
 SPILL = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
+REGISTERS = re.compile(r"Used (\d+) registers")
+BOUNDED = re.compile(r"__launch_bounds__\((?:[^()]|\([^()]*\))*\)\s*(\w+)\(")
+FREE_REGISTERS = 64  # that 1,024 threads of a multiprocessor may have each
 RULE = re.compile(r"generated/optim/(\w+)\.cu")
 
 
@@ -55,9 +59,17 @@ def run(*command):
     return lines
 
 
+def bounded_kernels():
+    """Names of the kernels whose sources tell how many threads a block has."""
+    sources = [path.read_text() for path in (ROOT / "kernels" / "cuda").rglob("*")
+               if path.suffix in (".cu", ".h")]
+    return set(BOUNDED.findall("\n".join(sources)))
+
+
 def spills_in(lines):
-    """The number of kernels, and (file, kernel, architecture, bytes) of each that spills."""
-    path, kernel, kernels, found = "", ("", ""), 0, []
+    """The number of kernels, (file, kernel, architecture, bytes) of each that spills, and (file,
+    kernel, registers) of each that needs more than FREE_REGISTERS."""
+    path, kernel, kernels, found, large = "", ("", ""), 0, [], []
     for line in lines:
         if match := OBJECT.search(line):
             path = RULE.sub(r"kernels/optim/\1.h", match[1])
@@ -66,7 +78,9 @@ def spills_in(lines):
             kernels += 1
         elif (match := SPILL.search(line)) and match.groups() != ("0", "0"):
             found.append((path, *kernel, int(match[1]) + int(match[2])))
-    return kernels, found
+        if (match := REGISTERS.search(line)) and int(match[1]) > FREE_REGISTERS:
+            large.append((path, kernel[0], int(match[1])))
+    return kernels, found, large
 
 
 def main():
@@ -82,15 +96,20 @@ def main():
     targets = [object_of(path) for path in arguments.files]
     for path in [BUILD / target for target in targets] or (BUILD / OBJECTS).rglob("*.o"):
         path.unlink(missing_ok=True)  # nvcc speaks of a kernel only when it compiles one
-    kernels, spills = spills_in(run("cmake", "--build", BUILD, "--target",
+    kernels, spills, large = spills_in(run("cmake", "--build", BUILD, "--target",
                                     *(map(str, targets) if targets else ["wick_cli"])))
     if kernels == 0:
         sys.exit("compile_kernels: nvcc said nothing of any kernel")
     unknown = [s for s in spills if not any(s[0] == f and part in s[1] for f, part in known)]
     for path, kernel, arch, size in unknown:
         print(f"{path}: {kernel} spills {size} bytes on {arch}, and is not listed")
-    print(f"{kernels} kernels compiled, {len(unknown)} spill and are not listed")
-    return 1 if unknown else 0
+    bounded = bounded_kernels()
+    unbounded = [k for k in large if not any(name in k[1] for name in bounded)]
+    for path, kernel, registers in unbounded:
+        print(f"{path}: {kernel} needs {registers} registers, and has no __launch_bounds__")
+    print(f"{kernels} kernels compiled, {len(unknown)} spill and are not listed, "
+          f"{len(unbounded)} need bounds")
+    return 1 if unknown or unbounded else 0
 
 
 if __name__ == "__main__":

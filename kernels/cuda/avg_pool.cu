@@ -84,7 +84,8 @@ __global__ void avg_pool2d_block_kernel(const T* x, T* y, Windows w, int64_t til
 }
 
 template <class T, int kVector>
-__global__ void avg_pool2d_backward_kernel(const T* dy, T* dx, Windows w) {
+__global__ void __launch_bounds__(kGridThreads)
+    avg_pool2d_backward_kernel(const T* dy, T* dx, Windows w) {
   using L = Accumulator<T>;
   for (int64_t i = global_thread(); i < w.in.numel() / kVector; i += global_threads()) {
     const ImagePlace<kVector> at(w.in, i);

@@ -134,7 +134,8 @@ inline constexpr int kJoinLanes = 16;
 
 /// Adds up the chunks of each channel and calls `finish(image, channel, first sum, second sum)`.
 template <class Finish>
-__global__ void channel_join_kernel(ChannelSums sums, int64_t channels, Finish finish) {
+__global__ void __launch_bounds__(kJoinLanes* kWarp)
+    channel_join_kernel(ChannelSums sums, int64_t channels, Finish finish) {
   WICK_SHARED(double, parts, 2 * kJoinLanes * kWarp);
   const int lane = static_cast<int>(threadIdx.x) / kWarp;
   const int column = static_cast<int>(threadIdx.x) % kWarp;
@@ -142,10 +143,23 @@ __global__ void channel_join_kernel(ChannelSums sums, int64_t channels, Finish f
   const int64_t channel = blockIdx.x % tiles * kWarp + column;
   double sum[2] = {};
   if (channel < channels) {
-    for (int64_t chunk = lane; chunk < sums.chunks; chunk += kJoinLanes) {
-      const double* part = sums.data + (image * sums.chunks + chunk) * 2 * channels + channel;
-      sum[0] += part[0];
-      sum[1] += part[channels];
+    constexpr int kAtOnce = 8;  // on their way together: a load takes hundreds of cycles
+    for (int64_t chunk = lane; chunk < sums.chunks; chunk += kAtOnce * kJoinLanes) {
+      double part[kAtOnce][2];
+      WICK_UNROLL
+      for (int k = 0; k < kAtOnce; ++k) {  // the last one again where there are no more: no branch
+        const int64_t next = chunk + k * kJoinLanes;
+        const int64_t at = next < sums.chunks ? next : sums.chunks - 1;
+        const double* from = sums.data + (image * sums.chunks + at) * 2 * channels + channel;
+        part[k][0] = from[0];
+        part[k][1] = from[channels];
+      }
+      WICK_UNROLL
+      for (int k = 0; k < kAtOnce; ++k) {
+        const bool counts = chunk + k * kJoinLanes < sums.chunks;
+        sum[0] += counts ? part[k][0] : 0;
+        sum[1] += counts ? part[k][1] : 0;
+      }
     }
   }
   double* const own = parts + lane * 2 * kWarp + column;

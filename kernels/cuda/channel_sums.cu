@@ -65,7 +65,8 @@ struct RowUnit {
 
 // Channels side by side.
 template <class T, bool kDots, bool kPacked>
-__global__ void channel_sums_kernel(SumInputs<T> in, UnitTiling tiling, double* sums) {
+__global__ void __launch_bounds__(kUnitThreads)
+    channel_sums_kernel(SumInputs<T> in, UnitTiling tiling, double* sums) {
   using L = Accumulator<T>;
   using Unit = RowUnit<T, kDots, kPacked>;
   constexpr int kAtOnce = sizeof(T) < 8 ? static_cast<int>(8 / sizeof(T)) : 1;

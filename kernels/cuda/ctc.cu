@@ -11,7 +11,7 @@ namespace {
 
 // A block per sample: its threads take a step together, a state each.
 template <class T>
-__global__ void ctc_forward_kernel(CtcSamples<T> samples) {
+__global__ void __launch_bounds__(kRowGridThreads) ctc_forward_kernel(CtcSamples<T> samples) {
   for (int64_t n = blockIdx.x; n < samples.count; n += gridDim.x) {
     const CtcSample<T> s = samples[n];
     for (int64_t state = threadIdx.x; state < s.states; state += blockDim.x) {

@@ -116,8 +116,9 @@ struct Cover {
 
 /// A block per line, range of places, and piece of the width. lines: of y, index and x.
 template <class T, class Update>
-__global__ void update_ranges_kernel(T* y, const int64_t* index, const T* x, LoopNest<3> lines,
-                                     Walk walk, Cover cover, Update update) {
+__global__ void __launch_bounds__(kThreads)
+    update_ranges_kernel(T* y, const int64_t* index, const T* x, LoopNest<3> lines, Walk walk,
+                         Cover cover, Update update) {
   WICK_SHARED(int, elements, kTile);
   WICK_SHARED(int, places, kTile);
   const int group = static_cast<int>(threadIdx.x) / cover.columns;

@@ -46,7 +46,8 @@ __global__ void interpolate2d_forward_kernel(const T* x, T* y, R resize) {
 }
 
 template <class T, int kVector, class R>
-__global__ void interpolate2d_backward_kernel(const T* dy, T* dx, R resize) {
+__global__ void __launch_bounds__(kGridThreads)
+    interpolate2d_backward_kernel(const T* dy, T* dx, R resize) {
   using L = Accumulator<T>;
   for (int64_t i = global_thread(); i < resize.in.numel() / kVector; i += global_threads()) {
     const ImagePlace<kVector> at(resize.in, i);

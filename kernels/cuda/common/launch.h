@@ -26,17 +26,27 @@ inline int64_t blocks_to_fill(Device device, int64_t each) {
   return each * multiprocessors(device);
 }
 
+// Kernels that need more than 64 registers tell the compiler how many threads a block has, by
+// __launch_bounds__: else a block of 1,024 could not be launched (tools/compile_kernels.py checks).
+
+/// Threads of a block of grid_for, unless it is told otherwise.
+inline constexpr unsigned kGridThreads = 256;
+
 /// Blocks of `threads` for `count` elements, `per_thread` each: a loop over the grid does the rest.
-inline Grid grid_for(Device device, int64_t count, int64_t per_thread = 1, unsigned threads = 256) {
+inline Grid grid_for(Device device, int64_t count, int64_t per_thread = 1,
+                     unsigned threads = kGridThreads) {
   const int64_t per_block = per_thread * threads;
   const int64_t blocks = std::min((count + per_block - 1) / per_block, blocks_to_fill(device, 32));
   return {dim3(static_cast<unsigned>(blocks)), dim3(threads)};
 }
 
+/// Most threads of a block of grid_of_rows.
+inline constexpr unsigned kRowGridThreads = 512;
+
 /// One block per row, threads for `columns` elements of which each takes `per_thread`.
 inline Grid grid_of_rows(int64_t rows, int64_t columns, int64_t per_thread = 4) {
   int64_t threads = 32;
-  while (threads < 512 && threads * per_thread < columns) threads *= 2;
+  while (threads < int64_t{kRowGridThreads} && threads * per_thread < columns) threads *= 2;
   return {dim3(static_cast<unsigned>(std::min(rows, kMostBlocks))),
           dim3(static_cast<unsigned>(threads))};
 }
