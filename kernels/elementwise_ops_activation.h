@@ -31,19 +31,24 @@ struct Relu6 : OnNumbers<1> {
   }
 };
 
-/// x Phi(x), Phi being the normal distribution's cumulative function.
+/// Phi(x), the normal distribution's cumulative function.
+template <class V>
+WICK_HOST_DEVICE V normal_cdf(V x) {
+  return erf(x * 0.707106781186547524) * 0.5 + 0.5;  // sqrt(1 / 2)
+}
+
+/// x Phi(x)
 struct Gelu : OnFloats<1> {
   static constexpr char name[] = "gelu";
   static constexpr Keep keep = Keep::kInput;
-  static constexpr double kRootHalf = 0.707106781186547524;
   static constexpr double kDensity = 0.398942280401432678;  // 1 / sqrt(2 pi)
   template <class V>
   WICK_HOST_DEVICE V operator()(V x) const {
-    return x * (erf(x * kRootHalf) * 0.5 + 0.5);
+    return x * normal_cdf(x);
   }
   template <class V>
   WICK_HOST_DEVICE V gradient(V dy, V x) const {
-    return dy * (erf(x * kRootHalf) * 0.5 + 0.5 + x * (exp(x * x * -0.5) * kDensity));
+    return dy * (normal_cdf(x) + x * (exp(x * x * -0.5) * kDensity));
   }
 };
 

@@ -12,14 +12,15 @@
 // 16 bytes at a time, and one for all strides and dtypes.
 namespace wick::cuda {
 
+/// What functors compute with: on T, for results that are stored as S.
 // clang-format off
-template <class T> struct OperandOf { using type = fn::Real<T>; };
-template <> struct OperandOf<int64_t> { using type = fn::Integer; };
+template <class T, class S> struct OperandOf { using type = fn::Real<T, sizeof(S) == 2>; };
+template <class S> struct OperandOf<int64_t, S> { using type = fn::Integer; };
 // clang-format on
 
-template <class F, class T>
+template <class S, class F, class T>
 __device__ T apply_functor(const F& f, const T* x) {
-  using V = typename OperandOf<T>::type;
+  using V = typename OperandOf<T, S>::type;
   V v[F::arity];
   for (int k = 0; k < F::arity; ++k) v[k].value = x[k];
   if constexpr (F::arity == 1) {
@@ -47,34 +48,36 @@ __global__ void elementwise_strided_kernel(F f, ElementwiseOperands<F::arity> op
     for (int k = 0; k < F::arity; ++k) {
       x[k] = load_as<T>(operands.x[k], operands.x_dtype[k], at.offset[k + 1]);
     }
-    store_as(operands.y, operands.y_dtype, at.offset[0], apply_functor(f, x));
+    store_as(operands.y, operands.y_dtype, at.offset[0], apply_functor<T>(f, x));
   }
 }
 
 /// All operands are S* of n neighbouring elements, aligned to 16 bytes.
 template <class F, class S, class T>
-__global__ void elementwise_packed_kernel(F f, ElementwiseOperands<F::arity> operands, int64_t n) {
+__global__ void __launch_bounds__(kGridThreads)
+    elementwise_packed_kernel(F f, ElementwiseOperands<F::arity> operands, int64_t n) {
   constexpr int kSize = kPackSize<S>;
   S* const y = static_cast<S*>(operands.y);
   for (int64_t i = global_thread() * kSize; i < n; i += global_threads() * kSize) {
     if (i + kSize <= n) {
-      Pack<S, kSize> x[F::arity], result;
+      Pack<S, kSize> x[F::arity];
+      T result[kSize];
       for (int k = 0; k < F::arity; ++k) {
         x[k] = load_pack<kSize>(static_cast<const S*>(operands.x[k]) + i);
       }
       for (int j = 0; j < kSize; ++j) {
         T element[F::arity];
         for (int k = 0; k < F::arity; ++k) element[k] = convert<T>(x[k][j]);
-        result[j] = convert<S>(apply_functor(f, element));
+        result[j] = apply_functor<S>(f, element);
       }
-      store_pack(y + i, result);
+      store_pack(y + i, convert_pack<S>(result));
     } else {
       for (int64_t j = i; j < n; ++j) {
         T element[F::arity];
         for (int k = 0; k < F::arity; ++k) {
           element[k] = convert<T>(static_cast<const S*>(operands.x[k])[j]);
         }
-        y[j] = convert<S>(apply_functor(f, element));
+        y[j] = convert<S>(apply_functor<S>(f, element));
       }
     }
   }

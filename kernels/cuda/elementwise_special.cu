@@ -6,15 +6,15 @@
 
 namespace wick::fn {
 
-#define WICK_REAL_FUNCTION(name, function)                 \
-  template <class T>                                       \
-  WICK_HOST_DEVICE Real<T> name(Real<T> x) {               \
-    return Real<T>::of(static_cast<T>(function(x.value))); \
+#define WICK_REAL_FUNCTION(name, function)                         \
+  template <class T, bool kQuick>                                  \
+  WICK_HOST_DEVICE Real<T, kQuick> name(Real<T, kQuick> x) {       \
+    return Real<T, kQuick>::of(static_cast<T>(function(x.value))); \
   }
-#define WICK_REAL_PAIR(name)                                      \
-  template <class T>                                              \
-  WICK_HOST_DEVICE Real<T> name(Real<T> x, Real<T> y) {           \
-    return Real<T>::of(static_cast<T>(::name(x.value, y.value))); \
+#define WICK_REAL_PAIR(name)                                                    \
+  template <class T, bool kQuick>                                               \
+  WICK_HOST_DEVICE Real<T, kQuick> name(Real<T, kQuick> x, Real<T, kQuick> y) { \
+    return Real<T, kQuick>::of(static_cast<T>(::name(x.value, y.value)));       \
   }
 WICK_REAL_FUNCTION(exp2, ::exp2)
 WICK_REAL_FUNCTION(log10, ::log10)
@@ -33,9 +33,22 @@ WICK_REAL_FUNCTION(digamma, digamma_of)
 WICK_REAL_FUNCTION(trigamma, trigamma_of)
 WICK_REAL_PAIR(copysign)
 WICK_REAL_PAIR(fmod)
-WICK_REAL_PAIR(hypot)
 #undef WICK_REAL_FUNCTION
 #undef WICK_REAL_PAIR
+
+/// CUDA's overflows where the result nearly does.
+template <class T, bool kQuick>
+WICK_HOST_DEVICE Real<T, kQuick> hypot(Real<T, kQuick> x, Real<T, kQuick> y) {
+  using V = Real<T, kQuick>;
+  if constexpr (sizeof(T) == 8) {
+    const T a = ::fabs(x.value), b = ::fabs(y.value), large = a > b ? a : b;
+    if (large > 0x1p1000 && large - large == 0) {
+      const T share = (a > b ? b : a) / large;
+      return V::of(large * ::sqrt(1 + share * share));
+    }
+  }
+  return V::of(::hypot(x.value, y.value));
+}
 
 }  // namespace wick::fn
 

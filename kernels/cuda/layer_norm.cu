@@ -1,4 +1,5 @@
 #include "wick/kernels/cuda/common/columns.h"
+#include "wick/kernels/cuda/common/quick_math.h"
 #include "wick/kernels/cuda/common/rows.h"
 #include "wick/kernels/norm.h"
 
@@ -21,8 +22,8 @@ template <class T, class Index>
 __device__ ParameterPack<T> load_parameters(const Accumulator<T>* p, Index size, Index at,
                                             Accumulator<T> otherwise) {
   ParameterPack<T> v;
-  if (p != nullptr && at >= 0 && at + kPackSize<T> <= size && at % kPackSize<T> == 0 &&
-      reinterpret_cast<uintptr_t>(p) % 16 == 0) {
+  if (p != nullptr && at >= 0 && at + kPackSize<T> <= size &&
+      reinterpret_cast<uintptr_t>(p + at) % 16 == 0) {
     return load_pack<kPackSize<T>>(p + at);
   }
   for (int j = 0; j < kPackSize<T>; ++j) {
@@ -31,59 +32,75 @@ __device__ ParameterPack<T> load_parameters(const Accumulator<T>* p, Index size,
   return v;
 }
 
-/// Mean and scale of a row as they are applied: the mean in two parts.
-template <class L>
+/// Mean and scale of a row of T as they are applied: the mean in two parts, of which 16 bits need
+/// one.
+template <class T>
 struct RowScale {
+  using L = Accumulator<T>;
   L high, low, scale;
   __device__ RowScale(double mean, double invstd)
       : high(static_cast<L>(mean)),
         low(static_cast<L>(mean - static_cast<double>(high))),
         scale(static_cast<L>(invstd)) {}
-  __device__ L operator()(L x) const { return ((x - high) - low) * scale; }
+  __device__ L operator()(L x) const {
+    if constexpr (sizeof(T) == 2) return (x - high) * scale;
+    return ((x - high) - low) * scale;
+  }
 };
+
+/// 1 / sqrt(x) for rows of T.
+template <class T>
+__device__ double inverse_root(double x) {
+  if constexpr (sizeof(T) == 8) return 1 / sqrt(x);
+  return quick_inverse_root(x);
+}
 
 /// The mean of a row, and the sum of squared deviations from it.
 struct RowMoments {
   double mean = 0, m2 = 0;
 };
 
-/// In two passes over the row; from 0 unless `centered`.
+/// In two passes over the row; from 0 unless `centered`. `per_element`: 1 / its size.
 template <class T, int kPacks>
 __device__ RowMoments moments_of_row(const RowFragment<T, kPacks>& x,
-                                     const RowSlice<T, kPacks>& slice, bool centered, int lanes) {
+                                     const RowSlice<T, kPacks>& slice, bool centered, int lanes,
+                                     double per_element) {
   using L = Accumulator<T>;
   using S = Sum<L, kPacks>;
-  const double n = static_cast<double>(slice.size > 0 ? slice.size : 1);
   L origin = 0;
   if (centered) {
     S sum = 0;
-    slice.for_packs([&](int k, auto at) {
-      const RowPack<T> v = x.get(k, at);
+    x.for_packs(slice, [&](const RowPack<T>& v, auto) {
       L part = 0;
       for (int j = 0; j < kPackSize<T>; ++j) part += convert<L>(v[j]);
       sum += static_cast<S>(part);
     });
-    origin = static_cast<L>(static_cast<double>(row_sum(sum, lanes)) / n);
+    origin = static_cast<L>(static_cast<double>(row_sum(sum, lanes)) * per_element);
   }
   S sum = 0, squares = 0;
-  slice.for_packs([&](int k, auto at) {
-    const RowPack<T> v = x.get(k, at);
-    const bool whole = at >= 0 && at + kPackSize<T> <= slice.size;
+  x.for_packs(slice, [&](const RowPack<T>& v, auto at) {
     L s = 0, q = 0;
-    for (int j = 0; j < kPackSize<T>; ++j) {
-      if (!whole && (at + j < 0 || at + j >= slice.size)) continue;
+    const auto add = [&](int j) {
       const L d = convert<L>(v[j]) - origin;
       s += d;
       q += d * d;
+    };
+    if (slice.holds(at)) {
+      for (int j = 0; j < kPackSize<T>; ++j) add(j);
+    } else {
+      for (int j = 0; j < kPackSize<T>; ++j) {
+        if (at + j >= 0 && at + j < slice.size) add(j);
+      }
     }
     sum += static_cast<S>(s);
     squares += static_cast<S>(q);
   });
   const double q = static_cast<double>(row_sum(squares, lanes));
   if (!centered) return {0, q};
-  // The origin is the mean as rounded.
+  // The origin is the mean as rounded, which is enough where T has 16 bits.
+  if constexpr (sizeof(T) == 2) return {static_cast<double>(origin), q};
   const double s = static_cast<double>(row_sum(sum, lanes));
-  return {static_cast<double>(origin) + s / n, q - s * s / n};
+  return {static_cast<double>(origin) + s * per_element, q - s * s * per_element};
 }
 
 template <class T>
@@ -91,8 +108,8 @@ struct LayerNormForward {
   const T *x, *residual;
   const Accumulator<T>*weight, *bias;
   T *y, *sum;
-  double *mean, *invstd;  // mean: null for RMS norm
-  double eps;
+  double *mean, *invstd;    // mean: null for RMS norm
+  double eps, per_element;  // 1 / the size of a row
 };
 
 /// What is normalised: this thread's part of a row of x, or with kAdd of x + residual, which
@@ -119,27 +136,26 @@ __device__ RowFragment<T, kPacks> row_to_normalise(const LayerNormForward<T>& f,
 }
 
 template <class T, int kPacks, bool kAdd>
-__global__ void __launch_bounds__(kRowThreads, 1)
+__global__ void __launch_bounds__(kRowThreads, kAdd ? 1 : kRowBlocks<T, kPacks>)
     layer_norm_kernel(LayerNormForward<T> f, RowTiling tiling, Packs<kPacks>) {
   using L = Accumulator<T>;
   for (RowLoop loop(tiling); loop.any(); loop.next()) {
     const RowSlice<T, kPacks> slice(loop, tiling, f.x);
     const RowFragment<T, kPacks> data = row_to_normalise<kAdd>(f, slice);
-    const RowMoments m = moments_of_row(data, slice, f.mean != nullptr, tiling.lanes);
-    const double invstd = 1 / sqrt(m.m2 / static_cast<double>(tiling.size) + f.eps);
+    const RowMoments m =
+        moments_of_row(data, slice, f.mean != nullptr, tiling.lanes, f.per_element);
+    const double invstd = inverse_root<T>(m.m2 * f.per_element + f.eps);
     if (loop.leads()) {
       if (f.mean != nullptr) f.mean[loop.row()] = m.mean;
       f.invstd[loop.row()] = invstd;
     }
-    const RowScale<L> normalise(m.mean, invstd);
-    slice.for_packs([&](int k, auto at) {
-      RowPack<T> v = data.get(k, at);
+    const RowScale<T> normalise(m.mean, invstd);
+    data.for_packs(slice, [&](const RowPack<T>& v, auto at) {
+      L y[kPackSize<T>];
       const auto w = load_parameters<T>(f.weight, slice.size, at, L{1});
       const auto b = load_parameters<T>(f.bias, slice.size, at, L{0});
-      for (int j = 0; j < kPackSize<T>; ++j) {
-        v[j] = convert<T>(normalise(convert<L>(v[j])) * w[j] + b[j]);
-      }
-      store_in_row(f.y + slice.begin, slice.size, at, v);
+      for (int j = 0; j < kPackSize<T>; ++j) y[j] = normalise(convert<L>(v[j])) * w[j] + b[j];
+      store_in_row(f.y + slice.begin, slice.size, at, convert_pack<T>(y));
     });
   }
 }
@@ -188,7 +204,7 @@ __global__ void __launch_bounds__(kRowThreads, 1)
     const T zero = convert<T>(L{0});
     const RowFragment<T, kPacks> inputs(b.x, slice, zero), gradients(b.dy, slice, zero);
     const int64_t row = loop.valid() ? loop.row() : 0;
-    const RowScale<L> normalise(b.mean == nullptr ? 0.0 : b.mean[row], b.invstd[row]);
+    const RowScale<T> normalise(b.mean == nullptr ? 0.0 : b.mean[row], b.invstd[row]);
     S sum = 0, dot = 0;
     slice.for_packs([&](int k, auto at) {
       const RowPack<T> v = inputs.get(k, at), g = gradients.get(k, at);
@@ -212,8 +228,8 @@ __global__ void __launch_bounds__(kRowThreads, 1)
     const L shift = b.mean == nullptr ? L{0} : static_cast<L>(sum * per_element);
     const L slope = static_cast<L>(row_sum(dot, tiling.lanes) * per_element);
     slice.for_packs([&](int k, auto at) {
-      const RowPack<T> v = inputs.get(k, at);
-      RowPack<T> g = gradients.get(k, at);
+      const RowPack<T> v = inputs.get(k, at), g = gradients.get(k, at);
+      L dx[kPackSize<T>];
       const auto w = load_parameters<T>(b.weight, slice.size, at, L{1});
       RowPack<T> more = {};
       if (kAdd) more = load_in_row(b.dsum + slice.begin, slice.size, at, zero).unpack();
@@ -221,9 +237,9 @@ __global__ void __launch_bounds__(kRowThreads, 1)
         const L own = convert<L>(g[j]) * w[j];
         L d = (own - shift - normalise(convert<L>(v[j])) * slope) * normalise.scale;
         if (kAdd) d += convert<L>(more[j]);
-        g[j] = convert<T>(d);
+        dx[j] = d;
       }
-      store_in_row(b.dx + slice.begin, slice.size, at, g);
+      store_in_row(b.dx + slice.begin, slice.size, at, convert_pack<T>(dx));
     });
   }
   if constexpr (kParameters) {
@@ -247,7 +263,7 @@ __global__ void __launch_bounds__(kColumnThreads)
     const int64_t column = loop.column(), size = tiling.inner;
     L weight = 0, bias = 0;
     for (int64_t r = loop.outer(); r < rows; r += tiling.outer) {
-      const RowScale<L> normalise(b.mean == nullptr ? 0.0 : b.mean[r], b.invstd[r]);
+      const RowScale<T> normalise(b.mean == nullptr ? 0.0 : b.mean[r], b.invstd[r]);
       const L g = convert<L>(b.dy[r * size + column]);
       weight += g * normalise(convert<L>(b.x[r * size + column]));
       bias += g;
@@ -307,7 +323,8 @@ void forward(const RowNorm& n) {
                               n.sum.as<T>(),
                               n.mean.as<double>(),
                               n.invstd.as<double>(),
-                              n.eps};
+                              n.eps,
+                              1 / static_cast<double>(std::max<int64_t>(n.x.shape[1], 1))};
   tile_rows<kAdd ? 3 : 1>(
       f.x, n.x.shape[0], n.x.shape[1],
       [&]<int kPacks>(Packs<kPacks> packs, const Grid& grid, const RowTiling& s) {

@@ -82,7 +82,7 @@ struct ClassSums {
 };
 
 template <class T, int kPacks>
-__global__ void __launch_bounds__(kRowThreads, 1)
+__global__ void __launch_bounds__(kRowThreads, kRowBlocks<T, kPacks>)
     cross_entropy_rows_kernel(CrossEntropy<T> c, RowTiling tiling, Packs<kPacks>) {
   using L = Accumulator<T>;
   for (RowLoop loop(tiling); loop.any(); loop.next()) {
@@ -163,7 +163,7 @@ __global__ void sum_of_weights_kernel(const L* weight, int64_t classes, double* 
 
 /// dx = all * exp(x - lse) - each * weight - (at the target) hit; dx may be x.
 template <class T, int kPacks>
-__global__ void __launch_bounds__(kRowThreads, 1)
+__global__ void __launch_bounds__(kRowThreads, kRowBlocks<T, kPacks>)
     cross_entropy_backward_kernel(CrossEntropy<T> c, const double* sum_of_weights, RowTiling tiling,
                                   Packs<kPacks>) {
   using L = Accumulator<T>;
@@ -179,15 +179,13 @@ __global__ void __launch_bounds__(kRowThreads, 1)
     const L high = static_cast<L>(lse), low = static_cast<L>(lse - static_cast<double>(high));
     const L hit = static_cast<L>(g * own), each = static_cast<L>(g * c.share_of_class());
     const L all = static_cast<L>(g * (own + c.share_of_class() * sum));
-    slice.for_packs([&](int k, auto at) {
-      RowPack<T> v = {};
-      if (!c.is_log) v = data.get(k, at);
+    data.for_packs(slice, [&](const RowPack<T>& v, auto at) {
       L d[kPackSize<T>] = {};
       if (counts) {
         if (!c.is_log) {
           WICK_UNROLL
           for (int j = 0; j < kPackSize<T>; ++j) {
-            d[j] = all * exp((convert<L>(v[j]) - high) - low);
+            d[j] = all * exp_for<T>((convert<L>(v[j]) - high) - low);
           }
         }
         if (c.smoothing > 0) {
@@ -200,14 +198,14 @@ __global__ void __launch_bounds__(kRowThreads, 1)
             }
           }
         }
-        WICK_UNROLL
-        for (int j = 0; j < kPackSize<T>; ++j) {
-          if (at + j == target) d[j] -= hit;
+        if (at <= target && target < at + kPackSize<T>) {
+          WICK_UNROLL
+          for (int j = 0; j < kPackSize<T>; ++j) {
+            if (at + j == target) d[j] -= hit;
+          }
         }
       }
-      WICK_UNROLL
-      for (int j = 0; j < kPackSize<T>; ++j) v[j] = convert<T>(d[j]);
-      store_in_row(c.dx + slice.begin, slice.size, at, v);
+      store_in_row(c.dx + slice.begin, slice.size, at, convert_pack<T>(d));
     });
   }
 }

@@ -9,15 +9,16 @@ namespace wick::cuda {
 namespace {
 
 /// What a row or column of results is made from its ExpSum: exp(x - max) / sum or its logarithm.
-template <bool kLog, class A>
+template <class T, bool kLog>
 struct Normalise {
+  using A = Accumulator<T>;
   A max, factor, log_sum;
 
   __device__ Normalise(A max_in, A sum)
       : max(max_in), factor(kLog ? A{0} : A{1} / sum), log_sum(kLog ? log(sum) : A{0}) {}
   __device__ A operator()(A x) const {
     if constexpr (kLog) return (x - max) - log_sum;
-    return exp(x - max) * factor;
+    return exp_for<T>(x - max) * factor;
   }
 };
 
@@ -32,24 +33,24 @@ struct GradientOf {
 };
 
 template <class T, bool kLog, int kPacks>
-__global__ void __launch_bounds__(kRowThreads, 1)
+__global__ void __launch_bounds__(kRowThreads, kRowBlocks<T, kPacks>)
     softmax_rows_kernel(const T* x, T* y, RowTiling tiling, Packs<kPacks>) {
   using A = Accumulator<T>;
   for (RowLoop loop(tiling); loop.any(); loop.next()) {
     const RowSlice<T, kPacks> slice(loop, tiling, x);
     const RowFragment<T, kPacks> data(x, slice, convert<T>(kLowest<A>));
     const ExpSum<A> all = exp_sum_of_row<A>(data, slice, tiling.lanes);
-    const Normalise<kLog, A> normalise(all.max, all.sum);
-    slice.for_packs([&](int k, auto at) {
-      RowPack<T> v = data.get(k, at);
-      for (int j = 0; j < kPackSize<T>; ++j) v[j] = convert<T>(normalise(convert<A>(v[j])));
-      store_in_row(y + slice.begin, slice.size, at, v);
+    const Normalise<T, kLog> normalise(all.max, all.sum);
+    data.for_packs(slice, [&](const RowPack<T>& v, auto at) {
+      A result[kPackSize<T>];
+      for (int j = 0; j < kPackSize<T>; ++j) result[j] = normalise(convert<A>(v[j]));
+      store_in_row(y + slice.begin, slice.size, at, convert_pack<T>(result));
     });
   }
 }
 
 template <class T, bool kLog, int kPacks>
-__global__ void __launch_bounds__(kRowThreads, 1)
+__global__ void __launch_bounds__(kRowThreads, kRowBlocks<T, kPacks>)
     softmax_rows_backward_kernel(const T* dy, const T* y, T* dx, RowTiling tiling, Packs<kPacks>) {
   using A = Accumulator<T>;
   using S = Sum<A, kPacks>;
@@ -68,12 +69,12 @@ __global__ void __launch_bounds__(kRowThreads, 1)
     });
     const A sum = static_cast<A>(row_sum(own, tiling.lanes));
     slice.for_packs([&](int k, auto at) {
-      RowPack<T> g = gradients.get(k, at);
-      const RowPack<T> v = results.get(k, at);
+      const RowPack<T> g = gradients.get(k, at), v = results.get(k, at);
+      A result[kPackSize<T>];
       for (int j = 0; j < kPackSize<T>; ++j) {
-        g[j] = convert<T>(GradientOf<kLog, A>::apply(convert<A>(g[j]), convert<A>(v[j]), sum));
+        result[j] = GradientOf<kLog, A>::apply(convert<A>(g[j]), convert<A>(v[j]), sum);
       }
-      store_in_row(dx + slice.begin, slice.size, at, g);
+      store_in_row(dx + slice.begin, slice.size, at, convert_pack<T>(result));
     });
   }
 }
@@ -86,7 +87,7 @@ __global__ void softmax_columns_kernel(const T* x, T* y, ColumnTiling tiling) {
     loop.for_rows([&](int64_t at, int64_t) { own.add(convert<A>(x[at])); });
     const A max = column_reduce(own.max, tiling.width, LargerNumber{});
     const double sum = column_reduce(own.sum_from(max), tiling.width, Add{});
-    const Normalise<kLog, A> normalise(max, static_cast<A>(sum));
+    const Normalise<T, kLog> normalise(max, static_cast<A>(sum));
     loop.for_rows([&](int64_t at, int64_t) { y[at] = convert<T>(normalise(convert<A>(x[at]))); });
   }
 }

@@ -2,6 +2,7 @@
 
 #include "wick/core/base/dtype.h"
 #include "wick/kernels/cuda/common/device_code.h"
+#include "wick/kernels/cuda/common/vector_access.h"
 
 namespace wick::cuda {
 
@@ -66,6 +67,34 @@ __device__ To convert(From value) {
   } else {
     return static_cast<To>(static_cast<typename ArithmeticOf<From>::type>(value));
   }
+}
+
+/// `values`, each converted to T: two at a time to 16 bits.
+template <class T, int kCount, class From>
+__device__ Pack<T, kCount> convert_pack(const From (&values)[kCount]) {
+#ifdef __CUDA_ARCH__
+  if constexpr (sizeof(T) == 2 && __is_same(From, float) && kCount % 2 == 0) {
+    struct Words {
+      uint32_t w[kCount / 2];
+    } words;
+    WICK_UNROLL
+    for (int i = 0; i < kCount; i += 2) {
+      if constexpr (__is_same(T, Half)) {
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;"
+            : "=r"(words.w[i / 2])
+            : "f"(values[i + 1]), "f"(values[i]));
+      } else {
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;"
+            : "=r"(words.w[i / 2])
+            : "f"(values[i + 1]), "f"(values[i]));
+      }
+    }
+    return __builtin_bit_cast(Pack<T, kCount>, words);
+  }
+#endif
+  Pack<T, kCount> pack;
+  for (int i = 0; i < kCount; ++i) pack[i] = convert<T>(values[i]);
+  return pack;
 }
 
 /// Element `offset` of memory that holds elements of `dtype`, as T.

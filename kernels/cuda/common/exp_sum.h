@@ -1,5 +1,6 @@
 #pragma once
 
+#include "wick/kernels/cuda/common/quick_math.h"
 #include "wick/kernels/cuda/common/rows.h"
 
 namespace wick::cuda {
@@ -15,23 +16,23 @@ struct LargerNumber {
   }
 };
 
-/// exp(x) of x <= 0 for sums to which 1 = exp(0) belongs: for float it is an instruction of GPUs,
-/// whose relative error grows with |x| (|x| * 1e-7) while the term itself vanishes.
+/// exp(x) of x <= 0 for sums to which 1 = exp(0) belongs: the error of quick_exp grows with |x|
+/// while the term itself vanishes.
 template <class A>
 __device__ A exp_in_sum(A x) {
-#ifdef __CUDA_ARCH__
-  if constexpr (__is_same(A, float)) {
-    constexpr float kLog2OfE = 1.4426950408889634f;
-    float result;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x * kLog2OfE));
-    return result;
-  }
-#endif
+  if constexpr (__is_same(A, float)) return quick_exp(x);
   return exp(x);
 }
 
-/// The largest of some elements and the sum of exp(x - max) over them, NaN where one is NaN or
-/// infinite, or all are -infinity. Long sums are held in S.
+/// exp(x) for results that are rounded to T.
+template <class T, class A>
+__device__ A exp_for(A x) {
+  if constexpr (sizeof(T) == 2) return quick_exp(x);
+  return exp(x);
+}
+
+/// A number near the largest of some elements, and the sum of exp(x - max) over them, NaN where one
+/// is NaN or infinite, or all are -infinity. Long sums are held in S.
 template <class A, class S = A>
 struct ExpSum {
   A max = kLowest<A>;
@@ -47,7 +48,8 @@ struct ExpSum {
   __device__ void add(const Pack<T, kCount>& x) {
     A largest = kLowest<A>;
     for (int j = 0; j < kCount; ++j) largest = LargerNumber{}(convert<A>(x[j]), largest);
-    raise(largest);
+    // A sum of 16-bit elements may run ahead of its base, which saves most changes of it.
+    if (sizeof(T) > 2 || !(largest <= max + 8)) raise(largest);
     const A from = base();
     A total = 0;
     for (int j = 0; j < kCount; ++j) total += exp_in_sum(convert<A>(x[j]) - from);
@@ -63,7 +65,7 @@ struct ExpSum {
  private:
   __device__ void raise(A x) {
     if (!(x > max)) return;
-    if (max != kLowest<A>) sum *= static_cast<S>(exp(max - x));
+    if (max != kLowest<A>) sum *= static_cast<S>(exp_in_sum(max - x));
     max = x;
   }
   /// What exponents are counted from, so that those of -infinity are not NaN.

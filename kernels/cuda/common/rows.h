@@ -145,6 +145,9 @@ struct RowSlice {
     first = loop.lane() * kPackSize<T> - static_cast<Index>(address % 16 / sizeof(T));
   }
 
+  /// Whether all elements of the pack that begins at `at` are in the row.
+  __device__ bool holds(Index at) const { return at >= 0 && at + kPackSize<T> <= size; }
+
   /// Calls body(k, first element).
   template <class Body>
   __device__ void for_packs(const Body& body) const {
@@ -180,18 +183,24 @@ class RowFragment {
       if constexpr (kPacks > 0) packs_[k] = raw_pack<T>(pack);
     });
   }
-  /// Calls body(pack, first element). What is read anew is loaded one pack ahead.
+  /// Calls body(pack, first element). What is read anew is loaded two packs at a time.
   template <class Body>
   __device__ void for_packs(const RowSlice<T, kPacks>& slice, const Body& body) const {
     if constexpr (kPacks > 0) {
       slice.for_packs([&](int k, Index at) { body(packs_[k].unpack(), at); });
     } else {
-      RawPack<T> next = load_in_row(row_, size_, slice.first, fill_);
-      slice.for_packs([&](int, Index at) {
-        const RawPack<T> loaded = next;
-        if (at + slice.step < size_) next = load_in_row(row_, size_, at + slice.step, fill_);
-        body(loaded.unpack(), at);
-      });
+      constexpr int kAhead = 2;
+      for (Index at = slice.first; at < slice.size; at += kAhead * slice.step) {
+        RawPack<T> loaded[kAhead];
+        WICK_UNROLL
+        for (int i = 0; i < kAhead; ++i) {
+          loaded[i] = load_in_row(row_, size_, at + i * slice.step, fill_);
+        }
+        WICK_UNROLL
+        for (int i = 0; i < kAhead; ++i) {
+          if (at + i * slice.step < slice.size) body(loaded[i].unpack(), at + i * slice.step);
+        }
+      }
     }
   }
   __device__ RowPack<T> get(int k, Index at) const {
@@ -225,6 +234,11 @@ __device__ T row_sum(T value, int lanes) {
 
 /// Most threads of a block that works on rows: so few that each can have many registers.
 inline constexpr int kRowThreads = 512;
+
+/// How many blocks of so many threads fit a multiprocessor, as __launch_bounds__ is told: two leave
+/// 64 registers to a thread.
+template <class T, int kPacks>
+inline constexpr int kRowBlocks = kPacks == 8 || sizeof(T) == 8 ? 1 : 2;
 
 template <int kPacks>
 struct Packs {};
