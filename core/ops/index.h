@@ -30,8 +30,8 @@ Tensor scatter(const Tensor& x, int64_t axis, const Tensor& index, const Tensor&
 /// As scatter, but adds to what `x` holds there.
 Tensor scatter_add(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source);
 
-/// As gather, with the other axes of `x` and `index` broadcast to each other. Negative indices count
-/// from the end.
+/// As gather, with the other axes of `x` and `index` broadcast to each other. Negative indices
+/// count from the end.
 Tensor take_along_axis(const Tensor& x, const Tensor& index, int64_t axis);
 
 /// Row index[i, ...] of `weight` [rows, width] for each index: shape [index..., width]. The row
