@@ -178,7 +178,7 @@ def simulated_gpu(theme):
     picture.words(200, 84, "nvcc", 14, "faint", "end")
     picture.words(620, 84, "g++ or clang, WICK_GPU=sim", 14, "faint")
     picture.box(20, 116, 270, 72, "a GPU", "driver, cuBLASLt, cuDNN, NCCL",
-                "no real GPU has run it yet", dashed=True)
+                "an NVIDIA H100 has run it")
     picture.rectangle(320, 116, 610, 206, "box", "edge")
     picture.words(625, 138, "kernels/sim: the simulated GPU", 15, anchor="middle", bold=True)
     cells = (("threads", "one fiber each, block by", "block, in chosen orders"),
