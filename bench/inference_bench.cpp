@@ -16,7 +16,7 @@ namespace {
 
 using namespace wick;
 
-struct Way {
+struct Mode {
   const char* name;
   std::function<Tensor(const Tensor&)> call;
   std::vector<double> seconds = {};
@@ -33,36 +33,36 @@ void run(int64_t batch, int rounds) {
   net.eval();
   graph::CompiledModule compiled = graph::compile(net);
   graph::CompiledModule frozen = graph::compile(net, {.freeze = true});
-  std::array<Way, 3> ways{{{"eager",
-                            [&](const Tensor& x) {
-                              const NoGrad no_grad;
-                              return net(x);
-                            }},
-                           {"compiled", [&](const Tensor& x) { return compiled(x); }},
-                           {"frozen", [&](const Tensor& x) { return frozen(x); }}}};
+  std::array<Mode, 3> modes{{{"eager",
+                              [&](const Tensor& x) {
+                                const NoGrad no_grad;
+                                return net(x);
+                              }},
+                             {"compiled", [&](const Tensor& x) { return compiled(x); }},
+                             {"frozen", [&](const Tensor& x) { return frozen(x); }}}};
   const Tensor x = randn({batch, 3, 224, 224});
-  const Tensor want = ways[0].call(x);
-  for (Way& way : ways) {
+  const Tensor want = modes[0].call(x);
+  for (Mode& mode : modes) {
     for (int i = 0; i < 4; ++i) {
-      WICK_CHECK(allclose(way.call(x), want, 1e-3, 1e-3), "bench: ", way.name, " is wrong");
+      WICK_CHECK(allclose(mode.call(x), want, 1e-3, 1e-3), "bench: ", mode.name, " is wrong");
     }
   }
   for (int i = 0; i < rounds; ++i) {
-    for (Way& way : ways) {
-      way.call(x);  // its weights are in the cache then, as far as they fit
+    for (Mode& mode : modes) {
+      mode.call(x);  // its weights are in the cache then, as far as they fit
       const auto start = std::chrono::steady_clock::now();
-      way.call(x);
+      mode.call(x);
       const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-      way.seconds.push_back(seconds.count());
+      mode.seconds.push_back(seconds.count());
     }
   }
-  for (const Way& way : ways) {
+  for (const Mode& mode : modes) {
     std::vector<double> ratios;
-    for (size_t i = 0; i < way.seconds.size(); ++i) {
-      ratios.push_back(ways[0].seconds[i] / way.seconds[i]);
+    for (size_t i = 0; i < mode.seconds.size(); ++i) {
+      ratios.push_back(modes[0].seconds[i] / mode.seconds[i]);
     }
-    std::printf("%-10s %8.2f ms %6.3fx [%5.3f, %5.3f]\n", way.name,
-                1e3 * quantile(way.seconds, 0.5), quantile(ratios, 0.5), quantile(ratios, 0.25),
+    std::printf("%-10s %8.2f ms %6.3fx [%5.3f, %5.3f]\n", mode.name,
+                1e3 * quantile(mode.seconds, 0.5), quantile(ratios, 0.5), quantile(ratios, 0.25),
                 quantile(ratios, 0.75));
   }
 }

@@ -15,7 +15,7 @@ namespace {
 constexpr std::array<std::string_view, 3> kDirectionNames = {"forward", "backward_input",
                                                              "backward_weight"};
 
-// A plan as the number of a way.
+// A plan as the number of a candidate.
 int number_of(const ConvPlan& plan) {
   return plan.engine == kAnyEngine ? static_cast<int>(plan.algorithm)
                                    : kConvAlgorithms + plan.engine;
@@ -52,8 +52,8 @@ struct Candidates {
     return text;
   }
 
-  std::vector<Way> ways() const {
-    std::vector<Way> list;
+  std::vector<Candidate> all() const {
+    std::vector<Candidate> list;
     const auto add = [&](const ConvPlan& plan) {
       list.push_back({number_of(plan), text_of(plan)});
     };
@@ -93,8 +93,8 @@ class PlannedConvolution final : public PlannedProblem {
                   p.padding[1], " dilation=", p.dilation[0], "x", p.dilation[1],
                   " groups=", p.groups);
   }
-  std::vector<Way> ways() const override { return Candidates(problem_, device_).ways(); }
-  void run(int way) const override { run_(plan_of(way)); }
+  std::vector<Candidate> candidates() const override { return Candidates(problem_, device_).all(); }
+  void run(int candidate) const override { run_(plan_of(candidate)); }
 
  private:
   const Conv2dProblem& problem_;
@@ -116,8 +116,8 @@ void conv_plan_set(const Conv2dProblem& problem, Device device, const ConvPlan& 
 
 ConvPlan conv_plan(const Conv2dProblem& problem, Device device,
                    const std::function<void(const ConvPlan&)>& run) {
-  const int way = planned_way(PlannedConvolution(problem, device, run));
-  return way == kAnyWay ? plan_by_rule(problem, device) : plan_of(way);
+  const int candidate = planned_candidate(PlannedConvolution(problem, device, run));
+  return candidate == kAnyCandidate ? plan_by_rule(problem, device) : plan_of(candidate);
 }
 
 }  // namespace wick

@@ -39,7 +39,7 @@ Plans& plans() {
   return instance;
 }
 
-// What a plan is for: the part of its line before the way.
+// What a plan is for: the part of its line before the candidate.
 std::string words_for(const PlannedProblem& problem) {
   const bool on_gpu = problem.device().is_cuda();
   std::string words = (on_gpu ? "cuda " : "cpu ") + problem.words();
@@ -55,10 +55,10 @@ std::optional<std::string> find_text(const std::string& words) {
   return found == table.texts.end() ? std::nullopt : std::optional(found->second);
 }
 
-void add_text(const std::string& words, const std::string& way) {
+void add_text(const std::string& words, const std::string& candidate) {
   Plans& table = plans();
   const std::lock_guard lock(table.mutex);
-  table.texts.insert_or_assign(words, way);
+  table.texts.insert_or_assign(words, candidate);
   table.numbers.clear();
   table.any = true;
 }
@@ -103,19 +103,19 @@ double time_of(Device device, const std::function<void()>& run) {
 
 // One that fails, for want of memory or because the library errs in what it offers, is no choice;
 // if all do, the first one's error is thrown.
-const Way& fastest(const PlannedProblem& problem, const std::vector<Way>& ways) {
-  if (ways.size() == 1) return ways[0];
+const Candidate& fastest(const PlannedProblem& problem, const std::vector<Candidate>& candidates) {
+  if (candidates.size() == 1) return candidates[0];
   constexpr double kNever = std::numeric_limits<double>::infinity();
-  const Way* best = nullptr;
+  const Candidate* best = nullptr;
   double best_ms = kNever;
   std::exception_ptr failure;
-  for (const Way& way : ways) {
+  for (const Candidate& candidate : candidates) {
     try {
-      problem.run(way.number);  // makes its code
-      const double ms = time_of(problem.device(), [&] { problem.run(way.number); });
+      problem.run(candidate.number);  // makes its code
+      const double ms = time_of(problem.device(), [&] { problem.run(candidate.number); });
       if (ms >= best_ms) continue;
       best_ms = ms;
-      best = &way;
+      best = &candidate;
     } catch (const DeviceError&) {
       throw;
     } catch (const Error&) {
@@ -131,15 +131,15 @@ int find_or_measure(const PlannedProblem& problem) {
   const std::string words = words_for(problem);
   const std::optional<std::string> text = find_text(words);
   const bool measures = benchmark() && capture_of(problem.device()) == nullptr;
-  if (!text && !measures) return kAnyWay;
-  const std::vector<Way> ways = problem.ways();
+  if (!text && !measures) return kAnyCandidate;
+  const std::vector<Candidate> candidates = problem.candidates();
   if (text) {
-    const auto named = [&](const Way& way) { return way.name == *text; };
-    const auto found = std::find_if(ways.begin(), ways.end(), named);
-    return found == ways.end() ? kAnyWay : found->number;
+    const auto named = [&](const Candidate& candidate) { return candidate.name == *text; };
+    const auto found = std::find_if(candidates.begin(), candidates.end(), named);
+    return found == candidates.end() ? kAnyCandidate : found->number;
   }
-  if (ways.empty()) return kAnyWay;
-  const Way& best = fastest(problem, ways);
+  if (candidates.empty()) return kAnyCandidate;
+  const Candidate& best = fastest(problem, candidates);
   add_text(words, best.name);
   return best.number;
 }
@@ -167,7 +167,7 @@ void plans_save(const std::string& path) {
   {
     Plans& table = plans();
     const std::lock_guard lock(table.mutex);
-    for (const auto& [words, way] : table.texts) text += concat(words, " ", way, "\n");
+    for (const auto& [words, candidate] : table.texts) text += concat(words, " ", candidate, "\n");
   }
   write_file(path, text);
 }
@@ -194,7 +194,7 @@ void plans_load(const std::string& path) {
                             std::string(line.substr(space + 1)));
     start = end + 1;
   }
-  for (const auto& [words, way] : loaded) add_text(words, way);
+  for (const auto& [words, candidate] : loaded) add_text(words, candidate);
 }
 
 void plans_clear() {
@@ -205,24 +205,24 @@ void plans_clear() {
   table.any = false;
 }
 
-void plan_set(const PlannedProblem& problem, const std::string& way) {
-  add_text(words_for(problem), way);
+void plan_set(const PlannedProblem& problem, const std::string& candidate) {
+  add_text(words_for(problem), candidate);
 }
 
-int planned_way(const PlannedProblem& problem) {
+int planned_candidate(const PlannedProblem& problem) {
   Plans& table = plans();
-  if (!table.any && !table.benchmark) return kAnyWay;
+  if (!table.any && !table.benchmark) return kAnyCandidate;
   const PlanKey key = problem.key();
   {
     const std::lock_guard lock(table.mutex);
     const auto found = table.numbers.find(key);
     if (found != table.numbers.end()) return found->second;
   }
-  const int way = find_or_measure(problem);
+  const int candidate = find_or_measure(problem);
   const std::lock_guard lock(table.mutex);
   if (table.numbers.size() >= kMostKnown) table.numbers.clear();
-  table.numbers.insert_or_assign(key, way);
-  return way;
+  table.numbers.insert_or_assign(key, candidate);
+  return candidate;
 }
 
 std::string in_words(const Shape& sizes) {
@@ -231,12 +231,12 @@ std::string in_words(const Shape& sizes) {
   return text;
 }
 
-std::vector<Way> library_ways(const std::vector<std::string>& engines) {
-  std::vector<Way> ways;
+std::vector<Candidate> library_candidates(const std::vector<std::string>& engines) {
+  std::vector<Candidate> candidates;
   for (const std::string& name : engines) {
-    ways.push_back({static_cast<int>(ways.size()), "library/" + name});
+    candidates.push_back({static_cast<int>(candidates.size()), "library/" + name});
   }
-  return ways;
+  return candidates;
 }
 
 }  // namespace wick

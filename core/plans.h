@@ -27,12 +27,12 @@ void plans_save(const std::string& path);
 void plans_load(const std::string& path);
 void plans_clear();
 
-/// Stands for the way that the rule takes.
-inline constexpr int kAnyWay = kAnyEngine;
+/// Stands for the candidate that the rule takes.
+inline constexpr int kAnyCandidate = kAnyEngine;
 
-/// One of the ways to compute a problem: by its number, the problem's own, and its name in files,
+/// One way to compute a problem: its number, the problem's own, and its name in files,
 /// one of kConvAlgorithmNames or library/ENGINE.
-struct Way {
+struct Candidate {
   int number;
   std::string name;
 };
@@ -42,29 +42,29 @@ class PlannedProblem {
  public:
   virtual Device device() const = 0;  // where it is computed
   virtual Dtype dtype() const = 0;    // of the result
-  /// All that the choice of a way depends on: problems of equal keys take the same way.
+  /// All that the choice of a candidate depends on: problems of equal keys take the same one.
   virtual PlanKey key() const = 0;
   /// What it is, in words for files: "matmul float32 a=2x3 b=3x4".
   virtual std::string words() const = 0;
-  /// All its ways.
-  virtual std::vector<Way> ways() const = 0;
+  /// All its candidates.
+  virtual std::vector<Candidate> candidates() const = 0;
   /// Computes it, as often as it is asked to, on the device's current stream.
-  virtual void run(int way) const = 0;
+  virtual void run(int candidate) const = 0;
 
  protected:
   ~PlannedProblem() = default;
 };
 
-/// Number of the way by which `problem` is computed: known, measured if benchmark() is on, or
-/// kAnyWay.
-int planned_way(const PlannedProblem& problem);
+/// Number of the candidate by which `problem` is computed: known, measured if benchmark() is on, or
+/// kAnyCandidate.
+int planned_candidate(const PlannedProblem& problem);
 
-/// Fixes the way by which `problem` is computed, by name.
-void plan_set(const PlannedProblem& problem, const std::string& way);
+/// Fixes the candidate by which `problem` is computed, by name.
+void plan_set(const PlannedProblem& problem, const std::string& candidate);
 
 /// "2x3", for words().
 std::string in_words(const Shape& sizes);
 /// Of a problem for which a GPU vendor's library has `engines`, by their numbers.
-std::vector<Way> library_ways(const std::vector<std::string>& engines);
+std::vector<Candidate> library_candidates(const std::vector<std::string>& engines);
 
 }  // namespace wick

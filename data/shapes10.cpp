@@ -152,7 +152,7 @@ class Canvas {
           const int v = (pose.cosine * dy - pose.sine * dx) / 4096;
           covered += inside(u * scale_x / 256, v * scale_y / 256);
         }
-        if (covered > 0) blend(x, y, covered, fill);
+        if (covered > 0) mix_pixel(x, y, covered, fill);
       }
     }
   }
@@ -173,7 +173,7 @@ class Canvas {
 
  private:
   Color& pixel(int x, int y) { return pixels_[static_cast<size_t>(y * kSide + x)]; }
-  void blend(int x, int y, int covered, const Texture& fill) {
+  void mix_pixel(int x, int y, int covered, const Texture& fill) {
     constexpr int kAll = kSubpixels * kSubpixels;
     for (size_t c = 0; c < kChannels; ++c) {
       int& value = pixel(x, y)[c];

@@ -13,7 +13,7 @@
 namespace wick {
 
 /// Kinds of problems that can be computed in several ways.
-enum class PlanKind : uint8_t { kConvolution, kProduct, kAttention };
+enum class PlanKind : uint8_t { kConvolution, kMatmul, kAttention };
 
 /// All that the choice among the ways to compute a problem depends on, for tables.
 class PlanKey {

@@ -19,8 +19,8 @@ class Search {
  public:
   Search(const ActivationProfile& profile, int64_t budget)
       : units_(profile.units), budget_(budget), step_(std::max<int64_t>(1, budget / kSteps)) {
-    ways_.assign(units_.size() + 1, std::vector<Way>(kSteps + 2));
-    ways_[0][0].seconds = 0;
+    partials_.assign(units_.size() + 1, std::vector<Partial>(kSteps + 2));
+    partials_[0][0].seconds = 0;
     for (size_t i = 0; i < units_.size(); ++i) extend(i);
     finish(profile.working);
   }
@@ -28,26 +28,26 @@ class Search {
   std::optional<ActivationPlan> plan() const {
     if (last_ < 0) return {};
     ActivationPlan plan;
-    plan.seconds = ways_.back()[static_cast<size_t>(last_)].seconds;
+    plan.seconds = partials_.back()[static_cast<size_t>(last_)].seconds;
     plan.peak = peak_;
     size_t i = units_.size();
     int64_t bytes = last_;
     while (i > 0) {
-      const Way& way = ways_[i][static_cast<size_t>(bytes)];
-      if (way.checkpointed) {
-        const ActivationUnit& first = units_[way.from];
+      const Partial& partial = partials_[i][static_cast<size_t>(bytes)];
+      if (partial.checkpointed) {
+        const ActivationUnit& first = units_[partial.from];
         plan.ranges.push_back(
-            {first.parent, {first.child, first.child + static_cast<int64_t>(i - way.from)}});
+            {first.parent, {first.child, first.child + static_cast<int64_t>(i - partial.from)}});
       }
-      i = way.from;
-      bytes = way.from_bytes;
+      i = partial.from;
+      bytes = partial.from_bytes;
     }
     std::reverse(plan.ranges.begin(), plan.ranges.end());
     return plan;
   }
 
  private:
-  struct Way {
+  struct Partial {
     double seconds = kNever;
     int64_t peak = 0;
     size_t from = 0;         // the unit at which the last part began
@@ -61,19 +61,20 @@ class Search {
   // keeps `kept`.
   void go(size_t from, int64_t from_bytes, size_t to, int64_t held, int64_t kept, double seconds,
           bool checkpointed) {
-    const Way& before = ways_[from][static_cast<size_t>(from_bytes)];
+    const Partial& before = partials_[from][static_cast<size_t>(from_bytes)];
     const int64_t between = units_[from].between;
     const int64_t peak = from_bytes * step_ + between + held;
     const int64_t bytes = std::max<int64_t>(0, from_bytes + steps(between + kept));
     if (peak > budget_ || bytes > kSteps) return;
-    Way& way = ways_[to][static_cast<size_t>(bytes)];
-    if (before.seconds + seconds >= way.seconds) return;
-    way = {before.seconds + seconds, std::max(before.peak, peak), from, from_bytes, checkpointed};
+    Partial& partial = partials_[to][static_cast<size_t>(bytes)];
+    if (before.seconds + seconds >= partial.seconds) return;
+    partial = {before.seconds + seconds, std::max(before.peak, peak), from, from_bytes,
+               checkpointed};
   }
 
   void extend(size_t i) {
     for (int64_t bytes = 0; bytes <= kSteps; ++bytes) {
-      if (ways_[i][static_cast<size_t>(bytes)].seconds == kNever) continue;
+      if (partials_[i][static_cast<size_t>(bytes)].seconds == kNever) continue;
       const ActivationUnit& unit = units_[i];
       go(i, bytes, i + 1, unit.kept + unit.working, unit.kept, 0, false);
       int64_t recomputed = 0, working = 0;
@@ -90,18 +91,18 @@ class Search {
   void finish(int64_t working) {
     double best = kNever;
     for (int64_t bytes = 0; bytes <= kSteps; ++bytes) {
-      const Way& way = ways_.back()[static_cast<size_t>(bytes)];
+      const Partial& partial = partials_.back()[static_cast<size_t>(bytes)];
       const int64_t end = bytes * step_ + working;
-      if (way.seconds >= best || end > budget_) continue;
-      best = way.seconds;
+      if (partial.seconds >= best || end > budget_) continue;
+      best = partial.seconds;
       last_ = bytes;
-      peak_ = std::max(way.peak, end);
+      peak_ = std::max(partial.peak, end);
     }
   }
 
   const std::vector<ActivationUnit>& units_;
   int64_t budget_, step_;
-  std::vector<std::vector<Way>> ways_;
+  std::vector<std::vector<Partial>> partials_;
   int64_t last_ = -1;
   int64_t peak_ = 0;
 };

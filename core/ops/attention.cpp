@@ -67,17 +67,17 @@ class PlannedAttention final : public PlannedProblem {
         " q=", in_words(a_.q.shape), " k=", in_words(a_.k.shape), " v=", in_words(a_.v.shape),
         a_.bias.defined() ? " bias=" + in_words(a_.bias.shape) : "", a_.is_causal ? " causal" : "");
   }
-  std::vector<Way> ways() const override {
+  std::vector<Candidate> candidates() const override {
     std::vector<std::string> engines;
     WICK_CALL_CUDA_INTO(engines, attention_engines(a_, direction()));
-    return library_ways(engines);
+    return library_candidates(engines);
   }
-  void run([[maybe_unused]] int way) const override {
+  void run([[maybe_unused]] int candidate) const override {
     AllocatorWorkspace workspace(device());
     if (gradients_ == nullptr) {
-      WICK_CALL_CUDA(attention_forward(a_, way, workspace));
+      WICK_CALL_CUDA(attention_forward(a_, candidate, workspace));
     } else {
-      WICK_CALL_CUDA(attention_backward(a_, *gradients_, way, workspace));
+      WICK_CALL_CUDA(attention_backward(a_, *gradients_, candidate, workspace));
     }
   }
 
@@ -92,7 +92,7 @@ class PlannedAttention final : public PlannedProblem {
 
 void run_planned(const Attention& a, const AttentionGradients* gradients = nullptr) {
   const PlannedAttention problem(a, gradients);
-  problem.run(planned_way(problem));
+  problem.run(planned_candidate(problem));
 }
 
 // `x`, whose heads are those of key or value, with as many heads as query.

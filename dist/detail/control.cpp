@@ -157,10 +157,10 @@ bool Control::try_to_join(const LaunchEnv& env) {
                                    own.master_addr, ":", own.master_port, " within ",
                                    timeout_.count(), " ms: ", reason));
   }
-  channel_ = std::make_unique<NoticeChannel>(std::move(socket));
+  channel_ = std::make_unique<ControlChannel>(std::move(socket));
   const Hello hello{static_cast<uint32_t>(rank_), static_cast<uint32_t>(env.world_size),
                     own.job_token};
-  send(NoticeKind::kHello, hello.text());
+  send(ControlKind::kHello, hello.text());
   const auto deadline = deadline_;
   deadline_ = Clock::now() + timeout_ + kGrace;  // rank 0 tells before that
   const auto check_place = [&] {
@@ -171,7 +171,7 @@ bool Control::try_to_join(const LaunchEnv& env) {
     }
   };
   try {
-    wait_for(NoticeKind::kWelcome, check_place);
+    wait_for(ControlKind::kWelcome, check_place);
   } catch (const WrongToken&) {
     if (env.rendezvous_file.empty() || is_last) throw;
     deadline_ = deadline;
@@ -185,18 +185,18 @@ void Control::check_listening() const {
   if (!why.empty()) throw ProcessGroupError(concat("process group: ", why));
 }
 
-Notice Control::wait_for(NoticeKind kind, const std::function<void()>& look_again) {
+ControlMessage Control::wait_for(ControlKind kind, const std::function<void()>& look_again) {
   for (bool is_there = true;;) {
-    while (const std::optional<Notice> notice = channel_->next()) {
-      if (notice->kind == kind) return *notice;
-      if (notice->kind == NoticeKind::kAsk) send(NoticeKind::kAlive, "");
-      if (notice->kind == NoticeKind::kFailure) {
-        throw ProcessGroupError(concat("process group: ", notice->text));
+    while (const std::optional<ControlMessage> message = channel_->next()) {
+      if (message->kind == kind) return *message;
+      if (message->kind == ControlKind::kAsk) send(ControlKind::kAlive, "");
+      if (message->kind == ControlKind::kFailure) {
+        throw ProcessGroupError(concat("process group: ", message->text));
       }
-      if (notice->kind == NoticeKind::kRefused) {
+      if (message->kind == ControlKind::kRefused) {
         const std::string text =
-            concat("process group: rank ", rank_, " was turned away: ", notice->text);
-        if (notice->text == kWrongToken) throw WrongToken(text);
+            concat("process group: rank ", rank_, " was turned away: ", message->text);
+        if (message->text == kWrongToken) throw WrongToken(text);
         throw ProcessGroupError(text);
       }
     }
@@ -223,17 +223,17 @@ Notice Control::wait_for(NoticeKind kind, const std::function<void()>& look_agai
 }
 
 std::vector<std::string> Control::exchange(const std::string& mine) {
-  send(NoticeKind::kBlob, mine);
+  send(ControlKind::kBlob, mine);
   return await_blobs();
 }
 
 std::vector<std::string> Control::exchange_parts(const std::vector<std::string>& mine) {
-  send(NoticeKind::kParts, pack(mine));
+  send(ControlKind::kParts, pack(mine));
   return await_blobs();
 }
 
 std::vector<std::string> Control::await_blobs() {
-  std::vector<std::string> all = unpack(wait_for(NoticeKind::kBlobs).text);
+  std::vector<std::string> all = unpack(wait_for(ControlKind::kBlobs).text);
   if (all.size() != world_size_) throw ProcessGroupError("process group: rank 0 sent nonsense");
   return all;
 }
@@ -248,7 +248,7 @@ void Control::start(std::function<void(const std::string&)> on_failure,
 void Control::leave(milliseconds linger) {
   if (is_leaving_.exchange(true)) return;
   if (listener_.joinable()) {
-    send(NoticeKind::kLeave, "");
+    send(ControlKind::kLeave, "");
     {
       std::unique_lock lock(mutex_);
       changed_.wait_for(lock, linger,
@@ -260,8 +260,8 @@ void Control::leave(milliseconds linger) {
   coordinator_.reset();
 }
 
-// A notice is small, and the system takes it at once unless rank 0 has been stopped for long.
-void Control::send(NoticeKind kind, std::string_view text) {
+// A message is small, and the system takes it at once unless rank 0 has been stopped for long.
+void Control::send(ControlKind kind, std::string_view text) {
   const std::lock_guard lock(sending_);
   channel_->put(kind, text);
   const auto deadline = Clock::now() + kGrace;
@@ -274,13 +274,13 @@ void Control::listen() {
   for (;;) {
     channel_->socket().wait(POLLIN, Clock::now() + std::chrono::hours(1));
     const bool is_there = channel_->fill(kMostBytesFromRankZero);
-    while (const std::optional<Notice> notice = channel_->next()) {
-      if (notice->kind == NoticeKind::kAsk) {
-        send(NoticeKind::kAlive, "");
-      } else if (notice->kind == NoticeKind::kFailure) {
-        note_failure(notice->text);
-      } else if (notice->kind == NoticeKind::kLeft) {
-        note_left(notice->text);
+    while (const std::optional<ControlMessage> message = channel_->next()) {
+      if (message->kind == ControlKind::kAsk) {
+        send(ControlKind::kAlive, "");
+      } else if (message->kind == ControlKind::kFailure) {
+        note_failure(message->text);
+      } else if (message->kind == ControlKind::kLeft) {
+        note_left(message->text);
       }
     }
     if (is_there) continue;
@@ -340,13 +340,13 @@ void Control::fail(const std::string& reason) {
     has_failed_.store(true, std::memory_order_release);
     changed_.notify_all();
   }
-  send(NoticeKind::kFailure, reason);
+  send(ControlKind::kFailure, reason);
 }
 
 void Control::blame(const std::string& what, const std::vector<int>& ranks) {
   std::vector<std::string> words = {concat(what, " (waited for ", timeout_.count(), " ms)")};
   for (const int r : ranks) words.push_back(std::to_string(r));
-  send(NoticeKind::kOverdue, pack(words));
+  send(ControlKind::kOverdue, pack(words));
   wait_for_failure(kVerdictTimeout);
   if (has_failed()) throw_failure();
   // Rank 0 gives the verdict: where it neither comes nor gives one, others may be behind for it.

@@ -68,8 +68,8 @@ class Control {
   /// Error if this is rank 0 and its coordinator accepts nobody any more.
   void check_listening() const;
   /// Calls `look_again`, which may throw, now and then.
-  Notice wait_for(NoticeKind kind, const std::function<void()>& look_again = {});
-  void send(NoticeKind kind, std::string_view text);
+  ControlMessage wait_for(ControlKind kind, const std::function<void()>& look_again = {});
+  void send(ControlKind kind, std::string_view text);
   std::vector<std::string> await_blobs();
   void listen();
   void note_failure(const std::string& reason);
@@ -80,7 +80,7 @@ class Control {
   const std::chrono::milliseconds timeout_;
   Clock::time_point deadline_;
   std::unique_ptr<Coordinator> coordinator_;  // of rank 0
-  std::unique_ptr<NoticeChannel> channel_;
+  std::unique_ptr<ControlChannel> channel_;
   std::mutex sending_;
   std::unique_ptr<std::atomic<bool>[]> has_left_;
   std::atomic<bool> has_failed_ = false, is_leaving_ = false;

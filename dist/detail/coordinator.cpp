@@ -163,7 +163,7 @@ void Coordinator::poll_all() {
   if (all[0].revents != 0) {
     is_stopping_ = true;
     stop_by_ = Clock::now() + std::chrono::seconds(1);
-    tell_all(NoticeKind::kLeft, "0", 0);
+    tell_all(ControlKind::kLeft, "0", 0);
   }
   for (size_t i = 0; i < known; ++i) {
     if (all[i + 2].revents != 0) serve(*clients_[i]);
@@ -208,51 +208,51 @@ void Coordinator::serve(Client& client) {
   const bool is_there =
       client.channel.fill(client.rank < 0 ? kMostBytesOfHello : kMostBytesOfNotice);
   while (!client.is_gone && !client.is_closing) {
-    const std::optional<Notice> notice = client.channel.next();
-    if (!notice) break;
-    handle(client, *notice);
+    const std::optional<ControlMessage> message = client.channel.next();
+    if (!message) break;
+    handle(client, *message);
   }
   if (client.is_gone) return;
   if (!client.channel.flush() || !is_there) return lose(client);
   if (client.is_closing && !client.channel.has_output()) lose(client);
 }
 
-void Coordinator::handle(Client& client, const Notice& notice) {
-  if (client.rank < 0) return greet(client, notice);
-  switch (notice.kind) {
-    case NoticeKind::kBlob: {
-      blobs_[client.rank] = notice.text;
+void Coordinator::handle(Client& client, const ControlMessage& message) {
+  if (client.rank < 0) return greet(client, message);
+  switch (message.kind) {
+    case ControlKind::kBlob: {
+      blobs_[client.rank] = message.text;
       if (static_cast<int>(blobs_.size()) < env_.world_size) break;
       std::vector<std::string> all;
       for (auto& [rank, blob] : blobs_) all.push_back(std::move(blob));
       blobs_.clear();
-      tell_all(NoticeKind::kBlobs, pack(all));
+      tell_all(ControlKind::kBlobs, pack(all));
       break;
     }
-    case NoticeKind::kParts:
-      parts_[client.rank] = unpack(notice.text);
+    case ControlKind::kParts:
+      parts_[client.rank] = unpack(message.text);
       hand_out_parts();
       break;
-    case NoticeKind::kAlive:
+    case ControlKind::kAlive:
       client.answered = Clock::now();
       decide_overdue(false);
       break;
-    case NoticeKind::kOverdue: {
-      const std::vector<std::string> words = unpack(notice.text);
+    case ControlKind::kOverdue: {
+      const std::vector<std::string> words = unpack(message.text);
       if (overdue_ || has_failed_ || words.empty()) break;
       overdue_ = Overdue{words[0], {}, Clock::now(), Clock::now() + kAnswerTimeout};
       for (size_t i = 1; i < words.size(); ++i) {
         overdue_->ranks.push_back(std::atoi(words[i].c_str()));
       }
-      tell_all(NoticeKind::kAsk, "");
+      tell_all(ControlKind::kAsk, "");
       break;
     }
-    case NoticeKind::kFailure:
-      fail(concat("rank ", client.rank, " failed: ", notice.text), client.rank);
+    case ControlKind::kFailure:
+      fail(concat("rank ", client.rank, " failed: ", message.text), client.rank);
       break;
-    case NoticeKind::kLeave:
+    case ControlKind::kLeave:
       if (std::exchange(client.left, true)) break;
-      tell_all(NoticeKind::kLeft, std::to_string(client.rank), client.rank);
+      tell_all(ControlKind::kLeft, std::to_string(client.rank), client.rank);
       break;
     default: break;
   }
@@ -269,16 +269,16 @@ void Coordinator::hand_out_parts() {
       parts.resize(size);
       own.push_back(std::move(parts[static_cast<size_t>(client->rank)]));
     }
-    client->channel.put(NoticeKind::kBlobs, pack(own));
+    client->channel.put(ControlKind::kBlobs, pack(own));
     client->channel.flush();
   }
   parts_.clear();
 }
 
-void Coordinator::greet(Client& client, const Notice& notice) {
+void Coordinator::greet(Client& client, const ControlMessage& message) {
   std::string reason;
-  const std::optional<Hello> hello = Hello::parse(notice.text, reason);
-  if (notice.kind != NoticeKind::kHello || !hello) return refuse(client, reason);
+  const std::optional<Hello> hello = Hello::parse(message.text, reason);
+  if (message.kind != ControlKind::kHello || !hello) return refuse(client, reason);
   if (!is_same_secret(hello->job_token, env_.job_token)) {
     return refuse(client, kWrongToken);
   }
@@ -305,7 +305,7 @@ void Coordinator::begin_if_complete() {
   if (has_begun_ || has_failed_ || !missing().empty()) return;
   has_begun_ = true;
   listener_ = Socket();
-  tell_all(NoticeKind::kWelcome, "");
+  tell_all(ControlKind::kWelcome, "");
 }
 
 std::vector<int> Coordinator::missing() const {
@@ -361,17 +361,17 @@ void Coordinator::lose(Client& client) {
 }
 
 void Coordinator::refuse(Client& client, const std::string& reason) {
-  client.channel.put(NoticeKind::kRefused, reason);
+  client.channel.put(ControlKind::kRefused, reason);
   client.is_closing = true;
 }
 
 void Coordinator::fail(const std::string& reason, int except) {
   if (std::exchange(has_failed_, true)) return;
   failure_ = reason;
-  tell_all(NoticeKind::kFailure, reason, except);
+  tell_all(ControlKind::kFailure, reason, except);
 }
 
-void Coordinator::tell_all(NoticeKind kind, std::string_view text, int except) {
+void Coordinator::tell_all(ControlKind kind, std::string_view text, int except) {
   for (const auto& client : clients_) {
     if (client->rank < 0 || client->rank == except || client->is_gone) continue;
     client->channel.put(kind, text);

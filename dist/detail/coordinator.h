@@ -53,7 +53,7 @@ class Coordinator {
  private:
   struct Client {
     explicit Client(Socket socket) : channel(std::move(socket)) {}
-    NoticeChannel channel;
+    ControlChannel channel;
     int rank = -1;  // none yet
     Clock::time_point hello_by = {}, answered = {};
     bool left = false, is_closing = false, is_gone = false;
@@ -70,8 +70,8 @@ class Coordinator {
   void accept_all();
   void give_up_listening(int error);
   void serve(Client& client);
-  void handle(Client& client, const Notice& notice);
-  void greet(Client& client, const Notice& notice);
+  void handle(Client& client, const ControlMessage& message);
+  void greet(Client& client, const ControlMessage& message);
   void begin_if_complete();
   void hand_out_parts();
   void keep_time();
@@ -80,7 +80,7 @@ class Coordinator {
   void refuse(Client& client, const std::string& reason);
   /// Tells all ranks but `except`, and no second time.
   void fail(const std::string& reason, int except = -1);
-  void tell_all(NoticeKind kind, std::string_view text, int except = -1);
+  void tell_all(ControlKind kind, std::string_view text, int except = -1);
   std::vector<int> missing() const;
 
   Socket listener_, wake_reader_, wake_writer_;

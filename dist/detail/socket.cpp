@@ -194,16 +194,16 @@ Socket connect_to(const std::string& host, int port, Clock::time_point deadline,
   return {};
 }
 
-// A notice is the size of its text (4 bytes, the lowest first, as all our machines have it), its
+// A message is the size of its text (4 bytes, the lowest first, as all our machines have it), its
 // kind (1 byte) and the text.
-void NoticeChannel::put(NoticeKind kind, std::string_view text) {
+void ControlChannel::put(ControlKind kind, std::string_view text) {
   const auto size = static_cast<uint32_t>(text.size());
   output_.append(reinterpret_cast<const char*>(&size), sizeof size);
   output_ += static_cast<char>(kind);
   output_ += text;
 }
 
-bool NoticeChannel::flush() {
+bool ControlChannel::flush() {
   while (!output_.empty()) {
     const ssize_t sent =
         send(socket_.descriptor(), output_.data(), output_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -214,14 +214,14 @@ bool NoticeChannel::flush() {
   return true;
 }
 
-std::optional<uint32_t> NoticeChannel::first_size() const {
+std::optional<uint32_t> ControlChannel::first_size() const {
   if (input_.size() < 5) return {};
   uint32_t size = 0;
   std::memcpy(&size, input_.data(), sizeof size);
   return size;
 }
 
-bool NoticeChannel::fill(size_t most) {
+bool ControlChannel::fill(size_t most) {
   char bytes[1 << 14];
   for (;;) {
     const ssize_t got = recv(socket_.descriptor(), bytes, sizeof bytes, MSG_DONTWAIT);
@@ -231,19 +231,19 @@ bool NoticeChannel::fill(size_t most) {
     input_.append(bytes, static_cast<size_t>(got));
     const auto size = first_size();
     if (size &&
-        (*size > most || input_[4] < 1 || input_[4] > static_cast<char>(NoticeKind::kParts))) {
+        (*size > most || input_[4] < 1 || input_[4] > static_cast<char>(ControlKind::kParts))) {
       return false;
     }
     if (input_.size() > most + 5) return true;  // the rest once these are read
   }
 }
 
-std::optional<Notice> NoticeChannel::next() {
+std::optional<ControlMessage> ControlChannel::next() {
   const auto size = first_size();
   if (!size || input_.size() < 5 + size_t{*size}) return {};
-  Notice notice{static_cast<NoticeKind>(input_[4]), input_.substr(5, *size)};
+  ControlMessage message{static_cast<ControlKind>(input_[4]), input_.substr(5, *size)};
   input_.erase(0, 5 + size_t{*size});
-  return notice;
+  return message;
 }
 
 }  // namespace wick::dist

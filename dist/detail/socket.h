@@ -52,7 +52,7 @@ Socket connect_to(const std::string& host, int port, Clock::time_point deadline,
                   std::string& reason);
 
 /// What processes of a group tell each other beside tensors.
-enum class NoticeKind : uint8_t {
+enum class ControlKind : uint8_t {
   kHello = 1,  // to rank 0: who I am
   kWelcome,    // from rank 0: all have come
   kRefused,    // from rank 0: why not
@@ -67,29 +67,29 @@ enum class NoticeKind : uint8_t {
   kParts,      // to rank 0: something for each rank, which answers by a kBlobs
 };
 
-struct Notice {
-  NoticeKind kind;
+struct ControlMessage {
+  ControlKind kind;
   std::string text;
 };
 
-/// Notices over a connection. Reading and writing may be done by two threads.
-class NoticeChannel {
+/// Messages over a connection. Reading and writing may be done by two threads.
+class ControlChannel {
  public:
-  explicit NoticeChannel(Socket socket) : socket_(std::move(socket)) {}
+  explicit ControlChannel(Socket socket) : socket_(std::move(socket)) {}
 
   const Socket& socket() const { return socket_; }
-  /// Queues a notice. It goes with flush().
-  void put(NoticeKind kind, std::string_view text);
+  /// Queues a message. It goes with flush().
+  void put(ControlKind kind, std::string_view text);
   /// Sends what the system takes now. False if the connection is broken.
   bool flush();
   bool has_output() const { return !output_.empty(); }
-  /// Reads what has come. False at the connection's end, or if it sends what is no notice, or one
+  /// Reads what has come. False at the connection's end, or if it sends what is no message, or one
   /// of more than `most` bytes.
   bool fill(size_t most);
-  std::optional<Notice> next();
+  std::optional<ControlMessage> next();
 
  private:
-  // Bytes of the first notice's text; none if its head is not there yet.
+  // Bytes of the first message's text; none if its head is not there yet.
   std::optional<uint32_t> first_size() const;
 
   Socket socket_;

@@ -108,7 +108,7 @@ cudaDataType_t type_of(Dtype dtype) {
 bool may_have_bias_epilogue(const Gemm& g) { return g.bias != nullptr && g.dtype != kFloat64; }
 
 PlanKey key_of(Device device, const Gemm& g) {
-  PlanKey key(PlanKind::kProduct, device, g.dtype);
+  PlanKey key(PlanKind::kMatmul, device, g.dtype);
   key.add({g.batch, g.m, g.n, g.k, g.a.ld, g.a.step, g.a.transposed, g.b.ld, g.b.step,
            g.b.transposed, alignment_of(g.a.data), alignment_of(g.b.data), alignment_of(g.y),
            may_have_bias_epilogue(g) ? alignment_of(g.bias) : 0, g.bias != nullptr,

@@ -392,10 +392,10 @@ TEST(Rendezvous, TurnsStrangersAwayAndGoesOn) {
             "process group: rank 1 was turned away: the job token (WICK_JOB_TOKEN) differs from "
             "rank 0's: is another job at this address?");
   // Another version of this program.
-  NoticeChannel old(connect_to("127.0.0.1", first.master_port, deadline, reason));
+  ControlChannel old(connect_to("127.0.0.1", first.master_port, deadline, reason));
   std::string hello = Hello{1, 2, "right"}.text();
   hello[sizeof "wick process group"] = '\7';
-  old.put(NoticeKind::kHello, hello);
+  old.put(ControlKind::kHello, hello);
   ASSERT_TRUE(old.flush());
   ASSERT_TRUE(old.socket().wait(POLLIN, deadline));
   old.fill(1000);
@@ -405,11 +405,11 @@ TEST(Rendezvous, TurnsStrangersAwayAndGoesOn) {
             "versions differ: rank 0 speaks 2, this rank 7: all ranks must run the "
             "same program");
   // Those of the job come together all the same.
-  std::vector<std::unique_ptr<NoticeChannel>> ranks;
+  std::vector<std::unique_ptr<ControlChannel>> ranks;
   for (uint32_t r = 0; r < 2; ++r) {
-    ranks.push_back(std::make_unique<NoticeChannel>(
+    ranks.push_back(std::make_unique<ControlChannel>(
         connect_to("127.0.0.1", first.master_port, deadline, reason)));
-    ranks.back()->put(NoticeKind::kHello, Hello{r, 2, "right"}.text());
+    ranks.back()->put(ControlKind::kHello, Hello{r, 2, "right"}.text());
     ASSERT_TRUE(ranks.back()->flush());
   }
   for (const auto& rank : ranks) {
@@ -417,7 +417,7 @@ TEST(Rendezvous, TurnsStrangersAwayAndGoesOn) {
     rank->fill(1000);
     const auto welcome = rank->next();
     ASSERT_TRUE(welcome.has_value());
-    EXPECT_EQ(welcome->kind, NoticeKind::kWelcome);
+    EXPECT_EQ(welcome->kind, ControlKind::kWelcome);
   }
 }
 

@@ -85,7 +85,7 @@ void send(pid_t pid, int signal) {
 }
 
 // How far such an end tells of a failure of the member's own; 0: of none.
-int guilt(int status) {
+int own_failure(int status) {
   if (WIFSIGNALED(status)) return 3;
   const int code = WEXITSTATUS(status);
   if (code == 0 || code == kInterruptedExit) return 0;
@@ -245,7 +245,8 @@ bool Attempt::reap() {
       if (!interrupted_) signal_all(SIGTERM);
       interrupted_ = true;
     }
-    if (!p.killed && guilt(status) > (failed_ ? guilt(*processes_[*failed_].status) : 0)) {
+    if (!p.killed &&
+        own_failure(status) > (failed_ ? own_failure(*processes_[*failed_].status) : 0)) {
       failed_ = i;
     }
   }

@@ -71,15 +71,16 @@ void show_check(Html& html, const json& line) {
               {"What", "Ranks", "Delay, ms", "Predicted, ms", "Measured, ms", "Error"}, table);
 }
 
-struct Way {
+struct Algorithm {
   AllReduceAlgorithm algorithm;
   const char* name;
 };
-constexpr Way kWays[] = {{AllReduceAlgorithm::kDirect, "direct (this library)"},
-                         {AllReduceAlgorithm::kRing, "ring"},
-                         {AllReduceAlgorithm::kTree, "tree"},
-                         {AllReduceAlgorithm::kHalvingDoubling, "halving and doubling"},
-                         {AllReduceAlgorithm::kHierarchical, "hierarchical, 8 to a host"}};
+constexpr Algorithm kAlgorithms[] = {
+    {AllReduceAlgorithm::kDirect, "direct (this library)"},
+    {AllReduceAlgorithm::kRing, "ring"},
+    {AllReduceAlgorithm::kTree, "tree"},
+    {AllReduceAlgorithm::kHalvingDoubling, "halving and doubling"},
+    {AllReduceAlgorithm::kHierarchical, "hierarchical, 8 to a host"}};
 
 dist::ClusterModel cluster_of(const json& line, const RankResult& alone) {
   const json& link = line.at("link");
@@ -93,11 +94,11 @@ dist::ClusterModel cluster_of(const json& line, const RankResult& alone) {
   return cluster;
 }
 
-double seconds_of(const RankResult& alone, const Way& way, int64_t ranks,
+double seconds_of(const RankResult& alone, const Algorithm& choice, int64_t ranks,
                   const dist::ClusterModel& cluster) {
   dist::StepModel step = step_model(alone, kFirstBucket, kBucket);
-  if (way.algorithm != AllReduceAlgorithm::kDirect) step.buffers.clear();
-  return dist::step_seconds(step, ranks, way.algorithm, cluster);
+  if (choice.algorithm != AllReduceAlgorithm::kDirect) step.buffers.clear();
+  return dist::step_seconds(step, ranks, choice.algorithm, cluster);
 }
 
 void show_prediction(Html& html, const json& line) {
@@ -124,16 +125,17 @@ void show_prediction(Html& html, const json& line) {
                 {"y", {{"title", "efficiency, %"}, {"begin", true}}},
                 {"series", json::array()}};
   Rows table;
-  for (const Way& way : kWays) {
+  for (const Algorithm& choice : kAlgorithms) {
     json points = json::array();
     for (double x = 0; x <= 4.001; x += 0.125) {
       const auto ranks = std::min<int64_t>(kMostRanks, std::lround(std::pow(10, x)));
-      points.push_back({ranks, 100 * one / seconds_of(alone, way, ranks, cluster)});
+      points.push_back({ranks, 100 * one / seconds_of(alone, choice, ranks, cluster)});
     }
-    chart["series"].push_back({{"name", way.name}, {"points", points}, {"line", true}});
-    std::vector<std::string> cells = {way.name};
+    chart["series"].push_back({{"name", choice.name}, {"points", points}, {"line", true}});
+    std::vector<std::string> cells = {choice.name};
     for (const int64_t ranks : {2, 8, 64, 512, 4096, 10'000}) {
-      cells.push_back(fmt::format("{:.1f} %", 100 * one / seconds_of(alone, way, ranks, cluster)));
+      cells.push_back(
+          fmt::format("{:.1f} %", 100 * one / seconds_of(alone, choice, ranks, cluster)));
     }
     table.push_back(cells);
   }

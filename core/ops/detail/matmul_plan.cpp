@@ -20,7 +20,7 @@ class PlannedMatMul final : public PlannedProblem {
   Dtype dtype() const override { return y_.dtype; }
 
   PlanKey key() const override {
-    PlanKey key(PlanKind::kProduct, y_.device, y_.dtype);
+    PlanKey key(PlanKind::kMatmul, y_.device, y_.dtype);
     key.add({static_cast<int64_t>(epilogue_.activation), alignment_of(y_.data)});
     for (const View* x : {&epilogue_.bias, &epilogue_.before}) {
       key.add({x->defined(), alignment_of(x->data)});
@@ -43,15 +43,15 @@ class PlannedMatMul final : public PlannedProblem {
                   epilogue_.before.defined() ? " kept" : "");
   }
 
-  std::vector<Way> ways() const override {
+  std::vector<Candidate> candidates() const override {
     std::vector<std::string> engines;
     WICK_DISPATCH(y_.device, matmul_engines(a_, b_, epilogue_, y_, &engines));
-    return library_ways(engines);
+    return library_candidates(engines);
   }
 
-  void run(int way) const override {
+  void run(int candidate) const override {
     AllocatorWorkspace workspace(y_.device);
-    WICK_DISPATCH(y_.device, matmul(a_, b_, epilogue_, y_, way, workspace));
+    WICK_DISPATCH(y_.device, matmul(a_, b_, epilogue_, y_, candidate, workspace));
   }
 
  private:
@@ -64,8 +64,8 @@ class PlannedMatMul final : public PlannedProblem {
 
 void planned_matmul(const View& a, const View& b, const MatMulEpilogue& epilogue, const View& y) {
   const PlannedMatMul problem(a, b, epilogue, y);
-  const bool has_ways = y.device.is_cuda() && is_floating(y.dtype);
-  problem.run(has_ways ? planned_way(problem) : kAnyWay);
+  const bool has_candidates = y.device.is_cuda() && is_floating(y.dtype);
+  problem.run(has_candidates ? planned_candidate(problem) : kAnyCandidate);
 }
 
 }  // namespace wick

@@ -36,7 +36,7 @@ class HostBlocks final : public Workspace {
 };
 
 // One way to compute a product: an instruction set, and what multiplies bfloat16.
-struct Way {
+struct Variant {
   std::string name;
   void (*product)(const Product& p, Workspace& workspace);
   BFloat16Unit unit;
@@ -44,8 +44,8 @@ struct Way {
 
 // Those that this machine has. float32 and float64 know no unit: with `units` false each
 // instruction set is there once.
-std::vector<Way> ways(bool units) {
-  std::vector<Way> all;
+std::vector<Variant> variants(bool units) {
+  std::vector<Variant> all;
 #ifndef WICK_WITHOUT_AVX2
   all.push_back({"AVX2", &cpu_avx2::product, BFloat16Unit::kFloat32});
 #endif
@@ -137,7 +137,7 @@ class Operands {
     for (int64_t j = 0; j < t.n; ++j) bias_.set(j, draw());
   }
 
-  Numbers run(const Way& way, int threads) {
+  Numbers run(const Variant& variant, int threads) {
     Numbers c = start_;
     Product p;
     p.count = t_.count;
@@ -153,11 +153,11 @@ class Operands {
     p.c_row = c_line_;
     p.c_step = c_step_;
     p.accumulate = t_.accumulate;
-    p.unit = way.unit;
+    p.unit = variant.unit;
     HostBlocks workspace;
     const int before = num_threads();
     set_num_threads(threads);
-    way.product(p, workspace);
+    variant.product(p, workspace);
     set_num_threads(before);
     return c;
   }
@@ -217,12 +217,12 @@ struct Exact {
 void expect_exact(const Trial& trial, std::mt19937& random) {
   Operands operands(trial, Exact{random});
   const std::vector<double> want = operands.reference();
-  for (const Way& way : ways(trial.in == Dtype::kBFloat16)) {
-    Numbers got = operands.run(way, 1 + static_cast<int>(random() % 3));
+  for (const Variant& variant : variants(trial.in == Dtype::kBFloat16)) {
+    Numbers got = operands.run(variant, 1 + static_cast<int>(random() % 3));
     Numbers rounded(trial.out, 1, 0);
     for (int64_t i = 0; i < got.size(); ++i) {
       rounded.set(0, want[static_cast<size_t>(i)]);
-      ASSERT_EQ(got.get(i), rounded.get(0)) << way.name << ": " << trial.text() << " at " << i;
+      ASSERT_EQ(got.get(i), rounded.get(0)) << variant.name << ": " << trial.text() << " at " << i;
     }
   }
 }
@@ -298,13 +298,13 @@ TEST_P(EachType, IsNearTheReference) {
     const Trial trial = of_type(shape);
     Operands operands(trial, Normal{random});
     const std::vector<double> want = operands.reference();
-    for (const Way& way : ways(GetParam() == Dtype::kBFloat16)) {
-      Numbers got = operands.run(way, 2);
+    for (const Variant& variant : variants(GetParam() == Dtype::kBFloat16)) {
+      Numbers got = operands.run(variant, 2);
       const double bound = 4 * summing * static_cast<double>(trial.k);
       for (int64_t i = 0; i < got.size(); ++i) {
         const double right = want[static_cast<size_t>(i)];
         ASSERT_NEAR(got.get(i), right, bound + rounding * std::fabs(right))
-            << way.name << ": " << trial.text() << " at " << i;
+            << variant.name << ": " << trial.text() << " at " << i;
       }
     }
   }
@@ -314,11 +314,11 @@ TEST_P(EachType, HasTheSameBitsForAnyThreads) {
   std::mt19937 random(3);
   for (const Trial& shape : kTrials) {
     Operands operands(of_type(shape), Normal{random});
-    for (const Way& way : ways(GetParam() == Dtype::kBFloat16)) {
-      const std::vector<char> one = operands.run(way, 1).bytes();
+    for (const Variant& variant : variants(GetParam() == Dtype::kBFloat16)) {
+      const std::vector<char> one = operands.run(variant, 1).bytes();
       for (const int threads : {2, 3, 7}) {
-        EXPECT_EQ(operands.run(way, threads).bytes(), one)
-            << way.name << ": " << of_type(shape).text() << ", " << threads << " threads";
+        EXPECT_EQ(operands.run(variant, threads).bytes(), one)
+            << variant.name << ": " << of_type(shape).text() << ", " << threads << " threads";
       }
     }
   }
@@ -326,7 +326,7 @@ TEST_P(EachType, HasTheSameBitsForAnyThreads) {
 
 // Of bfloat16 where it is converted.
 TEST_P(EachType, HasTheSameBitsForEachInstructionSet) {
-  const std::vector<Way> all = ways(false);
+  const std::vector<Variant> all = variants(false);
   if (all.size() < 2) GTEST_SKIP() << "this processor, or this build, has one instruction set";
   std::mt19937 random(4);
   for (const Trial& shape : kTrials) {
@@ -350,14 +350,14 @@ TEST_P(EachType, HasTheSameBitsInEveryPlace) {
         for (int64_t j = 0; j < trial.n; ++j) operands.b().set(operands.b_at(i, k, j), y);
       }
     }
-    for (const Way& way : ways(GetParam() == Dtype::kBFloat16)) {
-      Numbers got = operands.run(way, 2);
+    for (const Variant& variant : variants(GetParam() == Dtype::kBFloat16)) {
+      Numbers got = operands.run(variant, 2);
       const double first = got.get(operands.c_at(0, 0, 0));
       for (int64_t i = 0; i < trial.count; ++i) {
         for (int64_t r = 0; r < trial.m; ++r) {
           for (int64_t j = 0; j < trial.n; ++j) {
             ASSERT_EQ(got.get(operands.c_at(i, r, j)), first)
-                << way.name << ": " << trial.text() << " at " << r << ", " << j;
+                << variant.name << ": " << trial.text() << " at " << r << ", " << j;
           }
         }
       }
