@@ -1,9 +1,14 @@
 #include "wick/tools/study/summary.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "wick/core/file.h"
 
@@ -61,6 +66,29 @@ std::string machine_text(const json& start) {
                      start.value("device", ""), start.value("threads", 0));
 }
 
+// The picture in pixels, of twice its size, by librsvg's program. No file where that is not
+// installed or fails.
+void draw_png(const std::string& svg, const std::string& png) {
+  std::error_code ignored;
+  std::filesystem::remove(png, ignored);  // of an earlier study
+  const std::string part = png + ".part";
+  const char* const words[] = {"rsvg-convert", "--zoom",    "2",    "--output",
+                               part.c_str(),   svg.c_str(), nullptr};
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  pid_t process = 0;
+  const int error =
+      posix_spawnp(&process, words[0], &actions, nullptr, const_cast<char* const*>(words), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) return;
+  int status = -1;
+  while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (status == 0) std::filesystem::rename(part, png, ignored);
+  std::filesystem::remove(part, ignored);
+}
+
 }  // namespace
 
 void write_summary(const Store& store, const std::vector<Measured>& all) {
@@ -98,7 +126,9 @@ void write_summary(const Store& store, const std::vector<Measured>& all) {
       words(20, bottom + 26,
             "Speed with each technique over speed without; grey: no clear difference. wick study",
             "quiet");
-  write_file(store.folder() + "/summary.svg", svg + "</svg>\n");
+  const std::string name = store.folder() + "/summary";
+  write_file(name + ".svg", svg + "</svg>\n");
+  draw_png(std::filesystem::absolute(name + ".svg"), std::filesystem::absolute(name + ".png"));
 }
 
 }  // namespace wick::study

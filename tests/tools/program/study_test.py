@@ -116,6 +116,10 @@ class Study(StudyCase):
         digits = 1 if speed["middle"] >= 9.995 else 2
         self.assertIn(f"{speed['middle']:.{digits}f}×", words)
         self.assertEqual(len(list(summary.iter("{http://www.w3.org/2000/svg}rect"))), 1)
+        if shutil.which("rsvg-convert"):
+            head = (folder / "summary.png").read_bytes()[:24]
+            self.assertEqual(head[:8], b"\x89PNG\r\n\x1a\n")
+            self.assertEqual(int.from_bytes(head[16:20], "big"), 2 * int(summary.get("width")))
         page = self.check_page(folder / "study.html")
         self.assertIn(NASTY, page.text)
         self.assertIn("docs/optimizations/transfers.md", page.text)
