@@ -194,10 +194,11 @@ OptionFields fields(ScheduleOptions& options) {
                   "line, with onecycle as that rises")
           .between(0, 1e9)
           .lasting(),
-      OptionField("schedule_epochs", &options.epochs,
-                  "epochs from cut to cut of step, or of a cycle of cyclic (default: a third of "
-                  "the run); epochs of the cuts of multistep, as 30,60 (default: after 1/2 and "
-                  "3/4); epochs without a better test loss before a cut of plateau (default: 2)")
+      OptionField(
+          "schedule_epochs", &options.epochs,
+          "epochs between cuts of step or of a cycle of cyclic (default: a third of the run), "
+          "of each cut of multistep, as 30,60, or without a better test loss before a cut of "
+          "plateau (default: 2)")
           .lasting(),
       OptionField("schedule_gamma", &options.gamma,
                   "factor of a cut of step, multistep and plateau (default: 0.1), or of each epoch "

@@ -30,7 +30,7 @@ Interval sequential_median_interval(std::vector<double> values, double confidenc
 double centre(const std::vector<double>& values);
 
 /// Where Wilcoxon's signed-rank test (1945), without approximation, leaves that centre with
-/// `confidence`: values are taken to scatter around it evenly to both sides, in whatever way. Too
+/// `confidence`: values are taken to scatter around it evenly to both sides, in any way. Too
 /// few (fewer than six for 95 %) cannot exclude anything: then it is unbounded. Error for none.
 Interval centre_interval(const std::vector<double>& values, double confidence);
 
