@@ -54,7 +54,7 @@ __global__ void elementwise_strided_kernel(F f, ElementwiseOperands<F::arity> op
 
 /// All operands are S* of n neighbouring elements, aligned to 16 bytes.
 template <class F, class S, class T>
-__global__ void __launch_bounds__(kGridThreads)
+__global__ void __launch_bounds__(kGridThreads, 1)
     elementwise_packed_kernel(F f, ElementwiseOperands<F::arity> operands, int64_t n) {
   constexpr int kSize = kPackSize<S>;
   S* const y = static_cast<S*>(operands.y);
