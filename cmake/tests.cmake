@@ -138,8 +138,8 @@ endif()
 # The blocks of C++ and the tables of names of these pages, each a test.
 if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
   set(snippets ${WICK_TEST_ROOT}/docs/snippets.py)
-  file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/*.md
-       ${PROJECT_SOURCE_DIR}/docs/optimizations/*.md)
+  file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/README.md
+       ${PROJECT_SOURCE_DIR}/docs/*.md ${PROJECT_SOURCE_DIR}/docs/optimizations/*.md)
   if(NOT TARGET wick_onnx)
     list(FILTER pages EXCLUDE REGEX "/onnx\\.md$")
   endif()

@@ -1,5 +1,4 @@
 #include <cstdio>
-
 #include "wick/wick.h"
 
 using namespace wick;
@@ -11,10 +10,8 @@ int main() {
   optim::AdamW optimizer(model.parameters(), {.lr = 1e-2});
   for (int step = 0; step < 100; ++step) {
     optimizer.zero_grad();
-    const Tensor loss = cross_entropy(model(x), y);
-    loss.backward();
+    cross_entropy(model(x), y).backward();
     optimizer.step();
-    if (step % 20 == 0) std::printf("step %d: loss %.4f\n", step, loss.item());
   }
   const double accuracy = (model(x).argmax(1) == y).to(kFloat32).mean().item();
   std::printf("accuracy %.3f\n", accuracy);
