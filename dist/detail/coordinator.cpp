@@ -4,9 +4,11 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <system_error>
+#include <thread>
 
 #include "wick/core/base/detail/start_thread.h"
 #include "wick/dist/process_group.h"
@@ -25,6 +27,9 @@ constexpr int kMostStrangers = 64;
 constexpr milliseconds kHelloTimeout{5000};
 // How long a rank may take to say that it lives.
 constexpr milliseconds kAnswerTimeout{700};
+// A system may lack memory for a moment: a second of failing waits is too long.
+constexpr int kMostFailedPolls = 100;
+constexpr milliseconds kPauseOfFailedPoll{10};
 
 void append_number(std::string& text, uint32_t number) {
   text.append(reinterpret_cast<const char*>(&number), sizeof number);
@@ -127,8 +132,7 @@ Coordinator::~Coordinator() {
 }
 
 void Coordinator::loop() {
-  for (;;) {
-    poll_all();
+  while (poll_all()) {
     keep_time();
     std::erase_if(clients_, [](const auto& c) { return c->is_gone; });
     if (!is_stopping_) continue;
@@ -149,7 +153,8 @@ Clock::time_point Coordinator::next_deadline() const {
   return next;
 }
 
-void Coordinator::poll_all() {
+// Whether to go on: a system that refuses to wait, again and again, ends the group.
+bool Coordinator::poll_all() {
   std::vector<pollfd> all;
   all.push_back({is_stopping_ ? -1 : wake_reader_.descriptor(), POLLIN, 0});
   all.push_back({listener_.descriptor(), POLLIN, 0});
@@ -159,7 +164,18 @@ void Coordinator::poll_all() {
     all.push_back({client->channel.socket().descriptor(), events, 0});
   }
   const auto left = std::chrono::ceil<milliseconds>(next_deadline() - Clock::now()).count();
-  if (poll(all.data(), all.size(), static_cast<int>(std::max<int64_t>(left, 0))) <= 0) return;
+  const int ready = poll(all.data(), all.size(), static_cast<int>(std::max<int64_t>(left, 0)));
+  if (ready < 0 && errno != EINTR) {
+    if (++failed_polls_ < kMostFailedPolls) {
+      std::this_thread::sleep_for(kPauseOfFailedPoll);
+      return true;
+    }
+    give_up_listening("wait for messages", errno);
+    clients_.clear();
+    return false;
+  }
+  failed_polls_ = 0;
+  if (ready <= 0) return true;
   if (all[0].revents != 0) {
     is_stopping_ = true;
     stop_by_ = Clock::now() + std::chrono::seconds(1);
@@ -169,13 +185,14 @@ void Coordinator::poll_all() {
     if (all[i + 2].revents != 0) serve(*clients_[i]);
   }
   if (all[1].revents != 0) accept_all();
+  return true;
 }
 
 void Coordinator::accept_all() {
   for (;;) {
     int error = 0;
     Socket socket = accept_from(listener_, error);
-    if (is_exhaustion(error)) return give_up_listening(error);
+    if (is_exhaustion(error)) return give_up_listening("accept a connection", error);
     if (!socket.is_open()) return;
     const auto is_stranger = [](const auto& c) { return c->rank < 0 && !c->is_gone; };
     const auto strangers = std::count_if(clients_.begin(), clients_.end(), is_stranger);
@@ -188,9 +205,9 @@ void Coordinator::accept_all() {
 }
 
 // Those who are not connected yet, this rank among them, see the connection closed.
-void Coordinator::give_up_listening(int error) {
+void Coordinator::give_up_listening(const char* what, int error) {
   const std::string reason =
-      concat("rank 0 cannot accept a connection: ", std::generic_category().message(error));
+      concat("rank 0 cannot ", what, ": ", std::generic_category().message(error));
   {
     const std::lock_guard lock(reason_mutex_);
     why_deaf_ = reason;

@@ -66,9 +66,9 @@ class Coordinator {
 
   void loop();
   Clock::time_point next_deadline() const;
-  void poll_all();
+  bool poll_all();
   void accept_all();
-  void give_up_listening(int error);
+  void give_up_listening(const char* what, int error);
   void serve(Client& client);
   void handle(Client& client, const ControlMessage& message);
   void greet(Client& client, const ControlMessage& message);
@@ -96,6 +96,7 @@ class Coordinator {
   mutable std::mutex reason_mutex_;
   std::string why_deaf_;
   bool has_begun_ = false, has_failed_ = false, is_stopping_ = false;
+  int failed_polls_ = 0;  // one after the other
   Clock::time_point stop_by_ = {};
   std::thread thread_;  // last: it uses the others
 };

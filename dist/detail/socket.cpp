@@ -129,8 +129,11 @@ bool Socket::wait(short events, Clock::time_point deadline) const {
     pollfd one{descriptor_, events, 0};
     const int got = poll(&one, 1, static_cast<int>(std::clamp<int64_t>(left, 0, 60'000)));
     if (got > 0) return true;
-    if (got < 0 && errno != EINTR) return true;  // the call that follows says what is wrong
-    if (got == 0 && left <= 0) return false;
+    if (got < 0 && errno != EINTR && left > 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      return true;  // the call that follows says what is wrong, if anything is
+    }
+    if (got <= 0 && left <= 0) return false;
   }
 }
 
