@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "wick/train/detail/checkpoint_writer.h"
 #include "wick/wick.h"
 
 namespace {

@@ -1,8 +1,20 @@
 #include "wick/core/attribute.h"
 
+#include <cmath>
+
 #include "wick/core/base/check.h"
 
 namespace wick {
+
+namespace detail {
+
+Attribute to_attribute(int64_t integer, double real) {
+  const bool is_whole =
+      static_cast<double>(integer) == real && !(integer == 0 && std::signbit(real));
+  return is_whole ? Attribute(integer) : Attribute(real);
+}
+
+}  // namespace detail
 
 std::optional<Dtype> parse_dtype(std::string_view text) {
   for (const Dtype dtype :

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cmath>
 #include <concepts>
 #include <cstdint>
 #include <optional>
@@ -50,6 +49,10 @@ concept TwoFoldNumber = requires(T& number) {
   { number.integer } -> std::same_as<int64_t&>;
 };
 
+/// A number that is kept as an integer and as a real: the integer where both are equal (-0.0 is not
+/// 0), the real otherwise.
+Attribute to_attribute(int64_t integer, double real);
+
 template <class T>
 Attribute to_attribute(const T& value) {
   if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, std::string>) {
@@ -63,9 +66,7 @@ Attribute to_attribute(const T& value) {
   } else if constexpr (std::is_same_v<T, Scalar>) {
     return value.is_integral() ? Attribute(value.to_int64()) : Attribute(value.to_double());
   } else if constexpr (TwoFoldNumber<T>) {
-    const bool whole = static_cast<double>(value.integer) == value.real &&
-                       !(value.integer == 0 && std::signbit(value.real));
-    return whole ? Attribute(value.integer) : Attribute(value.real);
+    return to_attribute(value.integer, value.real);
   } else if constexpr (IntegerList<T>) {
     return std::vector<int64_t>(value.begin(), value.end());
   } else {

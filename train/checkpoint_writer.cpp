@@ -1,4 +1,4 @@
-#include "wick/train/checkpoint_writer.h"
+#include "wick/train/detail/checkpoint_writer.h"
 
 #include <algorithm>
 #include <utility>

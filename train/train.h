@@ -4,7 +4,6 @@
 // tried before a run.
 #include "wick/train/arithmetic.h"
 #include "wick/train/batch_finder.h"
-#include "wick/train/checkpoint_writer.h"
 #include "wick/train/classifier.h"
 #include "wick/train/device.h"
 #include "wick/train/evaluation.h"

@@ -13,6 +13,7 @@
 #include "wick/core/profile/profiler.h"
 #include "wick/core/random.h"
 #include "wick/dist/zero.h"
+#include "wick/train/detail/checkpoint_writer.h"
 
 namespace wick::train {
 
@@ -68,6 +69,8 @@ std::vector<double> read_column(const Steps& steps, const Figure& figure) {
 double mean(double sum, int64_t samples) { return sum / static_cast<double>(samples); }
 
 }  // namespace
+
+Trainer::~Trainer() = default;
 
 Trainer::Trainer(std::shared_ptr<nn::Module> model, std::shared_ptr<optim::Optimizer> optimizer,
                  LossFunction loss, TrainData data, TrainerOptions options)

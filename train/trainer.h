@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "wick/core/checkpoint.h"
-#include "wick/train/checkpoint_writer.h"
 #include "wick/train/evaluation.h"
 #include "wick/train/jump_monitor.h"
 #include "wick/train/ranks.h"
@@ -23,6 +22,8 @@ class Profiler;
 }
 
 namespace wick::train {
+
+class CheckpointWriter;
 
 /// Asks a run to stop after the step under way. Copies are the same token. Any thread may call
 /// request(), and so may a signal handler.
@@ -157,6 +158,8 @@ class Trainer {
   /// nothing at random.
   Trainer(std::shared_ptr<nn::Module> model, std::shared_ptr<optim::Optimizer> optimizer,
           LossFunction loss, TrainData data, TrainerOptions options = {});
+  /// Waits for a checkpoint that is being written.
+  ~Trainer();
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 

@@ -4,6 +4,7 @@
 #include "wick/core/file.h"
 #include "wick/core/plans.h"
 #include "wick/core/serialize.h"
+#include "wick/train/detail/checkpoint_writer.h"
 #include "wick/train/trainer.h"
 
 namespace wick::train {

@@ -13,7 +13,7 @@
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/temporary_folder.h"
 #include "wick/tests/train/small_run.h"
-#include "wick/train/checkpoint_writer.h"
+#include "wick/train/detail/checkpoint_writer.h"
 #include "wick/train/recipe.h"
 
 namespace wick::testing {
