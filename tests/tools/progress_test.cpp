@@ -1,0 +1,138 @@
+#include "wick/tools/common/progress.h"
+
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace wick::tool {
+namespace {
+
+// A variable of the environment for the rest of the scope; unset without a value.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old;
+    value != nullptr ? setenv(name, value, 1) : unsetenv(name);
+  }
+  ~Variable() { old_ ? setenv(name_, old_->c_str(), 1) : unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> old_;
+};
+
+// What `write` sends to standard output where that is a terminal of `width` columns.
+std::string on_terminal(unsigned short width, const std::function<void()>& write) {
+  const int screen = posix_openpt(O_RDWR | O_NOCTTY);
+  EXPECT_TRUE(screen >= 0 && grantpt(screen) == 0 && unlockpt(screen) == 0);
+  const int terminal = open(ptsname(screen), O_RDWR | O_NOCTTY);
+  EXPECT_GE(terminal, 0);
+  const winsize size{.ws_row = 24, .ws_col = width, .ws_xpixel = 0, .ws_ypixel = 0};
+  ioctl(terminal, TIOCSWINSZ, &size);
+  std::fflush(stdout);
+  const int usual = dup(STDOUT_FILENO);
+  dup2(terminal, STDOUT_FILENO);
+  write();
+  std::fflush(stdout);
+  dup2(usual, STDOUT_FILENO);
+  close(usual);
+  fcntl(screen, F_SETFL, O_NONBLOCK);
+  char text[8192];
+  const ssize_t bytes = read(screen, text, sizeof text);
+  close(terminal);
+  close(screen);
+  return bytes > 0 ? std::string(text, static_cast<size_t>(bytes)) : "";
+}
+
+std::string in_file(const std::function<void()>& write) {
+  ::testing::internal::CaptureStdout();
+  write();
+  return ::testing::internal::GetCapturedStdout();
+}
+
+const StepReport kHalf{.epoch = 1,
+                       .epochs = 2,
+                       .step = 5,
+                       .steps = 10,
+                       .last = true,
+                       .loss = 0.25,
+                       .accuracy = 0.5,
+                       .images_per_second = 1000,
+                       .data_wait = 0.02,
+                       .seconds_left = 3909,
+                       .memory_bytes = 12'345'000'000};
+
+TEST(Progress, NamesTimesAndSizes) {
+  EXPECT_EQ(clock_text(127.4), "2:07");
+  EXPECT_EQ(clock_text(59.6), "1:00");
+  EXPECT_EQ(clock_text(3909), "1:05:09");
+  EXPECT_EQ(clock_text(-5), "0:00");
+  EXPECT_EQ(bytes_text(412'400'000), "412 MB");
+  EXPECT_EQ(bytes_text(12'345'000'000), "12.3 GB");
+}
+
+TEST(Progress, IsPlainLinesInAFile) {
+  const std::string text = in_file([] {
+    Progress progress(/*quiet=*/false);
+    StepReport early = kHalf;
+    early.last = false;
+    progress.show(early);  // less than thirty seconds after the beginning
+    progress.show(kHalf);
+    progress.show_evaluation(100, 100);
+    progress.finish_line();
+  });
+  EXPECT_EQ(text,
+            "epoch 1/2  50 %  loss 0.2500  accuracy 50.00 %  1000 images/s  data wait 2 %  ETA "
+            "1:05:09  12.3 GB\n");
+}
+
+TEST(Progress, QuietShowsNothing) {
+  EXPECT_EQ(in_file([] {
+              Progress progress(/*quiet=*/true);
+              progress.show(kHalf);
+              progress.show_evaluation(1, 1);
+              progress.finish_line();
+            }),
+            "");
+}
+
+TEST(Progress, RedrawsOneLineOfATerminal) {
+  const Variable term("TERM", "xterm"), color("NO_COLOR", nullptr);
+  const std::string text = on_terminal(160, [] {
+    Progress progress(/*quiet=*/false);
+    progress.show(kHalf);
+    progress.show_evaluation(30, 30);
+    progress.finish_line();
+  });
+  EXPECT_EQ(text.find("\r\033[Kepoch 1/2 \033[32m▕████████████            ▏\033[0m  50 %"), 0u)
+      << text;
+  EXPECT_NE(text.find("12.3 GB\r\n\r\033[Kevaluation \033[32m▕████████████████████████▏\033[0m "
+                      "100 %  30 of 30 images\r\n"),
+            std::string::npos)
+      << text;
+}
+
+TEST(Progress, LeavesOutWhatATerminalCannotShow) {
+  const Variable color("NO_COLOR", "1");
+  const auto show = [] { Progress(/*quiet=*/false).show(kHalf); };
+  {
+    const Variable term("TERM", "xterm");
+    EXPECT_EQ(on_terminal(160, show).find("\033[32m"), std::string::npos);
+    EXPECT_EQ(on_terminal(60, show).find("█"), std::string::npos);  // no room for a bar
+  }
+  const Variable term("TERM", "dumb");
+  EXPECT_EQ(on_terminal(160, show).find("epoch 1/2  50 %"), 0u);  // a plain line
+}
+
+}  // namespace
+}  // namespace wick::tool
