@@ -224,6 +224,8 @@ if(TARGET wick_cli)
     add_test(NAME campaign
              COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/faults/campaign.py
                      $<TARGET_FILE:wick_cli> --count 200)
+    add_test(NAME campaign_unended
+             COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/faults/unended_test.py)
   endif()
   add_test(NAME drills COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/dist/drills.py
                    $<TARGET_FILE:wick_cli>)

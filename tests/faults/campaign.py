@@ -2,12 +2,13 @@
 
 campaign.py PATH-OF-WICK [--area NAME ...] [--count N] [--seed N]
 
-Each try has to end within a minute, by an exit code of the table in docs/debugging.md, with a
-sentence where that is not 0; and whatever a run has left, also after a loss of power, has to be
-resumed to the same bytes, from no step before the last that was told as saved. Areas that follow
-system calls need strace, and are left out without. Two areas are lists, of which --count takes a
-sample if it is less than all: every-call (each call of a short run fails, once and for good, on one
-rank and on two) and every-step (runs of 40 steps go on from each of them).
+Each try that has cores has to end within a minute, by an exit code of the table in
+docs/debugging.md, with a sentence where that is not 0; and whatever a run has left, also after a
+loss of power, has to be resumed to the same bytes, from no step before the last that was told as
+saved. Areas that follow system calls need strace, and are left out without. Two areas are lists, of
+which --count takes a sample if it is less than all: every-call (each call of a short run fails,
+once and for good, on one rank and on two) and every-step (runs of 40 steps go on from each of
+them).
 """
 import argparse
 import itertools
@@ -26,6 +27,7 @@ from jobs import sha256  # noqa: E402
 from mnist import write_images  # noqa: E402
 import every_step  # noqa: E402
 import power_loss  # noqa: E402
+import unended  # noqa: E402
 
 CODES = {0, 1, 2, 3, 74, 75, 76, 130}
 MOST_SECONDS = 60
@@ -73,12 +75,11 @@ class Campaign:
 
     def run(self, words, before=(), **variables):
         try:
-            return subprocess.run([*before, self.wick, *words], capture_output=True,
-                                  stdin=subprocess.DEVNULL, timeout=MOST_SECONDS, cwd=self.folder,
-                                  text=True, errors="replace", env={**os.environ, **variables})
-        except subprocess.TimeoutExpired:
+            return unended.run([*before, self.wick, *words], MOST_SECONDS, is_traced=bool(before),
+                               cwd=self.folder, env={**os.environ, **variables})
+        except unended.Unended as error:
             what = "wick " + " ".join(map(os.fsdecode, words))
-            raise Finding(f"no end within {MOST_SECONDS} s: {what[:400]}") from None
+            raise Finding(f"{what[:400]}: {error}") from None
 
     def expect(self, done, codes=frozenset(CODES)):
         said = [line for line in done.stderr.splitlines() if not line.startswith("strace: ")]
