@@ -16,6 +16,7 @@ if(harness_sources)
   wick_options(wick_harness)
   target_compile_options(wick_harness PRIVATE ${WICK_TEST_FLAGS})
   target_link_libraries(wick_harness PRIVATE GTest::gtest wick::wick)
+  wick_precompile(wick_harness <gtest/gtest.h> <wick/wick.h>)
   # The one source that knows where the tree is: the others are the same in each clone.
   set(definitions WICK_SOURCE_DIR="${PROJECT_SOURCE_DIR}" WICK_BIN_DIR="${PROJECT_BINARY_DIR}/bin")
   set_source_files_properties(${WICK_TEST_ROOT}/harness/paths.cpp PROPERTIES
@@ -28,6 +29,7 @@ function(wick_test_program target)
   target_link_libraries(${target} PRIVATE GTest::gtest nlohmann_json::nlohmann_json)
   if(TARGET wick_harness)
     target_link_libraries(${target} PRIVATE wick_harness)
+    wick_precompile(${target} REUSE_FROM wick_harness)
   endif()
 endfunction()
 

@@ -134,7 +134,7 @@ TEST(InPlaceMembers, ReturnTheTensorAndCheckIt) {
             "exp_: the result's dtype does not fit in place: got int64, expected float32");
   EXPECT_EQ(error_of([&] { x.clamp_({}, {}); }),
             "clamp_: no bound: got none, expected low, high or both");
-  EXPECT_EQ(error_of([&] { clamp(x, {}, {}); }),
+  EXPECT_EQ(error_of([&] { clamp(x, std::nullopt, std::nullopt); }),
             "clamp: no bound: got none, expected low, high or both");
   EXPECT_EQ(tensor({5.f}).sub_(tensor({1.f}), 3).item(), 2);
 }
