@@ -22,8 +22,8 @@ function(wick_options target)
   target_include_directories(${target} PRIVATE ${PROJECT_BINARY_DIR}/include)
 endfunction()
 
-# Headers that the sources of `target` share are parsed once, or were for another target. The presets
-# of clang go without, so that each source has to include what it uses. Not for what is compiled by
+# Headers that the sources of `target` share are parsed once, or were for another target. clang's
+# presets go without, so that each source has to include what it uses. Not for what is compiled by
 # -O3: g++ 12 forgets then that std::string is the system's, and warns of it.
 #   wick_precompile(TARGET HEADER...)   or   wick_precompile(TARGET REUSE_FROM OTHER-TARGET)
 function(wick_precompile target)

@@ -4,13 +4,11 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
-#include <thread>
 
 #include <nlohmann/json.hpp>
 
@@ -367,32 +365,6 @@ TEST(Rendezvous, RefusesRanksThatDisagree) {
   for (const std::string& error : errors) {
     EXPECT_NE(error.find("two processes are rank 1 of 3"), std::string::npos) << error;
   }
-}
-
-// A system that refuses to wait for messages, as one without memory does: poll() refuses more
-// descriptors than a process may have.
-TEST(Rendezvous, EndsWhereTheSystemDoesNotWait) {
-  LaunchEnv first = at_port(0, 2, 0);
-  Socket listener = listen_at("127.0.0.1", 0);
-  first.master_port = listener.port();
-  Coordinator coordinator(std::move(listener), first, milliseconds(20'000));
-  std::string reason;
-  const auto deadline = Clock::now() + std::chrono::seconds(20);
-  const Socket stranger = connect_to("127.0.0.1", first.master_port, deadline, reason);
-  ASSERT_TRUE(stranger.is_open()) << reason;
-  rlimit usual{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &usual), 0);
-  const rlimit low{.rlim_cur = 1, .rlim_max = usual.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
-  send(stranger.descriptor(), "hello", 5, MSG_NOSIGNAL);
-  while (coordinator.why_deaf().empty() && Clock::now() < deadline) {
-    std::this_thread::sleep_for(milliseconds(10));
-  }
-  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &usual), 0);
-  EXPECT_EQ(coordinator.why_deaf(), "rank 0 cannot wait for messages: Invalid argument");
-  char byte = 0;
-  EXPECT_TRUE(stranger.wait(POLLIN, deadline));
-  EXPECT_LE(recv(stranger.descriptor(), &byte, 1, 0), 0);  // closed
 }
 
 TEST(Rendezvous, TurnsStrangersAwayAndGoesOn) {
