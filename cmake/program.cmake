@@ -36,7 +36,6 @@ add_library(wick_command STATIC ${command_sources} ${page_files})
 wick_options(wick_command)
 # Quicker to build; what takes time when it runs is in the library.
 target_compile_options(wick_command PRIVATE $<$<CONFIG:Release>:-O1>)
-wick_precompile(wick_command <CLI/CLI.hpp> <nlohmann/json.hpp> <wick/wick.h>)
 target_link_libraries(wick_command PUBLIC wick::wick
                       PRIVATE wick_tool_common fmt::fmt nlohmann_json::nlohmann_json CLI11::CLI11
                               OpenSSL::Crypto PNG::PNG)
