@@ -20,12 +20,13 @@ using std::chrono::milliseconds;
 // descriptors than a process may have.
 TEST(Coordinator, EndsWhereTheSystemDoesNotWait) {
   Socket listener = listen_at("127.0.0.1", 0);
-  const int port = listener.port();
-  Coordinator coordinator(std::move(listener), {.world_size = 2, .master_port = port},
-                          milliseconds(20'000));
+  LaunchEnv env;
+  env.world_size = 2;
+  env.master_port = listener.port();
+  Coordinator coordinator(std::move(listener), env, milliseconds(20'000));
   std::string reason;
   const auto deadline = Clock::now() + std::chrono::seconds(20);
-  const Socket stranger = connect_to("127.0.0.1", port, deadline, reason);
+  const Socket stranger = connect_to("127.0.0.1", env.master_port, deadline, reason);
   ASSERT_TRUE(stranger.is_open()) << reason;
   rlimit usual{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &usual), 0);
