@@ -27,7 +27,12 @@ TEST(Coordinator, EndsWhereTheSystemDoesNotWait) {
   std::string reason;
   const auto deadline = Clock::now() + std::chrono::seconds(20);
   const Socket stranger = connect_to("127.0.0.1", env.master_port, deadline, reason);
-  ASSERT_TRUE(stranger.is_open()) << reason;
+  const Socket second = connect_to("127.0.0.1", env.master_port, deadline, reason);
+  ASSERT_TRUE(stranger.is_open() && second.is_open()) << reason;
+  // Connections are taken in their order: once the second is turned away, both were.
+  const std::string words(4096, '\1');
+  send(second.descriptor(), words.data(), words.size(), MSG_NOSIGNAL);
+  ASSERT_TRUE(second.wait(POLLIN, deadline));
   rlimit usual{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &usual), 0);
   const rlimit low{.rlim_cur = 1, .rlim_max = usual.rlim_max};
