@@ -43,15 +43,24 @@ std::string on_terminal(unsigned short width, const std::function<void()>& write
   const int usual = dup(STDOUT_FILENO);
   dup2(terminal, STDOUT_FILENO);
   write();
+  const std::string end = "<end>";  // the system passes on what is written in its own time
+  std::fputs(end.c_str(), stdout);
   std::fflush(stdout);
   dup2(usual, STDOUT_FILENO);
   close(usual);
-  fcntl(screen, F_SETFL, O_NONBLOCK);
-  char text[8192];
-  const ssize_t bytes = read(screen, text, sizeof text);
+  std::string text;
+  char part[4096];
+  while (!text.ends_with(end)) {
+    const ssize_t bytes = read(screen, part, sizeof part);
+    if (bytes <= 0) {
+      ADD_FAILURE() << "the terminal ends after: " << text;
+      break;
+    }
+    text.append(part, static_cast<size_t>(bytes));
+  }
   close(terminal);
   close(screen);
-  return bytes > 0 ? std::string(text, static_cast<size_t>(bytes)) : "";
+  return text.substr(0, text.rfind(end));
 }
 
 std::string in_file(const std::function<void()>& write) {
