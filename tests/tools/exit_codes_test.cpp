@@ -4,8 +4,8 @@
 #include <CLI/CLI.hpp>
 
 #include <cerrno>
-#include <cstdlib>
 #include <new>
+#include <string>
 #include <system_error>
 
 #include "wick/core/anomaly.h"
@@ -13,6 +13,7 @@
 #include "wick/core/options.h"
 #include "wick/dist/process_group.h"
 #include "wick/optim/grad_scaler.h"
+#include "wick/tests/harness/scoped_variable.h"
 #include "wick/tools/common/as_typed.h"
 #include "wick/tools/common/usage_error.h"
 #include "wick/train/trainer.h"
@@ -45,23 +46,24 @@ TEST(ExitCodes, FailWritesOnePrintableLine) {
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "wick: no \\x1b[31mroom\\x0a\n");
 }
 
+// `text` where the user has typed `command` for wick.
+std::string typed_as(const char* command, const std::string& text) {
+  const testing::ScopedVariable variable("WICK_COMMAND", command);
+  return as_typed(text);
+}
+
 TEST(AsTyped, NamesCommandsAsTheUserDid) {
-  unsetenv("WICK_COMMAND");
-  EXPECT_EQ(as_typed("go on with: wick train --resume"), "go on with: wick train --resume");
-  setenv("WICK_COMMAND", "", 1);
-  EXPECT_EQ(as_typed("wick train"), "wick train");
-  setenv("WICK_COMMAND", "./wick", 1);
-  EXPECT_EQ(as_typed("wick"), "./wick");
-  EXPECT_EQ(as_typed("go on with: wick train"), "go on with: ./wick train");
-  EXPECT_EQ(as_typed("see `wick --help`, wick eval"), "see `./wick --help`, ./wick eval");
+  EXPECT_EQ(typed_as(nullptr, "go on with: wick train"), "go on with: wick train");
+  EXPECT_EQ(typed_as("", "wick train"), "wick train");
+  EXPECT_EQ(typed_as("./wick", "wick"), "./wick");
+  EXPECT_EQ(typed_as("./wick", "go on with: wick train"), "go on with: ./wick train");
+  EXPECT_EQ(typed_as("./wick", "see `wick --help`, wick eval"), "see `./wick --help`, ./wick eval");
+  EXPECT_EQ(typed_as("/my tools/wick", "run wick eval"), "run '/my tools/wick' eval");
   // The project, a path and a part of a word are no commands.
   for (const char* text : {"the library wick", "Wick trains", "wick 1.0", "bin/wick train",
                            "wicked games", "a wick"}) {
-    EXPECT_EQ(as_typed(text), text);
+    EXPECT_EQ(typed_as("./wick", text), text);
   }
-  setenv("WICK_COMMAND", "/my tools/wick", 1);
-  EXPECT_EQ(as_typed("run wick eval"), "run '/my tools/wick' eval");
-  unsetenv("WICK_COMMAND");
 }
 
 }  // namespace

@@ -7,29 +7,15 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
-#include <optional>
 #include <string>
+
+#include "wick/tests/harness/scoped_variable.h"
 
 namespace wick::tool {
 namespace {
 
-// A variable of the environment for the rest of the scope; unset without a value.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : name_(name) {
-    if (const char* old = std::getenv(name)) old_ = old;
-    value != nullptr ? setenv(name, value, 1) : unsetenv(name);
-  }
-  ~Variable() { old_ ? setenv(name_, old_->c_str(), 1) : unsetenv(name_); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-  std::optional<std::string> old_;
-};
+using testing::ScopedVariable;
 
 // What `write` sends to standard output where that is a terminal of `width` columns.
 std::string on_terminal(unsigned short width, const std::function<void()>& write) {
@@ -116,7 +102,7 @@ TEST(Progress, QuietShowsNothing) {
 }
 
 TEST(Progress, RedrawsOneLineOfATerminal) {
-  const Variable term("TERM", "xterm"), color("NO_COLOR", nullptr);
+  const ScopedVariable term("TERM", "xterm"), color("NO_COLOR", nullptr);
   const std::string text = on_terminal(160, [] {
     Progress progress(/*quiet=*/false);
     progress.show(kHalf);
@@ -132,14 +118,14 @@ TEST(Progress, RedrawsOneLineOfATerminal) {
 }
 
 TEST(Progress, LeavesOutWhatATerminalCannotShow) {
-  const Variable color("NO_COLOR", "1");
+  const ScopedVariable color("NO_COLOR", "1");
   const auto show = [] { Progress(/*quiet=*/false).show(kHalf); };
   {
-    const Variable term("TERM", "xterm");
+    const ScopedVariable term("TERM", "xterm");
     EXPECT_EQ(on_terminal(160, show).find("\033[32m"), std::string::npos);
     EXPECT_EQ(on_terminal(60, show).find("█"), std::string::npos);  // no room for a bar
   }
-  const Variable term("TERM", "dumb");
+  const ScopedVariable term("TERM", "dumb");
   EXPECT_EQ(on_terminal(160, show).find("epoch 1/2  50 %"), 0u);  // a plain line
 }
 

@@ -4,11 +4,11 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "wick/tests/harness/scoped_variable.h"
 #include "wick/tests/harness/temporary_folder.h"
 
 namespace wick::tool {
@@ -41,12 +41,7 @@ std::string error_of(const std::vector<std::string>& words) {
   }
 }
 
-class RecipeFlags : public ::testing::Test {
- protected:
-  ~RecipeFlags() override { unsetenv("WICK_BATCH_SIZE"); }
-};
-
-TEST_F(RecipeFlags, SetOptionsOfEveryKind) {
+TEST(RecipeFlags, SetOptionsOfEveryKind) {
   EXPECT_EQ(flag_name("batch_size"), "--batch-size");
   const train::Recipe recipe = recipe_of({"--batch-size", "48", "--lr", "0.5", "--model", "lenet",
                                           "--betas", "0.8,0.9", "--benchmark"});
@@ -59,24 +54,24 @@ TEST_F(RecipeFlags, SetOptionsOfEveryKind) {
   }
 }
 
-TEST_F(RecipeFlags, AFlagOutweighsAVariableAndAVariableAFile) {
+TEST(RecipeFlags, AFlagOutweighsAVariableAndAVariableAFile) {
   const testing::TemporaryFolder folder;
   const std::string path = folder.path("recipe.json");
   std::ofstream(path) << R"({"batch_size": 16, "epochs": 3})";
   EXPECT_EQ(text_of(recipe_of({}, path), "batch_size"), "16");
-  setenv("WICK_BATCH_SIZE", "32", 1);
+  const testing::ScopedVariable variable("WICK_BATCH_SIZE", "32");
   EXPECT_EQ(text_of(recipe_of({}, path), "batch_size"), "32");
   EXPECT_EQ(text_of(recipe_of({"--batch-size", "64"}, path), "batch_size"), "64");
   EXPECT_EQ(text_of(recipe_of({"--batch-size", "64"}, path), "epochs"), "3");
 }
 
-TEST_F(RecipeFlags, SayWhatIsWrong) {
+TEST(RecipeFlags, SayWhatIsWrong) {
   EXPECT_EQ(error_of({"--batch-size", "1.5"}).find("--batch-size: "), 0u);
   EXPECT_EQ(error_of({"--batch-size", "many"}).find("--batch-size: "), 0u);
   EXPECT_NE(error_of({"--no-such-flag"}), "");
 }
 
-TEST_F(RecipeFlags, ShortHelpLeavesOutWhatFewRunsSet) {
+TEST(RecipeFlags, ShortHelpLeavesOutWhatFewRunsSet) {
   train::Recipe recipe;
   CLI::App app;
   add_recipe_flags(app, recipe);
