@@ -4,7 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 command -v gcovr >/dev/null || { echo 'coverage: install gcovr' >&2; exit 1; }
-[ $# -gt 0 ] || set -- core core_ops data dist nn optim tools train
+[ $# -gt 0 ] ||
+  set -- core core_graph core_ops core_profile data dist nn optim tools train train_profile
 cmake --preset coverage
 cmake --build --preset coverage --target "${@/%/_test}"
 find build/coverage -name '*.gcda' -delete
