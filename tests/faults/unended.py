@@ -93,28 +93,41 @@ def kill_all(pids):
             pass
 
 
+def waited_longer(pids, waited, seconds):
+    """Whether a thread of these waited for a core for longer than that since `waited` was taken."""
+    waits = waits_for_cores(pids)
+    return any(waits[key] - waited.get(key, 0) > seconds for key in waits)
+
+
 def lacks_cores(pids, waited, seconds):
     """Whether a thread, such as strace's, waited for a core in more than half of the last seconds.
     The system counts a wait when it ends: one that lasts is seen by the thread's state."""
-    waits, before = waits_for_cores(pids), threads(pids)
-    if any(waits[key] - waited.get(key, 0) > seconds / 2 for key in waits):
+    if waited_longer(pids, waited, seconds / 2):
         return True
+    before = threads(pids)
     time.sleep(1)
     after = threads(pids)
-    return any(before[key][0] == after[key][0] == "R" and after[key][1] - before[key][1] < 0.5
-               for key in before.keys() & after.keys())
+    lacking = any(before[key][0] == after[key][0] == "R" and after[key][1] - before[key][1] < 0.5
+                  for key in before.keys() & after.keys())
+    return lacking or waited_longer(pids, waited, seconds / 2)  # one that ended just now counts
 
 
 def communicate(process, seconds):
     """What the process has written. The time counts anew where a thread lacked a core: the program
-    is slow, and does not wait for something that never comes."""
+    is slow, and does not wait for something that never comes. A program that has ended while this
+    was found out has the time once more, to be read to its end."""
     waited = {}
+    had_ended = False
     for turn in range(MOST_TURNS):
         try:
             return process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
             pids = family(process.pid)
-            if turn + 1 == MOST_TURNS or not lacks_cores(pids, waited, seconds):
+            if turn + 1 == MOST_TURNS or had_ended:
+                raise
+            is_slow = lacks_cores(pids, waited, seconds)
+            had_ended = process.poll() is not None
+            if not is_slow and not had_ended:
                 raise
             waited = waits_for_cores(pids)
 

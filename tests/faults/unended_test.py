@@ -5,10 +5,10 @@ unended_test.py
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 import time
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tools" / "program"))
 from jobs import left_over  # noqa: E402
@@ -47,14 +47,43 @@ class Unended(unittest.TestCase):
                                       is_traced=True)
 
     def test_a_program_without_a_core_has_longer(self):
-        core = str(min(os.sched_getaffinity(0)))
-        busy = subprocess.Popen(["taskset", "-c", core, sys.executable, "-c",
-                                 "import time\nwhile time.process_time() < 3: pass"])
-        self.addCleanup(busy.wait)
-        # Some tenths of a second of work, which gets some thousandths of the core for 3 s.
-        work = [sys.executable, "-c", "import time\nwhile time.process_time() < 0.3: pass"]
-        done = self.run_words(["taskset", "-c", core, "chrt", "--idle", "0", *work])
-        self.assertEqual(done.returncode, 0)
+        judged = [True, True]
+        with unittest.mock.patch("unended.lacks_cores", lambda *_: judged.pop()):
+            done = self.run_words(["sleep", "2.5"])
+        self.assertEqual((done.returncode, judged), (0, []))
+
+    def test_a_program_that_ends_while_it_is_judged_has_ended(self):
+        def judge(*_):
+            time.sleep(1)
+            return False
+
+        with unittest.mock.patch("unended.lacks_cores", judge):
+            self.assertEqual(self.run_words(["sleep", "1.5"]).returncode, 0)
+
+    def lacks_cores(self, *readings):
+        """What is said of one thread, of which the system tells these readings in turn."""
+        told = [{(1, 1): reading} for reading in readings]
+        with unittest.mock.patch("unended.threads", lambda _: told.pop(0)), \
+                unittest.mock.patch("time.sleep"):
+            return unended.lacks_cores([1], {(1, 1): 2}, 1)
+
+    def test_a_thread_lacks_a_core_by_its_state_and_by_what_it_waited(self):
+        idle = ("S", 0.5, "0 2000000000 0")
+        ready = ("R", 0.5, "0 2000000000 0")
+        busy = ("R", 1.4, "0 2000000000 0")
+        waited = ("R", 0.5, "0 2600000000 0")
+        self.assertFalse(self.lacks_cores(idle, idle, idle, idle))
+        self.assertFalse(self.lacks_cores(ready, ready, busy, busy))
+        self.assertTrue(self.lacks_cores(waited))
+        self.assertTrue(self.lacks_cores(ready, ready, ready))
+        # The wait ended, and was counted, while the thread was looked at.
+        self.assertTrue(self.lacks_cores(ready, ready, busy, waited))
+
+    def test_what_the_system_tells_of_this_thread_is_read(self):
+        state, used, schedule = unended.threads([os.getpid()])[os.getpid(), os.getpid()]
+        self.assertEqual(state, "R")
+        self.assertAlmostEqual(used, time.process_time(), delta=1)
+        self.assertEqual(len(schedule.split()), 3)
 
     def test_a_program_that_ends_is_as_it_was(self):
         done = self.run_words(["sh", "-c", "echo out; echo err >&2; exit 3"])
