@@ -6,8 +6,7 @@ namespace wick {
 /// main's arguments; returns the exit code. Models, data sets, optimizers and schedules that the
 /// program has registered are known to it by name (nn/models/registry.h, data/catalog.h,
 /// train/optimizers.h, train/run_schedule.h).
-/// Prints to the standard streams; handles SIGINT and SIGTERM while it trains; starts the process
-/// again where the environment lacks what OpenMP reads at its start.
+/// Prints to the standard streams, and handles SIGINT and SIGTERM while it trains.
 ///
 ///   int main(int argc, char** argv) {
 ///     wick::nn::register_model({.name = "mine", .lr = 1e-3, .batch_size = 64, .make = make_mine});

@@ -2,13 +2,6 @@
 # register themselves when their object file is loaded, and a linker drops the files of an archive
 # that nothing names: so wick links the archive whole.
 wick_find_package(Eigen3 libeigen3-dev)
-find_package(OpenMP REQUIRED COMPONENTS CXX)
-list(GET OpenMP_CXX_LIB_NAMES 0 WICK_OPENMP)
-if(NOT WICK_OPENMP MATCHES "^(gomp|omp)$")
-  message(FATAL_ERROR "wick needs GNU's or LLVM's OpenMP: ${CMAKE_CXX_COMPILER} uses "
-                      "${OpenMP_CXX_LIB_NAMES}.")
-endif()
-wick_find_openmp(${WICK_OPENMP})
 get_target_property(WICK_EIGEN_INCLUDE Eigen3::Eigen INTERFACE_INCLUDE_DIRECTORIES)
 find_package(nlohmann_json REQUIRED)
 get_target_property(WICK_JSON_INCLUDE nlohmann_json::nlohmann_json INTERFACE_INCLUDE_DIRECTORIES)
@@ -19,14 +12,11 @@ file(GLOB_RECURSE sources CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/dist/*.cpp ${PROJECT_SOURCE_DIR}/train/*.cpp)
 list(FILTER sources EXCLUDE REGEX "/core/cuda/|/dist/detail/nccl")
 file(GLOB kernel_sources CONFIGURE_DEPENDS
-     ${PROJECT_SOURCE_DIR}/kernels/*.cpp ${PROJECT_SOURCE_DIR}/kernels/cpu/dnnl/*.cpp
+     ${PROJECT_SOURCE_DIR}/kernels/*.cpp
      ${PROJECT_SOURCE_DIR}/kernels/cpu/products/*.cpp)
 # The same bytes from every compiler, and vectors: no multiply-add is fused, no exception flag read.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/data/image_ops_color.cpp PROPERTIES
   COMPILE_OPTIONS "-ffp-contract=off;-fno-trapping-math")
-separate_arguments(openmp_options UNIX_COMMAND "${OpenMP_CXX_FLAGS}")
-set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/cpu/dnnl/library_version.cpp PROPERTIES
-                            COMPILE_OPTIONS "${openmp_options}")
 add_library(wick_archive STATIC ${sources} ${kernel_sources})
 set_target_properties(wick_archive PROPERTIES OUTPUT_NAME wick EXPORT_NAME archive
                       POSITION_INDEPENDENT_CODE ON)
@@ -38,8 +28,7 @@ target_include_directories(wick_archive PUBLIC
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_include_directories(wick_archive SYSTEM PRIVATE ${WICK_EIGEN_INCLUDE} ${WICK_JSON_INCLUDE})
 target_link_libraries(wick_archive PRIVATE
-  Threads::Threads JPEG::JPEG OpenSSL::Crypto PNG::PNG ZLIB::ZLIB wick_deps::dnnl wick_deps::gloo
-  wick_deps::openmp)
+  Threads::Threads JPEG::JPEG OpenSSL::Crypto PNG::PNG ZLIB::ZLIB wick_deps::gloo)
 
 # The optimizers' rules, which are in a header each: makes a source of `template` for each of them.
 function(wick_optim_sources result template)

@@ -45,8 +45,13 @@ struct Conv2dProblem {
   Conv2dParams params;
 };
 
+namespace cpu {
+/// Whether the CPU computes convolutions of `dtype` as it is: of bfloat16 with its instructions.
+bool convolves(Dtype dtype);
+}  // namespace cpu
+
 // All tensors are dense and channels-last (weights too: stored K, R, S, C) and not empty, of one
-// dtype: float64, float32, bfloat16 (on the CPU: with AVX-512), on a GPU also float16.
+// dtype: on the CPU one that it convolves, on a GPU float64, float32, bfloat16 or float16.
 
 // Algorithms that compute `problem` on `device`; first the one that a fixed rule prefers. Room for
 // kConvAlgorithms.

@@ -12,7 +12,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 most=$((50 << 20))  # bytes, packed
-packages='libcli11-dev libdnnl-dev libeigen3-dev libfmt-dev libjpeg62-turbo-dev libpng-dev
+packages='libcli11-dev libeigen3-dev libfmt-dev libjpeg62-turbo-dev libpng-dev
   libssl-dev nlohmann-json3-dev zlib1g-dev libgtest-dev libgloo-dev libjs-chart.js'
 lib=/usr/lib/x86_64-linux-gnu
 fail() { printf 'gpu_bundle: %s\n' "$*" >&2; exit 1; }
@@ -38,7 +38,7 @@ collect() {
   for file in libcrypto libgtest libgtest_main libjpeg libpng16 libz; do
     put "$lib/$file.a" "lib/x86_64-linux-gnu/$file.a"
   done
-  for file in libdnnl.so libfmt.so libOpenCL.so.1 ../libgloo.so libhiredis.so.0.14 libibverbs.so.1 \
+  for file in libfmt.so ../libgloo.so libhiredis.so.0.14 libibverbs.so.1 \
     libnl-3.so.200 libnl-route-3.so.200; do
     put_library "$file"
   done
@@ -78,8 +78,6 @@ use(benchmark_DIR ${lib}/cmake/benchmark)
 use(fmt_DIR ${lib}/cmake/fmt)
 use(nlohmann_json_DIR ${bundle}/share/cmake/nlohmann_json)
 use(WICK_CHART_JS ${bundle}/share/javascript/chart.js/chart.min.js)
-use(WICK_dnnl_INCLUDE ${bundle}/include)
-use(WICK_dnnl_LIBRARY ${lib}/libdnnl.so)
 use(WICK_gloo_INCLUDE ${bundle}/include)
 use(WICK_gloo_LIBRARY ${lib}/libgloo.so)
 use(JPEG_INCLUDE_DIR ${bundle}/include)
@@ -158,7 +156,7 @@ rehearse() {
     mkdir "$work/over/up" "$work/over/work"
     mount -t overlay overlay -o "lowerdir=/,upperdir=$work/over/up,workdir=$work/over/work" \
       "$work/root"
-    for package in $packages libdnnl2 libfmt9 ocl-icd-libopencl1 libgloo0; do
+    for package in $packages libfmt9 libgloo0; do
       dpkg -L "$package" 2>/dev/null | while read -r file; do
         if [ -f "$file" ] || [ -L "$file" ]; then rm -f "$work/root$file"; fi
       done
@@ -169,7 +167,7 @@ rehearse() {
     if [ -d /usr/local/cuda ]; then mount --bind /usr/local "$work/root/usr/local"; fi
     chroot "$work/root" /bin/bash -euc "
       cd /wick
-      ! [ -e /usr/include/fmt ] && ! [ -e /usr/include/dnnl.hpp ] && ! [ -e /usr/include/png.h ]
+      ! [ -e /usr/include/fmt ] && ! [ -e /usr/include/png.h ]
       cmake -C bundle/cache.cmake --preset $preset
       cmake --build --preset $preset --target wick_cli wick_bench wick_peer core_ops_test -- -j2
       build/$preset/bin/wick train --device cpu --model mlp --max-steps 2 --eval-every 0 --json

@@ -11,7 +11,6 @@
 #include "wick/core/random.h"
 #include "wick/core/stream.h"
 #include "wick/tools/common/exit_codes.h"
-#include "wick/tools/common/spin.h"
 
 namespace wick::bench {
 namespace {
@@ -76,6 +75,5 @@ int run(int argc, char** argv) {
 }  // namespace wick::bench
 
 int main(int argc, char** argv) {
-  wick::tool::spin_briefly(argv);
   return wick::bench::run(argc, argv);
 }

@@ -20,7 +20,6 @@
 #include "wick/core/random.h"
 #include "wick/core/stream.h"
 #include "wick/tools/common/command_line.h"
-#include "wick/tools/common/spin.h"
 #include "wick/tools/common/standard_files.h"
 
 namespace wick::bench {
@@ -233,7 +232,6 @@ int parse_and_run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   wick::tool::open_standard_files();
-  wick::tool::spin_briefly(argv);
   wick::bench::handle_interrupts();
   std::signal(SIGXFSZ, SIG_IGN);
   const int code = wick::bench::parse_and_run(argc, argv);

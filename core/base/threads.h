@@ -23,8 +23,7 @@ class Executor {
 };
 
 /// Makes kernels called from this thread run on `executor`, as num_threads() tasks, instead of on
-/// threads of Wick's own. Null: on Wick's own again. Results have the same bits. Convolutions that
-/// oneDNN computes use its threads (OpenMP's) all the same.
+/// threads of Wick's own. Null: on Wick's own again. Results have the same bits.
 void set_executor(std::shared_ptr<Executor> executor);
 
 }  // namespace wick

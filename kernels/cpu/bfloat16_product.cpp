@@ -3,6 +3,7 @@
 #include "wick/core/base/parallel.h"
 #include "wick/kernels/cpu/amx_tiles.h"
 #include "wick/kernels/cpu/product_parts.h"
+#include "wick/kernels/cpu/product_tile.h"
 
 namespace wick::WICK_ISA {
 
@@ -87,11 +88,6 @@ WICK_INLINE void pack(const Lines& lines, int64_t inner, BFloat16* to) {
   for (int64_t k = 0; k < inner; k += kBlock, to += kStep) pack_step<kSide>(lines, k, inner, to);
 }
 
-/// sum += a b: pairs of bfloat16 in each lane, both products added.
-WICK_INLINE void add_pairs(__m512& sum, __m512i a, __m512i b) {
-  asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
-}
-
 // Where the two tiles of a step are that have rows of a: packed, or in the matrix itself.
 struct Operand {
   const BFloat16* data;
@@ -140,40 +136,31 @@ template <bool kTall, bool kWide>
   for (int64_t row = 0; row < (a.is_tall ? kBlock : kTile); row += kRows) {
     const BFloat16* const rows = a.data + row / kTile * a.next + row % kTile * a.row;
     float* const to = block + row * kBlock;
-    __m512 sums[kRows][2];
+    VecF sums[kRows][2];
 #pragma GCC unroll 8
     for (int64_t r = 0; r < kRows; ++r) {
-      sums[r][0] = adds ? _mm512_load_ps(to + r * kBlock) : _mm512_setzero_ps();
-      sums[r][1] = adds ? _mm512_load_ps(to + r * kBlock + kTile) : _mm512_setzero_ps();
+      sums[r][0] = adds ? VecF::load(to + r * kBlock) : VecF(0);
+      sums[r][1] = adds ? VecF::load(to + r * kBlock + kTile) : VecF(0);
     }
     for (int64_t step = 0; step < steps; ++step) {
       const BFloat16 *from = rows + step * a.step, *pairs = b + step * kStep;
       for (int64_t i = 0; i < kTile; ++i, from += 2, pairs += kBlock) {
-        const __m512i low = _mm512_load_si512(pairs);
-        const __m512i high = _mm512_load_si512(pairs + kTileHalves);
+        const VecF low(_mm512_load_ps(pairs)), high(_mm512_load_ps(pairs + kTileHalves));
 #pragma GCC unroll 8
         for (int64_t r = 0; r < kRows; ++r) {
-          int pair;
+          float pair;
           __builtin_memcpy(&pair, from + r * a.row, sizeof(pair));
-          const __m512i x = _mm512_set1_epi32(pair);
-          add_pairs(sums[r][0], x, low);
-          add_pairs(sums[r][1], x, high);
+          sums[r][0] = MultiplyPairs::add(VecF(pair), low, sums[r][0]);
+          sums[r][1] = MultiplyPairs::add(VecF(pair), high, sums[r][1]);
         }
       }
     }
 #pragma GCC unroll 8
     for (int64_t r = 0; r < kRows; ++r) {
-      _mm512_store_ps(to + r * kBlock, sums[r][0]);
-      _mm512_store_ps(to + r * kBlock + kTile, sums[r][1]);
+      sums[r][0].store(to + r * kBlock);
+      sums[r][1].store(to + r * kBlock + kTile);
     }
   }
-}
-
-// Rounds two vectors to one; what has dot products of pairs has this too.
-WICK_INLINE __m512i round_pair(VecF low, VecF high) {
-  __m512i rounded;
-  asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(rounded) : "v"(low.reg), "v"(high.reg));
-  return rounded;
 }
 
 // --- What becomes of a block's sums -------------------------------------------------------------

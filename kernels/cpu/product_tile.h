@@ -13,8 +13,32 @@ inline constexpr int64_t kAhead = 8;  // rows of `b` that are fetched before the
 template <class T>
 inline constexpr int64_t kTileColumns = kTileVectors* Vec<T>::size;
 
+/// How an element of `a`, in all lanes, and those of `b` join a sum.
+struct MultiplyAdd {
+  template <class V>
+  static WICK_INLINE V add(V a, V b, V sum) {
+    return fma(a, b, sum);
+  }
+};
+
+#ifdef __AVX512F__
+/// Elements are pairs of bfloat16, of which both products are added.
+struct MultiplyPairs {
+  static WICK_INLINE VecF add(VecF a, VecF b, VecF sum) {
+    asm("vdpbf16ps %2, %1, %0" : "+v"(sum.reg) : "v"(a.reg), "v"(b.reg));
+    return sum;
+  }
+};
+/// Rounds two vectors to one; what has dot products of pairs has this too.
+WICK_INLINE __m512i round_pair(VecF low, VecF high) {
+  __m512i rounded;
+  asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(rounded) : "v"(low.reg), "v"(high.reg));
+  return rounded;
+}
+#endif
+
 /// c[r, j] = start[r, j] + the sum over k of a[r, k] b[k, j], for the first `width` columns.
-template <class T>
+template <class T, class Multiply = MultiplyAdd>
 struct Tile {
   int64_t inner = 0;  // how many k
   const T* a = nullptr;
@@ -30,8 +54,8 @@ struct Tile {
 };
 
 // A masked load takes a unit that multiplies: kWhole does without, where `b` has whole vectors.
-template <class T, int kRows, int kVectors, bool kWhole>
-[[gnu::noinline]] void multiply_tile(const Tile<T>& tile) {
+template <int kRows, int kVectors, bool kWhole, class T, class Multiply>
+[[gnu::noinline]] void multiply_tile(const Tile<T, Multiply>& tile) {
   using V = Vec<T>;
   const FirstLanes<T> last(tile.width - (kVectors - 1) * V::size);
   const int64_t a_row = tile.a_row, a_step = tile.a_step, b_step = tile.b_step;
@@ -57,7 +81,7 @@ template <class T, int kRows, int kVectors, bool kWhole>
     for (int r = 0; r < kRows; ++r) {
       const V x(a[r * a_row]);
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sums[r][v] = fma(x, row[v], sums[r][v]);
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = Multiply::add(x, row[v], sums[r][v]);
     }
   }
   const T* start = tile.start;
@@ -92,43 +116,43 @@ WICK_INLINE int64_t tile_rows(int64_t left, int64_t columns) {
   return left <= kTileRows ? left : left < 2 * kTileRows ? (left + 1) / 2 : kTileRows;
 }
 
-template <class T, int kRows, int kVectors>
-WICK_INLINE void multiply_vectors(const Tile<T>& tile) {
+template <int kRows, int kVectors, class T, class Multiply>
+WICK_INLINE void multiply_vectors(const Tile<T, Multiply>& tile) {
   if (tile.padded || tile.width == kVectors * Vec<T>::size) {
-    return multiply_tile<T, kRows, kVectors, true>(tile);
+    return multiply_tile<kRows, kVectors, true>(tile);
   }
-  multiply_tile<T, kRows, kVectors, false>(tile);
+  multiply_tile<kRows, kVectors, false>(tile);
 }
 
-template <class T, int kRows>
-WICK_INLINE void multiply_narrow(const Tile<T>& tile) {
+template <int kRows, class T, class Multiply>
+WICK_INLINE void multiply_narrow(const Tile<T, Multiply>& tile) {
 #ifdef __AVX512F__
-  if (tile.width > Vec<T>::size) return multiply_vectors<T, kRows, 2>(tile);
+  if (tile.width > Vec<T>::size) return multiply_vectors<kRows, 2>(tile);
 #endif
-  multiply_vectors<T, kRows, 1>(tile);
+  multiply_vectors<kRows, 1>(tile);
 }
 
-template <class T, int kRows>
-WICK_INLINE void multiply_rows(const Tile<T>& tile) {
-  if (tile.width <= kNarrow<T>) return multiply_narrow<T, kRows>(tile);
+template <int kRows, class T, class Multiply>
+WICK_INLINE void multiply_rows(const Tile<T, Multiply>& tile) {
+  if (tile.width <= kNarrow<T>) return multiply_narrow<kRows>(tile);
 #ifdef __AVX512F__
-  if (tile.width <= 3 * Vec<T>::size) return multiply_vectors<T, kRows, 3>(tile);
+  if (tile.width <= 3 * Vec<T>::size) return multiply_vectors<kRows, 3>(tile);
 #endif
-  multiply_vectors<T, kRows, kTileVectors>(tile);
+  multiply_vectors<kRows, kTileVectors>(tile);
 }
 
 /// A tile of 1 to kTileColumns columns and as many rows as tile_rows() says.
-template <class T>
-WICK_INLINE void multiply_tile(int64_t rows, const Tile<T>& tile) {
+template <class T, class Multiply>
+WICK_INLINE void multiply_tile(int64_t rows, const Tile<T, Multiply>& tile) {
   switch (rows) {
-    case 1: return multiply_rows<T, 1>(tile);
-    case 2: return multiply_rows<T, 2>(tile);
-    case 3: return multiply_rows<T, 3>(tile);
-    case 4: return multiply_rows<T, 4>(tile);
-    case 5: return multiply_rows<T, 5>(tile);
-    case 6: return multiply_rows<T, 6>(tile);
-    case 8: return multiply_narrow<T, 8>(tile);
-    default: return multiply_narrow<T, 12>(tile);
+    case 1: return multiply_rows<1>(tile);
+    case 2: return multiply_rows<2>(tile);
+    case 3: return multiply_rows<3>(tile);
+    case 4: return multiply_rows<4>(tile);
+    case 5: return multiply_rows<5>(tile);
+    case 6: return multiply_rows<6>(tile);
+    case 8: return multiply_narrow<8>(tile);
+    default: return multiply_narrow<12>(tile);
   }
 }
 

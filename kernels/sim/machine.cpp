@@ -10,7 +10,6 @@
 #include "wick/core/base/check.h"
 #include "wick/core/base/profiling.h"
 #include "wick/kernels/cuda/common/check.h"
-#include "wick/kernels/library_version.h"
 #include "wick/kernels/sim/block.h"
 
 namespace wick::sim {
@@ -59,9 +58,6 @@ Settings settings_from_environment() {
 /// Runs `work`, and deletes it, as the stream, as far as ThreadSanitizer is concerned: it watches
 /// what kernels do, and what other work says of itself by note_read and note_write.
 std::string run_as(SimulatedStream& stream, std::unique_ptr<SimulatedWork> work) {
-  // OpenMP is to meet this thread of the host in its own name, not in the stream's: what libarcher
-  // pushes on ThreadSanitizer's call stack then comes off the same one when the thread ends.
-  if (WICK_SIM_TSAN) cpu::set_library_threads();
   const Identity host = current_identity();
   become(stream.identity);
   acquire(work->token.get());

@@ -74,11 +74,6 @@ function(build_and_run name compiler)
   endif()
 endfunction()
 
-if(FLAGS MATCHES "-fsanitize=")  # as in tests/sanitizers.cpp, which these programs do not have
-  file(WRITE ${work}/suppressions "leak:libomp.so\n")
-  set(ENV{LSAN_OPTIONS} suppressions=${work}/suppressions:print_suppressions=0)
-endif()
-
 build_and_run(own ${CXX})
 run(${PYTHON} ${SOURCE_DIR}/tests/embed/text_test.py ${work}/own/text)
 run(${PYTHON} ${SOURCE_DIR}/tests/embed/own_program_test.py ${work}/own/own_program)

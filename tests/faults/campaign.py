@@ -186,7 +186,7 @@ class Campaign:
 
     def is_of_others(self, done, inject, words):
         """Whether what is wrong is not the program's: its sentence could not be written, or the
-        loader or oneDNN crashed, without memory for a library or for the code that it makes."""
+        loader crashed, without memory for a library."""
         is_mute = inject.startswith("write") and done.returncode in CODES and not done.stderr
         is_crash = inject.startswith("mmap") and done.returncode in (-11, 139)
         if not is_mute and not is_crash:
@@ -195,7 +195,7 @@ class Campaign:
         shutil.rmtree(words[-1], ignore_errors=True)
         self.traced(inject, *words, log=log, options=["-e", "trace=mmap", "-k"] if is_crash else [])
         text = log.read_text()
-        return power_loss.failed_in_libraries(text) if is_crash else \
+        return power_loss.failed_in_loader(text) if is_crash else \
             bool(re.search(r"write\(2, .*\(INJECTED\)", text))
 
     def calls(self):

@@ -114,7 +114,7 @@ struct OpCase {
   bool any_layout = true;            // false: an input's memory layout is part of the op's meaning
   bool traceable = true;             // false: the host reads or decides, and a trace refuses
   bool storable = true;              // false: an attribute has no written form
-  bool same_for_any_threads = true;  // false: a vendor library splits its sums by threads
+  bool same_for_any_threads = true;  // false: sums are split by threads
   /// Floating point operations on a sample; unset: not checked.
   std::function<double(const Tensors&)> flops = {};
 };

@@ -6,20 +6,14 @@
 #include <cstring>
 
 #include "wick/tools/common/interrupt.h"
-#include "wick/tools/common/spin.h"
 #include "wick/tools/common/standard_files.h"
 
 namespace wick::tool {
 namespace {
 
-volatile std::sig_atomic_t calls = 0, calls_on_own_stack = 0;
+volatile std::sig_atomic_t calls = 0;
 
-void note(int) {
-  stack_t stack{};
-  sigaltstack(nullptr, &stack);
-  calls = calls + 1;
-  calls_on_own_stack = calls_on_own_stack + ((stack.ss_flags & SS_ONSTACK) != 0 ? 1 : 0);
-}
+void note(int) { calls = calls + 1; }
 
 // What processes of their own do; their exit code says whether all was well.
 
@@ -28,7 +22,7 @@ void note(int) {
 [[noreturn]] void take_signals() {
   on_interrupt(note, /*once=*/false);
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGINT}) std::raise(number);
-  leave(calls == 4 && calls_on_own_stack == 4);
+  leave(calls == 4);
 }
 
 // As nohup starts programs.
@@ -55,17 +49,9 @@ void note(int) {
   leave(is_empty && write(STDERR_FILENO, &byte, 1) == 1);
 }
 
-[[noreturn]] void spin_as_told_by(const char* name) {
-  unsetenv("OMP_WAIT_POLICY");
-  unsetenv("GOMP_SPINCOUNT");
-  setenv(name, "7", 1);
-  spin_briefly(nullptr);
-  leave(std::strcmp(std::getenv(name), "7") == 0);
-}
-
 const ::testing::ExitedWithCode kWell(0);
 
-TEST(Interrupt, HandlersRunOnAStackOfTheirOwn) { EXPECT_EXIT(take_signals(), kWell, ""); }
+TEST(Interrupt, EachSignalCallsTheHandler) { EXPECT_EXIT(take_signals(), kWell, ""); }
 
 TEST(Interrupt, AnIgnoredHangUpStaysIgnored) { EXPECT_EXIT(outlive_the_terminal(), kWell, ""); }
 
@@ -74,11 +60,6 @@ TEST(Interrupt, ASecondOneEndsTheProcess) {
 }
 
 TEST(StandardFiles, ThoseThatAreMissingAreOpened) { EXPECT_EXIT(open_missing_files(), kWell, ""); }
-
-TEST(Spin, WhatTheEnvironmentSaysStands) {
-  EXPECT_EXIT(spin_as_told_by("OMP_WAIT_POLICY"), kWell, "");
-  EXPECT_EXIT(spin_as_told_by("GOMP_SPINCOUNT"), kWell, "");
-}
 
 }  // namespace
 }  // namespace wick::tool

@@ -13,7 +13,6 @@ struct Settings {
   std::string device = "cpu";
   int64_t threads = 1;
   int64_t seed = 0;
-  bool brief_spin = true;  // threads that wait for each other give the core up soon
 
   std::string model = "article";  // article (a ResNet-20), mlp, or one of nn::models()
   bool bias = false;              // article: convolutions have biases, before their norm
@@ -65,7 +64,7 @@ struct Settings {
   std::string scratch;                // folder for files that the worker makes and deletes
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(
-    Settings, work, device, threads, seed, brief_spin, model, bias, norm, fused, channels_last,
+    Settings, work, device, threads, seed, model, bias, norm, fused, channels_last,
     checkpoint, recompute_norm, source, data, data_dir, batch, image, workers, shuffle, persistent,
     collate, whole_jpeg, augment, normalize, pinned, ahead, copy_blob, amp, benchmark, cuda_graph,
     fused_loss, label_smoothing, second_forward, detect_anomaly, memory_history, read_loss,

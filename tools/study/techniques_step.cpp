@@ -86,24 +86,6 @@ const std::vector<Technique> kStepTechniques = {
      .on = nullptr,
      .cases = {kResNet, kTinyResNet},
      .against = {profile::Bound::kCompute, profile::Bound::kMemory}},
-    {.id = "brief-spinning",
-     .title = "Let waiting threads give up their core soon",
-     .articles = "beyond",
-     .page = "optimizations/threads.md",
-     .what =
-         "oneDNN's convolutions run on OpenMP's threads, which wait by spinning. Where a loader "
-         "needs the cores too, long spinning takes them from it.",
-     .knob = "GOMP_SPINCOUNT=1000 (wick sets it for itself)",
-     .off = [](Settings& s) { s.brief_spin = false; },
-     .on = nullptr,
-     .cases = {{"ResNet-20 on JPEG files, two workers beside it",
-                [](Settings& s) {
-                  s.source = "photos";
-                  s.image = 32;
-                  s.batch = 16;
-                  s.workers = 2;
-                }},
-               kResNet}},
     {.id = "data-parallel",
      .title = "Train copies of the model in parallel",
      .articles = "001, 003, 004",

@@ -12,7 +12,6 @@
 #include "wick/dist/detail/nccl.h"
 #include "wick/dist/flight_log.h"
 #include "wick/kernels/declare.h"
-#include "wick/kernels/library_version.h"
 #include "wick/tools/common/exit_codes.h"
 #include "wick/tools/wick/commands.h"
 #include "wick/train/device.h"
@@ -35,7 +34,7 @@ void show_cpu(const train::Hardware& hardware) {
   line(hardware.has("avx2") && hardware.has("fma") && hardware.has("f16c"), "AVX2",
        "AVX2, FMA and F16C", "this program needs an x86-64-v3 processor");
   line(hardware.has("avx512"), "AVX-512",
-       cpu_isa() == CpuIsa::kAvx512 ? "used by the hand-written kernels and by oneDNN"
+       cpu_isa() == CpuIsa::kAvx512 ? "used by the kernels"
                                     : "not used: kernels run their AVX2 form",
        "costs up to half the speed of convolutions and matrix products; set by the processor");
   line(hardware.has("avx512_bf16") || hardware.has("amx_bf16"), "bfloat16",
@@ -44,14 +43,7 @@ void show_cpu(const train::Hardware& hardware) {
   line(true, "threads",
        fmt::format("{} of {} cores; --threads or OMP_NUM_THREADS sets it", num_threads(),
                    hardware.cores));
-  const char* policy = std::getenv("OMP_WAIT_POLICY");
-  const char* spins = std::getenv("GOMP_SPINCOUNT");
-  line(true, "waiting",  // oneDNN's threads are OpenMP's
-       policy != nullptr  ? fmt::format("of threads that convolve: OMP_WAIT_POLICY={}", policy)
-       : spins != nullptr ? fmt::format("of threads that convolve: GOMP_SPINCOUNT={}", spins)
-                          : "of threads that convolve: as OpenMP does by itself");
   line(true, "memory", fmt::format("{:.1f} GB", static_cast<double>(hardware.memory_bytes) / 1e9));
-  line(true, "libraries", cpu::math_library());
 }
 
 // "9.19.0" of 91900, as cuDNN and cuBLAS count; empty where the library does not tell.

@@ -16,7 +16,6 @@
 #include "wick/tools/common/command_line.h"
 #include "wick/tools/common/exit_codes.h"
 #include "wick/tools/common/recipe_flags.h"
-#include "wick/tools/common/spin.h"
 #include "wick/tools/common/standard_files.h"
 #include "wick/tools/common/usage_error.h"
 #include "wick/tools/study/commands.h"
@@ -123,7 +122,6 @@ int wick::program(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + std::max(argc, 1));
   // Its threads wait for each other as the study says.
   if (const std::optional<int> code = study::serve_study(words)) return *code;
-  tool::spin_briefly(argv);
   const int code = tool::run_program(words);
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   return code == 0 ? tool::fail(tool::kFileExit, "cannot write to standard output") : code;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "wick/core/tensor.h"
-#include "wick/kernels/declare.h"
+#include "wick/kernels/conv.h"
 
 namespace wick {
 
@@ -11,10 +11,9 @@ inline bool multiplies_in_float32(Device device, Dtype dtype) {
   return device.is_cpu() && dtype == kFloat16;
 }
 
-/// The same of convolutions, whose library has bfloat16 only with AVX-512.
+/// The same of convolutions: the CPU has bfloat16 with the instructions of AVX-512 for it.
 inline bool convolves_in_float32(Device device, Dtype dtype) {
-  if (!device.is_cpu()) return false;
-  return dtype == kFloat16 || (dtype == kBFloat16 && cpu_isa() != CpuIsa::kAvx512);
+  return device.is_cpu() && !cpu::convolves(dtype);
 }
 
 }  // namespace wick

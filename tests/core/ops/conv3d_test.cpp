@@ -83,7 +83,6 @@ OpCase conv3d_case(const char* name, const VolumeSetting& s, const Samples& samp
   };
   c.tolerance = Tolerance::matmul();
   c.second_order = true;
-  c.same_for_any_threads = false;
   c.flops = [s](const Tensors& in) {
     int64_t products = in[1].numel() * in[0].size(0);
     for (const int axis : {0, 1, 2}) {
@@ -119,7 +118,6 @@ OpCase transposed3d_case(const char* name, const VolumeSetting& s, const Shape& 
   };
   c.tolerance = Tolerance::matmul();
   c.second_order = true;
-  c.same_for_any_threads = false;
   return c;
 }
 

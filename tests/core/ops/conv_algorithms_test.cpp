@@ -187,7 +187,6 @@ TEST_F(ConvPlans, WinogradIsRightAtEveryEdge) {
   }
 }
 
-// The library's code for AVX2 is wrong in some of them, in some runs.
 TEST_F(ConvPlans, WeightsOfPointwiseKernelsWithStridesAreRight) {
   uint32_t seed = 0;
   for (const int64_t channels : {4, 8, 17}) {
@@ -224,6 +223,30 @@ TEST_F(ConvPlans, WinogradsErrorIsNearDirectCodes) {
   EXPECT_LT(error[1][0], 3.2 * error[0][0]);
   EXPECT_LT(error[1][1], (cpu_isa() == CpuIsa::kAvx512 ? 3.2 : 4.8) * error[0][1]);
   EXPECT_LT(error[1][2], 7 * error[0][2]);
+}
+
+// Weights of few tiles, whose results are shared out; several blocks along k, and of columns.
+TEST_F(ConvPlans, DirectCodeIsRightAndTheSameForAnyThreads) {
+  const Trial trials[] = {
+      Trial(kFloat32, {2, 3, 97, 96}, {5, 3, 3, 3}, {.padding = {1, 1}}, 1),
+      Trial(kFloat32, {1, 100, 7, 6}, {400, 100, 3, 3}, {.padding = {1, 1}}, 2),
+      Trial(kFloat64, {1, 60, 9, 6}, {20, 60, 3, 3}, {.stride = {2, 2}}, 3),
+      Trial(kBFloat16, {2, 3, 96, 97}, {6, 3, 3, 3}, {.padding = {1, 1}}, 4),
+      Trial(kBFloat16, {1, 190, 7, 6}, {402, 190, 3, 3}, {.padding = {1, 1}}, 5),
+      Trial(kFloat32, {3, 37, 11, 12}, {37, 1, 3, 3}, {.stride = {2, 1}, .groups = 37}, 6)};
+  for (const Trial& trial : trials) {
+    for (const ConvDirection direction : kDirections) {
+      conv_plan_set(trial.problem(direction), kCpu, ConvAlgorithm::kDirect);
+    }
+    set_num_threads(1);
+    const std::vector<Tensor> one = trial.run();
+    trial.expect_right(one, "direct");
+    for (const int threads : {2, 3, 7}) {
+      set_num_threads(threads);
+      const std::vector<Tensor> many = trial.run();
+      for (size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(bit_equal(one[i], many[i])) << threads;
+    }
+  }
 }
 
 TEST_F(ConvPlans, WinogradGivesTheSameBitsForAnyThreads) {
@@ -308,33 +331,18 @@ TEST_F(ConvPlans, TheRuleLeavesWhatWinogradLosesToDirectCode) {
   EXPECT_EQ(first({32, 24, 32, 32}, 64), ConvAlgorithm::kDirect);  // channels not in sixteens
 }
 
-// oneDNN 2.6 computes these weight gradients wrong without saying so: they must not go there.
-TEST_F(ConvPlans, KeepsBFloat16WeightGradientsFromWrongCode) {
+// Dilation, groups, channels that are not whole vectors, images one pixel wide.
+TEST_F(ConvPlans, BFloat16IsRightInEverySetting) {
+  if (!cpu::convolves(kBFloat16)) GTEST_SKIP() << "needs AVX-512's instructions for bfloat16";
   const Trial trials[] = {
       Trial(kBFloat16, {2, 40, 9, 9}, {16, 40, 3, 3}, {.dilation = {2, 2}}, 1),
       Trial(kBFloat16, {2, 100, 12, 7}, {24, 50, 3, 3}, {.dilation = {3, 1}, .groups = 2}, 2),
       Trial(kBFloat16, {4, 16, 9, 1}, {32, 16, 3, 1}, {.stride = {2, 2}}, 3),
       Trial(kBFloat16, {4, 32, 11, 1}, {16, 32, 5, 3}, {.stride = {2, 2}, .padding = {0, 1}}, 4),
-      Trial(kBFloat16, {3, 24, 9, 1}, {24, 1, 3, 1}, {.stride = {2, 2}, .groups = 24}, 5)};
-  for (const Trial& trial : trials) {
-    for (const ConvAlgorithm algorithm :
-         algorithms(trial.problem(ConvDirection::kBackwardWeights))) {
-      EXPECT_NE(algorithm, ConvAlgorithm::kDirect) << trial.text();
-    }
-    trial.expect_right(trial.run(), "rule");
-  }
-}
-
-// The neighbours of those cases, which the library gets right, are left to it.
-TEST_F(ConvPlans, LeavesRightBFloat16CodeToTheLibrary) {
-  if (cpu_isa() != CpuIsa::kAvx512) GTEST_SKIP() << "needs AVX-512";
-  const Trial trials[] = {Trial(kBFloat16, {2, 48, 9, 9}, {16, 48, 3, 3}, {.dilation = {2, 2}}, 1),
-                          Trial(kBFloat16, {4, 16, 9, 3}, {32, 16, 3, 1}, {.stride = {2, 2}}, 3)};
-  for (const Trial& trial : trials) {
-    EXPECT_EQ(algorithms(trial.problem(ConvDirection::kBackwardWeights))[0],
-              ConvAlgorithm::kDirect);
-    expect_all_algorithms_right(trial);
-  }
+      Trial(kBFloat16, {3, 24, 9, 1}, {24, 1, 3, 1}, {.stride = {2, 2}, .groups = 24}, 5),
+      Trial(kBFloat16, {2, 3, 9, 8}, {34, 3, 5, 5}, {.stride = {2, 3}, .padding = {2, 1}}, 6),
+      Trial(kBFloat16, {2, 33, 6, 6}, {9, 11, 3, 2}, {.padding = {1, 1}, .groups = 3}, 7)};
+  for (const Trial& trial : trials) expect_all_algorithms_right(trial);
 }
 
 TEST_F(ConvPlans, Im2colInSeveralChunksIsRight) {

@@ -26,7 +26,6 @@ OpCase conv_case(const char* name, const ConvSetting& setting, const Samples& sa
   };
   c.tolerance = Tolerance::matmul();
   c.second_order = true;
-  c.same_for_any_threads = false;
   return c;
 }
 
@@ -74,7 +73,7 @@ WICK_OP_CASE(
       y.shape.erase(2);
       return {y};
     },
-    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
+    .tolerance = Tolerance::matmul(), .second_order = true);
 
 OpCase transpose_case(const char* name, const Samples& samples) {
   const ConvSetting setting{.stride = {2, 2}, .padding = {1, 1}, .groups = 2};
@@ -91,7 +90,6 @@ OpCase transpose_case(const char* name, const Samples& samples) {
   };
   c.tolerance = Tolerance::matmul();
   c.second_order = true;
-  c.same_for_any_threads = false;
   return c;
 }
 
@@ -118,7 +116,7 @@ WICK_OP_CASE(
       const ConvSetting setting{.stride = {1, 2}, .padding = {0, 1}, .dilation = {3, 4}};
       return {conv_transpose2d_reference(in[0], in[1], nullptr, setting, {2, 3})};
     },
-    .tolerance = Tolerance::matmul(), .second_order = true, .same_for_any_threads = false);
+    .tolerance = Tolerance::matmul(), .second_order = true);
 
 TEST(Conv2d, TakesOneImageWithoutABatch) {
   const Tensor x = randn({4, 6, 5}), one = x.unsqueeze(0);

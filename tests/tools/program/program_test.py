@@ -114,7 +114,7 @@ class Usage(ProgramCase):
                    str(self.folder / ("x" * 300)))
 
     def test_doctor(self):
-        self.assertIn("oneDNN", run("doctor").stdout)
+        self.assertIn("AVX2", run("doctor").stdout)
 
     def test_ops_are_listed_with_their_precision(self):
         rows = [line.split() for line in run("ops").stdout.splitlines()]
@@ -141,16 +141,6 @@ class Usage(ProgramCase):
         self.fails(2, "--seconds", "tune", "loader", *MLP, "--seconds", "0")
         self.fails(2, "--memory", "tune", "batch", *SMALL, "--memory", "much",
                    "--run-dir", str(self.folder / "run"))
-
-    def test_threads_wait_as_the_user_says(self):
-        found = {name: os.environ.pop(name) for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
-                 if name in os.environ}
-        try:
-            self.assertIn("GOMP_SPINCOUNT=1000", run("doctor").stdout)
-            self.assertIn("GOMP_SPINCOUNT=7", run("doctor", GOMP_SPINCOUNT="7").stdout)
-            self.assertIn("OMP_WAIT_POLICY=active", run("doctor", OMP_WAIT_POLICY="active").stdout)
-        finally:
-            os.environ.update(found)
 
 
 class Runs(ProgramCase):
