@@ -43,6 +43,7 @@ TEST_P(Import, OutputsGradientsAndTrainingAreThoseOfPyTorch) {
   const bool is_wide = known.at("weights").dtype() == kFloat64;
   if (is_wide) net->to(kFloat64);
   const Tensor x = is_wide && is_floating(given.dtype()) ? given.to(kFloat64) : given;
+  const double slack = is_wide ? 0.01 : 1;
   net->train();
   optim::SGD optimizer(net->parameters(), {.lr = 0.02, .momentum = 0.9});
   const auto losses = known.at("losses").to(kFloat64).to_vector<double>();
@@ -54,14 +55,14 @@ TEST_P(Import, OutputsGradientsAndTrainingAreThoseOfPyTorch) {
     loss.backward();
     const double off =
         std::abs(loss.item<double>() - losses[step]) / std::max(0.1, std::abs(losses[step]));
-    EXPECT_LT(off, 1e-4) << step;
+    EXPECT_LT(off, 1e-4 * slack) << step;
     worst_loss = std::max(worst_loss, off);
     for (const auto& [name, parameter] : net->named_parameters()) {
       const auto gradient = known.find("gradient/" + name);
       if (step > 0 || gradient == known.end()) continue;
       ASSERT_TRUE(parameter.grad().defined()) << name;
       const double grad_off = difference(parameter.grad(), gradient->second);
-      EXPECT_LT(grad_off, 2e-4) << name;
+      EXPECT_LT(grad_off, 2e-4 * slack) << name;
       worst_gradient = std::max(worst_gradient, grad_off);
       ++gradients;
     }
@@ -72,7 +73,7 @@ TEST_P(Import, OutputsGradientsAndTrainingAreThoseOfPyTorch) {
   net->eval();
   const NoGrad no_grad;
   const double off = difference(net(x), known.at("trained_y"));
-  EXPECT_LT(off, 1e-3);
+  EXPECT_LT(off, 1e-3 * slack);
   RecordProperty("gradients", concat(worst_gradient));
   RecordProperty("losses", concat(worst_loss));
   RecordProperty("trained output", concat(off));
