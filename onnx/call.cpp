@@ -84,8 +84,8 @@ void Call::expect(std::string_view name, int64_t value) const {
 }
 
 const OpEntry* find_op(std::string_view name) {
-  for (const auto& table : {math_ops(), reduce_ops(), shape_ops(), index_ops(), network_ops(),
-                            pool_ops(), recurrent_ops()}) {
+  for (const auto& table : {math_ops(), reduce_ops(), shape_ops(), index_ops(), coordinate_ops(),
+                            network_ops(), pool_ops(), recurrent_ops()}) {
     const auto found = std::find_if(table.begin(), table.end(),
                                     [&](const OpEntry& entry) { return entry.name == name; });
     if (found != table.end()) return &*found;

@@ -115,6 +115,7 @@ void run_node(const detail::Node& node, bool training, int64_t opset, Device dev
     inputs.push_back(id == detail::kNone ? Value() : values[static_cast<size_t>(id)]);
     on_host = on_host && (id == detail::kNone || inputs.back().on_host);
   }
+  if (node.op == "CastLike") on_host = inputs[0].on_host;  // of the other only the dtype counts
   const bool is_shape = node.op == "Shape" || node.op == "Size";
   Call call(node, std::move(inputs), training, opset, on_host ? kCpu : device);
   std::vector<Tensor> results = on_host || is_shape ? run_on_host(node, call) : node.function(call);

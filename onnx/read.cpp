@@ -166,7 +166,23 @@ class Reader {
       node.outputs.push_back(output.empty() ? kNone : make(output, "a result"));
     }
     if (node.op == "Constant") return keep_constant(node);
+    if (node.op == "SplitToSequence") return keep_sequence(std::move(node));
+    if (node.op == "SequenceAt") read_from_sequence(node);
     program_->nodes.push_back(std::move(node));
+  }
+
+  // Wick has no sequences: each part is split from the tensor where it is read.
+  void keep_sequence(Node node) {
+    WICK_CHECK(node.outputs.size() == 1, "wrong number of results: got ", node.outputs.size());
+    const ValueId sequence = node.outputs[0];
+    sequences_.emplace(sequence, std::move(node));
+  }
+  void read_from_sequence(Node& node) const {
+    const auto found = sequences_.find(node.inputs[0]);
+    WICK_CHECK(found != sequences_.end(), "input 0 is no result of SplitToSequence");
+    const std::vector<ValueId>& split = found->second.inputs;
+    node.inputs = {split[0], split.size() > 1 ? split[1] : kNone, node.inputs[1]};
+    node.attributes = found->second.attributes;
   }
 
   // The result of a node without inputs is known from the start.
@@ -219,6 +235,7 @@ class Reader {
   std::string folder_;
   size_t num_nodes_ = 0;
   std::unordered_map<std::string, ValueId> ids_;
+  std::unordered_map<ValueId, Node> sequences_;
   std::unordered_set<std::string> makers_;
 };
 

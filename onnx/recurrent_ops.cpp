@@ -64,12 +64,13 @@ RnnWeights weights_of(Call& call, const Layer& layer, int64_t direction) {
   return weights;
 }
 
+// A state that the model makes of constants has their dtype, whatever the module was moved to.
 Tensor initial(Call& call, size_t i, const Layer& layer, int64_t direction) {
   if (!call.has(i)) return {};
   const Shape wanted{layer.directions, layer.batch, layer.hidden};
   WICK_CHECK(call[i].shape() == wanted, "an initial state has a wrong shape: got ", call[i].shape(),
              ", expected ", wanted);
-  return call[i].select(0, direction);
+  return call[i].select(0, direction).to(call[0].dtype());
 }
 
 Results recurrent(Call& call, RnnKind kind) {

@@ -63,6 +63,38 @@ class EvaluationMode {
   bool was_training_;
 };
 
+// The loss function as a graph of a batch's fields.
+class CompiledLoss {
+ public:
+  CompiledLoss(const LossFunction& loss, graph::CompileMode mode)
+      : function_(
+            [this, &loss](const std::vector<Tensor>& fields) {
+              const BatchLoss result = loss({fields});
+              std::vector<Tensor> values{result.loss};
+              names_.clear();
+              for (const auto& [name, value] : result.sums) {
+                names_.push_back(name);
+                values.push_back(value);
+              }
+              return values;
+            },
+            {.mode = mode, .freeze = mode == graph::CompileMode::kFull}) {}
+  CompiledLoss(const CompiledLoss&) = delete;
+  CompiledLoss& operator=(const CompiledLoss&) = delete;
+
+  BatchLoss operator()(const data::Batch& batch) {
+    const std::vector<Tensor> values = function_(batch.fields);
+    BatchLoss result{values[0], {}};
+    for (size_t i = 0; i < names_.size(); ++i) result.sums.emplace_back(names_[i], values[i + 1]);
+    return result;
+  }
+  const std::string& why_eager() const { return function_.why_eager(); }
+
+ private:
+  std::vector<std::string> names_;
+  graph::CompiledFunction function_;
+};
+
 // The sums over ranks, of which some may have had no batch.
 std::vector<double> sum_over_ranks(const Ranks& ranks, std::vector<double> own) {
   if (ranks.alone()) return own;
@@ -96,10 +128,12 @@ Evaluation evaluate(nn::Module& model, data::Prefetcher& loader, const LossFunct
   const Device device = device_of(model);
   const amp::Autocast autocast = make_autocast(options.autocast, device);
   const EvaluationMode mode(model);
+  std::optional<CompiledLoss> compiled;
+  if (options.compile) compiled.emplace(loss, *options.compile);
   Totals totals;
   int64_t done = 0;
   while (const std::optional<data::Batch> batch = loader.next()) {
-    totals.add(loss(*batch), batch->size());
+    totals.add(compiled ? (*compiled)(*batch) : loss(*batch), batch->size());
     done += batch->size();
     if (options.on_batch) options.on_batch(done * options.ranks.size());
   }
@@ -109,6 +143,7 @@ Evaluation evaluate(nn::Module& model, data::Prefetcher& loader, const LossFunct
   result.samples = static_cast<int64_t>(sums.back());
   result.skipped = loader.loader().skipped();  // of one rank: several cannot skip
   result.last_skipped = loader.loader().last_skipped();
+  if (compiled) result.why_eager = compiled->why_eager();
   result.loss = sums.front() / sums.back();
   for (size_t i = 0; i < totals.names().size(); ++i) {
     result.means.emplace_back(totals.names()[i], sums[i + 1] / sums.back());

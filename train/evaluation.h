@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "wick/core/graph/compile.h"
 #include "wick/data/prefetcher.h"
 #include "wick/train/ranks.h"
 #include "wick/train/step.h"
@@ -26,12 +27,17 @@ struct Evaluation {
   int64_t samples = 0;            // that were read
   int64_t skipped = 0;            // that could not be, and were left out (OnError::kSkip)
   std::string last_skipped = {};  // what was wrong with the last of them
+  std::string why_eager = {};     // why some batches ran eagerly in spite of `compile`
 };
 
 /// Options of evaluate.
 struct EvaluationOptions {
   std::optional<Dtype> autocast = {};  // as StepOptions'
   Ranks ranks = {};                    // the loader gives each rank its share
+  /// The loss function is traced for each shape of a batch, and runs as a graph. With kFull the
+  /// graph has frozen parameters, and batch norms folded into convolutions: figures differ from
+  /// eager ones by rounding. With kFuse they have the same bits.
+  std::optional<graph::CompileMode> compile = {};
   /// Called after each batch with the number of samples seen so far, by all ranks together.
   std::function<void(int64_t samples)> on_batch = {};
 };

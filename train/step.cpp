@@ -79,6 +79,13 @@ void check(const StepOptions& options) {
           "compile", "not with cuda_graph or offload_activations");
 }
 
+std::optional<graph::CompileMode> compile_mode(const std::string& word) {
+  require(word == "off" || word == "fuse" || word == "full", "compile", "got ", word,
+          ", expected off, fuse or full");
+  if (word == "off") return {};
+  return word == "full" ? graph::CompileMode::kFull : graph::CompileMode::kFuse;
+}
+
 Device device_of(const nn::Module& model) {
   std::optional<Device> device;
   const auto see = [&](const std::string& name, const Tensor& tensor) {
@@ -121,10 +128,8 @@ Step::Step(std::shared_ptr<nn::Module> model, optim::Optimizer& optimizer, LossF
   const auto whole = [this](const std::vector<Tensor>& fields) {
     return values_of(take({fields}));
   };
-  if (options_.compile != "off") {
-    const auto mode =
-        options_.compile == "full" ? graph::CompileMode::kFull : graph::CompileMode::kFuse;
-    compiled_.emplace(graph::compile_step(whole, {.mode = mode}));
+  if (const auto mode = compile_mode(options_.compile)) {
+    compiled_.emplace(graph::compile_step(whole, {.mode = *mode}));
   }
   if (!options_.cuda_graph) return;
   optimizer_.make_capturable();

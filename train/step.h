@@ -59,6 +59,9 @@ struct StepOptions {
   std::string compile = "off";
 };
 
+/// What a word of `compile` asks for; none for "off". InvalidOption for a word that is none.
+std::optional<graph::CompileMode> compile_mode(const std::string& word);
+
 /// All but `autocast`, which is a part of ArithmeticOptions.
 OptionFields fields(StepOptions& options);
 /// InvalidOption unless each value is in its range.

@@ -212,6 +212,7 @@ void check_bound(const Tensor& x, const Tensor& bound) {
 Tensor fmax(const Tensor& x, const Tensor& y) { return unless_nan(maximum, x, y); }
 Tensor fmin(const Tensor& x, const Tensor& y) { return unless_nan(minimum, x, y); }
 
+template <class>
 Tensor clamp(const Tensor& x, const Tensor& low, const Tensor& high) {
   WICK_CHECK(low.defined() || high.defined(),
              "clamp: no bound: got none, expected low, high or both");
@@ -223,6 +224,8 @@ Tensor clamp(const Tensor& x, const Tensor& low, const Tensor& high) {
   if (high.defined()) y = where(le(y, high) | isnan(y), y, high);
   return y;
 }
+
+template Tensor clamp<void>(const Tensor& x, const Tensor& low, const Tensor& high);
 
 Tensor rsub(const Tensor& x, const Tensor& y, Scalar alpha) { return sub(y, x, alpha); }
 

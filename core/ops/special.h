@@ -64,8 +64,11 @@ Tensor heaviside(const Tensor& x, const Tensor& values);
 Tensor fmax(const Tensor& x, const Tensor& y);
 Tensor fmin(const Tensor& x, const Tensor& y);
 /// min(max(x, low), high) with bounds for each element, either of which may be undefined. Where
-/// x is at a bound, x gets the gradient.
+/// x is at a bound, x gets the gradient. A template, so that `clamp(x, {}, {})` is the form of
+/// numbers and not ambiguous. Error without a bound.
+template <class = void>
 Tensor clamp(const Tensor& x, const Tensor& low, const Tensor& high);
+extern template Tensor clamp<void>(const Tensor& x, const Tensor& low, const Tensor& high);
 /// y - alpha x
 Tensor rsub(const Tensor& x, const Tensor& y, Scalar alpha = 1);
 

@@ -99,6 +99,7 @@ std::span<const OpEntry> math_ops();
 std::span<const OpEntry> reduce_ops();
 std::span<const OpEntry> shape_ops();
 std::span<const OpEntry> index_ops();
+std::span<const OpEntry> coordinate_ops();
 std::span<const OpEntry> network_ops();
 std::span<const OpEntry> pool_ops();
 std::span<const OpEntry> recurrent_ops();

@@ -27,6 +27,15 @@ void add_node(ModelProto& model, const char* op, const std::vector<std::string>&
   node.add_output(output);
 }
 
+void add_integers(ModelProto& model, const char* name, const std::vector<int64_t>& shape,
+                  const std::vector<int64_t>& values) {
+  auto& tensor = *model.mutable_graph()->add_initializer();
+  tensor.set_name(name);
+  tensor.set_data_type(TensorProto::INT64);
+  for (const int64_t size : shape) tensor.add_dims(size);
+  for (const int64_t value : values) tensor.add_int64_data(value);
+}
+
 // y = x + w of [2, 3] and [3].
 ModelProto sum_model() {
   ModelProto model;
@@ -193,6 +202,79 @@ TEST_F(Hostile, CallsOfTheModuleNameWhatIsWrong) {
         load(model)(zeros({2, 3}));
       },
       {"node the_y (Reshape): input 1 is not known on the host"});
+}
+
+// y = op(x, at), or op(x, at, w).
+TEST_F(Hostile, CoordinatesAreChecked) {
+  const Tensor x = tensor({1.0F, 2.0F, 3.0F, 4.0F, 5.0F, 6.0F}, Shape{2, 3});
+  const auto run = [&](const char* op, const std::vector<int64_t>& shape,
+                       const std::vector<int64_t>& at, const char* reduction = "none") {
+    ModelProto model = sum_model();
+    add_integers(model, "at", shape, at);
+    auto& node = *model.mutable_graph()->mutable_node(0);
+    node.set_op_type(op);
+    node.set_input(1, "at");
+    if (std::string(op) == "ScatterND") {
+      node.add_input("layer.w");
+      auto& attribute = *node.add_attribute();
+      attribute.set_name("reduction");
+      attribute.set_type(::onnx::AttributeProto::STRING);
+      attribute.set_s(reduction);
+    }
+    return load(model)(x).to_vector<float>();
+  };
+  using Row = std::vector<float>;
+  EXPECT_EQ(run("GatherND", {2, 2}, {0, 1, -1, -1}), (Row{2, 6}));
+  EXPECT_EQ(run("GatherND", {1, 1}, {-1}), (Row{4, 5, 6}));
+  EXPECT_EQ(run("ScatterND", {3, 2}, {0, 0, -1, 1, 0, -1}), (Row{1, 2, 3, 4, 2, 6}));
+  EXPECT_EQ(run("ScatterND", {1}, {1}, "none"), (Row{1, 2, 3, 1, 2, 3}));
+  EXPECT_EQ(run("ScatterND", {3, 2}, {0, 0, 1, 1, 0, 0}, "add"), (Row{5, 2, 3, 4, 7, 6}));
+  for (const char* op : {"GatherND", "ScatterND"}) {
+    expect_error(
+        [&] {
+          run(op, {3, 2}, {0, 0, 0, 3, 0, 0});
+        },
+        {op, "a coordinate along axis 1 is out of range: expected -3 to 2"});
+    expect_error([&] { run(op, {1, 3}, {0, 0, 0}); }, {op, "has no coordinates of input 0"});
+    expect_error([&] { run(op, {}, {0}); }, {op, "has no coordinates of input 0"});
+  }
+  expect_error(
+      [&] {
+        run("ScatterND", {2, 2}, {0, 0, 0, 0});
+      },
+      {"input 2 has a wrong shape: got [3], expected [2]"});
+  expect_error([&] { run("ScatterND", {1}, {0}, "mul"); }, {"attribute reduction: got mul"});
+}
+
+// y = part `place` of x, split along axis 1 as `split` says.
+TEST_F(Hostile, SequencesAreReadPartByPart) {
+  const Tensor x = tensor({1.0F, 2.0F, 3.0F, 4.0F, 5.0F, 6.0F}, Shape{2, 3});
+  const auto part = [&](const std::vector<int64_t>& shape, const std::vector<int64_t>& split,
+                        int64_t place) {
+    ModelProto model = sum_model();
+    model.mutable_graph()->clear_node();
+    add_integers(model, "split", shape, split);
+    add_integers(model, "place", {}, {place});
+    add_node(model, "SplitToSequence", {"x", "split"}, "parts");
+    auto& axis = *model.mutable_graph()->mutable_node(0)->add_attribute();
+    axis.set_name("axis"), axis.set_type(::onnx::AttributeProto::INT), axis.set_i(1);
+    add_node(model, "SequenceAt", {"parts", "place"}, "y");
+    return load(model)(x).to_vector<float>();
+  };
+  using Row = std::vector<float>;
+  EXPECT_EQ(part({}, {2}, 0), (Row{1, 2, 4, 5}));
+  EXPECT_EQ(part({}, {2}, -1), (Row{3, 6}));
+  EXPECT_EQ(part({2}, {1, 2}, 1), (Row{2, 3, 5, 6}));
+  expect_error([&] { part({}, {2}, 2); }, {"the_y (SequenceAt)", "got 2 of 2 parts"});
+  expect_error([&] { part({}, {0}, 0); }, {"the size of a part: got 0"});
+  expect_error([&] { part({2}, {1, 1}, 0); }, {"the_y (SequenceAt)"});
+  refused([](ModelProto& m) { m.mutable_graph()->mutable_node(0)->set_op_type("SequenceAt"); },
+          {"the_y (SequenceAt): input 0 is no result of SplitToSequence"});
+  ModelProto whole = sum_model();
+  whole.mutable_graph()->mutable_node(0)->set_op_type("SplitToSequence");
+  add_integers(whole, "split", {}, {1});
+  whole.mutable_graph()->mutable_node(0)->set_input(1, "split");
+  expect_error([&] { load(whole)(x); }, {"output y is a result of an op"});
 }
 
 TEST_F(Hostile, NamesThatAreNoPathsAreRegisteredAllTheSame) {

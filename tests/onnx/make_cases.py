@@ -2,10 +2,10 @@
 """Makes models in ONNX, and what PyTorch computes with each: its outputs, the gradients of a loss,
 and five steps of SGD.
 
-  tests/onnx/make_cases.py [--torchvision] [FOLDER]
+  tests/onnx/make_cases.py [--large] [--only NAME] [FOLDER]
 
 Without a folder it makes tests/onnx/cases. It needs torch, torchvision, onnx, onnxscript and
-safetensors from PyPI. With --torchvision the models are torchvision's own, which onnx_test reads
+safetensors from PyPI. With --large the models are those of large_models.py, which onnx_test reads
 from the folder that WICK_ONNX_CASES names.
 """
 import argparse
@@ -14,25 +14,25 @@ import pathlib
 import sys
 import warnings
 
+import numpy
 import onnx
 import torch
-import torchvision
 from safetensors.torch import save_file
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from large_models import LARGE  # noqa: E402
 from small_models import MODELS, NEWER  # noqa: E402
 
 RATE, MOMENTUM, STEPS = 0.02, 0.9, 5
-REAL = ("resnet18", "squeezenet1_1", "densenet121", "googlenet", "mobilenet_v2",
-        "mobilenet_v3_small", "shufflenet_v2_x0_5", "mnasnet0_5", "efficientnet_b0",
-        "regnet_y_400mf", "convnext_tiny")
 
 
-def perturb(model):
-    """No two tensors alike, statistics included: an exporter joins those that are."""
+def perturb(model, large):
+    """No two tensors alike, statistics included: an exporter joins those that are. Weights of large
+    models are random already, and noise would make the results infinite."""
     with torch.no_grad():
         for name, tensor in model.state_dict().items():
-            if tensor.is_floating_point() and tensor.dim() > 0:
+            is_random = large and tensor.dim() > 1 and bool((tensor != tensor.flatten()[0]).any())
+            if tensor.is_floating_point() and tensor.dim() > 0 and not is_random:
                 noise = torch.randn_like(tensor) * 0.05
                 tensor.add_(noise.abs() if "running_var" in name else noise)
 
@@ -67,12 +67,27 @@ def loss_of(y, weights):
     return (y * weights).sum() + (y * y).mean()
 
 
-def record(model, x):
-    """What PyTorch computes, by name."""
+def widen(model, x):
+    """Both in float64, with the float32 numbers that ONNX has for a layer's own."""
+    for module in model.modules():
+        if hasattr(module, "eps"):
+            module.eps = float(numpy.float32(module.eps))
+        if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
+            module.momentum = 1 - float(numpy.float32(1 - module.momentum))
+    return model.double(), x.double() if x.is_floating_point() else x
+
+
+def record(model, x, large):
+    """What PyTorch computes, by name. Large models train in float64: their gradients in float32
+    are rounding for the most part."""
     known = {"x": x}
     with torch.no_grad():
         known["y"] = model.eval()(x)
-    known["weights"] = torch.randn_like(known["y"]) / known["y"].numel()
+    if large:
+        model, x = widen(model, x)
+    weights = torch.randn_like(known["y"])
+    count = weights.numel()
+    known["weights"] = weights.double() / count**0.75 if large else weights / count
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE, momentum=MOMENTUM)
     model.train()
     losses = []
@@ -92,42 +107,29 @@ def record(model, x):
     return {name: tensor.detach().clone().contiguous() for name, tensor in known.items()}
 
 
-def real_model(name):
-    options = {"aux_logits": False, "init_weights": True} if name == "googlenet" else {}
-    model = getattr(torchvision.models, name)(weights=None, **options)
-    for module in model.modules():
-        if isinstance(module, torch.nn.Dropout):
-            module.p = 0.0
-        if isinstance(module, torchvision.ops.StochasticDepth):
-            module.p = 0.0
-    return model
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="?", type=pathlib.Path,
                         default=pathlib.Path(__file__).resolve().parent / "cases")
-    parser.add_argument("--torchvision", action="store_true")
-    parser.add_argument("--only")
+    parser.add_argument("--large", action="store_true")
+    parser.add_argument("--only", help="the model to make, in place of all")
     arguments = parser.parse_args()
     warnings.filterwarnings("ignore")
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    if arguments.torchvision:
-        cases = [(name, lambda name=name: real_model(name),
-                  lambda: torch.randn(4, 3, 64, 64), False) for name in REAL]
-    else:
-        cases = [(name, *parts, False) for name, parts in MODELS.items()]
+    models = LARGE if arguments.large else MODELS
+    cases = [(name, *parts, False) for name, parts in models.items()]
+    if not arguments.large:
         cases += [(f"{name}_newer", *MODELS[name], True) for name in NEWER]
     for name, make, example, newer in cases:
         if arguments.only and arguments.only != name:
             continue
         torch.manual_seed(7)
         model, x = make(), example()
-        perturb(model)
+        perturb(model, arguments.large)
         path = arguments.folder / f"{name}.onnx"
         export(model, x, str(path), newer)
         take_statistics(model, path)
-        save_file(record(model, x), arguments.folder / f"{name}.safetensors")
+        save_file(record(model, x, arguments.large), arguments.folder / f"{name}.safetensors")
         print(f"{name}: {path.stat().st_size} bytes", flush=True)
 
 

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torchvision.models import (convnext, densenet, efficientnet, mobilenetv2,
                                 mobilenetv3, regnet, resnet, shufflenetv2, squeezenet,
-                                vgg, vision_transformer)
+                                swin_transformer, vgg, vision_transformer)
 from torchvision.models.googlenet import BasicConv2d, Inception
 
 CLASSES, WORDS, LENGTH, WIDTH = 5, 11, 6, 8
@@ -110,6 +110,11 @@ def convnext_like():
 
 def vit():
     return vision_transformer.VisionTransformer(16, 8, 1, 2, 8, 16, num_classes=CLASSES)
+
+
+def swin():
+    return swin_transformer.SwinTransformer([2, 2], 8, [2], [2], [4, 4], 2.0,
+                                            stochastic_depth_prob=0.0, num_classes=CLASSES)
 
 
 class Embedded(nn.Module):
@@ -225,6 +230,7 @@ MODELS = {
     "regnet": (regnet_like, image),
     "convnext": (convnext_like, image),
     "vit": (vit, image),
+    "swin": (swin, image),
     "encoder": (Encoder, words),
     "decoder": (Decoder, words),
     "lstm": (lambda: Recurrent("LSTM", num_layers=2, bidirectional=True), words),
@@ -234,4 +240,4 @@ MODELS = {
     "signal": (Signal, lambda: torch.randn(4, 3, 16)),
 }
 # The same by PyTorch's newer exporter.
-NEWER = ("mlp", "resnet", "encoder", "unet")
+NEWER = ("mlp", "resnet", "encoder", "unet", "mobilenet_v2", "shufflenet_v2", "swin")

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "wick/core/profile/profiler.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/train/small_run.h"
 
@@ -62,6 +63,64 @@ TEST(Evaluation, CountsWhatItLeavesOut) {
   EXPECT_EQ(result.samples, 7);
   EXPECT_EQ(result.skipped, 3);
   EXPECT_NE(result.last_skipped.find("sample 9 cannot be read"), std::string::npos);
+}
+
+// Three batches of four samples, and one of two: each kind is traced once.
+TEST(Evaluation, RunsAsAGraph) {
+  const auto model = std::make_shared<nn::Sequential>(
+      nn::Unflatten(1, {1, 4}), nn::Conv1d(1, 6, 3, {.bias = false}), nn::BatchNorm1d(6),
+      nn::ReLU(), nn::Flatten(), nn::Linear(12, 4));
+  for (int i = 0; i < 3; ++i) (*model)(randn({8, 4}));  // running statistics
+  int64_t calls = 0, norms = 0;
+  const auto evaluate = [&](std::optional<graph::CompileMode> mode) {
+    const auto loss = [&](const data::Batch& batch) {
+      ++calls;
+      return small_loss(model)(batch);
+    };
+    calls = 0;
+    profile::Profiler profiler;
+    data::Prefetcher loader = loader_of(14, 4);
+    profiler.start();
+    train::Evaluation found = train::evaluate(*model, loader, loss, {.compile = mode});
+    profiler.stop();
+    norms = 0;
+    const profile::KeyAverages averages = profiler.key_averages();
+    for (const profile::Average& row : averages.rows()) {
+      if (row.key.find("batch_norm") != std::string::npos) norms += row.count;
+    }
+    return found;
+  };
+  const train::Evaluation eager = evaluate({});
+  EXPECT_EQ(calls, 4);
+  EXPECT_EQ(norms, 4);
+  const train::Evaluation fused = evaluate(graph::CompileMode::kFuse);
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(norms, 4);
+  EXPECT_EQ(fused.loss, eager.loss);
+  EXPECT_EQ(fused.means, eager.means);
+  const train::Evaluation full = evaluate(graph::CompileMode::kFull);
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(norms, 2);  // of the two traces
+  EXPECT_NEAR(full.loss, eager.loss, 1e-5);
+  EXPECT_EQ(full.means, eager.means);
+  EXPECT_EQ(full.why_eager, "");
+  EXPECT_TRUE(model->is_training());
+}
+
+// More sizes of batches than are traced.
+TEST(Evaluation, TellsWhyBatchesRanEagerly) {
+  const auto model = small_model();
+  const auto get = [all = rows(100)](int64_t index, PhiloxStream random) {
+    WICK_CHECK(index % 10 >= index / 10, "sample ", index, " cannot be read");
+    return all->get(index, random);
+  };
+  data::Prefetcher loader =
+      data::load_ahead(std::make_shared<data::FunctionDataset>(100, get),
+                       {.batch_size = 10, .on_error = data::OnError::kSkip}, kCpu);
+  const train::Evaluation found =
+      train::evaluate(*model, loader, small_loss(model), {.compile = graph::CompileMode::kFull});
+  EXPECT_EQ(found.samples, 55);
+  EXPECT_EQ(found.why_eager.find("compile: 8 kinds of calls were traced"), 0);
 }
 
 TEST(Evaluation, CountsTheLikeliestClass) {

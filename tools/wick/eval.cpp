@@ -19,10 +19,13 @@ struct EvalFlags {
   std::string weights;
   std::string data_dir;
   std::string device = "auto";
+  std::string compile = "off";
   bool json = false;
 };
 
 int eval(const EvalFlags& flags) {
+  train::EvaluationOptions options;
+  options.compile = train::compile_mode(flags.compile);
   const auto folder = train::RunFolder::open(flags.run_dir);
   train::Recipe recipe = train::resolve(train::recipe_from_json(folder.config_file()));
   if (!flags.data_dir.empty()) recipe.data.dir = flags.data_dir;
@@ -38,7 +41,6 @@ int eval(const EvalFlags& flags) {
   Progress progress(flags.json);
   data::Prefetcher loader =
       data::load_ahead(classifier.data().test, classifier.test_loading(), classifier.device());
-  train::EvaluationOptions options;
   options.autocast = train::autocast_dtype(recipe.arithmetic);
   options.on_batch = [&](int64_t done) { progress.show_evaluation(done, test.size()); };
   const train::Evaluation result =
@@ -51,6 +53,7 @@ int eval(const EvalFlags& flags) {
     line["test_accuracy"] = accuracy;
     line["images"] = result.samples;
     if (result.skipped > 0) line["skipped_images"] = result.skipped;
+    if (!result.why_eager.empty()) line["why_eager"] = result.why_eager;
     fmt::print("{}\n", line.dump());
   } else {
     fmt::print("{} on {}: test loss {:.4f}, test accuracy {:.2f} % of {} images\n",
@@ -59,6 +62,7 @@ int eval(const EvalFlags& flags) {
       fmt::print("left out {} test images that cannot be read, the last: {}\n", result.skipped,
                  printable(result.last_skipped));
     }
+    if (!result.why_eager.empty()) fmt::print("{}\n", result.why_eager);
   }
   if (!std::isfinite(result.loss)) {
     throw train::Diverged(concat("eval: the test loss is ", result.loss,
@@ -76,6 +80,10 @@ void add_eval(CLI::App& app, Command& command) {
   sub->add_option("--weights", flags->weights, "other weights of the same model (safetensors)");
   sub->add_option("--data-dir", flags->data_dir, "where the data's files are now");
   sub->add_option("--device", flags->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
+  sub->add_option("--compile", flags->compile,
+                  "trace the model and run it as a graph: with elementwise ops fused, or after all "
+                  "passes, with batch norms folded into convolutions: off, fuse or full")
+      ->capture_default_str();
   sub->add_flag("--json", flags->json, "print one JSON object");
   sub->callback([flags, &command] { command = [flags] { return eval(*flags); }; });
 }

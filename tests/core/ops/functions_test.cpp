@@ -10,6 +10,7 @@
 #include "wick/core/ops/reduce.h"
 #include "wick/core/ops/softmax.h"
 #include "wick/core/ops/sort.h"
+#include "wick/core/ops/special.h"
 #include "wick/core/ops/view.h"
 #include "wick/tests/core/ops/elementwise_cases.h"
 #include "wick/tests/core/ops/remap.h"
@@ -134,8 +135,10 @@ TEST(InPlaceMembers, ReturnTheTensorAndCheckIt) {
             "exp_: the result's dtype does not fit in place: got int64, expected float32");
   EXPECT_EQ(error_of([&] { x.clamp_({}, {}); }),
             "clamp_: no bound: got none, expected low, high or both");
-  EXPECT_EQ(error_of([&] { clamp(x, std::nullopt, std::nullopt); }),
-            "clamp: no bound: got none, expected low, high or both");
+  const std::string no_bound = "clamp: no bound: got none, expected low, high or both";
+  EXPECT_EQ(error_of([&] { clamp(x, {}, {}); }), no_bound);
+  EXPECT_EQ(error_of([&] { clamp(x, std::nullopt, std::nullopt); }), no_bound);
+  EXPECT_EQ(error_of([&] { clamp(x, Tensor(), {}); }), no_bound);
   EXPECT_EQ(tensor({5.f}).sub_(tensor({1.f}), 3).item(), 2);
 }
 

@@ -82,6 +82,8 @@ TOGETHER = [
      "--data-dir: data mnist needs it, the folder that holds its files, or first: wick data fetch "
      "mnist"),
     ("eval", 2, "--run-dir is required"),
+    ("eval --run-dir x --compile fast", 2,
+     "--compile: got fast, expected off, fuse or full"),
     ("report", 2, "RUN is required"),
 ]
 FILES = [
