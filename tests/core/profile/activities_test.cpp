@@ -12,6 +12,7 @@
 #include "wick/kernels/sim/activity.h"
 #include "wick/kernels/sim/simulator.h"
 #include "wick/tests/core/profile/profiled.h"
+#include "wick/tests/harness/scoped_variable.h"
 
 namespace wick::profile {
 namespace {
@@ -254,6 +255,27 @@ TEST_F(GpuActivities, BelongToTheThreadThatLaunchedThem) {
   }
   EXPECT_EQ(threads_of.size(), 4);
   for (const auto& [stream, threads] : threads_of) EXPECT_EQ(threads.size(), 1);
+}
+
+// Records of waits name contexts alone, and so few streams that two GPUs have one number.
+TEST_F(GpuActivities, TellGpusApart) {
+  const testing::ScopedVariable two("WICK_SIM_DEVICES", "2");
+  EXPECT_EXIT(
+      {
+        const Tensor y = ones({3}, kFloat32, cuda_device(1));
+        const Recording found = recorded({}, [&] {
+          relu(x_);
+          exp(y);
+          synchronize(current_stream(y.device()));
+        });
+        std::string told;
+        for (const Event& event : found.events) {
+          if (event.sequence > 0) told += concat(event.name, " on ", event.device, ", ");
+        }
+        std::fputs(told.c_str(), stderr);
+        std::_Exit(0);
+      },
+      ::testing::ExitedWithCode(0), "^relu on cuda:0, exp on cuda:1, Stream Sync on cuda:1, $");
 }
 
 // A step recorded without CUPTI: events, as ever, and no word. Ends the process.
