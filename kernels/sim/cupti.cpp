@@ -310,13 +310,13 @@ CUptiResult cuptiActivityFlushAll(uint32_t) {
   std::thread deliverer = std::exchange(c.deliverer, {});
   std::vector<wick::sim::Record> batch = wick::sim::take_pending(c);
   lock.unlock();
+  wick::sim::deliver(std::move(batch), c.requested, c.completed);  // beside the other
   if (deliverer.joinable()) deliverer.join();
-  wick::sim::deliver(std::move(batch), c.requested, c.completed);
   return CUPTI_SUCCESS;
 }
 
+// Without the lock, which would order one thread's reading behind another's.
 CUptiResult cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid, CUpti_Activity** record) {
-  WICK_SIM_CUPTI_ENTER("cuptiActivityGetNextRecord");
   uint8_t* next = buffer;
   if (*record != nullptr) {
     next = reinterpret_cast<uint8_t*>(*record) + wick::sim::size_of((*record)->kind);
