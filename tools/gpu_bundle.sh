@@ -98,7 +98,7 @@ END
 collect_programs() {
   local preset=$1 program library
   local targets=(wick_cli wick_bench wick_peer core_test data_test dist_test golden_test)
-  targets+=(nn_test core_ops_test optim_test)
+  targets+=(nn_test core_ops_test core_profile_test optim_test)
   local given=(-DWICK_TESTS=ON -DWICK_BENCH=ON)
   if [ "$preset" = sim ]; then
     targets+=(kernels_sim_test)
@@ -109,7 +109,7 @@ collect_programs() {
   cmake --build --preset "$preset" --target "${targets[@]}"
   mkdir -p bundle/bin
   for program in wick wick-bench wick_peer \
-    {core,data,dist,golden,nn,core_ops,optim,kernels_sim}_test; do
+    {core,data,dist,golden,nn,core_ops,core_profile,optim,kernels_sim}_test; do
     [ -f "build/$preset/bin/$program" ] || continue
     put "build/$preset/bin/$program" "bin/$program"
     strip "bundle/bin/$program"

@@ -27,7 +27,8 @@ while [ $# -gt 0 ]; do
   esac
 done
 case $preset in cuda | sim) ;; *) echo "gpu_check: no such preset: $preset" >&2; exit 2 ;; esac
-steps=(doctor golden train core_ops nn optim core data dist samples_{0,1,2,3,4,5,6,7})
+steps=(doctor golden train profile core_profile core_ops nn optim core data dist)
+steps+=(samples_{0,1,2,3,4,5,6,7})
 if [ "$preset" = sim ]; then
   steps+=(simulator peer)
 else
@@ -102,7 +103,7 @@ is_building() { case $1 in configure | build) ;; *) false ;; esac; }
 # What callers want to read, the last first to be cut off.
 keep_table() {
   case $1 in
-    peers* | bench) { echo "== $1"; cat "$2"; } >>"$out/tables.txt" ;;
+    profile | peers* | bench) { echo "== $1"; cat "$2"; } >>"$out/tables.txt" ;;
   esac
 }
 
@@ -122,6 +123,19 @@ refusal() {
 beside() {
   while [ "$(jobs -rp | wc -l)" -ge "$cores" ]; do wait -n || true; done
   OMP_NUM_THREADS=4 OMP_WAIT_POLICY=passive step "$@" &
+}
+
+# record_steps WICK FOLDER PRESET: a profile, with the trace in the folder. Fails without kernels
+# of which CUPTI has told, and on a real GPU where one of them has no time.
+record_steps() {
+  local trace=$2/profile_trace.json kernels timed
+  "$1" profile --device cuda --model resnet20 --data shapes10 --steps 3 --skip-steps 3 \
+    --trace "$trace" --run-dir "$2/run_profile"
+  kernels=$(grep -c '"cat":"kernel".*"registers per thread"' "$trace" || true)
+  timed=$(grep -c '"ph":"X".*"cat":"kernel".*"registers per thread"' "$trace" || true)
+  echo "kernels of which CUPTI has told: $kernels, with times: $timed"
+  gzip -f "$trace"
+  [ "$kernels" -gt 0 ] && { [ "$3" = sim ] || [ "$timed" = "$kernels" ]; }
 }
 
 skip() { if wanted "$1"; then record "$1" "skipped: $2" 0; fi }
@@ -161,6 +175,7 @@ find_libraries() {
 cudnn cudnn_graph.h
 nccl nccl.h
 cu13 cublasLt.h
+cuda_cupti cupti.h
 END
 }
 
@@ -201,7 +216,7 @@ use_carried() {
 build_here() {
   local targets=(wick_cli) given=(-DWICK_TESTS=ON -DWICK_BENCH=ON)
   targets+=(wick_bench wick_peer core_test data_test dist_test golden_test nn_test core_ops_test)
-  targets+=(optim_test)
+  targets+=(optim_test core_profile_test)
   if [ "$preset" = sim ]; then targets+=(kernels_sim_test); fi
   if [ -f bundle/cache.cmake ]; then given+=(-C bundle/cache.cmake); fi
   if [ "$preset" = cuda ] && ! command -v nvidia-smi >/dev/null; then  # which tells it otherwise
@@ -227,12 +242,16 @@ beside doctor $limit "$bin/wick" doctor
 beside golden $limit "$bin/golden_test" --device cuda
 beside train $limit "$bin/wick" train --device cuda --model lenet --max-steps 20 --eval-every 0 \
   --run-dir "$logs/run" --json
+# Kernels of which CUPTI has told have a size; on a GPU they have times, too.
+export -f record_steps
+beside profile $limit bash -c 'record_steps "$@"' - "$bin/wick" "$logs" "$preset"
 on_gpu='*other_device*:to_device*:*AGpu*:*OnEveryDevice:*KernelsName*:*MatMulOn*:AddLayerNorm*'
 on_gpu+=':Attention.RowsWhose*:BatchNorm.IsAccurate*:CropImages*:CrossEntropy.SmoothsLarge*'
 tests core_ops "$on_gpu"
 tests nn 'Offload*:*Activation*:*CheckpointOn*:DetectAnomaly*:AutocastModels*:Lint*:Module*'
 tests optim '*'
 tests core 'Autocast*:CudaGraphTest*'
+tests core_profile 'GpuProfile*:GpuActivities*'
 tests data 'Batch*:Prefetcher*:RandomStreams*:*Gpu*'
 tests dist '*Gpu*:Nccl*:ProcessGroup*:AllReduceSum*:Replicas*'
 for part in 0 1 2 3 4 5 6 7; do  # PyTorch's own samples, if the bundle has them

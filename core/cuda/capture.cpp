@@ -4,6 +4,7 @@
 #include <mutex>
 #include <vector>
 
+#include "wick/core/base/profiling.h"
 #include "wick/kernels/cuda/common/check.h"
 #include "wick/kernels/cuda/common/enter_device.h"
 
@@ -75,6 +76,7 @@ void abandon_capture(Stream stream) noexcept {
 
 void launch_graph(void* graph, Stream stream) {
   enter_device(stream.device);
+  const profile::KernelScope scope("cudaGraphLaunch", stream.device, stream.handle);
   WICK_CUDA_CALL(cudaGraphLaunch, static_cast<cudaGraphExec_t>(graph), stream_of(stream));
 }
 

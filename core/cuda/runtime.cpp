@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "wick/core/base/check.h"
+#include "wick/core/base/detail/launch_scope.h"
 #include "wick/kernels/cuda/common/check.h"
 #include "wick/kernels/cuda/common/enter_device.h"
 
@@ -112,6 +113,7 @@ Stream stream_from_pool(Device device, bool high_priority) {
 
 void synchronize(Stream stream) {
   enter_device(stream.device);
+  const profile::LaunchScope scope;
   WICK_CUDA_CALL(cudaStreamSynchronize, native(stream));
 }
 
@@ -141,6 +143,7 @@ void record_event(void* event, Stream stream) {
 
 void block_on_event(Stream stream, void* event) {
   enter_device(stream.device);
+  const profile::LaunchScope scope;
   WICK_CUDA_CALL(cudaStreamWaitEvent, native(stream), native(event), 0);
 }
 
@@ -165,12 +168,14 @@ double elapsed_ms(void* start, void* end) {
 
 void copy_bytes(void* to, const void* from, size_t bytes, Stream stream) {
   enter_device(stream.device);
+  const profile::LaunchScope scope;
   WICK_CUDA_CALL(cudaMemcpyAsync, to, from, bytes, cudaMemcpyDefault, native(stream));
 }
 
 void copy_between(void* to, Device target, const void* from, Device source, size_t bytes,
                   Stream stream) {
   enter_device(stream.device);
+  const profile::LaunchScope scope;
   WICK_CUDA_CALL(cudaMemcpyPeerAsync, to, target.index, from, source.index, bytes, native(stream));
 }
 

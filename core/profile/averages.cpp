@@ -26,6 +26,11 @@ int64_t memory_of(const Event& event) {
   return event.kind == EventKind::kFree ? -event.bytes : 0;
 }
 
+// How long a GPU worked.
+int64_t device_time(const Event& event) {
+  return event.kind == EventKind::kDeviceWait ? 0 : event.device_ns;
+}
+
 // What belongs to an event and to those within it.
 struct Totals {
   int64_t device_ns = 0, self_device_ns = 0;
@@ -40,14 +45,16 @@ std::vector<Totals> totals_of(const Recording& recording, const std::vector<int6
     Totals& own = totals[i];
     const int64_t memory = memory_of(event);
     (event.device.is_cpu() ? own.self_cpu_memory : own.self_device_memory) += memory;
-    own.self_device_ns += event.device_ns;
+    own.self_device_ns += device_time(event);
     own.cpu_memory += own.self_cpu_memory;
     own.device_memory += own.self_device_memory;
     own.device_ns += own.self_device_ns;
     if (parents[i] < 0) continue;
     Totals& above = totals[static_cast<size_t>(parents[i])];
     const bool is_moment = event.kind == EventKind::kAllocation || event.kind == EventKind::kFree ||
-                           event.kind == EventKind::kKernel || event.kind == EventKind::kCopy;
+                           event.kind == EventKind::kKernel || event.kind == EventKind::kCopy ||
+                           event.kind == EventKind::kDeviceCopy ||
+                           event.kind == EventKind::kDeviceWait;
     if (is_moment) {  // what an event did itself, without another event
       above.self_cpu_memory += own.cpu_memory;
       above.self_device_memory += own.device_memory;
@@ -80,7 +87,8 @@ KeyAverages::KeyAverages(const Recording& recording, const GroupBy& group)
       with_shapes_(group.input_shape && recording.with_shapes),
       with_memory_(recording.with_memory),
       with_flops_(recording.with_flops),
-      dropped_(recording.dropped) {
+      dropped_(recording.dropped),
+      dropped_activities_(recording.dropped_activities) {
   const std::vector<Event>& events = recording.events;
   const std::vector<int64_t> parents = parents_of(recording);
   const std::vector<int64_t> self = self_times(recording, parents);
@@ -118,9 +126,7 @@ KeyAverages::KeyAverages(const Recording& recording, const GroupBy& group)
     }
     self_cpu_us_ += static_cast<double>(self[i]) / kPerMicrosecond;
     // An event's kernels and copies have rows of their own.
-    if (event.device_ns > 0) {
-      self_device_us_ += static_cast<double>(event.device_ns) / kPerMicrosecond;
-    }
+    self_device_us_ += static_cast<double>(device_time(event)) / kPerMicrosecond;
   }
 }
 
@@ -156,6 +162,9 @@ std::string KeyAverages::table(const TableOptions& options) const {
   shape.self_device_us = self_device_us_;
   std::string text = table_text(rows_, chosen_rows(options), shape, options);
   if (dropped_ > 0) text += concat("Events left out for lack of room: ", dropped_, "\n");
+  if (dropped_activities_ > 0) {
+    text += concat("Records of GPU work that CUPTI dropped: ", dropped_activities_, "\n");
+  }
   return text;
 }
 
@@ -164,6 +173,7 @@ std::string KeyAverages::json() const {
   all["self_cpu_time_total"] = self_cpu_us_;
   all["self_cuda_time_total"] = self_device_us_;
   all["dropped_events"] = dropped_;
+  all["dropped_activities"] = dropped_activities_;
   all["rows"] = nlohmann::ordered_json::array();
   for (const Average& row : rows_) {
     nlohmann::ordered_json values;

@@ -75,7 +75,7 @@ class KeyAverages {
   std::vector<Average> rows_;
   std::vector<bool> is_top_level_;  // some event of the row is within no other
   bool with_shapes_, with_memory_, with_flops_;
-  int64_t dropped_;
+  int64_t dropped_, dropped_activities_;
   double self_cpu_us_ = 0, self_device_us_ = 0;
 };
 

@@ -4,9 +4,9 @@ namespace wick::profile {
 
 const char* to_string(EventKind kind) {
   static constexpr const char* kNames[] = {
-      "step",        "function", "module", "op",         "backward", "optimizer",
-      "loader_wait", "sync",     "copy",   "collective", "wait",     "capture",
-      "replay",      "kernel",   "memory", "memory",     "label"};
+      "step",   "function", "module",     "op",          "backward",   "optimizer", "loader_wait",
+      "sync",   "copy",     "collective", "wait",        "capture",    "replay",    "kernel",
+      "memory", "memory",   "label",      "device_copy", "device_wait"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -19,7 +19,8 @@ const char* to_string(MemoryUse use) {
 namespace {
 bool is_moment(const Event& event) {
   return event.kind == EventKind::kKernel || event.kind == EventKind::kAllocation ||
-         event.kind == EventKind::kFree || event.kind == EventKind::kMemoryLabel;
+         event.kind == EventKind::kFree || event.kind == EventKind::kMemoryLabel ||
+         event.kind == EventKind::kDeviceCopy || event.kind == EventKind::kDeviceWait;
 }
 }  // namespace
 

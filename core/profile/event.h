@@ -28,6 +28,8 @@ enum class EventKind : uint8_t {
   kAllocation,       // a moment, as the two below
   kFree,
   kMemoryLabel,  // what the memory at an address is for
+  kDeviceCopy,   // a copy or a fill by a GPU, as CUPTI told of it: like kKernel
+  kDeviceWait,   // of a stream for an event, or of the host for a stream, as CUPTI told of it
 };
 
 /// "op", "loader_wait"
@@ -62,7 +64,8 @@ struct Event {
   std::string_view shapes;  // of the inputs, as a list: "[[64, 784], []]"
   std::string_view module;  // dotted path
   // Of an operation that is recorded for backward, and of its backward: the same number, from 1.
-  // Of a collective: its number in its group.
+  // Of a collective: its number in its group. Of what CUPTI told of: its place in
+  // Recording::launches, from 1.
   uint64_t sequence = 0;
   double flops = 0;
   int64_t bytes = 0;  // of inputs and results, of a copy, of memory
@@ -73,14 +76,26 @@ struct Event {
   int64_t device_start = 0;  // when, on the clock of the others
 };
 
+/// What CUPTI told of one piece of a GPU's work beside its times.
+struct Launch {
+  int32_t grid[3] = {}, block[3] = {};  // of a kernel, in blocks and threads
+  int32_t registers = 0;                // of a thread
+  int32_t shared_memory = 0;            // bytes of a block
+  uint32_t stream = 0;                  // CUPTI's number of it
+  uint32_t correlation = 0;             // of the call that queued it
+  uint64_t graph_node = 0;              // of a replayed graph; 0: of none
+};
+
 /// What a profiler recorded.
 struct Recording {
   std::vector<Event> events;  // by thread, and on each in the order of their beginnings
   int64_t start_ns = 0, end_ns = 0;
-  int64_t start_system_ns = 0;  // since 1970, at start_ns
-  int64_t dropped = 0;          // events that there was no room for
-  int64_t first_step = 0;       // number of the first step
-  int rank = 0;                 // of the process in its group
+  int64_t start_system_ns = 0;     // since 1970, at start_ns
+  int64_t dropped = 0;             // events that there was no room for
+  int64_t dropped_activities = 0;  // work of GPUs of which CUPTI dropped the records
+  std::vector<Launch> launches;    // of the events that CUPTI told of
+  int64_t first_step = 0;          // number of the first step
+  int rank = 0;                    // of the process in its group
   bool with_shapes = false, with_memory = false, with_flops = false, with_modules = false;
   std::vector<std::shared_ptr<const void>> texts;  // what the events' names are parts of
 };

@@ -77,7 +77,8 @@ void Profiler::end_recording(bool tell) {
   recorded.rank = rank_;
   if (!options_.cpu) {
     std::erase_if(recorded.events, [](const Event& event) {
-      return event.kind != EventKind::kKernel && event.kind != EventKind::kCopy;
+      return event.kind != EventKind::kKernel && event.kind != EventKind::kCopy &&
+             event.kind != EventKind::kDeviceCopy && event.kind != EventKind::kDeviceWait;
     });
   }
   last_ = std::move(recorded);

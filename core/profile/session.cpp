@@ -4,8 +4,10 @@
 #include <chrono>
 #include <new>
 
+#include "wick/core/base/detail/launch_scope.h"
 #include "wick/core/base/detail/per_thread.h"
 #include "wick/core/base/profiling.h"
+#include "wick/core/profile/detail/activities.h"
 #include "wick/core/profile/detail/kernel_times.h"
 #include "wick/core/profile/detail/nvtx_calls.h"
 #include "wick/core/profile/span.h"
@@ -139,6 +141,9 @@ ThreadLog* current_log() noexcept {
 
 void begin_session(uint32_t wanted, int64_t max_events) {
   Sessions& all = sessions();
+  if ((wanted & kWantsKernels) != 0 && begin_gpu_activities(max_events)) {
+    wanted |= kWantsActivities;
+  }
   const std::lock_guard lock(all.mutex);
   all.logs.clear();
   all.begun = Recording();
@@ -158,8 +163,9 @@ void begin_session(uint32_t wanted, int64_t max_events) {
 
 Recording end_session() {
   Sessions& all = sessions();
-  detail::wanted_now.fetch_and(kEmitsNvtx, std::memory_order_release);
+  const uint32_t wanted = detail::wanted_now.fetch_and(kEmitsNvtx, std::memory_order_release);
   std::unique_lock lock(all.mutex);
+  const uint64_t session = all.current;
   all.current.store(0, std::memory_order_release);
   all.begun.end_ns = now_ns();
   for (const auto& log : all.logs) {
@@ -174,9 +180,30 @@ Recording end_session() {
   own_log().reset();
   Recording recorded = std::move(all.begun);
   lock.unlock();
-  fill_kernel_times(recorded);
+  if ((wanted & kWantsActivities) != 0) {
+    add_gpu_activities(recorded, session);
+  } else {
+    fill_kernel_times(recorded);
+  }
   return recorded;
 }
+
+namespace {
+
+// Returns its place in the log.
+uint32_t write_moment(ThreadLog& log, const Event& event) {
+  Event moment = event;
+  moment.begin_order = log.next_order();
+  moment.end_order = log.next_order();
+  moment.start_ns = moment.end_ns = now_ns();
+  log.write(moment);
+  return moment.begin_order;
+}
+
+// How many launches this thread has pushed and not popped. CUPTI has the rest.
+thread_local int pushed_launches = 0;
+
+}  // namespace
 
 void Span::begin(EventKind kind, std::string_view name) {
   ThreadLog* log = current_log();
@@ -220,12 +247,7 @@ void Span::rename(std::string_view name) {
 
 void record_moment(const Event& event) {
   ThreadLog* log = wanted() != 0 ? current_log() : nullptr;
-  if (log == nullptr) return;
-  Event moment = event;
-  moment.begin_order = log->next_order();
-  moment.end_order = log->next_order();
-  moment.start_ns = moment.end_ns = now_ns();
-  log->write(moment);
+  if (log != nullptr) write_moment(*log, event);
 }
 
 std::string_view kept_text(std::string_view text) {
@@ -247,20 +269,40 @@ void detail::record_memory(bool is_free, const void* pointer, size_t bytes, int6
 }
 
 void detail::begin_kernel(const char* name, Device device, void* stream) {
+  const bool has_activities = (wanted() & kWantsActivities) != 0;
   Event event;
-  event.sequence = begin_kernel_time({device, stream});
+  if (!has_activities) event.sequence = begin_kernel_time({device, stream});
   event.kind = EventKind::kKernel;
   event.name = name;
   event.device = device;
   event.stream = stream;
-  record_moment(event);
+  ThreadLog* log = current_log();
+  if (log == nullptr) return;
+  const uint32_t order = write_moment(*log, event);
+  if (!has_activities) return;
+  push_launch(*log, order);
+  ++pushed_launches;
 }
 
 void detail::end_kernel(Device device, void* stream) noexcept {
+  if (pushed_launches > 0) return end_launch();
   try {
     end_kernel_time({device, stream});
   } catch (const std::exception&) {  // the kernel's time stays unknown
   }
+}
+
+bool detail::begin_launch() noexcept {
+  ThreadLog* log = current_log();
+  if (log == nullptr) return false;
+  push_launch(*log, log->next_order());
+  ++pushed_launches;
+  return true;
+}
+
+void detail::end_launch() noexcept {
+  pop_launch();
+  --pushed_launches;
 }
 
 }  // namespace wick::profile

@@ -15,6 +15,16 @@ namespace {
 // Rows of streams come behind those of threads.
 constexpr int64_t kFirstStream = 1'000'000;
 
+bool is_device_work(const Event& event) {
+  return event.kind == EventKind::kKernel || event.kind == EventKind::kDeviceCopy ||
+         event.kind == EventKind::kDeviceWait;
+}
+
+// Whether an arrow leads to where it ran: what a capture queued never did.
+bool has_launch(const Event& event) {
+  return is_device_work(event) && (event.device_ns > 0 || event.sequence > 0);
+}
+
 class TraceWriter {
  public:
   TraceWriter(const Recording& recording, const std::string& path, const TraceOptions& options)
@@ -48,10 +58,10 @@ class TraceWriter {
     std::vector<Entry> order;
     for (size_t i = 0; i < recording_.events.size(); ++i) {
       const Event& event = recording_.events[i];
-      order.push_back({event.start_ns, i, false});
-      if (event.kind != EventKind::kKernel || event.device_ns == 0) continue;
-      order.back().time = event.device_start;
-      order.push_back({event.start_ns, i, true});
+      const bool is_launched = has_launch(event);
+      if (is_launched) order.push_back({event.start_ns, i, true});
+      const bool is_timed = is_launched && event.device_ns > 0;
+      order.push_back({is_timed ? event.device_start : event.start_ns, i, false});
     }
     std::stable_sort(order.begin(), order.end(),
                      [](const Entry& a, const Entry& b) { return a.time < b.time; });
@@ -82,7 +92,7 @@ class TraceWriter {
     std::set<uint32_t> threads;
     for (const Event& event : recording_.events) {
       threads.insert(event.thread);
-      if (event.kind != EventKind::kKernel && event.kind != EventKind::kCopy) continue;
+      if (!is_device_work(event) && event.kind != EventKind::kCopy) continue;
       const Stream stream{event.device, const_cast<void*>(event.stream)};
       if (std::find(streams_.begin(), streams_.end(), stream) == streams_.end()) {
         streams_.push_back(stream);
@@ -152,7 +162,9 @@ class TraceWriter {
         write_counter("memory of " + device, event.start_ns, event.allocated);
         return;
       case EventKind::kMemoryLabel: return;
-      case EventKind::kKernel: write_kernel(event, number); return;
+      case EventKind::kKernel:
+      case EventKind::kDeviceCopy:
+      case EventKind::kDeviceWait: write_device_work(event, number); return;
       default: break;
     }
     begin_event("X", event.name, to_string(event.kind), event.thread, event.start_ns);
@@ -174,17 +186,45 @@ class TraceWriter {
   }
 
   // Where no time is known, as on the simulated GPU, a moment: that of its queueing.
-  void write_kernel(const Event& event, size_t number) {
+  void write_device_work(const Event& event, size_t number) {
     const int64_t row = row_of({event.device, const_cast<void*>(event.stream)});
-    if (event.device_ns > 0) {
-      begin_event("X", event.name, "kernel", row, event.device_start);
-      out_.raw(",\"dur\":").microseconds(event.device_ns).raw("}");
-      begin_event("f", "launch", "launch", row, event.device_start);
-      out_.raw(",\"id\":").number(static_cast<int64_t>(number)).raw(",\"bp\":\"e\"}");
+    const bool is_timed = event.device_ns > 0;
+    const int64_t time = is_timed ? event.device_start : event.start_ns;
+    begin_event(is_timed ? "X" : "i", event.name, to_string(event.kind), row, time);
+    if (is_timed) {
+      out_.raw(",\"dur\":").microseconds(event.device_ns);
     } else {
-      begin_event("i", event.name, "kernel", row, event.start_ns);
-      out_.raw(",\"s\":\"t\"}");
+      out_.raw(",\"s\":\"t\"");
     }
+    if (event.sequence > 0) write_launch_arguments(event);
+    out_.raw("}");
+    if (!has_launch(event)) return;
+    begin_event("f", "launch", "launch", row, time);
+    out_.raw(",\"id\":").number(static_cast<int64_t>(number)).raw(",\"bp\":\"e\"}");
+  }
+
+  // By PyTorch's names.
+  void write_launch_arguments(const Event& event) {
+    const Launch& launch = recording_.launches[event.sequence - 1];
+    out_.raw(",\"args\":{\"device\":").number(event.device.index);
+    out_.raw(",\"stream\":").number(launch.stream);
+    out_.raw(",\"correlation\":").number(launch.correlation);
+    if (launch.graph_node != 0) {
+      out_.raw(",\"graph node id\":").number(static_cast<int64_t>(launch.graph_node));
+    }
+    if (event.bytes != 0) out_.raw(",\"bytes\":").number(event.bytes);
+    if (event.kind == EventKind::kKernel) {
+      write_sizes("grid", launch.grid);
+      write_sizes("block", launch.block);
+      out_.raw(",\"registers per thread\":").number(launch.registers);
+      out_.raw(",\"shared memory\":").number(launch.shared_memory);
+    }
+    out_.raw("}");
+  }
+
+  void write_sizes(const char* name, const int32_t (&sizes)[3]) {
+    out_.raw(",\"").raw(name).raw("\":[").number(sizes[0]);
+    out_.raw(",").number(sizes[1]).raw(",").number(sizes[2]).raw("]");
   }
 
   void write_tail() {
@@ -192,6 +232,7 @@ class TraceWriter {
     out_.raw(",\"start_ns\":").number(recording_.start_ns);
     out_.raw(",\"start_system_ns\":").number(recording_.start_system_ns);
     out_.raw(",\"dropped_events\":").number(recording_.dropped);
+    out_.raw(",\"dropped_activities\":").number(recording_.dropped_activities);
     out_.raw(",\"left_out_events\":").number(left_out_).raw("}}\n");
   }
 

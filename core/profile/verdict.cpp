@@ -57,7 +57,7 @@ class Judge {
     }
     for (size_t i = 0; i < events_.size(); ++i) {
       if (events_[i].thread == thread && !events_[i].is_async) place(i);
-      if (events_[i].device_ns > 0) place_kernel(i);
+      if (events_[i].device_ns > 0 && events_[i].kind != EventKind::kDeviceWait) place_kernel(i);
     }
     place_waits();
     if (verdict_.steps == 0) verdict_.steps = 1;

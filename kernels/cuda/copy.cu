@@ -1,5 +1,6 @@
 #include "wick/kernels/copy.h"
 
+#include "wick/core/base/detail/launch_scope.h"
 #include "wick/kernels/cuda/common/convert.h"
 #include "wick/kernels/cuda/common/launch.h"
 #include "wick/kernels/cuda/common/offsets.h"
@@ -181,6 +182,7 @@ void copy(const View& x, const View& y) {
   if (x.dtype == y.dtype && nest.rank == 1 && nest.strides[0][0] == 1 && nest.strides[1][0] == 1) {
     const size_t bytes = static_cast<size_t>(nest.numel * size_of(y.dtype));
     const cudaStream_t stream = enter_device(y.device);
+    const profile::LaunchScope scope;
     WICK_CUDA_CALL(cudaMemcpyAsync, y.data, x.data, bytes, cudaMemcpyDeviceToDevice, stream);
     return;
   }

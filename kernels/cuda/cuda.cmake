@@ -50,6 +50,14 @@ else()
   message(STATUS "NCCL's header nccl.h was not found: GPUs of several ranks will exchange tensors "
                  "through the host's memory")
 endif()
+find_path(WICK_CUPTI_INCLUDE cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS}
+          ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include)
+mark_as_advanced(WICK_CUPTI_INCLUDE)
+if(NOT WICK_CUPTI_INCLUDE)
+  list(FILTER cuda_sources EXCLUDE REGEX "/core/cuda/cupti")
+  message(STATUS "CUPTI's header cupti.h was not found: the profiler will take the times of "
+                 "kernels by events")
+endif()
 add_library(wick_cuda OBJECT ${cuda_sources})
 # One by one, as tools/compile_kernels.py checks them: kernels have many names in common.
 set_target_properties(wick_cuda_kernels wick_cuda PROPERTIES
@@ -59,6 +67,12 @@ target_compile_definitions(wick_cuda PRIVATE WICK_HAS_CUDA=1)
 target_include_directories(wick_cuda SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
 if(WICK_HAS_NCCL)
   target_include_directories(wick_cuda SYSTEM PRIVATE ${WICK_NCCL_INCLUDE})
+endif()
+
+if(WICK_CUPTI_INCLUDE)
+  target_include_directories(wick_cuda SYSTEM PRIVATE ${WICK_CUPTI_INCLUDE})
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/core/profile/activities.cpp PROPERTIES
+                              COMPILE_DEFINITIONS WICK_HAS_CUPTI=1)
 endif()
 
 target_sources(wick_archive PRIVATE $<TARGET_OBJECTS:wick_cuda_kernels> $<TARGET_OBJECTS:wick_cuda>)

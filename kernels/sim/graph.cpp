@@ -107,8 +107,15 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   WICK_SIM_ENTER("cudaGraphLaunch");
   SimulatedStream* s = m.find(stream);
   if (s == nullptr || exec == nullptr) return report(cudaErrorInvalidResourceHandle);
+  uint64_t node = 0;
   for (const SimulatedWork& piece : exec->work) {
-    m.add(*s, {.name = piece.name, .run = piece.run, .always = piece.always});
+    wick::sim::WorkNote note = piece.note;
+    note.graph_node = ++node;
+    m.add(*s, {.name = piece.name,
+               .run = piece.run,
+               .always = piece.always,
+               .milliseconds = piece.milliseconds,
+               .note = note});
   }
   return report(m.devices[size_t(s->device)]->broken);
 }

@@ -129,6 +129,7 @@ void Machine::queue(SimulatedStream& stream, SimulatedWork work) {
   if (stream.identity == nullptr) stream.identity = make_identity();
   if (work.token == nullptr) work.token = std::make_shared<char>();
   work.queued_at = host_milliseconds;
+  work.note.correlation = last_call();
   auto kept = std::make_unique<SimulatedWork>(std::move(work));
   release(kept->token.get());
   stream.queue.push_back(std::move(kept));
@@ -164,8 +165,15 @@ bool Machine::try_one(SimulatedStream& stream) {
   stream.queue.pop_front();
   stream.milliseconds = std::max(stream.milliseconds, work->queued_at);
   if (device.broken == cudaSuccess || work->always) {
+    const double begin = stream.milliseconds;
+    const char* const name = work->name;
+    const WorkNote note = work->note;
+    const double end = begin + work->milliseconds;
     const std::string failure = run_as(stream, std::move(work));
-    if (!failure.empty()) {
+    stream.milliseconds = end;
+    if (failure.empty()) {
+      note_work(name, note, stream, begin, end);
+    } else {
       last_failure = failure;
       device.broken = cudaErrorLaunchFailure;
     }
@@ -299,6 +307,7 @@ cudaError_t enter_call(const char* name) {
   Machine& m = machine();
   const std::lock_guard<std::recursive_mutex> lock(m.mutex);
   ++m.calls;
+  note_call();
   if (m.settings.streams == StreamOrder::kRandom) m.run_some();
   if (m.fail_countdown > 0 && std::strstr(name, m.fail_name.c_str()) != nullptr &&
       --m.fail_countdown == 0) {
@@ -322,12 +331,13 @@ cudaError_t enqueue(const char* name, cudaStream_t stream, std::function<void()>
   }
   m.add(*s, {.name = name,
              .run =
-                 [s, milliseconds, work = std::move(work)] {
+                 [work = std::move(work)] {
                    work();
-                   s->milliseconds += milliseconds;
                    return std::string();
                  },
-             .is_ready = std::move(is_ready)});
+             .is_ready = std::move(is_ready),
+             .milliseconds = milliseconds,
+             .note = {.kind = WorkNote::kKernel}});
   return report(m.devices[size_t(s->device)]->broken);
 }
 
@@ -350,10 +360,12 @@ cudaError_t launch(const char* name, dim3 grid, dim3 block, size_t shared, cudaS
   SimulatedStream* s = m.find(stream);
   if (s == nullptr || s->device != thread_device) return report(cudaErrorInvalidResourceHandle);
   m.largest_grid = std::max(m.largest_grid, int64_t{grid.x} * grid.y * grid.z);
-  m.add(*s,
-        {.name = name, .run = [&m, kernel = Kernel{name, grid, block, shared, std::move(thread)}] {
-           return run_kernel(kernel, m.settings, m.blocks);
-         }});
+  m.add(*s, {.name = name,
+             .run =
+                 [&m, kernel = Kernel{name, grid, block, shared, std::move(thread)}] {
+                   return run_kernel(kernel, m.settings, m.blocks);
+                 },
+             .note = {.kind = WorkNote::kKernel, .grid = grid, .block = block, .shared = shared}});
   return report(m.devices[size_t(s->device)]->broken);
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "wick/core/base/philox.h"
+#include "wick/kernels/sim/activity.h"
 #include "wick/kernels/sim/sanitizers.h"
 #include "wick/kernels/sim/simulator.h"
 
@@ -27,6 +28,8 @@ struct SimulatedWork {
   std::function<bool()> is_ready = {};  // none: as soon as it is its turn
   bool always = false;                  // on a broken device too
   double queued_at = 0;                 // the host's time in milliseconds
+  double milliseconds = 0;              // that it pretends to take
+  wick::sim::WorkNote note = {};        // what stands for CUPTI tells of it
 };
 
 /// What a capture has seen so far, of all streams that joined it, in the order of the calls.

@@ -213,18 +213,27 @@ cudaError_t queue_copy(wick::sim::Machine& m, void* to, const void* from, size_t
   if (s->capture != nullptr && (source == nullptr || target == nullptr)) {  // pageable
     return report(wick::sim::invalidate(*s, cudaErrorStreamCaptureUnsupported));
   }
+  wick::sim::WorkNote note = {.kind = wick::sim::WorkNote::kCopy, .bytes = bytes};
+  note.from_device = source == nullptr ? -2 : source->device;
+  note.to_device = target == nullptr ? -2 : target->device;
   if (source == nullptr) {  // pageable: the driver takes a copy before the call returns
     std::shared_ptr<char[]> staged(new char[bytes]);
     std::memcpy(staged.get(), from, bytes);
-    m.add(*s, {.name = "copy", .run = [=] {
-                 copy(to, staged.get(), bytes);
-                 return std::string();
-               }});
+    m.add(*s, {.name = "copy",
+               .run =
+                   [=] {
+                     copy(to, staged.get(), bytes);
+                     return std::string();
+                   },
+               .note = note});
   } else {
-    m.add(*s, {.name = "copy", .run = [=] {
-                 copy(to, from, bytes);
-                 return std::string();
-               }});
+    m.add(*s, {.name = "copy",
+               .run =
+                   [=] {
+                     copy(to, from, bytes);
+                     return std::string();
+                   },
+               .note = note});
   }
   if (target == nullptr) return wait_for(m, *s, s->queued);
   return report(m.devices[size_t(s->device)]->broken);
@@ -262,11 +271,14 @@ cudaError_t cudaMemsetAsync(void* to, int byte, size_t bytes, cudaStream_t strea
   SimulatedStream* s = m.find(stream);
   if (s == nullptr) return report(cudaErrorInvalidResourceHandle);
   if (m.find_memory(to, bytes) == nullptr) return report(cudaErrorInvalidValue);
-  m.add(*s, {.name = "memset", .run = [=] {
-               wick::sim::note_write(to, bytes);
-               std::memset(to, byte, bytes);
-               return std::string();
-             }});
+  m.add(*s, {.name = "memset",
+             .run =
+                 [=] {
+                   wick::sim::note_write(to, bytes);
+                   std::memset(to, byte, bytes);
+                   return std::string();
+                 },
+             .note = {.kind = wick::sim::WorkNote::kFill, .bytes = bytes}});
   return cudaSuccess;
 }
 
@@ -294,6 +306,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (s->capture != nullptr) {
     return report(wick::sim::invalidate(*s, cudaErrorStreamCaptureUnsupported));
   }
+  wick::sim::note_wait(*s, /*is_host=*/true);
   return wait_for(m, *s, s->queued);
 }
 
@@ -345,6 +358,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
                  },
              .stream = event->stream,
              .position = event->position});
+  wick::sim::note_wait(*s, /*is_host=*/false);
   return cudaSuccess;
 }
 

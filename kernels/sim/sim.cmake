@@ -13,6 +13,8 @@ file(GLOB sim_sources CONFIGURE_DEPENDS
 wick_optim_sources(optim_kernels kernels/cuda/optim.cu.in)
 list(APPEND sim_sources ${optim_kernels})
 set(WICK_HAS_NCCL ON)
+set_source_files_properties(${PROJECT_SOURCE_DIR}/core/profile/activities.cpp PROPERTIES
+                            COMPILE_DEFINITIONS WICK_HAS_CUPTI=1)
 # The vendor's libraries; what stands for them is in kernels/sim.
 list(FILTER sim_sources EXCLUDE REGEX "/kernels/cuda/(cublaslt|cudnn)")
 add_library(wick_sim OBJECT ${sim_sources})

@@ -10,7 +10,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PROGRAMS = ("wick", "wick-bench", "wick_peer", "core_test", "data_test", "dist_test", "golden_test",
-            "nn_test", "core_ops_test", "optim_test")
+            "nn_test", "core_ops_test", "core_profile_test", "optim_test")
 
 
 class GpuCheck(unittest.TestCase):
@@ -88,6 +88,17 @@ class GpuCheck(unittest.TestCase):
                    "echo '========= ERROR SUMMARY: 1 error'; exit 1")
         self.assertEqual(self.verdicts("--only", "memcheck_0"),
                          ({"carried": "passed", "memcheck_0": "failed"}, 1))
+
+    def test_a_profile_needs_kernels_with_times(self):
+        kernel = '"cat":"kernel","dur":1,"args":{"registers per thread":32}}'
+        for events, verdict in [("", "failed"), ('{"ph":"i",' + kernel, "failed"),
+                                ('{"ph":"X",' + kernel, "passed")]:
+            self.write(self.tree / "bundle/bin/wick",
+                       f'while [ $# -gt 1 ] && [ "$1" != --trace ]; do shift; done\n'
+                       f"[ $# -lt 2 ] || echo '{events}' >\"$2\"")
+            self.assertEqual(self.verdicts("--only", "profile")[0]["profile"], verdict)
+            with tarfile.open(self.tree / "out/logs.tar.gz") as logs:
+                self.assertIn("./profile_trace.json.gz", logs.getnames())
 
     def test_results_are_there_before_the_last_step_ends(self):
         self.write(self.tree / "bundle/bin/wick-bench",
