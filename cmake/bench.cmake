@@ -61,3 +61,7 @@ wick_program(bench_saving ${PROJECT_SOURCE_DIR}/bench/saving_bench.cpp)
 
 # Inference of a ResNet: eager, compiled and with folded norms: bench_inference
 wick_program(bench_inference ${PROJECT_SOURCE_DIR}/bench/inference_bench.cpp)
+
+# What checks of weights and the profiler cost a step: bench_step_cost mlp
+wick_program(bench_step_cost ${PROJECT_SOURCE_DIR}/bench/step_cost_bench.cpp)
+target_link_libraries(bench_step_cost PRIVATE wick_tool_common)

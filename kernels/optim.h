@@ -33,7 +33,9 @@ struct OptimStep {
   const float* found_inf = nullptr;   // unless 0, the step changes nothing
   const double* grad_norm = nullptr;  // of all gradients, divided; they are clipped to max_norm
   double max_norm = 0;
-  bool skip_non_finite = false;  // unless grad_norm is finite, the step changes nothing
+  bool skip_non_finite = false;   // unless grad_norm is finite, the step changes nothing
+  int32_t* non_finite = nullptr;  // becomes 1 if a parameter is not finite behind the step
+  bool is_first = false;          // and 0 before
   /// optim_scratch_bytes() of memory.
   void* scratch = nullptr;
 };

@@ -75,6 +75,11 @@ WICK_HOST_DEVICE bool is_skipped(const OptimStep& step) {
   return step.skip_non_finite && !is_finite(*step.grad_norm);
 }
 
+/// What the first record of a step does to what all of them share.
+WICK_HOST_DEVICE void begin_step(const OptimStep& step) {
+  if (step.is_first && step.non_finite != nullptr) *step.non_finite = 0;
+}
+
 /// Counts an update of a tensor with these numbers and makes its record, unless it is skipped.
 template <class Rule, class T, class Args>
 WICK_HOST_DEVICE void make_record(OptimRecord<Rule, T>& record, double* numbers, Args args,

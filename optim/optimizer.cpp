@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
+#include <utility>
 
 #include "wick/core/autograd.h"
 #include "wick/core/detail/capture.h"
@@ -259,6 +260,20 @@ void Optimizer::prepare_alike(int group, size_t first, std::vector<bool>& done,
   updates.push_back(std::move(made));
 }
 
+void Optimizer::look_for_non_finite(std::vector<Update>& updates) {
+  non_finite_ = Tensor();
+  if (!checks_finite_) return;
+  const Device device = groups_[0][0].device();
+  non_finite_ = empty({}, kInt32, device);
+  bool is_first = true;
+  for (Update& each : updates) {
+    if (!(each.params[0].device() == device)) continue;
+    each.step.non_finite = non_finite_.data<int32_t>();
+    each.step.is_first = std::exchange(is_first, false);
+  }
+  if (is_first) non_finite_.zero_();  // no kernel of the step does
+}
+
 Tensor Optimizer::step(const StepControl& control) {
   if (graph::is_tracing()) {
     std::vector<Tensor> all;
@@ -324,6 +339,7 @@ Tensor Optimizer::step(const StepControl& control) {
       if (!done[first]) prepare_alike(g, first, done, step, updates);
     }
   }
+  look_for_non_finite(updates);
   for (const Update& each : updates) prepare_update(each.group, each.batch, each.step);
   for (const Update& each : updates) {
     for (const Tensor& param : each.params) param.impl()->storage->bump_version();
@@ -332,6 +348,14 @@ Tensor Optimizer::step(const StepControl& control) {
   }
   if (sharding_) sharding_->gather_parameters();
   return needs_norm ? norm : Tensor();
+}
+
+Tensor Optimizer::non_finite() const {
+  if (graph::is_tracing()) {
+    const auto again = [this](const std::vector<Tensor>&) { return non_finite(); };
+    return graph::host_call(concat(name_, ".non_finite"), again, {});
+  }
+  return non_finite_;
 }
 
 Tensor Optimizer::grad_norm(const Tensor& grad_scale) const {

@@ -93,6 +93,12 @@ class Optimizer {
   /// Returns the norm of the gradients (float64, rank 0) if it was needed to clip or to skip by,
   /// else an undefined tensor.
   Tensor step(const StepControl& control = {});
+  /// Whether a parameter that the newest step() had to do with is infinite or NaN behind it, as one
+  /// is that had such a gradient: 1 or 0, as an int32 tensor of rank 0 on their device. The update
+  /// itself looks, and the host does not wait. Undefined before a step, and without check_finite.
+  Tensor non_finite() const;
+  /// Whether steps look for such parameters; they do unless told otherwise.
+  void set_check_finite(bool check) { checks_finite_ = check; }
   /// Forgets the gradients, or with `set_to_none = false` sets them to zero. The two differ: step()
   /// skips a parameter without a gradient, while a zero gradient still lets weight decay and
   /// momentum move it.
@@ -215,6 +221,8 @@ class Optimizer {
   /// `done`.
   void prepare_alike(int group, size_t first, std::vector<bool>& done, const OptimStep& step,
                      std::vector<Update>& updates);
+  /// Has the updates look for parameters that are not finite.
+  void look_for_non_finite(std::vector<Update>& updates);
   /// The norm of all gradients, divided by `grad_scale` if that is defined.
   Tensor grad_norm(const Tensor& grad_scale) const;
   /// The two numbers of each of a group's parameters, 0 for those without state.
@@ -241,6 +249,8 @@ class Optimizer {
   std::vector<std::optional<double>> base_lrs_;
   std::vector<Tensor> device_rates_;  // one per group, undefined unless asked for
   std::shared_ptr<Sharding> sharding_;
+  bool checks_finite_ = true;
+  Tensor non_finite_;
 };
 
 /// An optimizer whose hyperparameters are the fields of its options. What they may be together

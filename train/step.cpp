@@ -48,6 +48,8 @@ OptionFields fields(StepOptions& options) {
       OptionField("max_skips", &options.max_skips,
                   "steps skipped in a row by fp16 that end the run (0: none do)")
           .between(0, 1e9),
+      OptionField("allow_non_finite", &options.allow_non_finite,
+                  "go on with weights that are infinite or NaN"),
       OptionField("accumulate", &options.accumulate,
                   "pieces that a step's samples are taken in, to need as much less memory")
           .between(1, 1e6)
@@ -124,6 +126,7 @@ Step::Step(std::shared_ptr<nn::Module> model, optim::Optimizer& optimizer, LossF
   require(device_.is_cuda() || !options_.offload_activations, "offload_activations",
           "expected a GPU, got the CPU");
   require(device_.is_cuda() || !options_.cuda_graph, "cuda_graph", "expected a GPU, got the CPU");
+  optimizer_.set_check_finite(!options_.allow_non_finite);
   scaler_.name_parameters(model_->named_parameters());
   const auto whole = [this](const std::vector<Tensor>& fields) {
     return values_of(take({fields}));
@@ -137,7 +140,7 @@ Step::Step(std::shared_ptr<nn::Module> model, optim::Optimizer& optimizer, LossF
 }
 
 std::vector<Tensor> Step::values_of(const Result& result) {
-  std::vector<Tensor> values{result.skipped, result.loss, result.grad_norm};
+  std::vector<Tensor> values{result.skipped, result.loss, result.grad_norm, result.non_finite};
   sum_names_.clear();
   for (const auto& [name, value] : result.sums) {
     sum_names_.push_back(name);
@@ -147,9 +150,9 @@ std::vector<Tensor> Step::values_of(const Result& result) {
 }
 
 Step::Result Step::result_of(const std::vector<Tensor>& values) const {
-  Result result{values[1], {}, values[0], values[2]};
+  Result result{values[1], {}, values[0], values[2], values[3]};
   for (size_t i = 0; i < sum_names_.size(); ++i) {
-    result.sums.emplace_back(sum_names_[i], values[i + 3]);
+    result.sums.emplace_back(sum_names_[i], values[i + 4]);
   }
   return result;
 }
@@ -194,6 +197,7 @@ Step::Result Step::take(const data::Batch& batch, dist::DistributedDataParallel*
     optim::clip_grad_value_(model_->parameters(), *options_.clip_value);
   }
   result.grad_norm = scaler_.step(optimizer_, options_.clip_norm);
+  if (!options_.allow_non_finite) result.non_finite = optimizer_.non_finite();
   if (scaler_.enabled()) {
     result.skipped = scaler_.found_inf(optimizer_);
     rollback_.restore(result.skipped);

@@ -44,6 +44,8 @@ struct StepOptions {
   std::optional<double> clip_value = {};
   /// With kFloat16, more steps skipped in a row than these end the run; 0: any number.
   int64_t max_skips = 40;
+  /// A run goes on with weights that are infinite or NaN. If not, each update looks for them.
+  bool allow_non_finite = false;
   /// Pieces that a batch is cut into. The gradients are those of the whole batch, and the
   /// activations of one piece need memory at a time.
   int64_t accumulate = 1;
@@ -82,8 +84,9 @@ class Step {
     Tensor loss;
     Sums sums;
     // Of a whole step:
-    Tensor skipped = {};    // not 0 if it was skipped; undefined if none ever is
-    Tensor grad_norm = {};  // before gradients were clipped to it; undefined without clip_norm
+    Tensor skipped = {};     // not 0 if it was skipped; undefined if none ever is
+    Tensor grad_norm = {};   // before gradients were clipped to it; undefined without clip_norm
+    Tensor non_finite = {};  // 1 if a weight is not finite; undefined with allow_non_finite
   };
 
   /// Forward and backward. `parallel` wraps the model where ranks share it.

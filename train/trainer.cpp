@@ -6,9 +6,7 @@
 
 #include "wick/core/anomaly.h"
 #include "wick/core/file.h"
-#include "wick/core/memory/stats.h"
 #include "wick/core/ops/elementwise.h"
-#include "wick/core/ops/join.h"
 #include "wick/core/options.h"
 #include "wick/core/profile/profiler.h"
 #include "wick/core/random.h"
@@ -57,16 +55,6 @@ const T& part(const std::map<std::string, T>& parts, const char* name) {
   WICK_CHECK(found != parts.end(), "checkpoint: it has no \"", name, "\"");
   return found->second;
 }
-
-// One figure of each step, by one copy from the device.
-template <class Steps, class Figure>
-std::vector<double> read_column(const Steps& steps, const Figure& figure) {
-  std::vector<Tensor> each;
-  for (const auto& step : steps) each.push_back(figure(step));
-  return stack(each).to(kFloat64).template to_vector<double>();
-}
-
-double mean(double sum, int64_t samples) { return sum / static_cast<double>(samples); }
 
 }  // namespace
 
@@ -220,21 +208,6 @@ data::Batch Trainer::prepared(const data::Batch& batch) {
   return data_.prepare(batch, loader_.epoch(), loader_.batch() - 1);
 }
 
-void Trainer::sum_over_ranks(UnreadStep& step) {
-  const auto own = static_cast<double>(step.event.samples);
-  std::vector<double> sums{own, options_.stop.requested() ? 1.0 : 0.0, step.figures[0].item() * own,
-                           wants_to_save() ? 1.0 : 0.0};
-  for (size_t i = 1; i < step.figures.size(); ++i) sums.push_back(step.figures[i].item());
-  sums = options_.ranks.sum(sums);
-  step.event.samples = static_cast<int64_t>(sums[0]);
-  stopping_ = sums[1] > 0;
-  is_time_to_save_ = sums[3] > 0;
-  step.figures[0] = scalar_tensor(sums[2] / sums[0]);
-  for (size_t i = 1; i < step.figures.size(); ++i) {
-    step.figures[i] = scalar_tensor(sums[i + 3], kFloat64);
-  }
-}
-
 void Trainer::take_step(const data::Batch& batch) {
   UnreadStep unread;
   unread.lr = schedule_.lr();
@@ -245,6 +218,7 @@ void Trainer::take_step(const data::Batch& batch) {
   schedule_.step(result.skipped);
   ++steps_;
   unread.grad_norm = result.grad_norm;
+  unread.non_finite = result.non_finite;
   unread.figures.push_back(result.loss);
   std::vector<std::string> names;
   for (const auto& [name, value] : result.sums) {
@@ -280,82 +254,6 @@ std::string Trainer::first_anomaly(const data::Batch& batch) {
     return concat("; of the last step, ", error.what());
   }
   return "";
-}
-
-void Trainer::log(const std::string& json) {
-  if (!options_.ranks.first()) return;
-  try {
-    if (folder_) folder_->log(json);
-    has_told_of_metrics_ = false;
-  } catch (const FileError& error) {  // what is not written yet is kept
-    if (!has_told_of_metrics_) tell_of_failure(error.what());
-    has_told_of_metrics_ = true;
-  }
-  if (options_.on_log) options_.on_log(json);
-}
-
-void Trainer::log_step(const StepEvent& event) {
-  if (event.step % options_.log_every != 0 && event.step != total_steps_) return;
-  nlohmann::ordered_json line;
-  line["step"] = event.step;
-  line["epoch"] = event.epoch;
-  line["loss"] = event.loss;
-  line["lr"] = event.lr;
-  line[options_.unit + "_per_second"] = event.samples_per_second;
-  line["data_wait"] = event.data_wait;
-  for (const auto& [name, value] : event.means) line[name] = value;
-  line["memory_bytes"] = static_cast<int64_t>(max_memory_allocated(device()));
-  log(line.dump());
-}
-
-void Trainer::watch(JumpMonitor& monitor, const char* figure, double value,
-                    const StepEvent& event) {
-  const std::optional<double> usual = monitor.jump(value);
-  if (!usual) return;
-  const JumpEvent jump{event.step, event.epoch, (event.step - 1) % steps_per_epoch() + 1,
-                       figure,     value,       *usual};
-  nlohmann::ordered_json line;
-  line["step"] = jump.step;
-  line["epoch"] = jump.epoch;
-  line["batch"] = jump.batch;
-  line["jump"] = figure;
-  line["value"] = value;
-  line["usual"] = *usual;
-  log(line.dump());
-  if (options_.on_jump) options_.on_jump(jump);
-}
-
-void Trainer::report() {
-  if (unread_.empty()) return;
-  step_.scaler().check_skips();
-  const std::vector<double> rates = read_column(unread_, [](const auto& s) { return s.lr; });
-  std::vector<std::vector<double>> figures;
-  for (size_t i = 0; i < sum_names_.size() + 1; ++i) {
-    figures.push_back(read_column(unread_, [i](const auto& s) { return s.figures[i]; }));
-  }
-  std::vector<double> norms;
-  if (unread_[0].grad_norm.defined()) {
-    norms = read_column(unread_, [](const auto& s) { return s.grad_norm; });
-  }
-  for (size_t i = 0; i < unread_.size(); ++i) {
-    StepEvent& event = unread_[i].event;
-    event.loss = figures[0][i];
-    if (!norms.empty()) event.grad_norm = norms[i];
-    event.lr = rates[i];
-    for (size_t m = 0; m < sum_names_.size(); ++m) {
-      event.means.emplace_back(sum_names_[m], mean(figures[m + 1][i], event.samples));
-    }
-    // With float16, infinities are the scaler's to judge.
-    if (!step_.scaler().enabled() && !std::isfinite(event.loss)) {
-      throw Diverged(concat("train: the loss became ", event.loss, " at step ", event.step));
-    }
-    log_step(event);
-    if (options_.on_step) options_.on_step(event);
-    watch(losses_, "loss", event.loss, event);
-    if (event.grad_norm) watch(grad_norms_, "gradient norm", *event.grad_norm, event);
-  }
-  unread_.clear();
-  last_read_ = Clock::now();
 }
 
 // Those of epochs' ends are saved after the evaluation.

@@ -38,7 +38,7 @@ class StopToken {
   std::shared_ptr<std::atomic<bool>> flag_ = std::make_shared<std::atomic<bool>>(false);
 };
 
-/// The loss became infinite or NaN.
+/// The loss or a weight became infinite or NaN.
 class Diverged : public Error {
  public:
   using Error::Error;
@@ -205,6 +205,7 @@ class Trainer {
     StepEvent event;
     Tensor lr;
     Tensor grad_norm;             // undefined without clip_norm
+    Tensor non_finite;            // undefined with allow_non_finite
     std::vector<Tensor> figures;  // the loss, then the sums
   };
 
@@ -246,6 +247,8 @@ class Trainer {
   void tell_of_failure(const std::string& problem);
   /// Waits for the unread steps, logs them and tells of them.
   void report();
+  /// Diverged if the loss or a weight is not finite.
+  void check_finite(const StepEvent& event, bool weights_are_finite) const;
   void log_step(const StepEvent& event);
   void watch(JumpMonitor& monitor, const char* figure, double value, const StepEvent& event);
   void log(const std::string& json);

@@ -66,20 +66,53 @@ struct OptimArrays {
   }
 };
 
+/// The bits of an element without its sign: those of infinity and NaN are the largest.
+WICK_INLINE uint32_t magnitude_bits(float x) {
+  return __builtin_bit_cast(uint32_t, x) & 0x7fffffff;
+}
+WICK_INLINE uint64_t magnitude_bits(double x) {
+  return __builtin_bit_cast(uint64_t, x) & 0x7fffffffffffffff;
+}
+template <class S>
+WICK_INLINE uint32_t magnitude_bits(S x) {
+  return x.bits & 0x7fffu;
+}
+template <class S>
+WICK_INLINE bool is_finite_bits(decltype(magnitude_bits(S())) bits) {
+  return bits < magnitude_bits(static_cast<S>(__builtin_huge_valf()));
+}
+
+/// Returns whether all weights are finite behind it.
 template <class Rule, class S, class T>
-void update_chunk(const OptimRecord<Rule, T>& made, const OptimTensor& tensor, int64_t begin,
+bool update_chunk(const OptimRecord<Rule, T>& made, const OptimTensor& tensor, int64_t begin,
                   int64_t end) {
   const Rule rule = made.rule;
   const OptimElement<T> element = made.element;
   const OptimArrays<Rule, S, T> x(tensor);
+  decltype(magnitude_bits(S())) most = 0;
   for (int64_t i = begin; i < end; ++i) {
     T a{}, b{}, c{};
     x.load_states(i, a, b, c);
     const T w = element.update(rule, x.weight(i), static_cast<T>(x.grad[i]), a, b, c);
     if constexpr (x.kMaster) x.master[i] = w;
-    x.param[i] = static_cast<S>(w);
+    const S stored = static_cast<S>(w);
+    x.param[i] = stored;
     x.template store_states<written_states<Rule>()>(i, a, b, c);
+    const auto bits = magnitude_bits(stored);
+    most = bits > most ? bits : most;
   }
+  return is_finite_bits<S>(most);
+}
+
+template <class S>
+bool all_finite(const View& param, int64_t begin, int64_t end) {
+  const S* const x = param.as<S>();
+  decltype(magnitude_bits(S())) most = 0;
+  for (int64_t i = begin; i < end; ++i) {
+    const auto bits = magnitude_bits(x[i]);
+    most = bits > most ? bits : most;
+  }
+  return is_finite_bits<S>(most);
 }
 
 /// sums: the two of the chunk.
@@ -124,8 +157,18 @@ void update_typed(const OptimTensor* tensors, int64_t count, const Args& args,
   const auto record = [&](int64_t i) -> Record& {
     return *reinterpret_cast<Record*>(static_cast<char*>(step.scratch) + i * kOptimRecordBytes);
   };
+  begin_step(step);
   for (int64_t i = 0; i < count; ++i) make_record(record(i), tensors[i].numbers, args, step);
-  if (record(0).skip) return;
+  const auto tell = [&](bool finite) {
+    if (!finite) __atomic_store_n(step.non_finite, 1, __ATOMIC_RELAXED);
+  };
+  if (record(0).skip) {
+    if (step.non_finite == nullptr) return;
+    for_each_chunk(count, kChunk, numel, [&](int64_t, int64_t i, int64_t begin, int64_t end) {
+      tell(all_finite<S>(tensors[i].param, begin, end));
+    });
+    return;
+  }
   if constexpr (kMeasures<Rule>) {
     double* sums =
         reinterpret_cast<double*>(static_cast<char*>(step.scratch) + count * kOptimRecordBytes);
@@ -144,7 +187,8 @@ void update_typed(const OptimTensor* tensors, int64_t count, const Args& args,
   }
   for_each_chunk(count, kChunk, numel, [&](int64_t, int64_t i, int64_t begin, int64_t end) {
     const FlushDenormals flush(eps);
-    update_chunk<Rule, S, T>(record(i), tensors[i], begin, end);
+    const bool finite = update_chunk<Rule, S, T>(record(i), tensors[i], begin, end);
+    if (step.non_finite != nullptr) tell(finite);
   });
 }
 

@@ -26,6 +26,7 @@ __global__ void optim_record_kernel(const __grid_constant__ Batch batch, Args ar
                                     OptimStep step) {
   const int i = static_cast<int>(global_thread());
   if (i >= batch.count) return;
+  if (i == 0 && batch.first == 0) begin_step(step);
   using Record = OptimRecord<Rule, T>;
   make_record(batch.template record<Record>(step.scratch, i), batch.numbers[i], args, step);
 }
@@ -69,6 +70,10 @@ class Elements {
     }
   }
   __device__ T grad(int j) const { return convert<T>(grads_[j]); }
+  /// Whether a weight is finite as it is stored.
+  __device__ bool is_weight_finite(int j) const {
+    return is_finite(convert<T>(convert<S>(weights[j])));
+  }
   __device__ void store_weights() const {
     Pack<S, kCount> params;
     for (int j = 0; j < kCount; ++j) params[j] = convert<S>(weights[j]);
@@ -147,19 +152,24 @@ __global__ void __launch_bounds__(256, kBlocksAtOnce<T>)
 
 template <class Rule, class S, class T, class Batch>
 __global__ void __launch_bounds__(256, kBlocksAtOnce<T>)
-    optim_kernel(const __grid_constant__ Batch batch) {
+    optim_kernel(const __grid_constant__ Batch batch, int32_t* non_finite) {
   const Piece piece = find_piece(batch, blockIdx.x, kOptimChunk);
   void* const* const pointers = batch.pointers[piece.tensor];
   const auto record = *static_cast<const OptimRecord<Rule, T>*>(pointers[kRecord]);
-  if (record.skip) return;
+  if (record.skip && non_finite == nullptr) return;
+  bool finite = true;
   for_elements<Rule, S, T>(pointers, piece, [&]<int kCount>(Elements<Rule, S, T, kCount>& x) {
     for (int j = 0; j < kCount; ++j) {
+      if (record.skip) break;
       x.weights[j] = record.element.update(record.rule, x.weights[j], x.grad(j), x.states[0][j],
                                            x.states[1][j], x.states[2][j]);
     }
+    for (int j = 0; j < kCount; ++j) finite = finite && x.is_weight_finite(j);
+    if (record.skip) return;
     x.store_weights();
     x.template store_states<written_states<Rule>()>();
   });
+  if (!finite && non_finite != nullptr) atomicMax(non_finite, 1);
 }
 
 /// All of a step's tensors.
@@ -233,7 +243,8 @@ void update_typed(const OptimWork& work, const Args& args, const OptimStep& step
     });
   }
   work.for_tensors<Rule, S, T>(step.scratch, [&]<class Batch>(const Batch& batch, int64_t chunks) {
-    launch(work.name, device, grid_of_pieces(chunks), optim_kernel<Rule, S, T, Batch>, batch);
+    launch(work.name, device, grid_of_pieces(chunks), optim_kernel<Rule, S, T, Batch>, batch,
+           step.non_finite);
   });
 }
 

@@ -26,7 +26,7 @@ inline int64_t launches_for_elements(int64_t tensors, int states) {
     case 1: return launches_for<cuda::TensorBatches<4>::Batch>(tensors);
     case 2: return launches_for<cuda::TensorBatches<5>::Batch>(tensors);
     case 3: return launches_for<cuda::TensorBatches<6>::Batch>(tensors);
-    default: detail::fail("launches_for_elements: states: got ", states);
+    default: wick::detail::fail("launches_for_elements: states: got ", states);
   }
 }
 

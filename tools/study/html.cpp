@@ -6,7 +6,6 @@
 
 #include "wick/data/sha256.h"
 #include "wick/tools/study/base64.h"
-#include "wick/tools/study/page_files.h"
 
 namespace wick::study {
 
@@ -117,12 +116,17 @@ void Html::figure(const std::string& title, const nlohmann::json& chart,
 }
 
 std::string page(const std::string& title, const std::string& subtitle,
-                 const std::vector<std::pair<std::string, std::string>>& sections,
-                 const Html& body) {
+                 const std::vector<std::pair<std::string, std::string>>& sections, const Html& body,
+                 const PageParts& parts) {
+  std::string sources, scripts;
+  for (const std::string_view script : parts.scripts) {
+    sources += " " + script_source(script);
+    scripts += fmt::format("<script>{}</script>\n", script);
+  }
   const std::string policy = fmt::format(
-      "default-src 'none'; script-src {} {}; style-src 'unsafe-inline'; img-src data:; "
+      "default-src 'none'; script-src{}; style-src 'unsafe-inline'; img-src data:; "
       "base-uri 'none'; form-action 'none'",
-      script_source(kChartJs), script_source(kPageJs));
+      sources);
   Html head;
   head.open("head");
   head.markup({"<meta charset=\"utf-8\">\n"});
@@ -131,21 +135,21 @@ std::string page(const std::string& title, const std::string& subtitle,
                "<meta name=\"color-scheme\" content=\"light dark\">\n"
                "<link rel=\"icon\" href=\"data:,\">\n"});
   head.element("title", title);
-  head.markup({fmt::format("<style>{}</style>\n", kPageCss)});
+  head.markup({fmt::format("<style>{}{}</style>\n", kPageCss, parts.style)});
   head.close();
   Html top;
   top.element("a", "To the contents", {{"class", "skip"}, {"href", "#main"}});
   top.open("header");
   top.element("h1", title);
   top.element("p", subtitle);
-  top.open("nav", {{"aria-label", "Sections"}});
-  for (const auto& [id, name] : sections) top.element("a", name, {{"href", "#" + id}});
-  top.close();
+  if (!sections.empty()) {
+    top.open("nav", {{"aria-label", "Sections"}});
+    for (const auto& [id, name] : sections) top.element("a", name, {{"href", "#" + id}});
+    top.close();
+  }
   top.close();
   return "<!DOCTYPE html>\n<html lang=\"en\">\n" + head.str() + "<body>\n" + top.str() +
-         "<main id=\"main\">\n" + body.str() + "</main>\n" +
-         fmt::format("<script>{}</script>\n<script>{}</script>\n", kChartJs, kPageJs) +
-         "</body>\n</html>\n";
+         "<main id=\"main\">\n" + body.str() + "</main>\n" + scripts + "</body>\n</html>\n";
 }
 
 }  // namespace wick::study

@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "wick/tools/study/page_files.h"
+
 namespace wick::study {
 
 /// `text` as it may stand in HTML, between tags and in quoted attributes.
@@ -43,10 +45,16 @@ class Html {
   std::vector<std::string> open_;
 };
 
+/// What a page has beside its text. Unless said otherwise it draws charts.
+struct PageParts {
+  std::string_view style = {};  // beside that of all pages
+  std::vector<std::string_view> scripts = {kChartJs, kPageJs};
+};
+
 /// The whole page: its title, what is in it, styles and scripts, and a policy that allows these
 /// alone and no request. `sections` are the headings of the contents: (id, title).
 std::string page(const std::string& title, const std::string& subtitle,
-                 const std::vector<std::pair<std::string, std::string>>& sections,
-                 const Html& body);
+                 const std::vector<std::pair<std::string, std::string>>& sections, const Html& body,
+                 const PageParts& parts = {});
 
 }  // namespace wick::study

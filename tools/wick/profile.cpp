@@ -12,6 +12,7 @@
 #include "wick/tools/common/recipe_flags.h"
 #include "wick/tools/common/usage_error.h"
 #include "wick/tools/study/gains.h"
+#include "wick/tools/study/trace_page.h"
 #include "wick/tools/wick/commands.h"
 #include "wick/tools/wick/ranks.h"
 #include "wick/train/peak_memory.h"
@@ -25,7 +26,8 @@ struct ProfileFlags {
   train::Recipe recipe;
   int64_t steps = 20;
   int64_t warmup = 5;
-  std::string trace;
+  std::string trace, page;
+  std::string drawn;  // a trace that is there already
   std::string sort_by = "self_cpu_time_total";
   std::string study;  // empty: the newest of this machine
   int64_t row_limit = 25;
@@ -68,6 +70,17 @@ void write_trace(const profile::Profiler& profiler, const train::Ranks& ranks,
   for (int rank = 0; rank < ranks.size(); ++rank) paths.push_back(path_of(rank));
   profile::merge_chrome_traces(paths, path);
   for (const std::string& one : paths) std::filesystem::remove(one);
+}
+
+// The trace, and the page that draws it, as far as they are asked for.
+void write_trace_files(const profile::Profiler& profiler, const train::Ranks& ranks,
+                       const ProfileFlags& flags) {
+  if (flags.trace.empty() && flags.page.empty()) return;
+  const std::string path = flags.trace.empty() ? flags.page + ".trace.json" : flags.trace;
+  write_trace(profiler, ranks, path);
+  if (flags.page.empty() || !ranks.first()) return;
+  study::write_trace_page(path, flags.page);
+  if (flags.trace.empty()) std::filesystem::remove(path);
 }
 
 // What the run's steps are to hold, before there is one of their size.
@@ -148,12 +161,12 @@ int run_profile(const ProfileFlags& flags) {
   profiler.start();
   trainer.run();
   profiler.stop();
-  if (!flags.trace.empty()) write_trace(profiler, ranks, flags.trace);
+  write_trace_files(profiler, ranks, flags);
   if (!ranks.first()) return 0;
   show(profiler, flags, parts.device(), predicted);
-  if (!flags.trace.empty() && !flags.json) {
-    fmt::print("trace: {} (open it at ui.perfetto.dev)\n", flags.trace);
-  }
+  if (flags.json) return 0;
+  if (!flags.trace.empty()) fmt::print("trace: {} (open it at ui.perfetto.dev)\n", flags.trace);
+  if (!flags.page.empty()) fmt::print("page: {}\n", flags.page);
   return 0;
 }
 
@@ -167,6 +180,11 @@ void add_profile(CLI::App& app, Command& command) {
   add_number_flag(*sub, "--steps", flags->steps, 1, 1e6, "steps that are recorded");
   add_number_flag(*sub, "--skip-steps", flags->warmup, 0, 1e9, "steps before the recorded ones");
   sub->add_option("--trace", flags->trace, "file for a trace in Chrome's format");
+  CLI::Option* page =
+      sub->add_option("--page", flags->page, "file for a page that draws the trace");
+  CLI::Option* drawn =
+      sub->add_option("--draw", flags->drawn,
+                      "draw this trace, as a program of yours wrote it, and profile nothing");
   sub->add_option("--sort-by", flags->sort_by, "column that the table is sorted by");
   add_number_flag(*sub, "--row-limit", flags->row_limit, 1, 1e6, "rows of the table");
   sub->add_flag("--by-shape", flags->by_shape, "a row for each shape of inputs");
@@ -179,8 +197,14 @@ void add_profile(CLI::App& app, Command& command) {
   sub->footer(
       "Writes no run folder. Behind wick launch, each rank records, and the trace is that of all.\n"
       "Example: wick profile --model resnet18 --data shapes10 --steps 5 --trace trace.json");
+  drawn->needs(page);
   sub->callback([flags, &command] {
     command = [flags] {
+      if (!flags->drawn.empty()) {
+        study::write_trace_page(flags->drawn, flags->page);
+        fmt::print("page: {}\n", flags->page);
+        return 0;
+      }
       require(!flags->recipe.run.resume, "resume", "not with wick profile, which begins anew");
       check_sort_flag(flags->sort_by);
       train::check(flags->recipe);

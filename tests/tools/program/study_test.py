@@ -18,12 +18,12 @@ import time
 import unittest
 import xml.etree.ElementTree
 
+from browser import browse, in_browser
 from mnist import write_images
 from programs import InFolder, run_program
 
 WICK = sys.argv.pop(1)
 run = functools.partial(run_program, WICK)
-CHROMIUM = shutil.which("chromium")
 SHORT = ["--threads", "1", "--seconds", "0.02"]  # for each of two that take next to no time:
 LIGHT, OTHER = "alias-memory", "reduced-jpeg"
 NASTY = "<script>alert(1)<!-- &amp; \"'"
@@ -394,7 +394,7 @@ class Report(StudyCase):
         self.fails(2, "wrong kind", "report", run_folder)
 
 
-@unittest.skipUnless(CHROMIUM, "Debian's chromium is not installed: pages were not drawn")
+@in_browser
 class Drawn(StudyCase):
     def test_pages_draw_without_errors_and_requests(self):
         folder = self.folder / "study"
@@ -411,15 +411,9 @@ class Drawn(StudyCase):
 
     def draw(self, page, width, dark):
         shot = self.folder / "shot.png"
-        scheme = ["--blink-settings=preferredColorScheme=0"] if dark else []
-        done = subprocess.run(
-            [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-             f"--user-data-dir={self.folder / 'profile'}", f"--window-size={width},1200",
-             f"--screenshot={shot}", "--enable-logging=stderr", "--virtual-time-budget=2000",
-             *scheme, page.as_uri()], capture_output=True, text=True, timeout=120)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        _, said = browse(page, f"--screenshot={shot}", width=width, height=1200, dark=dark)
         self.assertGreater(shot.stat().st_size, 10000)
-        return done.stderr
+        return said
 
 
 class Worker(unittest.TestCase):

@@ -108,14 +108,14 @@ function options(spec, more) {
 }
 
 // A label in lines of at most `most` characters, but for words that are longer.
-function lines(label, most) {
-  const broken = [''];
+function broken(label, most) {
+  const parts = [''];
   for (const word of label.split(' ')) {
-    const last = broken[broken.length - 1];
-    if (last && last.length + 1 + word.length > most) broken.push(word);
-    else broken[broken.length - 1] = last ? `${last} ${word}` : word;
+    const last = parts[parts.length - 1];
+    if (last && last.length + 1 + word.length > most) parts.push(word);
+    else parts[parts.length - 1] = last ? `${last} ${word}` : word;
   }
-  return broken;
+  return parts;
 }
 
 function bars(spec) {
@@ -143,7 +143,7 @@ function bars(spec) {
         x: scale(spec.x, spec.x.log ? {min: low, max: high} : {}),
         y: {grid: {display: false}, ticks: {color: color('ink'), autoSkip: false,
           callback(value) {
-            return lines(this.getLabelForValue(value), this.chart.width < 500 ? 22 : 60);
+            return broken(this.getLabelForValue(value), this.chart.width < 500 ? 22 : 60);
           }}},
       },
       plugins: {tooltip: {callbacks: {label: item => {
