@@ -43,7 +43,7 @@ class Convolution {
         steps_(steps),
         block_(inner_ == 0 ? 0 : (inner_ + blocks() - 1) / blocks()),
         is_scattered_(kPerUnit<S> == 2 || rows.result_step > 1 || columns.result_step > 1),
-        is_streamed_(y.numel() * size_of(y.dtype) >= kStreamBytes && outputs_ % 16 == 0 &&
+        is_streamed_(y.numel() * size_of(y.dtype) >= kStreamBytes && outputs_ % 32 == 0 &&
                      reinterpret_cast<uintptr_t>(y.data) % 64 == 0),
         workspace_(workspace) {}
 
@@ -86,16 +86,22 @@ class Convolution {
   WICK_INLINE void clear() const {
     const PassAxis &rows = patches_.rows, &columns = patches_.columns;
     const int64_t pixel = groups_ * outputs_, images = results_ / (rows.count * columns.count);
+    const int64_t bytes = pixel * static_cast<int64_t>(sizeof(S));
     parallel_for(
         images * rows.count, 16384 / (columns.count * pixel + 1) + 1,
         [&](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i) {
             const int64_t row =
                 i / rows.count * rows.size + rows.result + i % rows.count * rows.result_step;
-            S* to = y_ + (row * columns.size + columns.result) * pixel;
-            for (int64_t j = 0; j < columns.count; ++j, to += columns.result_step * pixel) {
-              for_vectors<T>(pixel,
-                             [&](int64_t at, int64_t left) { put(Vec<T>(T(0)), to + at, left); });
+            char* to = reinterpret_cast<char*>(y_ + (row * columns.size + columns.result) * pixel);
+            for (int64_t j = 0; j < columns.count; ++j, to += columns.result_step * bytes) {
+              if (!is_streamed_) {
+                __builtin_memset(to, 0, static_cast<size_t>(bytes));
+                continue;
+              }
+              for (int64_t at = 0; at < bytes; at += static_cast<int64_t>(sizeof(VecF))) {
+                VecF(0).stream(reinterpret_cast<float*>(to + at));
+              }
             }
           }
           stream_fence();
@@ -252,7 +258,12 @@ class Convolution {
             low += VecF::load(bias + j);
             high += VecF::load(bias + j + 16);
           }
-          _mm512_storeu_si512(to + j, round_pair(low, high));
+          const __m512i rounded = round_pair(low, high);
+          if (is_streamed_) {
+            _mm512_stream_si512(reinterpret_cast<__m512i*>(to + j), rounded);
+          } else {
+            _mm512_storeu_si512(to + j, rounded);
+          }
         }
       }
 #endif

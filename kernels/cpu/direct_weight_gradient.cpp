@@ -115,6 +115,7 @@ class WeightGradient {
         for (int64_t u = some; u < smaller(some + kSomeUnits, units); ++u, tile += height) {
           pack_units(from, (u + 1) * kPerUnit<S> <= count ? from + pixel : nullptr, height, tile);
           from += kPerUnit<S> * pixel;
+          __builtin_prefetch(from + kSomeUnits * kPerUnit<S> * pixel);
         }
       });
     }
