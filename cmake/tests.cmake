@@ -207,7 +207,8 @@ if(TARGET wick_cli)
   # These are about words, pages and rates: the same with sanitizers, which make them slow. What
   # they run of the library, other tests run with sanitizers.
   if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
-    foreach(test docs errors eval faults flags memory profile schedule shells study trace_page uses)
+    foreach(test docs errors eval faults flags memory profile schedule shells study threads
+                 trace_page uses)
       add_test(NAME program_${test}
                COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/${test}_test.py
                    $<TARGET_FILE:wick_cli>)

@@ -10,6 +10,7 @@ namespace {
 constexpr int64_t kBlockUnits = 128;    // results, or pairs of them, that are summed at a time
 constexpr int64_t kSomeUnits = 16;      // of which what was read stays in the first cache
 constexpr int64_t kMostColumns = 384;   // of patches whose weights one thread sums
+constexpr int64_t kFewColumns = 256;    // so few elements of a patch leave vectors to the outputs
 constexpr int64_t kThreadWork = 65536;  // multiplications that are worth a thread
 constexpr int64_t kLeastParts = 16;     // fewer blocks of the weights: results are shared too
 constexpr int64_t kLeastShare = 8192;   // results that are worth sums of their own
@@ -31,6 +32,7 @@ class WeightGradient {
         dw_(dweight.as<S>()),
         results_(dy.shape[0] * dy.shape[2] * dy.shape[3]),
         columns_(patches_.lines() * patches_.line_size()),
+        is_turned_(columns_ <= kFewColumns && outputs_ % 16 == 0),
         workspace_(workspace) {}
 
   WICK_INLINE void run() {
@@ -45,13 +47,16 @@ class WeightGradient {
     shares_ = smaller(larger(1, kLeastParts / tiles), larger(1, results_ / kLeastShare));
     cpu::Product product;
     product.count = groups_ * shares_;
-    product.sizes = {outputs_, columns_, results_};
-    const Parts parts(product, kTileRows, kTileColumns<T>, outputs_, kMostColumns, threads, 16);
-    const int64_t a_size = packed_tile(parts.most_rows(), kBlockUnits) + kGap;
-    const int64_t b_size = kRow * kBlockUnits;
+    product.sizes = {is_turned_ ? columns_ : outputs_, is_turned_ ? outputs_ : columns_, results_};
+    const Parts parts(product, kTileRows, kTileColumns<T>, product.sizes.m, kMostColumns, threads,
+                      16);
+    const int64_t rows = parts.most_rows(), columns = parts.most_columns();
+    const int64_t a_size =
+        is_turned_ ? (rows + kGap) * kBlockUnits + kGap : packed_tile(rows, kBlockUnits) + kGap;
+    const int64_t b_size = (is_turned_ ? columns : kRow) * kBlockUnits + kGap;
     const int64_t each = round_up(a_size + b_size, 16), used = smaller(threads, parts.count());
     const int64_t all = outputs_ * groups_ * columns_;
-    const bool sums_apart = kPerUnit<S> == 2 || shares_ > 1;
+    const bool sums_apart = kPerUnit<S> == 2 || shares_ > 1 || is_turned_;
     T* const sums = allocate(sums_apart ? shares_ * all : 0);
     T* const buffers = allocate(used * each);
     parallel_for_threads(parts.count(), used, [&](int64_t thread, int64_t begin, int64_t end) {
@@ -61,7 +66,11 @@ class WeightGradient {
       }
     });
     workspace_.release(buffers);
-    if (sums_apart) add_shares(sums, all);
+    if (is_turned_) {
+      add_turned(sums, all);
+    } else if (sums_apart) {
+      add_shares(sums, all);
+    }
     workspace_.release(sums);
   }
 
@@ -74,20 +83,78 @@ class WeightGradient {
   static constexpr int64_t kGap = kRunBytes / static_cast<int64_t>(sizeof(T));
   static constexpr int64_t kRow = kTileColumns<T> + kGap;
 
-  void compute(const Part& part, T* sums, T* packed_dy, T* packed_x) const {
+  void compute(const Part& part, T* sums, T* packed_a, T* packed_b) const {
     const int64_t group = part.product % groups_, share = part.product / groups_;
     const int64_t begin = results_ * share / shares_, end = results_ * (share + 1) / shares_;
-    T* const to = sums + ((share * groups_ + group) * outputs_ + part.row) * columns_;
+    T* const to = sums + (share * groups_ + group) * outputs_ * columns_;
     for (int64_t first = begin; first < end; first += kBlockUnits * kPerUnit<S>) {
       const int64_t count = smaller(kBlockUnits * kPerUnit<S>, end - first);
-      pack_gradient(first, count, group * outputs_ + part.row, part, packed_dy);
-      for (int64_t column = 0; column < part.columns; column += kTileColumns<T>) {
-        const int64_t width = smaller(kTileColumns<T>, part.columns - column);
-        pack_patches(first, count, part.column + column, width, group * channels_, packed_x);
-        multiply(part, (count + kPerUnit<S> - 1) / kPerUnit<S>, first > begin, width, packed_dy,
-                 packed_x, to + part.column + column);
+      if (is_turned_) {
+        add_turned_block(part, group, first, count, first > begin, packed_a, packed_b, to);
+      } else {
+        add_block(part, group, first, count, first > begin, packed_a, packed_b, to);
       }
     }
+  }
+
+  static WICK_INLINE int64_t units_of(int64_t count) {
+    return (count + kPerUnit<S> - 1) / kPerUnit<S>;
+  }
+
+  // Tiles have outputs as rows, and elements of the patches as columns.
+  WICK_INLINE void add_block(const Part& part, int64_t group, int64_t first, int64_t count,
+                             bool adds, T* packed_dy, T* packed_x, T* to) const {
+    pack_gradient(first, count, group * outputs_ + part.row, part, packed_dy);
+    const int64_t units = units_of(count);
+    for (int64_t column = 0; column < part.columns; column += kTileColumns<T>) {
+      Tile<T, MultiplyOf<S>> tile{.inner = units, .a_row = 1, .b = packed_x, .b_step = kRow};
+      tile.padded = true;
+      tile.width = smaller(kTileColumns<T>, part.columns - column);
+      tile.start_row = tile.c_row = columns_;
+      tile.is_far = true;
+      pack_patches(first, count, part.column + column, tile.width, group * channels_, packed_x,
+                   kRow);
+      T* const c = to + part.row * columns_ + part.column + column;
+      for_tiles(part, [&](int64_t begin, int64_t height) {
+        tile.a = packed_dy + packed_tile(begin, units);
+        tile.a_step = height;
+        tile.c = c + begin * columns_;
+        tile.start = adds ? tile.c : nullptr;
+        multiply_tile(height, tile);
+      });
+    }
+  }
+
+  // The other way round, for few columns: outputs fill vectors, and lie side by side in memory.
+  WICK_INLINE void add_turned_block(const Part& part, int64_t group, int64_t first, int64_t count,
+                                    bool adds, T* packed_x, T* packed_dy, T* to) const {
+    const int64_t pixel = groups_ * outputs_, row = part.rows + kGap;
+    pack_patches(first, count, part.row, part.rows, group * channels_, packed_x, row);
+    const S* const dy = dy_ + first * pixel + group * outputs_ + part.column;
+    Tile<T, MultiplyOf<S>> tile{.inner = units_of(count), .a_row = 1, .a_step = row};
+    const T* b = packed_dy;
+    if constexpr (kPerUnit<S> == 1) {
+      b = dy;
+      tile.b_step = pixel;
+    } else {
+      tile.b_step = part.columns;
+      for (int64_t u = 0; u < tile.inner; ++u) {
+        const S* const from = dy + u * kPerUnit<S> * pixel;
+        pack_units(from, (u + 1) * kPerUnit<S> <= count ? from + pixel : nullptr, part.columns,
+                   packed_dy + u * part.columns);
+      }
+    }
+    tile.start_row = tile.c_row = outputs_;
+    for_tiles(part, [&](int64_t begin, int64_t height) {
+      tile.a = packed_x + begin;
+      for (int64_t column = 0; column < part.columns; column += kTileColumns<T>) {
+        tile.width = smaller(kTileColumns<T>, part.columns - column);
+        tile.b = b + column;
+        tile.c = to + (part.row + begin) * outputs_ + part.column + column;
+        tile.start = adds ? tile.c : nullptr;
+        multiply_tile(height, tile);
+      }
+    });
   }
 
   // The first row of each tile of `rows`, and its height: `body(begin, height)`.
@@ -121,7 +188,7 @@ class WeightGradient {
     }
   }
 
-  // At most 12 units of one result, or of two results; a second one that is not there is 0.
+  // Units of one result, or of two results; a second one that is not there is 0.
   static WICK_INLINE void pack_units(const S* first, [[maybe_unused]] const S* second,
                                      int64_t count, T* to) {
 #ifdef __AVX512F__
@@ -130,22 +197,22 @@ class WeightGradient {
     if constexpr (kPerUnit<S> == 1) copy_run(first, count, to);
   }
 
-  // `width` elements from `column` on of the patches of `count` results.
+  // `width` elements from `column` on of the patches of `count` results, in rows `row` units apart.
   WICK_INLINE void pack_patches(int64_t first, int64_t count, int64_t column, int64_t width,
-                                int64_t channel, T* to) const {
+                                int64_t channel, T* to, int64_t row) const {
     const int64_t line = patches_.line_size();
     if constexpr (kPerUnit<S> == 1) {
       patches_.gather({patches_.rows, patches_.columns, first}, count, line, column, column + width,
-                      channel, to, kRow);
+                      channel, to, row);
     } else {
 #ifdef __AVX512F__
-      constexpr int64_t kSome = 16;
-      S rows[kSome][2 * kRow];
+      constexpr int64_t kSome = 16, kLine = kFewColumns + 2 * kGap;
+      S rows[kSome][kLine];
       for (int64_t i = 0; i < count; i += kSome) {
         const int64_t some = smaller(kSome, count - i);
         patches_.gather({patches_.rows, patches_.columns, first + i}, some, line, column,
-                        column + width, channel, rows[0], 2 * kRow);
-        for (int64_t j = 0; j < some; j += 2, to += kRow) {
+                        column + width, channel, rows[0], kLine);
+        for (int64_t j = 0; j < some; j += 2, to += row) {
           interleave_pairs(rows[j], j + 1 < some ? rows[j + 1] : nullptr, width, to);
         }
       }
@@ -153,23 +220,16 @@ class WeightGradient {
     }
   }
 
-  WICK_INLINE void multiply(const Part& part, int64_t units, bool adds, int64_t width,
-                            const T* packed_dy, const T* packed_x, T* c) const {
-    Tile<T, MultiplyOf<S>> tile{.inner = units,
-                                .a_row = 1,
-                                .b = packed_x,
-                                .b_step = kRow,
-                                .padded = true,
-                                .c_row = columns_,
-                                .width = width,
-                                .is_far = true};
-    tile.start_row = tile.c_row;
-    for_tiles(part, [&](int64_t begin, int64_t height) {
-      tile.a = packed_dy + packed_tile(begin, units);
-      tile.a_step = height;
-      tile.c = c + begin * tile.c_row;
-      tile.start = adds ? tile.c : nullptr;
-      multiply_tile(height, tile);
+  WICK_INLINE void add_turned(const T* sums, int64_t all) const {
+    parallel_for(groups_ * outputs_, 16384 / columns_ + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const T* const from = sums + i / outputs_ * columns_ * outputs_ + i % outputs_;
+        for (int64_t column = 0; column < columns_; ++column) {
+          T sum = from[column * outputs_];
+          for (int64_t s = 1; s < shares_; ++s) sum += from[s * all + column * outputs_];
+          dw_[i * columns_ + column] = static_cast<S>(sum);
+        }
+      }
     });
   }
 
@@ -191,6 +251,7 @@ class WeightGradient {
   S* dw_;
   int64_t results_;
   int64_t columns_;     // of the weights of one output
+  bool is_turned_;      // whether outputs are columns of the tiles
   int64_t shares_ = 1;  // of the results, each with sums of its own
   Workspace& workspace_;
 };

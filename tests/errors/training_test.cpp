@@ -150,6 +150,10 @@ struct SmallRun {
 TEST(ErrorTexts, Runs) {
   SmallRun wild;
   wild.scale = 1e39;
+  SmallRun fast;
+  fast.scale = 1e10;
+  fast.optimizer =
+      std::make_shared<optim::SGD>(fast.model->parameters(), optim::SGDOptions{.lr = 1e30});
   train::Recipe recipe;
   expect_texts({
       {"no epochs", [&] { SmallRun().train({.epochs = 0}); },
@@ -170,6 +174,9 @@ TEST(ErrorTexts, Runs) {
        },
        "option cuda_graph: expected a GPU, got the CPU"},
       {"a loss that is infinite", [&] { wild.train({}); }, "train: the loss became inf at step 1"},
+      {"weights that are infinite", [&] { fast.train({}); },
+       "train: weights became infinite or NaN at step 1: 4 of 4 elements of weight, whose gradient "
+       "is finite"},
       {"an unlikely rate",
        [&] {
          recipe.optimizer.lr = -1;

@@ -36,7 +36,7 @@ OTHERS = {"model", "data", "device", "log_every", "eval_every", "checkpoint_ever
           "schedule_gamma", "schedule_power", "offload_activations", "accumulate", "workers",
           "data_timeout", "detect_anomaly", "threads", "run_dir", "resume", "zero",
           "rank_timeout", "backend", "benchmark", "deterministic", "tf32", "cuda_graph",
-          "compile", "memory_history", "keep_best", "on_failed_save", "nvtx"}
+          "compile", "memory_history", "keep_best", "on_failed_save", "nvtx", "allow_non_finite"}
 
 MODELS = ["mlp", "lenet", "resnet20", "resnet18", "resnet34", "resnet50", "vit"]
 
