@@ -74,6 +74,4 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace wick::bench
 
-int main(int argc, char** argv) {
-  return wick::bench::run(argc, argv);
-}
+int main(int argc, char** argv) { return wick::bench::run(argc, argv); }

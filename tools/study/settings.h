@@ -64,9 +64,9 @@ struct Settings {
   std::string scratch;                // folder for files that the worker makes and deletes
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(
-    Settings, work, device, threads, seed, model, bias, norm, fused, channels_last,
-    checkpoint, recompute_norm, source, data, data_dir, batch, image, workers, shuffle, persistent,
-    collate, whole_jpeg, augment, normalize, pinned, ahead, copy_blob, amp, benchmark, cuda_graph,
+    Settings, work, device, threads, seed, model, bias, norm, fused, channels_last, checkpoint,
+    recompute_norm, source, data, data_dir, batch, image, workers, shuffle, persistent, collate,
+    whole_jpeg, augment, normalize, pinned, ahead, copy_blob, amp, benchmark, cuda_graph,
     fused_loss, label_smoothing, second_forward, detect_anomaly, memory_history, read_loss,
     empty_cache, no_grad, sparse, accumulate, ranks, optimizer, fused_optimizer, set_to_none, clip,
     ema, lr, weight_decay, schedule, scratch)
