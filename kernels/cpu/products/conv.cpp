@@ -53,18 +53,18 @@ bool prefers_winograd(const Conv2dProblem& problem) {
          9 * weights * pixels >= kWinogradProducts;
 }
 
+// Gradients of images of few channels: their products fill vectors with those of all elements of
+// the kernel, not of one.
+bool prefers_im2col(const Conv2dProblem& problem) {
+  const Shape& w = problem.weight;
+  return problem.direction == ConvDirection::kBackwardData && w[1] <= 4 && w[2] * w[3] > 1 &&
+         !is_depthwise(w, problem.params);
+}
+
 }  // namespace
 
 bool convolves(Dtype dtype) {
   return dtype != kFloat16 && (dtype != kBFloat16 || bfloat16_unit() != BFloat16Unit::kFloat32);
-}
-
-// Gradients of images of few channels: their products fill vectors with those of all elements of
-// the kernel, not of one.
-static bool prefers_im2col(const Conv2dProblem& problem) {
-  const Shape& w = problem.weight;
-  return problem.direction == ConvDirection::kBackwardData && w[1] <= 4 && w[2] * w[3] > 1 &&
-         !is_depthwise(w, problem.params);
 }
 
 void conv2d_algorithms(const Conv2dProblem& problem, Device, ConvAlgorithm* algorithms,
@@ -73,6 +73,7 @@ void conv2d_algorithms(const Conv2dProblem& problem, Device, ConvAlgorithm* algo
   const bool winograd = winograd_shape(problem);
   const bool winograd_first = winograd && prefers_winograd(problem);
   *count = 0;
+  if (!convolves(problem.dtype)) return add(ConvAlgorithm::kIm2col);
   if (amx_shape(problem)) add(ConvAlgorithm::kAmx);
   if (winograd_first) add(ConvAlgorithm::kWinograd);
   const bool im2col_first = prefers_im2col(problem);
