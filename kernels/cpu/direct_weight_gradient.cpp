@@ -110,7 +110,8 @@ class WeightGradient {
       Tile<T, MultiplyOf<S>> tile{.inner = units, .a_row = 1, .b = packed_x, .b_step = kRow};
       tile.padded = true;
       tile.width = smaller(kTileColumns<T>, part.columns - column);
-      tile.start_row = tile.c_row = columns_;
+      tile.c_row = columns_;
+      tile.start_row = adds ? columns_ : 0;
       tile.is_far = true;
       pack_patches(first, count, part.column + column, tile.width, group * channels_, packed_x,
                    kRow);
@@ -144,7 +145,8 @@ class WeightGradient {
                    packed_dy + u * part.columns);
       }
     }
-    tile.start_row = tile.c_row = outputs_;
+    tile.c_row = outputs_;
+    tile.start_row = adds ? outputs_ : 0;
     for_tiles(part, [&](int64_t begin, int64_t height) {
       tile.a = packed_x + begin;
       for (int64_t column = 0; column < part.columns; column += kTileColumns<T>) {
