@@ -13,6 +13,7 @@ constexpr int64_t kMostColumns = 384;   // of patches whose weights one thread s
 constexpr int64_t kFewColumns = 256;    // so few elements of a patch leave vectors to the outputs
 constexpr int64_t kThreadWork = 65536;  // multiplications that are worth a thread
 constexpr int64_t kLeastParts = 16;     // fewer blocks of the weights: results are shared too
+constexpr int64_t kShareColumns = 64;   // of such a block, on every instruction set
 constexpr int64_t kLeastShare = 8192;   // results that are worth sums of their own
 
 // The gradient of one group's weights: y's gradient, transposed, times the patches of x.
@@ -43,7 +44,7 @@ class WeightGradient {
     const int64_t threads = smaller(num_threads(), useful);
     // How many sums there are of each weight depends on the sizes alone.
     const int64_t tiles = groups_ * ((outputs_ + kTileRows - 1) / kTileRows) *
-                          ((columns_ + kTileColumns<T> - 1) / kTileColumns<T>);
+                          ((columns_ + kShareColumns - 1) / kShareColumns);
     shares_ = smaller(larger(1, kLeastParts / tiles), larger(1, results_ / kLeastShare));
     cpu::Product product;
     product.count = groups_ * shares_;
