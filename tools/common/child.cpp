@@ -50,7 +50,7 @@ void Child::start(const std::string& program, const std::vector<std::string>& ar
   make_pipe(output);
   std::vector<std::string> all = {program};
   all.insert(all.end(), arguments.begin(), arguments.end());
-  const std::vector<char*> words = pointers(all), variables = pointers(options_.environment);
+  const std::vector<char*> words = pointers(all);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, input[0], STDIN_FILENO);
@@ -62,8 +62,8 @@ void Child::start(const std::string& program, const std::vector<std::string>& ar
   sigaddset(&defaults, SIGPIPE);
   posix_spawnattr_setsigdefault(&attributes, &defaults);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
-  const int error = posix_spawn(&pid_, program.c_str(), &actions, &attributes, words.data(),
-                                options_.environment.empty() ? environ : variables.data());
+  const int error =
+      posix_spawn(&pid_, program.c_str(), &actions, &attributes, words.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   close(input[0]);

@@ -14,8 +14,7 @@ class ChildError : public Error {
 };
 
 struct ChildOptions {
-  std::string name = {};                      // in errors; empty: the program
-  std::vector<std::string> environment = {};  // NAME=VALUE; empty: this process's
+  std::string name = {};  // in errors; empty: the program
   /// Whether it is stopped, with all its threads, between answers, so that it takes nothing from
   /// whoever's turn it is.
   bool rests = false;

@@ -2,7 +2,6 @@
 #include <sys/resource.h>
 #include <CLI/CLI.hpp>
 
-#include <cstdlib>
 #include <string>
 #include <thread>
 
