@@ -207,12 +207,18 @@ if(TARGET wick_cli)
   # These are about words, pages and rates: the same with sanitizers, which make them slow. What
   # they run of the library, other tests run with sanitizers.
   if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
-    foreach(test docs errors eval faults flags memory profile schedule shells study threads
+    foreach(test docs errors eval faults flags memory profile schedule shells study
                  trace_page uses)
       add_test(NAME program_${test}
                COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/${test}_test.py
                    $<TARGET_FILE:wick_cli>)
     endforeach()
+    wick_program(recurrent_program ${WICK_TEST_ROOT}/tools/program/recurrent_program.cpp)
+    target_compile_options(recurrent_program PRIVATE ${WICK_TEST_FLAGS})
+    target_link_libraries(recurrent_program PRIVATE wick_command)
+    add_test(NAME program_threads
+             COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/tools/program/threads_test.py
+                 $<TARGET_FILE:wick_cli> $<TARGET_FILE:recurrent_program>)
   endif()
   if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
     add_test(NAME program

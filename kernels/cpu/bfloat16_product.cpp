@@ -148,10 +148,9 @@ template <bool kTall, bool kWide>
         const VecF low(_mm512_load_ps(pairs)), high(_mm512_load_ps(pairs + kTileHalves));
 #pragma GCC unroll 8
         for (int64_t r = 0; r < kRows; ++r) {
-          float pair;
-          __builtin_memcpy(&pair, from + r * a.row, sizeof(pair));
-          sums[r][0] = MultiplyPairs::add(VecF(pair), low, sums[r][0]);
-          sums[r][1] = MultiplyPairs::add(VecF(pair), high, sums[r][1]);
+          const VecF pair = MultiplyPairs::left(from + r * a.row);
+          sums[r][0] = MultiplyPairs::add(pair, low, sums[r][0]);
+          sums[r][1] = MultiplyPairs::add(pair, high, sums[r][1]);
         }
       }
     }

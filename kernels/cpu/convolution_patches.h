@@ -113,6 +113,8 @@ WICK_INLINE void zero_run(int64_t count, S* to) {
     if (VecF::size == 8) VecF(0).store(reinterpret_cast<float*>(to + i) + 8);
   }
 }
+/// Lines of up to this many bytes are short: first layers' are.
+inline constexpr int64_t kShortLine = 128;
 /// How far beyond their end copy_run() and zero_run() write at most, in bytes.
 inline constexpr int64_t kRunBytes = 64;
 
@@ -152,6 +154,13 @@ class Patches {
 
   const PassAxis rows, columns;
 
+  WICK_INLINE const S* data() const { return data_; }
+  WICK_INLINE int64_t pixel() const { return pixel_; }
+  /// Whether lines are short, and whole rows of the kernel.
+  WICK_INLINE bool are_short() const {
+    return is_merged_ && rows.taps > 0 && columns.taps > 1 &&
+           line_size() * static_cast<int64_t>(sizeof(S)) <= kShortLine;
+  }
   WICK_INLINE int64_t taps_per_line() const { return is_merged_ ? columns.taps : 1; }
   WICK_INLINE int64_t lines() const {
     return columns.taps == 0 ? 0 : rows.taps * columns.taps / taps_per_line();
@@ -224,6 +233,64 @@ class Patches {
   const S* data_;
   int64_t channels_, pixel_;
   bool is_merged_;
+};
+
+/// An image whose lines are multiplied where they lie: what patches read of it, and zeros around
+/// it. For short lines, of which copies would cost as much as the products.
+template <class S>
+class PaddedImages {
+ public:
+  WICK_INLINE PaddedImages(const Patches<S>& patches, int64_t images)
+      : patches_(patches),
+        images_(images),
+        rows_(extent(patches.rows)),
+        row_(extent(patches.columns) * patches.pixel()) {}
+
+  /// Elements, of which pairs may be read that reach one beyond.
+  WICK_INLINE int64_t size() const { return images_ * rows_ * row_ + 1; }
+
+  WICK_INLINE void fill(S* to) const {
+    const PassAxis &rows = patches_.rows, &columns = patches_.columns;
+    const int64_t source = columns.source * patches_.pixel(), before = columns.first;
+    const int64_t begin = larger(0, -before * patches_.pixel());
+    const int64_t skipped = larger(0, before * patches_.pixel());
+    const int64_t end = larger(begin, smaller(row_, begin + source - skipped));
+    to[size() - 1] = S(0.0f);
+    parallel_for(images_ * rows_, 16384 / (row_ + 1) + 1, [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) {
+        const int64_t row = i % rows_ + rows.first;
+        S* const line = to + i * row_;
+        const auto zero = [&](int64_t from, int64_t to_end) {
+          void* const bytes = line + from;
+          __builtin_memset(bytes, 0, static_cast<size_t>(to_end - from) * sizeof(S));
+        };
+        if (row < 0 || row >= rows.source) {
+          zero(0, row_);
+          continue;
+        }
+        zero(0, begin);
+        __builtin_memcpy(line + begin,
+                         patches_.data() + (i / rows_ * rows.source + row) * source + skipped,
+                         static_cast<size_t>(end - begin) * sizeof(S));
+        zero(end, row_);
+      }
+    });
+  }
+
+  /// Where the first line of a result's patch begins, and how far it is to the next line.
+  WICK_INLINE int64_t offset(const PassPlace& at) const {
+    return (at.image * rows_ + at.row * patches_.rows.step) * row_ +
+           at.column * patches_.columns.step * patches_.pixel();
+  }
+  WICK_INLINE int64_t line_step() const { return patches_.rows.spacing * row_; }
+
+ private:
+  static WICK_INLINE int64_t extent(const PassAxis& axis) {
+    return axis.count == 0 ? 0 : (axis.count - 1) * axis.step + (axis.taps - 1) * axis.spacing + 1;
+  }
+
+  const Patches<S>& patches_;
+  int64_t images_, rows_, row_;  // images, rows of one, elements of a row
 };
 
 #ifdef __AVX512F__

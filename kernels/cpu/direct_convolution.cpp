@@ -20,7 +20,7 @@ struct WeightSteps {
   int64_t inner, column, element, group;
 };
 
-// One pass of a convolution: results = patches x weights + bias.
+// One pass of a convolution: results = patches x weights + bias. run_passes() runs it.
 template <class S>
 class Convolution {
  public:
@@ -29,7 +29,7 @@ class Convolution {
   // `x` is read, `y` written: x and y of the layer, or their gradients the other way round.
   WICK_INLINE Convolution(const View& x, const View& weight, const View& bias, const View& y,
                           int64_t groups, const PassAxis& rows, const PassAxis& columns,
-                          const WeightSteps& steps, Workspace& workspace)
+                          const WeightSteps& steps)
       : channels_(x.shape[1] / groups),
         outputs_(y.shape[1] / groups),
         groups_(groups),
@@ -42,53 +42,50 @@ class Convolution {
         inner_(patches_.lines() * patches_.line_units()),
         steps_(steps),
         block_(inner_ == 0 ? 0 : (inner_ + blocks() - 1) / blocks()),
+        is_in_place_(groups == 1 && block_ == inner_ && patches_.are_short()),
         is_scattered_(kPerUnit<S> == 2 || rows.result_step > 1 || columns.result_step > 1),
         is_streamed_(y.numel() * size_of(y.dtype) >= kStreamBytes && outputs_ % 32 == 0 &&
-                     reinterpret_cast<uintptr_t>(y.data) % 64 == 0),
-        workspace_(workspace) {}
+                     reinterpret_cast<uintptr_t>(y.data) % 64 == 0) {}
 
-  WICK_INLINE void run() {
-    if (inner_ == 0) return clear();
-    const int64_t panels = (outputs_ + kTileColumns<T> - 1) / kTileColumns<T>;
-    const int64_t panel = inner_ * kTileColumns<T>;
-    T* const weights = allocate(groups_ * panels * panel);
-    parallel_for(groups_ * panels * patches_.lines(), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t line = i % patches_.lines(), at = i / patches_.lines();
-        pack_line(at / panels, at % panels * kTileColumns<T>, line,
-                  weights + at * panel + line * patches_.line_units() * kTileColumns<T>);
-      }
-    });
-    multiply(weights, panels * panel);
-    workspace_.release(weights);
+  /// Sizes of what run_passes() allocates, in T: of the weights, the image, a thread's buffer.
+  WICK_INLINE int64_t weights_size() const { return groups_ * group_weights(); }
+  WICK_INLINE int64_t image_size() const {
+    if (!is_in_place_) return 0;
+    const int64_t size = PaddedImages<S>(patches_, images()).size();
+    return round_up((size + kPerUnit<S> - 1) / kPerUnit<S>, 16);
+  }
+  WICK_INLINE int64_t buffer_size(const Parts& parts) const {
+    const int64_t sums = is_scattered_ ? parts.most_rows() * parts.most_columns() : 0;
+    return round_up(packed_size() + sums, 16);
   }
 
- private:
-  static constexpr int64_t kInner = kInnerBytes / static_cast<int64_t>(sizeof(T));
-  // Between packed patches, which copies write beyond.
-  static constexpr int64_t kGap = kRunBytes / static_cast<int64_t>(sizeof(T));
-
-  WICK_INLINE int64_t blocks() const { return (inner_ + kInner - 1) / kInner; }
-
-  WICK_INLINE T* allocate(int64_t count) const {
-    return static_cast<T*>(workspace_.allocate(static_cast<size_t>(count) * sizeof(T)));
+  WICK_INLINE bool has_taps() const { return inner_ > 0; }
+  /// Multiplications.
+  WICK_INLINE double work() const {
+    return static_cast<double>(groups_ * results_) * static_cast<double>(outputs_) *
+           static_cast<double>(inner_ + 1);
   }
 
-  // Writes large results, which are read much later, past the caches.
-  WICK_INLINE void put(Vec<T> v, S* to, int64_t count) const {
-    if constexpr (kPerUnit<S> == 1) {
-      if (is_streamed_) return v.stream(to);
-    }
-    store_up_to(v, to, count);
+  WICK_INLINE Parts parts(int64_t threads) const {
+    const int64_t columns = smaller(outputs_, kMostColumns);
+    const bool keeps_sums = is_scattered_ || inner_ > block_;
+    const int64_t most_rows =
+        keeps_sums ? larger(kBlockRows, kSumBytes / (columns * static_cast<int64_t>(sizeof(T))) /
+                                            kBlockRows * kBlockRows)
+                   : results_;
+    cpu::Product product;
+    product.count = groups_;
+    product.sizes = {results_, outputs_, inner_};
+    return Parts(product, kTileRows, kTileColumns<T>, most_rows, kMostColumns, threads, 4);
   }
 
-  // Results without a tap.
+  /// Zeros where results have no tap.
   WICK_INLINE void clear() const {
     const PassAxis &rows = patches_.rows, &columns = patches_.columns;
-    const int64_t pixel = groups_ * outputs_, images = results_ / (rows.count * columns.count);
+    const int64_t pixel = groups_ * outputs_;
     const int64_t bytes = pixel * static_cast<int64_t>(sizeof(S));
     parallel_for(
-        images * rows.count, 16384 / (columns.count * pixel + 1) + 1,
+        images() * rows.count, 16384 / (columns.count * pixel + 1) + 1,
         [&](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i) {
             const int64_t row =
@@ -106,6 +103,55 @@ class Convolution {
           }
           stream_fence();
         });
+  }
+
+  /// Packs the weights and, where it is multiplied in place, the image.
+  WICK_INLINE void prepare(T* weights, T* image) const {
+    const int64_t panels = (outputs_ + kTileColumns<T> - 1) / kTileColumns<T>;
+    const int64_t panel = inner_ * kTileColumns<T>;
+    parallel_for(groups_ * panels * patches_.lines(), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t line = i % patches_.lines(), at = i / patches_.lines();
+        pack_line(at / panels, at % panels * kTileColumns<T>, line,
+                  weights + at * panel + line * patches_.line_units() * kTileColumns<T>);
+      }
+    });
+    if (is_in_place_) {
+      PaddedImages<S>(patches_, images()).fill(reinterpret_cast<S*>(image));
+    }
+  }
+
+  void compute(const Part& part, const T* all_weights, const T* image, T* packed) const {
+    const T* const weights = all_weights + part.product * group_weights() + part.column * inner_;
+    T* const sums = packed + packed_size();
+    if (is_in_place_) {
+      multiply_in_place(part, weights, reinterpret_cast<const S*>(image), sums);
+    } else {
+      multiply_packed(part, weights, packed, sums);
+    }
+    if (is_streamed_) stream_fence();
+  }
+
+ private:
+  static constexpr int64_t kInner = kInnerBytes / static_cast<int64_t>(sizeof(T));
+  // Between packed patches, which copies write beyond.
+  static constexpr int64_t kGap = kRunBytes / static_cast<int64_t>(sizeof(T));
+
+  WICK_INLINE int64_t blocks() const { return (inner_ + kInner - 1) / kInner; }
+  WICK_INLINE int64_t images() const {
+    return results_ / (patches_.rows.count * patches_.columns.count);
+  }
+  WICK_INLINE int64_t group_weights() const { return round_up(outputs_, kTileColumns<T>) * inner_; }
+  WICK_INLINE int64_t packed_size() const {
+    return is_in_place_ ? 0 : kBlockRows * (block_ + kGap);
+  }
+
+  // Writes large results, which are read much later, past the caches.
+  WICK_INLINE void put(Vec<T> v, S* to, int64_t count) const {
+    if constexpr (kPerUnit<S> == 1) {
+      if (is_streamed_) return v.stream(to);
+    }
+    store_up_to(v, to, count);
   }
 
   // The weights of one line of patches for up to kTileColumns results.
@@ -154,66 +200,54 @@ class Convolution {
     }
   }
 
-  WICK_INLINE void multiply(const T* weights, int64_t group_weights) const {
-    const double work = static_cast<double>(groups_ * results_) * static_cast<double>(outputs_) *
-                        static_cast<double>(inner_ + 1);
-    const int64_t useful =
-        work < 1e15 ? static_cast<int64_t>(work) / kThreadWork + 1 : num_threads();
-    const int64_t threads = smaller(num_threads(), useful);
-    const int64_t columns = smaller(outputs_, kMostColumns);
-    const bool keeps_sums = is_scattered_ || inner_ > block_;
-    const int64_t most_rows =
-        keeps_sums ? larger(kBlockRows, kSumBytes / (columns * static_cast<int64_t>(sizeof(T))) /
-                                            kBlockRows * kBlockRows)
-                   : results_;
-    cpu::Product product;
-    product.count = groups_;
-    product.sizes = {results_, outputs_, inner_};
-    const Parts parts(product, kTileRows, kTileColumns<T>, most_rows, kMostColumns, threads, 4);
-    const int64_t packed = kBlockRows * (block_ + kGap);
-    const int64_t sums = is_scattered_ ? parts.most_rows() * parts.most_columns() : 0;
-    const int64_t each = round_up(packed + sums, 16), used = smaller(threads, parts.count());
-    T* const buffers = allocate(used * each);
-    parallel_for_threads(parts.count(), used, [&](int64_t thread, int64_t begin, int64_t end) {
-      T* const buffer = buffers + thread * each;
-      for (int64_t i = begin; i < end; ++i) {
-        const Part part = parts[i];
-        compute(part, weights + part.product * group_weights + part.column * inner_, buffer,
-                buffer + packed);
-      }
-    });
-    workspace_.release(buffers);
-  }
-
-  void compute(const Part& part, const T* weights, T* packed, T* sums) const {
+  void multiply_packed(const Part& part, const T* weights, T* packed, T* sums) const {
     const int64_t line = patches_.line_units() * kPerUnit<S>;
     const bool is_whole = block_ == inner_;  // so that sums are results
     for (int64_t k = 0; k < inner_; k += block_) {
       const int64_t inner = smaller(block_, inner_ - k);
+      Tile<T, MultiplyOf<S>> tile{.inner = inner, .a_row = (inner + kGap) * kPerUnit<S>};
+      tile.a = reinterpret_cast<const S*>(packed);
       for (int64_t first = 0; first < part.rows; first += kBlockRows) {
         const int64_t rows = smaller(kBlockRows, part.rows - first);
         patches_.gather(place_of(part.row + first), rows, line, k * kPerUnit<S>,
                         (k + inner) * kPerUnit<S>, part.product * channels_,
-                        reinterpret_cast<S*>(packed), (inner + kGap) * kPerUnit<S>);
+                        reinterpret_cast<S*>(packed), tile.a_row);
         T* const to = sums + (is_whole ? 0 : first) * part.columns;
-        multiply_rows(part, k, inner, first, rows, weights + k * kTileColumns<T>, packed, to);
+        multiply_rows(part, k > 0, first, rows, weights + k * kTileColumns<T>, tile, to);
         if (is_scattered_ && is_whole) scatter(part, first, rows, to);
       }
     }
     if (is_scattered_ && !is_whole) scatter(part, 0, part.rows, sums);
   }
 
+  void multiply_in_place(const Part& part, const T* weights, const S* image, T* sums) const {
+    const PaddedImages<S> padded(patches_, images());
+    Tile<T, MultiplyOf<S>> tile{.inner = patches_.line_size() / kPerUnit<S>,
+                                .lines = patches_.lines(),
+                                .has_odd = patches_.line_size() % kPerUnit<S> != 0,
+                                .a_row = patches_.columns.step * patches_.pixel(),
+                                .a_line = padded.line_step()};
+    PassPlace at = place_of(part.row);
+    for (int64_t first = 0, rows; first < part.rows; first += rows) {
+      rows = smaller(smaller(kBlockRows, part.rows - first), patches_.columns.count - at.column);
+      tile.a = image + padded.offset(at);
+      multiply_rows(part, false, first, rows, weights, tile, sums);
+      if (is_scattered_) scatter(part, first, rows, sums);
+      at.advance(patches_.rows, patches_.columns, rows);
+    }
+  }
+
   WICK_INLINE PassPlace place_of(int64_t result) const {
     return {patches_.rows, patches_.columns, result};
   }
 
-  WICK_INLINE void multiply_rows(const Part& part, int64_t k, int64_t inner, int64_t first,
-                                 int64_t rows, const T* weights, const T* packed, T* sums) const {
-    Tile<T, MultiplyOf<S>> tile{.inner = inner,
-                                .a_row = inner + kGap,
-                                .a_step = 1,
-                                .b_step = kTileColumns<T>,
-                                .padded = true};
+  // Results `first` to first + rows of a part, whose left operand begins at tile.a.
+  WICK_INLINE void multiply_rows(const Part& part, bool adds, int64_t first, int64_t rows,
+                                 const T* weights, Tile<T, MultiplyOf<S>> tile, T* sums) const {
+    const S* const a = tile.a;
+    tile.a_step = kPerUnit<S>;
+    tile.b_step = kTileColumns<T>;
+    tile.padded = true;
     const T* bias = nullptr;
     T* c = sums;
     tile.c_row = part.columns;
@@ -222,18 +256,19 @@ class Convolution {
         tile.c_row = groups_ * outputs_;
         c = y_ + (part.row + first) * tile.c_row + part.product * outputs_ + part.column;
         if (bias_ != nullptr) bias = bias_ + part.product * outputs_ + part.column;
-        tile.is_far = true;
+        tile.streams = is_streamed_ && block_ == inner_;
+        tile.is_far = !tile.streams;
       }
     }
-    tile.start_row = k > 0 ? tile.c_row : 0;
+    tile.start_row = adds ? tile.c_row : 0;
     for (int64_t begin = 0, end; begin < rows; begin = end) {
       end = begin + tile_rows<T>(rows - begin, part.columns);
-      tile.a = packed + begin * tile.a_row;
+      tile.a = a + begin * tile.a_row;
       for (int64_t column = 0; column < part.columns; column += kTileColumns<T>) {
         tile.width = smaller(kTileColumns<T>, part.columns - column);
         tile.b = weights + column * inner_;
         tile.c = c + begin * tile.c_row + column;
-        tile.start = k > 0 ? tile.c : bias != nullptr ? bias + column : nullptr;
+        tile.start = adds ? tile.c : bias != nullptr ? bias + column : nullptr;
         multiply_tile(end - begin, tile);
       }
     }
@@ -274,7 +309,6 @@ class Convolution {
         put(sum, to + j, left);
       }
     }
-    stream_fence();
   }
 
   int64_t channels_, outputs_, groups_, kernel_columns_;
@@ -284,10 +318,66 @@ class Convolution {
   int64_t results_, inner_;  // rows of the product, and its units along k
   WeightSteps steps_;
   int64_t block_;      // of units along k that are summed at a time
+  bool is_in_place_;   // whether the image is padded, and its lines are multiplied where they lie
   bool is_scattered_;  // whether results are summed elsewhere first
   bool is_streamed_;   // whether these are many whole lines of the cache
-  Workspace& workspace_;
 };
+
+// Runs `count` passes over one image, pass(i): pieces of neighbouring results together, so that
+// what they read and write is read and written once.
+template <class S, class MakePass>
+void run_passes(int64_t count, const MakePass& pass, Workspace& workspace) {
+  using T = UnitOf<S>;
+  const auto allocate = [&](int64_t size) {
+    return static_cast<T*>(workspace.allocate(static_cast<size_t>(size) * sizeof(T)));
+  };
+  int64_t weights_size = 0, image_size = 0;
+  double work = 0;
+  for (int64_t p = 0; p < count; ++p) {
+    weights_size += pass(p).weights_size();
+    image_size += pass(p).image_size();
+    work += pass(p).work();
+  }
+  const int64_t useful = work < 1e15 ? static_cast<int64_t>(work) / kThreadWork + 1 : num_threads();
+  const int64_t threads = smaller(num_threads(), useful);
+  T* const weights = allocate(weights_size);
+  T* const images = allocate(image_size);
+  int64_t most_parts = 0, buffer_size = 0;
+  T *to_weights = weights, *to_image = images;
+  for (int64_t p = 0; p < count; ++p) {
+    const Convolution<S> convolution = pass(p);
+    if (!convolution.has_taps()) {
+      convolution.clear();
+      continue;
+    }
+    convolution.prepare(to_weights, to_image);
+    to_weights += convolution.weights_size();
+    to_image += convolution.image_size();
+    const Parts parts = convolution.parts(threads);
+    most_parts = larger(most_parts, parts.count());
+    buffer_size = larger(buffer_size, convolution.buffer_size(parts));
+  }
+  const int64_t used = smaller(threads, most_parts * count);
+  T* const buffers = allocate(used * buffer_size);
+  parallel_for_threads(most_parts, used, [&](int64_t thread, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const T *from = weights, *image = images;
+      for (int64_t p = 0; p < count; ++p) {
+        const Convolution<S> convolution = pass(p);
+        if (!convolution.has_taps()) continue;
+        const Parts parts = convolution.parts(threads);
+        if (i < parts.count()) {
+          convolution.compute(parts[i], from, image, buffers + thread * buffer_size);
+        }
+        from += convolution.weights_size();
+        image += convolution.image_size();
+      }
+    }
+  });
+  workspace.release(buffers);
+  workspace.release(images);
+  workspace.release(weights);
+}
 
 template <class S>
 void forward(const View& x, const View& weight, const View& bias, const View& y,
@@ -295,9 +385,13 @@ void forward(const View& x, const View& weight, const View& bias, const View& y,
   const int64_t channels = weight.shape[1], kernel = weight.shape[2] * weight.shape[3];
   const WeightSteps steps{1, kernel * channels, channels,
                           weight.shape[0] / p.groups * kernel * channels};
-  Convolution<S>(x, weight, bias, y, p.groups, forward_axis(x, weight, y, p, 0),
-                 forward_axis(x, weight, y, p, 1), steps, workspace)
-      .run();
+  run_passes<S>(
+      1,
+      [&](int64_t) {
+        return Convolution<S>(x, weight, bias, y, p.groups, forward_axis(x, weight, y, p, 0),
+                              forward_axis(x, weight, y, p, 1), steps);
+      },
+      workspace);
 }
 
 template <class S>
@@ -306,13 +400,16 @@ void backward_data(const View& dy, const View& weight, const View& dx, const Con
   const int64_t channels = weight.shape[1], kernel = weight.shape[2] * weight.shape[3];
   const WeightSteps steps{kernel * channels, 1, channels,
                           weight.shape[0] / p.groups * kernel * channels};
-  for (int64_t row = 0; row < smaller(p.stride[0], dx.shape[2]); ++row) {
-    for (int64_t column = 0; column < smaller(p.stride[1], dx.shape[3]); ++column) {
-      Convolution<S>(dy, weight, View{}, dx, p.groups, backward_axis(dy, weight, dx, p, 0, row),
-                     backward_axis(dy, weight, dx, p, 1, column), steps, workspace)
-          .run();
-    }
-  }
+  const int64_t down = smaller(p.stride[0], dx.shape[2]);
+  const int64_t across = smaller(p.stride[1], dx.shape[3]);
+  run_passes<S>(
+      down * across,
+      [&](int64_t i) {
+        return Convolution<S>(dy, weight, View{}, dx, p.groups,
+                              backward_axis(dy, weight, dx, p, 0, i / across),
+                              backward_axis(dy, weight, dx, p, 1, i % across), steps);
+      },
+      workspace);
 }
 
 }  // namespace

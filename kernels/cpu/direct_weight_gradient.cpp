@@ -108,7 +108,8 @@ class WeightGradient {
     pack_gradient(first, count, group * outputs_ + part.row, part, packed_dy);
     const int64_t units = units_of(count);
     for (int64_t column = 0; column < part.columns; column += kTileColumns<T>) {
-      Tile<T, MultiplyOf<S>> tile{.inner = units, .a_row = 1, .b = packed_x, .b_step = kRow};
+      Tile<T, MultiplyOf<S>> tile{
+          .inner = units, .a_row = kPerUnit<S>, .b = packed_x, .b_step = kRow};
       tile.padded = true;
       tile.width = smaller(kTileColumns<T>, part.columns - column);
       tile.c_row = columns_;
@@ -118,8 +119,8 @@ class WeightGradient {
                    kRow);
       T* const c = to + part.row * columns_ + part.column + column;
       for_tiles(part, [&](int64_t begin, int64_t height) {
-        tile.a = packed_dy + packed_tile(begin, units);
-        tile.a_step = height;
+        tile.a = reinterpret_cast<const S*>(packed_dy + packed_tile(begin, units));
+        tile.a_step = height * kPerUnit<S>;
         tile.c = c + begin * columns_;
         tile.start = adds ? tile.c : nullptr;
         multiply_tile(height, tile);
@@ -133,7 +134,8 @@ class WeightGradient {
     const int64_t pixel = groups_ * outputs_, row = part.rows + kGap;
     pack_patches(first, count, part.row, part.rows, group * channels_, packed_x, row);
     const S* const dy = dy_ + first * pixel + group * outputs_ + part.column;
-    Tile<T, MultiplyOf<S>> tile{.inner = units_of(count), .a_row = 1, .a_step = row};
+    Tile<T, MultiplyOf<S>> tile{
+        .inner = units_of(count), .a_row = kPerUnit<S>, .a_step = row * kPerUnit<S>};
     const T* b = packed_dy;
     if constexpr (kPerUnit<S> == 1) {
       b = dy;
@@ -149,7 +151,7 @@ class WeightGradient {
     tile.c_row = outputs_;
     tile.start_row = adds ? outputs_ : 0;
     for_tiles(part, [&](int64_t begin, int64_t height) {
-      tile.a = packed_x + begin;
+      tile.a = reinterpret_cast<const S*>(packed_x + begin);
       for (int64_t column = 0; column < part.columns; column += kTileColumns<T>) {
         tile.width = smaller(kTileColumns<T>, part.columns - column);
         tile.b = b + column;

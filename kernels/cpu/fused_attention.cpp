@@ -16,9 +16,6 @@ namespace {
 constexpr int64_t kQueries = 96, kKeys = 128;  // of a tile of scores
 constexpr int64_t kScoreRow = kKeys + 16;      // no power of two: a column's lines are all cached
 
-/// Lanes of a sum along a row, on every instruction set.
-template <class A>
-constexpr int64_t kSumLanes = 64 / static_cast<int64_t>(sizeof(A));
 template <class A>
 constexpr A kExcludedScore = -static_cast<A>(__builtin_inf());
 
@@ -154,15 +151,9 @@ class AttentionScores {
 /// The sum over a row of whole groups of kSumLanes of `term(i)`.
 template <class A, class Term>
 WICK_INLINE_ALL A sum_groups(int64_t size, const Term& term) {
-  constexpr int64_t kParts = kSumLanes<A> / Vec<A>::size;
-  Vec<A> sums[kParts];
-  for (Vec<A>& sum : sums) sum = Vec<A>(A(0));
-  for (int64_t i = 0; i < size; i += kSumLanes<A>) {
-#pragma GCC unroll 2
-    for (int64_t part = 0; part < kParts; ++part) sums[part] += term(i + part * Vec<A>::size);
-  }
-  if constexpr (kParts == 2) sums[0] += sums[1];
-  return reduce_add(sums[0]);
+  LaneSums<A> sums;
+  for_sum_lanes<A>(0, size, [&](int64_t i, int64_t, int64_t part) { sums[part] += term(i); });
+  return sums.total();
 }
 
 /// The sum of a[i] b[i].

@@ -68,15 +68,15 @@ struct Backward {
     double sum = 0, dot = 0;
     for (int64_t block = 0; block < size; block += 4096) {
       const int64_t block_size = size - block < 4096 ? size - block : 4096;
-      Vec<L> s(0), d(0);
+      LaneSums<L> s, d;
       // The lanes of a tail hold (0 - center) * 0.
-      for_vectors<L>(block_size, [&](int64_t i, int64_t n) {
-        const Vec<L> g = weighted(block + i, n);
-        s += g;
-        d = fma(g, normalised(block + i, n), d);
+      for_sum_lanes<L>(block, block + block_size, [&](int64_t i, int64_t n, int64_t part) {
+        const Vec<L> g = weighted(i, n);
+        s[part] += g;
+        d[part] = fma(g, normalised(i, n), d[part]);
       });
-      sum += static_cast<double>(reduce_add(s));
-      dot += static_cast<double>(reduce_add(d));
+      sum += static_cast<double>(s.total());
+      dot += static_cast<double>(d.total());
     }
     if (!centered) sum = 0;
     const Vec<L> shift(static_cast<L>(sum / count)), slope(static_cast<L>(dot / count));

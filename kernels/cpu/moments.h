@@ -27,28 +27,30 @@ struct Moments {
 /// Adds `n` <= 4096 elements of a row to `m`.
 template <class L, class T>
 [[gnu::noinline]] void add_block(const T* x, int64_t n, Moments& m) {
-  constexpr int64_t kLanes = Vec<L>::size;
+  constexpr int64_t kLanes = Vec<L>::size, kGroup = kSumLanes<L>;
   const double sum = sum_row<L>(n, [&](int64_t i, int64_t k) { return load_up_to<L>(x + i, k); });
   const L origin = static_cast<L>(sum / static_cast<double>(n));
   const Vec<L> o(origin);
-  Vec<L> s0(0), s1(0), q0(0), q1(0);
+  LaneSums<L> sums[2], squares[2];
+  const auto add = [&](Vec<L> v, int64_t turn, int64_t part) {
+    const Vec<L> deviation = v - o;
+    sums[turn][part] += deviation;
+    squares[turn][part] = fma(deviation, deviation, squares[turn][part]);
+  };
   int64_t i = 0;
-  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
-    const Vec<L> a = Vec<L>::load(x + i) - o, b = Vec<L>::load(x + i + kLanes) - o;
-    s0 += a;
-    s1 += b;
-    q0 = fma(a, a, q0);
-    q1 = fma(b, b, q1);
+  for (; i + 2 * kGroup <= n; i += 2 * kGroup) {
+#pragma GCC unroll 2
+    for (int64_t part = 0; part < LaneSums<L>::kParts; ++part) {
+      add(Vec<L>::load(x + i + part * kLanes), 0, part);
+      add(Vec<L>::load(x + i + kGroup + part * kLanes), 1, part);
+    }
   }
-  for (; i < n; i += kLanes) {
-    const int64_t left = n - i;
-    const Vec<L> a =
-        (left >= kLanes ? Vec<L>::load(x + i) : load_filled<L>(x + i, left, origin)) - o;
-    s0 += a;
-    q0 = fma(a, a, q0);
-  }
+  for_sum_lanes<L>(i, n, [&](int64_t at, int64_t left, int64_t part) {
+    add(left >= kLanes ? Vec<L>::load(x + at) : load_filled<L>(x + at, left, origin), 0, part);
+  });
   m.join_block(static_cast<double>(n), static_cast<double>(origin),
-               static_cast<double>(reduce_add(s0 + s1)), static_cast<double>(reduce_add(q0 + q1)));
+               static_cast<double>((sums[0] + sums[1]).total()),
+               static_cast<double>((squares[0] + squares[1]).total()));
 }
 
 /// Adds a row of any length.

@@ -15,6 +15,12 @@ inline constexpr int64_t kTileColumns = kTileVectors* Vec<T>::size;
 
 /// How an element of `a`, in all lanes, and those of `b` join a sum.
 struct MultiplyAdd {
+  template <class T>
+  using Left = T;
+  template <class T>
+  static WICK_INLINE Vec<T> left(const T* a) {
+    return Vec<T>(*a);
+  }
   template <class V>
   static WICK_INLINE V add(V a, V b, V sum) {
     return fma(a, b, sum);
@@ -22,8 +28,20 @@ struct MultiplyAdd {
 };
 
 #ifdef __AVX512F__
-/// Elements are pairs of bfloat16, of which both products are added.
+/// The same of pairs of bfloat16, of which both products are added: `a` points to their elements,
+/// `b` to 32 bits for each pair.
 struct MultiplyPairs {
+  template <class>
+  using Left = BFloat16;
+  static WICK_INLINE VecF left(const BFloat16* a) {
+    float pair;
+    __builtin_memcpy(&pair, a, sizeof(pair));
+    return VecF(pair);
+  }
+  /// A pair whose second element is 0.
+  static WICK_INLINE VecF only_first(const BFloat16* a) {
+    return VecF(__builtin_bit_cast(float, static_cast<uint32_t>(a->bits)));
+  }
   static WICK_INLINE VecF add(VecF a, VecF b, VecF sum) {
     asm("vdpbf16ps %2, %1, %0" : "+v"(sum.reg) : "v"(a.reg), "v"(b.reg));
     return sum;
@@ -37,29 +55,58 @@ WICK_INLINE __m512i round_pair(VecF low, VecF high) {
 }
 #endif
 
-/// c[r, j] = start[r, j] + the sum over k of a[r, k] b[k, j], for the first `width` columns.
+/// c[r, j] = start[r, j] + the sum over k of a[r, k] b[k, j], for the first `width` columns. All k
+/// are `lines` times `inner`.
 template <class T, class Multiply = MultiplyAdd>
 struct Tile {
-  int64_t inner = 0;  // how many k
-  const T* a = nullptr;
-  int64_t a_row = 0, a_step = 0;  // from one r to the next, from one k to the next
+  int64_t inner = 0, lines = 1;
+  bool has_odd =
+      false;  // of pairs: whether each line ends with one more, of which the first counts
+  const typename Multiply::template Left<T>* a = nullptr;
+  int64_t a_row = 0, a_step = 0, a_line = 0;  // to the next r, k, line
   const T* b = nullptr;
   int64_t b_step = 0;
   bool padded = false;  // whether rows of `b` go on to the end of a vector
   T* c = nullptr;
   int64_t c_row = 0, width = 0;
-  bool is_far = false;       // whether `c` is likely in no near cache
+  bool is_far = false;   // whether `c` is likely in no near cache
+  bool streams = false;  // whether to write past the caches: whole vectors, at aligned addresses
   const T* start = nullptr;  // null: zeros
   int64_t start_row = 0;
 };
 
+// Adds the products of one k, or of a line's odd end.
+template <bool kWhole, bool kOdd, int kRows, int kVectors, class T, class Multiply>
+WICK_INLINE void add_products(const Tile<T, Multiply>& tile, const FirstLanes<T>& last,
+                              const typename Multiply::template Left<T>* a, const T* b,
+                              Vec<T> (&sums)[kRows][kVectors]) {
+  using V = Vec<T>;
+  V row[kVectors];
+#pragma GCC unroll 4
+  for (int v = 0; v + 1 < kVectors; ++v) row[v] = V::load(b + v * V::size);
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) __builtin_prefetch(b + kAhead * tile.b_step + v * V::size);
+  const T* const end = b + (kVectors - 1) * V::size;
+  row[kVectors - 1] = kWhole ? V::load(end) : last.load(end);
+#pragma GCC unroll 12
+  for (int r = 0; r < kRows; ++r) {
+    V x;
+    if constexpr (kOdd) {
+      x = Multiply::only_first(a + r * tile.a_row);
+    } else {
+      x = Multiply::left(a + r * tile.a_row);
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = Multiply::add(x, row[v], sums[r][v]);
+  }
+}
+
 // A masked load takes a unit that multiplies: kWhole does without, where `b` has whole vectors.
 template <int kRows, int kVectors, bool kWhole, class T, class Multiply>
-[[gnu::noinline]] void multiply_tile(const Tile<T, Multiply>& tile) {
+[[gnu::noinline]] void multiply_tile(const Tile<T, Multiply>& given) {
   using V = Vec<T>;
+  const Tile<T, Multiply> tile = given;
   const FirstLanes<T> last(tile.width - (kVectors - 1) * V::size);
-  const int64_t a_row = tile.a_row, a_step = tile.a_step, b_step = tile.b_step;
-  const T *a = tile.a, *b = tile.b;
   V sums[kRows][kVectors];
 #pragma GCC unroll 12
   for (int r = 0; r < kRows; ++r) {
@@ -69,36 +116,35 @@ template <int kRows, int kVectors, bool kWhole, class T, class Multiply>
       sums[r][v] = V(T(0));
     }
   }
-  for (int64_t k = tile.inner; k > 0; --k, a += a_step, b += b_step) {
-    V row[kVectors];
-#pragma GCC unroll 4
-    for (int v = 0; v + 1 < kVectors; ++v) row[v] = V::load(b + v * V::size);
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) __builtin_prefetch(b + kAhead * b_step + v * V::size);
-    const T* const end = b + (kVectors - 1) * V::size;
-    row[kVectors - 1] = kWhole ? V::load(end) : last.load(end);
-#pragma GCC unroll 12
-    for (int r = 0; r < kRows; ++r) {
-      const V x(a[r * a_row]);
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sums[r][v] = Multiply::add(x, row[v], sums[r][v]);
+  const auto* line = tile.a;
+  const T* b = tile.b;
+  for (int64_t lines = tile.lines; lines > 0; --lines, line += tile.a_line) {
+    const auto* a = line;
+    for (int64_t k = tile.inner; k > 0; --k, a += tile.a_step, b += tile.b_step) {
+      add_products<kWhole, false>(tile, last, a, b, sums);
+    }
+    if constexpr (!__is_same(T, typename Multiply::template Left<T>)) {
+      if (!tile.has_odd) continue;
+      add_products<kWhole, true>(tile, last, a, b, sums);
+      b += tile.b_step;
     }
   }
   const T* start = tile.start;
-  const int64_t start_row = tile.start_row, c_row = tile.c_row;
   const bool adds = start != nullptr;
   T* c = tile.c;
 #pragma GCC unroll 12
-  for (int r = 0; r < kRows; ++r, start += start_row, c += c_row) {
+  for (int r = 0; r < kRows; ++r, start += tile.start_row, c += tile.c_row) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
       const int64_t at = v * V::size;
       V sum = sums[r][v];
-      if (v + 1 < kVectors) {
-        if (adds) sum = V::load(start + at) + sum;
+      const bool is_whole = v + 1 < kVectors;
+      if (adds) sum = (is_whole ? V::load(start + at) : last.load(start + at)) + sum;
+      if (tile.streams) {
+        sum.stream(c + at);
+      } else if (is_whole) {
         sum.store(c + at);
       } else {
-        if (adds) sum = last.load(start + at) + sum;
         last.store(sum, c + at);
       }
     }

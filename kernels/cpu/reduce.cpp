@@ -2,6 +2,7 @@
 
 #include "wick/core/base/parallel.h"
 #include "wick/kernels/cpu/reduce_ops.h"
+#include "wick/kernels/cpu/rows.h"
 #include "wick/kernels/reduce_groups.h"
 
 namespace wick::WICK_ISA {
@@ -60,23 +61,43 @@ struct Reducer {
   // --- The inner axis is reduced ----------------------------------------------------------------
 
   [[gnu::noinline]] static W reduce_block(const L* p, int64_t size, const Center<P>& c) {
-    constexpr int64_t kLanes = P::size;
-    const P start(Op::template identity<L>());
-    P s0 = start, s1 = start, s2 = start, s3 = start;
+    // As many lanes on every instruction set.
+    constexpr int64_t kLanes = std::is_floating_point_v<L> ? kSumLanes<L> : P::size;
+    constexpr int64_t kParts = kLanes / P::size;
+    P sums[4][kParts];
+    for (auto& sum : sums) {
+      for (P& part : sum) part = P(Op::template identity<L>());
+    }
     int64_t i = 0;
     for (; i + 4 * kLanes <= size; i += 4 * kLanes) {
-      s0 = Op::join(s0, Op::map(P::load(p + i), c));
-      s1 = Op::join(s1, Op::map(P::load(p + i + kLanes), c));
-      s2 = Op::join(s2, Op::map(P::load(p + i + 2 * kLanes), c));
-      s3 = Op::join(s3, Op::map(P::load(p + i + 3 * kLanes), c));
+#pragma GCC unroll 4
+      for (int64_t q = 0; q < 4; ++q) {
+#pragma GCC unroll 2
+        for (int64_t part = 0; part < kParts; ++part) {
+          const P v = P::load(p + i + q * kLanes + part * P::size);
+          sums[q][part] = Op::join(sums[q][part], Op::map(v, c));
+        }
+      }
     }
-    for (; i + kLanes <= size; i += kLanes) s0 = Op::join(s0, Op::map(P::load(p + i), c));
+    for (; i + kLanes <= size; i += kLanes) {
+#pragma GCC unroll 2
+      for (int64_t part = 0; part < kParts; ++part) {
+        sums[0][part] = Op::join(sums[0][part], Op::map(P::load(p + i + part * P::size), c));
+      }
+    }
     L lanes[kLanes];
-    Op::join(Op::join(s0, s1), Op::join(s2, s3)).store(lanes);
+#pragma GCC unroll 2
+    for (int64_t part = 0; part < kParts; ++part) {
+      Op::join(Op::join(sums[0][part], sums[1][part]), Op::join(sums[2][part], sums[3][part]))
+          .store(lanes + part * P::size);
+    }
     if (i < size) {
       L tail[kLanes] = {}, mapped[kLanes];
       for (int64_t k = 0; i + k < size; ++k) tail[k] = p[i + k];
-      Op::map(P::load(static_cast<const L*>(tail)), c).store(mapped);
+      for (int64_t part = 0; part < kParts; ++part) {
+        const P v = P::load(static_cast<const L*>(tail) + part * P::size);
+        Op::map(v, c).store(mapped + part * P::size);
+      }
       for (int64_t k = 0; i + k < size; ++k) lanes[k] = Op::join(lanes[k], mapped[k]);
     }
     for (int64_t half = kLanes / 2; half > 0; half /= 2) {
@@ -200,11 +221,12 @@ struct Reducer {
       }
     }
     if (whole == width) return;
+    L tails[4][kLanes] = {};
     for (int64_t q = 0; q < count; ++q) {
-      L tail[kLanes] = {};
-      for (int64_t i = whole; i < width; ++i) tail[i - whole] = rows[q][i];
-      join_at(tail, nullptr, nullptr, nullptr, whole);
+      for (int64_t i = whole; i < width; ++i) tails[q][i - whole] = rows[q][i];
     }
+    if (count == 4) return join_at(tails[0], tails[1], tails[2], tails[3], whole);
+    for (int64_t q = 0; q < count; ++q) join_at(tails[q], nullptr, nullptr, nullptr, whole);
   }
 
   int64_t width_at(int64_t k) const { return g.inner_size - k < kTile ? g.inner_size - k : kTile; }

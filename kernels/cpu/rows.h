@@ -48,26 +48,70 @@ WICK_INLINE_ALL void for_vectors(int64_t size, const Body& body) {
   if (i < size) body(i, size - i);
 }
 
+/// Lanes of a sum along a row: as many on every instruction set, so that sums have the same bits.
+template <class A>
+constexpr int64_t kSumLanes = 64 / static_cast<int64_t>(sizeof(A));
+
+/// Partial sums, one for each of kSumLanes.
+template <class A>
+struct LaneSums {
+  static constexpr int64_t kParts = kSumLanes<A> / Vec<A>::size;
+  Vec<A> parts[kParts];
+
+  WICK_INLINE LaneSums() {
+    for (Vec<A>& part : parts) part = Vec<A>(A(0));
+  }
+  WICK_INLINE Vec<A>& operator[](int64_t part) { return parts[part]; }
+  WICK_INLINE LaneSums operator+(const LaneSums& b) const {
+    LaneSums sum;
+    for (int64_t i = 0; i < kParts; ++i) sum.parts[i] = parts[i] + b.parts[i];
+    return sum;
+  }
+  WICK_INLINE A total() const {
+    static_assert(kParts <= 2);
+    return reduce_add(kParts == 2 ? parts[0] + parts[1] : parts[0]);
+  }
+};
+
+/// Calls `body(i, n, part)` for the vectors of elements [begin, end) of a row, of which n lanes are
+/// left, where `part` of a LaneSums has their sums.
+template <class A, class Body>
+WICK_INLINE_ALL void for_sum_lanes(int64_t begin, int64_t end, const Body& body) {
+  constexpr int64_t kLanes = Vec<A>::size, kParts = LaneSums<A>::kParts;
+  int64_t i = begin;
+  for (; i + kSumLanes<A> <= end; i += kSumLanes<A>) {
+#pragma GCC unroll 2
+    for (int64_t part = 0; part < kParts; ++part) body(i + part * kLanes, kLanes, part);
+  }
+#pragma GCC unroll 2
+  for (int64_t part = 0; part < kParts; ++part) {
+    if (i + part * kLanes >= end) break;
+    body(i + part * kLanes, smaller(kLanes, end - i - part * kLanes), part);
+  }
+}
+
 /// Sums `term(i, n)` over the vectors of a row; lanes at n and beyond must be 0. Four partial sums
 /// per lane, emptied into a double every 4096 elements.
 template <class A, class Term>
 WICK_INLINE_ALL double sum_row(int64_t size, const Term& term) {
-  constexpr int64_t kLanes = Vec<A>::size;
-  constexpr int64_t kBlock = 4096;
+  constexpr int64_t kBlock = 4096, kGroup = kSumLanes<A>;
   double total = 0;
   for (int64_t begin = 0; begin < size; begin += kBlock) {
-    const int64_t end = begin + kBlock < size ? begin + kBlock : size;
-    Vec<A> s0(0), s1(0), s2(0), s3(0);
+    const int64_t end = smaller(begin + kBlock, size);
+    LaneSums<A> s0, s1, s2, s3;
     int64_t i = begin;
-    for (; i + 4 * kLanes <= end; i += 4 * kLanes) {
-      s0 += term(i, kLanes);
-      s1 += term(i + kLanes, kLanes);
-      s2 += term(i + 2 * kLanes, kLanes);
-      s3 += term(i + 3 * kLanes, kLanes);
+    for (; i + 4 * kGroup <= end; i += 4 * kGroup) {
+#pragma GCC unroll 2
+      for (int64_t part = 0; part < LaneSums<A>::kParts; ++part) {
+        const int64_t at = i + part * Vec<A>::size;
+        s0[part] += term(at, Vec<A>::size);
+        s1[part] += term(at + kGroup, Vec<A>::size);
+        s2[part] += term(at + 2 * kGroup, Vec<A>::size);
+        s3[part] += term(at + 3 * kGroup, Vec<A>::size);
+      }
     }
-    for (; i + kLanes <= end; i += kLanes) s0 += term(i, kLanes);
-    if (i < end) s1 += term(i, end - i);
-    total += static_cast<double>(reduce_add((s0 + s1) + (s2 + s3)));
+    for_sum_lanes<A>(i, end, [&](int64_t at, int64_t n, int64_t part) { s0[part] += term(at, n); });
+    total += static_cast<double>(((s0 + s1) + (s2 + s3)).total());
   }
   return total;
 }

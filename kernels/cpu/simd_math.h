@@ -40,7 +40,7 @@ WICK_INLINE void split_exponent(VecF x, VecF& m, VecF& e) {
 #ifdef __AVX512F__
   m = VecF(_mm512_maskz_getmant_ps(0xffff, x.reg, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src));
   e = VecF(_mm512_maskz_getexp_ps(0xffff, x.reg));
-  const Mask<float> above = m > 1.41421356f;
+  const Mask<float> above = m >= 0x1.6a09e6p+0f;  // sqrt 2, as below
   m = select(above, m * 0.5f, m);
   e = select(above, e + 1.0f, e);
 #else
