@@ -87,6 +87,25 @@ struct TapRange {
   }
 };
 
+/// Which taps read inside of the source for one result: from `begin` to `end`.
+struct ResultTaps {
+  int64_t begin, end;
+  WICK_INLINE ResultTaps(const PassAxis& axis, int64_t result) {
+    const int64_t at = axis.first + result * axis.step;
+    begin = at >= 0 ? 0 : (-at + axis.spacing - 1) / axis.spacing;
+    end = at >= axis.source ? 0 : smaller(axis.taps, (axis.source - 1 - at) / axis.spacing + 1);
+    begin = smaller(begin, end);
+  }
+  WICK_INLINE int64_t count() const { return end - begin; }
+};
+
+/// The share of an axis' taps that read inside of the source.
+WICK_INLINE double share_inside(const PassAxis& axis) {
+  int64_t inside = 0;
+  for (int64_t r = 0; r < axis.count; ++r) inside += ResultTaps(axis, r).count();
+  return static_cast<double>(inside) / static_cast<double>(axis.count * axis.taps);
+}
+
 /// `count` elements, of which whole vectors are written.
 template <class S>
 WICK_INLINE void copy_run(const S* from, int64_t count, S* to) {
@@ -122,6 +141,8 @@ inline constexpr int64_t kRunBytes = 64;
 struct PassPlace {
   int64_t image, row, column;
 
+  WICK_INLINE PassPlace(int64_t at_image, int64_t at_row, int64_t at_column)
+      : image(at_image), row(at_row), column(at_column) {}
   WICK_INLINE PassPlace(const PassAxis& rows, const PassAxis& columns, int64_t result)
       : image(result / (rows.count * columns.count)),
         row(result / columns.count % rows.count),
@@ -134,6 +155,27 @@ struct PassPlace {
     if (++row < rows.count) return;
     row = 0;
     ++image;
+  }
+};
+
+/// The same where results are numbered by groups of about kGroupImages images, in a group by row,
+/// column and image: neighbours have the same taps inside of the image.
+struct GroupedPlace : PassPlace {
+  static constexpr int64_t kGroupImages = 6;
+  int64_t left;  // results from here on at the same row and column
+
+  WICK_INLINE GroupedPlace(const PassAxis& rows, const PassAxis& columns, int64_t images,
+                           int64_t result)
+      : PassPlace(0, 0, 0) {
+    const int64_t groups = (images + kGroupImages - 1) / kGroupImages;
+    const int64_t places = rows.count * columns.count;
+    const int64_t group = ((result / places + 1) * groups - 1) / images;
+    const int64_t first = images * group / groups, size = images * (group + 1) / groups - first;
+    const int64_t within = result - first * places;
+    image = first + within % size;
+    row = within / size / columns.count;
+    column = within / size % columns.count;
+    left = size - within % size;
   }
 };
 
@@ -194,6 +236,20 @@ class Patches {
       to += size;
     }
   }
+
+  /// Taps `across` of one line, which are inside of the image, of `count` images from a place on.
+  WICK_INLINE void gather_taps(const PassPlace& place, int64_t count, int64_t line,
+                               const ResultTaps& across, S* to, int64_t to_row) const {
+    const int64_t image = rows.source * columns.source * pixel_;
+    const int64_t row = place.row * rows.step + rows.first + line * rows.spacing;
+    const int64_t column = place.column * columns.step + columns.first + across.begin;
+    const S* from = data_ + place.image * image + (row * columns.source + column) * pixel_;
+    for (int64_t i = 0; i < count; ++i, from += image, to += to_row) {
+      copy_run(from, across.count() * pixel_, to);
+    }
+  }
+  /// Whether a line is a whole row of the kernel.
+  WICK_INLINE bool are_rows() const { return is_merged_; }
 
  private:
   // Of results that are neighbours in a row.

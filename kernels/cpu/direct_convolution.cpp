@@ -11,6 +11,7 @@ namespace {
 constexpr int64_t kInnerBytes = 3072;   // of a row of a block of k: what decides the sums' order
 constexpr int64_t kBlockRows = 48;      // patches that are packed at a time, in whole tiles
 constexpr int64_t kMostColumns = 384;   // of the weights that stay in the second cache
+constexpr double kMostOutside = 0.04;   // of the taps that may be multiplied by zeros
 constexpr int64_t kSumBytes = 1 << 18;  // of sums that several blocks of k add to
 constexpr int64_t kThreadWork = 65536;  // multiplications that are worth a thread
 
@@ -41,8 +42,12 @@ class Convolution {
         results_(x.shape[0] * rows.count * columns.count),
         inner_(patches_.lines() * patches_.line_units()),
         steps_(steps),
-        block_(inner_ == 0 ? 0 : (inner_ + blocks() - 1) / blocks()),
-        is_in_place_(groups == 1 && block_ == inner_ && patches_.are_short()),
+        is_in_place_(groups == 1 && inner_ <= kInner && patches_.are_short()),
+        is_grouped_(!is_in_place_ && patches_.are_rows() && channels_ % kPerUnit<S> == 0 &&
+                    inner_ > 0 && patches_.line_units() <= 2 * kInner &&
+                    x.shape[0] >= GroupedPlace::kGroupImages &&
+                    1 - share_inside(rows) * share_inside(columns) > kMostOutside),
+        block_(block()),
         is_scattered_(kPerUnit<S> == 2 || rows.result_step > 1 || columns.result_step > 1),
         is_streamed_(y.numel() * size_of(y.dtype) >= kStreamBytes && outputs_ % 32 == 0 &&
                      reinterpret_cast<uintptr_t>(y.data) % 64 == 0) {}
@@ -126,6 +131,8 @@ class Convolution {
     T* const sums = packed + packed_size();
     if (is_in_place_) {
       multiply_in_place(part, weights, reinterpret_cast<const S*>(image), sums);
+    } else if (is_grouped_) {
+      multiply_grouped(part, weights, packed, sums);
     } else {
       multiply_packed(part, weights, packed, sums);
     }
@@ -137,7 +144,12 @@ class Convolution {
   // Between packed patches, which copies write beyond.
   static constexpr int64_t kGap = kRunBytes / static_cast<int64_t>(sizeof(T));
 
-  WICK_INLINE int64_t blocks() const { return (inner_ + kInner - 1) / kInner; }
+  WICK_INLINE int64_t block() const {
+    if (inner_ == 0) return 0;
+    const int64_t blocks = (inner_ + kInner - 1) / kInner;
+    if (!is_grouped_) return (inner_ + blocks - 1) / blocks;
+    return (patches_.lines() + blocks - 1) / blocks * patches_.line_units();
+  }
   WICK_INLINE int64_t images() const {
     return results_ / (patches_.rows.count * patches_.columns.count);
   }
@@ -207,17 +219,51 @@ class Convolution {
       const int64_t inner = smaller(block_, inner_ - k);
       Tile<T, MultiplyOf<S>> tile{.inner = inner, .a_row = (inner + kGap) * kPerUnit<S>};
       tile.a = reinterpret_cast<const S*>(packed);
+      tile.b = weights + k * kTileColumns<T>;
       for (int64_t first = 0; first < part.rows; first += kBlockRows) {
         const int64_t rows = smaller(kBlockRows, part.rows - first);
-        patches_.gather(place_of(part.row + first), rows, line, k * kPerUnit<S>,
-                        (k + inner) * kPerUnit<S>, part.product * channels_,
-                        reinterpret_cast<S*>(packed), tile.a_row);
+        const PassPlace at = place_of(part.row + first);
+        patches_.gather(at, rows, line, k * kPerUnit<S>, (k + inner) * kPerUnit<S>,
+                        part.product * channels_, reinterpret_cast<S*>(packed), tile.a_row);
         T* const to = sums + (is_whole ? 0 : first) * part.columns;
-        multiply_rows(part, k > 0, first, rows, weights + k * kTileColumns<T>, tile, to);
-        if (is_scattered_ && is_whole) scatter(part, first, rows, to);
+        multiply_rows(part, k > 0, at, pixel(), rows, tile, to);
+        if (is_scattered_ && k + inner == inner_) scatter(part, at, rows, to);
       }
     }
-    if (is_scattered_ && !is_whole) scatter(part, 0, part.rows, sums);
+  }
+
+  // `groups` is 1.
+  void multiply_grouped(const Part& part, const T* weights, T* packed, T* sums) const {
+    const PassAxis &rows = patches_.rows, &columns = patches_.columns;
+    const int64_t line = patches_.line_units(), block_lines = block_ / line;
+    const bool is_whole = block_ == inner_;
+    for (int64_t begin = 0; begin < patches_.lines(); begin += block_lines) {
+      const int64_t end = smaller(begin + block_lines, patches_.lines());
+      for (int64_t first = 0, count; first < part.rows; first += count) {
+        const GroupedPlace at(rows, columns, images(), part.row + first);
+        count = smaller(at.left, part.rows - first);
+        const ResultTaps down(rows, at.row), across(columns, at.column);
+        const int64_t from = larger(begin, down.begin), to_line = smaller(end, down.end);
+        const int64_t size = across.count() * channels_;
+        Tile<T, MultiplyOf<S>> tile{.inner = size / kPerUnit<S>,
+                                    .lines = size == 0 ? 0 : larger(0, to_line - from)};
+        T* const to = sums + (is_whole ? 0 : first) * part.columns;
+        if (tile.lines > 0 || begin == 0) {
+          tile.a_line = size;
+          tile.a_row = tile.lines * size + kGap * kPerUnit<S>;
+          tile.a = reinterpret_cast<const S*>(packed);
+          tile.b_line = line * kTileColumns<T>;
+          const int64_t skipped = from * line + across.begin * channels_ / kPerUnit<S>;
+          tile.b = weights + skipped * kTileColumns<T>;
+          for (int64_t i = 0; i < tile.lines; ++i) {
+            patches_.gather_taps(at, count, from + i, across,
+                                 reinterpret_cast<S*>(packed) + i * size, tile.a_row);
+          }
+          multiply_rows(part, begin > 0, at, rows.size * columns.size * pixel(), count, tile, to);
+        }
+        if (is_scattered_ && end == patches_.lines()) scatter(part, at, count, to);
+      }
+    }
   }
 
   void multiply_in_place(const Part& part, const T* weights, const S* image, T* sums) const {
@@ -226,13 +272,15 @@ class Convolution {
                                 .lines = patches_.lines(),
                                 .has_odd = patches_.line_size() % kPerUnit<S> != 0,
                                 .a_row = patches_.columns.step * patches_.pixel(),
-                                .a_line = padded.line_step()};
+                                .a_line = padded.line_step(),
+                                .b = weights,
+                                .b_line = patches_.line_units() * kTileColumns<T>};
     PassPlace at = place_of(part.row);
     for (int64_t first = 0, rows; first < part.rows; first += rows) {
       rows = smaller(smaller(kBlockRows, part.rows - first), patches_.columns.count - at.column);
       tile.a = image + padded.offset(at);
-      multiply_rows(part, false, first, rows, weights, tile, sums);
-      if (is_scattered_) scatter(part, first, rows, sums);
+      multiply_rows(part, false, at, pixel(), rows, tile, sums);
+      if (is_scattered_) scatter(part, at, rows, sums);
       at.advance(patches_.rows, patches_.columns, rows);
     }
   }
@@ -240,11 +288,21 @@ class Convolution {
   WICK_INLINE PassPlace place_of(int64_t result) const {
     return {patches_.rows, patches_.columns, result};
   }
+  // Elements of a pixel of y, and where the one of a result is.
+  WICK_INLINE int64_t pixel() const { return groups_ * outputs_; }
+  WICK_INLINE S* result_at(const Part& part, const PassPlace& at) const {
+    const PassAxis &rows = patches_.rows, &columns = patches_.columns;
+    const int64_t row = at.image * rows.size + rows.result + at.row * rows.result_step;
+    const int64_t column = columns.result + at.column * columns.result_step;
+    return y_ + (row * columns.size + column) * pixel() + part.product * outputs_ + part.column;
+  }
 
-  // Results `first` to first + rows of a part, whose left operand begins at tile.a.
-  WICK_INLINE void multiply_rows(const Part& part, bool adds, int64_t first, int64_t rows,
-                                 const T* weights, Tile<T, MultiplyOf<S>> tile, T* sums) const {
+  // `rows` results from a place on: in y, `y_row` elements apart, or in `sums`. The tile has the
+  // first column's operands.
+  WICK_INLINE void multiply_rows(const Part& part, bool adds, const PassPlace& at, int64_t y_row,
+                                 int64_t rows, Tile<T, MultiplyOf<S>> tile, T* sums) const {
     const S* const a = tile.a;
+    const T* const b = tile.b;
     tile.a_step = kPerUnit<S>;
     tile.b_step = kTileColumns<T>;
     tile.padded = true;
@@ -253,8 +311,8 @@ class Convolution {
     tile.c_row = part.columns;
     if constexpr (kPerUnit<S> == 1) {
       if (!is_scattered_) {
-        tile.c_row = groups_ * outputs_;
-        c = y_ + (part.row + first) * tile.c_row + part.product * outputs_ + part.column;
+        tile.c_row = y_row;
+        c = result_at(part, at);
         if (bias_ != nullptr) bias = bias_ + part.product * outputs_ + part.column;
         tile.streams = is_streamed_ && block_ == inner_;
         tile.is_far = !tile.streams;
@@ -266,7 +324,7 @@ class Convolution {
       tile.a = a + begin * tile.a_row;
       for (int64_t column = 0; column < part.columns; column += kTileColumns<T>) {
         tile.width = smaller(kTileColumns<T>, part.columns - column);
-        tile.b = weights + column * inner_;
+        tile.b = b + column * inner_;
         tile.c = c + begin * tile.c_row + column;
         tile.start = adds ? tile.c : bias != nullptr ? bias + column : nullptr;
         multiply_tile(end - begin, tile);
@@ -274,40 +332,43 @@ class Convolution {
     }
   }
 
-  // Takes sums to where the results are, and rounds them.
-  WICK_INLINE void scatter(const Part& part, int64_t first, int64_t count, const T* sums) const {
-    const PassAxis &rows = patches_.rows, &columns = patches_.columns;
-    const int64_t column = part.product * outputs_ + part.column;
-    PassPlace at = place_of(part.row + first);
-    for (int64_t r = 0; r < count; ++r, at.advance(rows, columns, 1), sums += part.columns) {
-      const int64_t row = at.image * rows.size + rows.result + at.row * rows.result_step;
-      const int64_t pixel = row * columns.size + columns.result + at.column * columns.result_step;
-      S* const to = y_ + pixel * groups_ * outputs_ + column;
-      const S* const bias = bias_ != nullptr ? bias_ + column : nullptr;
-      int64_t j = 0;
+  // Takes sums to where the results are, and rounds them: of neighbours in their order.
+  WICK_INLINE void scatter(const Part& part, PassPlace at, int64_t count, const T* sums) const {
+    for (int64_t r = 0; r < count; ++r, sums += part.columns) {
+      scatter_row(part, sums, result_at(part, at));
+      if (is_grouped_) {
+        ++at.image;
+      } else {
+        at.advance(patches_.rows, patches_.columns, 1);
+      }
+    }
+  }
+  WICK_INLINE void scatter_row(const Part& part, const T* sums, S* to) const {
+    const S* const bias =
+        bias_ != nullptr ? bias_ + part.product * outputs_ + part.column : nullptr;
+    int64_t j = 0;
 #ifdef __AVX512F__
-      if constexpr (kPerUnit<S> == 2) {
-        for (; j + 32 <= part.columns; j += 32) {
-          VecF low = VecF::load(sums + j), high = VecF::load(sums + j + 16);
-          if (bias != nullptr) {
-            low += VecF::load(bias + j);
-            high += VecF::load(bias + j + 16);
-          }
-          const __m512i rounded = round_pair(low, high);
-          if (is_streamed_) {
-            _mm512_stream_si512(reinterpret_cast<__m512i*>(to + j), rounded);
-          } else {
-            _mm512_storeu_si512(to + j, rounded);
-          }
+    if constexpr (kPerUnit<S> == 2) {
+      for (; j + 32 <= part.columns; j += 32) {
+        VecF low = VecF::load(sums + j), high = VecF::load(sums + j + 16);
+        if (bias != nullptr) {
+          low += VecF::load(bias + j);
+          high += VecF::load(bias + j + 16);
+        }
+        const __m512i rounded = round_pair(low, high);
+        if (is_streamed_) {
+          _mm512_stream_si512(reinterpret_cast<__m512i*>(to + j), rounded);
+        } else {
+          _mm512_storeu_si512(to + j, rounded);
         }
       }
+    }
 #endif
-      for (; j < part.columns; j += Vec<T>::size) {
-        const int64_t left = part.columns - j;
-        Vec<T> sum = load_up_to<T>(sums + j, left);
-        if (bias != nullptr) sum += load_up_to<T>(bias + j, left);
-        put(sum, to + j, left);
-      }
+    for (; j < part.columns; j += Vec<T>::size) {
+      const int64_t left = part.columns - j;
+      Vec<T> sum = load_up_to<T>(sums + j, left);
+      if (bias != nullptr) sum += load_up_to<T>(bias + j, left);
+      put(sum, to + j, left);
     }
   }
 
@@ -317,8 +378,9 @@ class Convolution {
   S* y_;
   int64_t results_, inner_;  // rows of the product, and its units along k
   WeightSteps steps_;
-  int64_t block_;      // of units along k that are summed at a time
   bool is_in_place_;   // whether the image is padded, and its lines are multiplied where they lie
+  bool is_grouped_;    // whether taps outside of the image are left out (GroupedPlace)
+  int64_t block_;      // of units along k that are summed at a time
   bool is_scattered_;  // whether results are summed elsewhere first
   bool is_streamed_;   // whether these are many whole lines of the cache
 };

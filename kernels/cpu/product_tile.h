@@ -65,7 +65,7 @@ struct Tile {
   const typename Multiply::template Left<T>* a = nullptr;
   int64_t a_row = 0, a_step = 0, a_line = 0;  // to the next r, k, line
   const T* b = nullptr;
-  int64_t b_step = 0;
+  int64_t b_step = 0, b_line = 0;
   bool padded = false;  // whether rows of `b` go on to the end of a vector
   T* c = nullptr;
   int64_t c_row = 0, width = 0;
@@ -116,17 +116,18 @@ template <int kRows, int kVectors, bool kWhole, class T, class Multiply>
       sums[r][v] = V(T(0));
     }
   }
-  const auto* line = tile.a;
-  const T* b = tile.b;
-  for (int64_t lines = tile.lines; lines > 0; --lines, line += tile.a_line) {
-    const auto* a = line;
+  const auto* a_line = tile.a;
+  const T* b_line = tile.b;
+  for (int64_t lines = tile.lines; lines > 0; --lines) {
+    const auto* a = a_line;
+    const T* b = b_line;
+    a_line += tile.a_line;
+    b_line += tile.b_line;
     for (int64_t k = tile.inner; k > 0; --k, a += tile.a_step, b += tile.b_step) {
       add_products<kWhole, false>(tile, last, a, b, sums);
     }
     if constexpr (!__is_same(T, typename Multiply::template Left<T>)) {
-      if (!tile.has_odd) continue;
-      add_products<kWhole, true>(tile, last, a, b, sums);
-      b += tile.b_step;
+      if (tile.has_odd) add_products<kWhole, true>(tile, last, a, b, sums);
     }
   }
   const T* start = tile.start;
