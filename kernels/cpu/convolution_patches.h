@@ -302,6 +302,8 @@ class PaddedImages {
         rows_(extent(patches.rows)),
         row_(extent(patches.columns) * patches.pixel()) {}
 
+  WICK_INLINE int64_t rows() const { return rows_; }  // of an image
+  WICK_INLINE int64_t row() const { return row_; }    // elements of a row
   /// Elements, of which pairs may be read that reach one beyond.
   WICK_INLINE int64_t size() const { return images_ * rows_ * row_ + 1; }
 

@@ -1,6 +1,7 @@
 #include "wick/kernels/cpu/direct_convolution.h"
 
 #include "wick/kernels/cpu/convolution_patches.h"
+#include "wick/kernels/cpu/convolution_weights.h"
 #include "wick/kernels/cpu/product_parts.h"
 
 namespace wick::WICK_ISA {
@@ -15,12 +16,6 @@ constexpr double kMostOutside = 0.04;   // of the taps that may be multiplied by
 constexpr int64_t kSumBytes = 1 << 18;  // of sums that several blocks of k add to
 constexpr int64_t kThreadWork = 65536;  // multiplications that are worth a thread
 
-// How a group's weights lie in memory: from one channel that is summed over to the next, from one
-// column of the results to the next, from one element of the kernel to the next.
-struct WeightSteps {
-  int64_t inner, column, element, group;
-};
-
 // One pass of a convolution: results = patches x weights + bias. run_passes() runs it.
 template <class S>
 class Convolution {
@@ -34,21 +29,19 @@ class Convolution {
       : channels_(x.shape[1] / groups),
         outputs_(y.shape[1] / groups),
         groups_(groups),
-        kernel_columns_(weight.shape[3]),
         patches_(x.as<S>(), rows, columns, channels_, x.shape[1]),
-        w_(weight.as<S>()),
+        weights_{weight.as<S>(), steps, channels_, outputs_, weight.shape[3]},
         bias_(bias.as<S>()),
         y_(y.as<S>()),
         results_(x.shape[0] * rows.count * columns.count),
         inner_(patches_.lines() * patches_.line_units()),
-        steps_(steps),
         is_in_place_(groups == 1 && inner_ <= kInner && patches_.are_short()),
         is_grouped_(!is_in_place_ && patches_.are_rows() && channels_ % kPerUnit<S> == 0 &&
                     inner_ > 0 && patches_.line_units() <= 2 * kInner &&
                     x.shape[0] >= GroupedPlace::kGroupImages &&
                     1 - share_inside(rows) * share_inside(columns) > kMostOutside),
         block_(block()),
-        is_scattered_(kPerUnit<S> == 2 || rows.result_step > 1 || columns.result_step > 1),
+        is_scattered_(kPerUnit<S> == 2 && (inner_ > block_ || outputs_ % 32 != 0)),
         is_streamed_(y.numel() * size_of(y.dtype) >= kStreamBytes && outputs_ % 32 == 0 &&
                      reinterpret_cast<uintptr_t>(y.data) % 64 == 0) {}
 
@@ -73,9 +66,10 @@ class Convolution {
 
   WICK_INLINE Parts parts(int64_t threads) const {
     const int64_t columns = smaller(outputs_, kMostColumns);
-    const bool keeps_sums = is_scattered_ || inner_ > block_;
+    // So that sums, and what several passes read, stay in the cache.
+    const bool is_bounded = is_scattered_ || inner_ > block_ || has_steps();
     const int64_t most_rows =
-        keeps_sums ? larger(kBlockRows, kSumBytes / (columns * static_cast<int64_t>(sizeof(T))) /
+        is_bounded ? larger(kBlockRows, kSumBytes / (columns * static_cast<int64_t>(sizeof(T))) /
                                             kBlockRows * kBlockRows)
                    : results_;
     cpu::Product product;
@@ -117,8 +111,8 @@ class Convolution {
     parallel_for(groups_ * panels * patches_.lines(), 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t line = i % patches_.lines(), at = i / patches_.lines();
-        pack_line(at / panels, at % panels * kTileColumns<T>, line,
-                  weights + at * panel + line * patches_.line_units() * kTileColumns<T>);
+        weights_.pack(patches_, at / panels, at % panels * kTileColumns<T>, line,
+                      weights + at * panel + line * patches_.line_units() * kTileColumns<T>);
       }
     });
     if (is_in_place_) {
@@ -158,60 +152,6 @@ class Convolution {
     return is_in_place_ ? 0 : kBlockRows * (block_ + kGap);
   }
 
-  // Writes large results, which are read much later, past the caches.
-  WICK_INLINE void put(Vec<T> v, S* to, int64_t count) const {
-    if constexpr (kPerUnit<S> == 1) {
-      if (is_streamed_) return v.stream(to);
-    }
-    store_up_to(v, to, count);
-  }
-
-  // The weights of one line of patches for up to kTileColumns results.
-  WICK_INLINE void pack_line(int64_t group, int64_t column, int64_t line, T* to) const {
-    const int64_t width = smaller(kTileColumns<T>, outputs_ - column);
-    const S* const from = w_ + group * steps_.group + column * steps_.column;
-    const int64_t taps = patches_.taps_per_line();
-    if (channels_ % kPerUnit<S> != 0) return pack_odd_line(from, line, width, to);
-    const int64_t units = channels_ / kPerUnit<S>;
-    for (int64_t tap = 0; tap < taps; ++tap, to += units * kTileColumns<T>) {
-      const S* const element =
-          from + patches_.kernel_element(line, tap, kernel_columns_) * steps_.element;
-      if constexpr (kPerUnit<S> == 1) {
-        pack_columns(element, steps_.inner, steps_.column, channels_, width, to);
-      } else if (steps_.inner == 1) {
-        pack_columns(reinterpret_cast<const T*>(element), 1, steps_.column / 2, units, width, to);
-      } else {
-        pack_pairs(element, units, width, to);
-      }
-    }
-  }
-
-  // Pairs of channels whose columns are neighbours.
-  WICK_INLINE void pack_pairs(const S* from, int64_t units, int64_t width, T* to) const {
-#ifdef __AVX512F__
-    if constexpr (kPerUnit<S> == 2) {
-      for (int64_t u = 0; u < units; ++u, from += 2 * steps_.inner, to += kTileColumns<T>) {
-        interleave_pairs(from, from + steps_.inner, width, to);
-      }
-    }
-#endif
-  }
-
-  // Pairs that reach from one element of the kernel to the next.
-  WICK_INLINE void pack_odd_line(const S* from, int64_t line, int64_t width, T* to) const {
-    S* pairs = reinterpret_cast<S*>(to);
-    for (int64_t k = 0; k < patches_.line_units() * kPerUnit<S>; ++k) {
-      const bool is_padding = k >= patches_.line_size();
-      const int64_t element =
-          is_padding ? 0 : patches_.kernel_element(line, k / channels_, kernel_columns_);
-      const S* const row = from + element * steps_.element + k % channels_ * steps_.inner;
-      for (int64_t j = 0; j < width; ++j) {
-        pairs[(k / kPerUnit<S> * kTileColumns<T> + j) * kPerUnit<S> + k % kPerUnit<S>] =
-            is_padding ? S(0.0f) : row[j * steps_.column];
-      }
-    }
-  }
-
   void multiply_packed(const Part& part, const T* weights, T* packed, T* sums) const {
     const int64_t line = patches_.line_units() * kPerUnit<S>;
     const bool is_whole = block_ == inner_;  // so that sums are results
@@ -220,13 +160,14 @@ class Convolution {
       Tile<T, MultiplyOf<S>> tile{.inner = inner, .a_row = (inner + kGap) * kPerUnit<S>};
       tile.a = reinterpret_cast<const S*>(packed);
       tile.b = weights + k * kTileColumns<T>;
-      for (int64_t first = 0; first < part.rows; first += kBlockRows) {
-        const int64_t rows = smaller(kBlockRows, part.rows - first);
+      for (int64_t first = 0, rows; first < part.rows; first += rows) {
         const PassPlace at = place_of(part.row + first);
+        rows = smaller(kBlockRows, part.rows - first);
+        if (steps_in_rows()) rows = smaller(rows, patches_.columns.count - at.column);
         patches_.gather(at, rows, line, k * kPerUnit<S>, (k + inner) * kPerUnit<S>,
                         part.product * channels_, reinterpret_cast<S*>(packed), tile.a_row);
         T* const to = sums + (is_whole ? 0 : first) * part.columns;
-        multiply_rows(part, k > 0, at, pixel(), rows, tile, to);
+        multiply_rows(part, k > 0, at, patches_.columns.result_step * pixel(), rows, tile, to);
         if (is_scattered_ && k + inner == inner_) scatter(part, at, rows, to);
       }
     }
@@ -279,7 +220,7 @@ class Convolution {
     for (int64_t first = 0, rows; first < part.rows; first += rows) {
       rows = smaller(smaller(kBlockRows, part.rows - first), patches_.columns.count - at.column);
       tile.a = image + padded.offset(at);
-      multiply_rows(part, false, at, pixel(), rows, tile, sums);
+      multiply_rows(part, false, at, patches_.columns.result_step * pixel(), rows, tile, sums);
       if (is_scattered_) scatter(part, at, rows, sums);
       at.advance(patches_.rows, patches_.columns, rows);
     }
@@ -287,6 +228,11 @@ class Convolution {
 
   WICK_INLINE PassPlace place_of(int64_t result) const {
     return {patches_.rows, patches_.columns, result};
+  }
+  // Whether results lie at equal steps only within a row of the image.
+  WICK_INLINE bool steps_in_rows() const { return !is_scattered_ && has_steps(); }
+  WICK_INLINE bool has_steps() const {
+    return patches_.rows.result_step > 1 || patches_.columns.result_step > 1;
   }
   // Elements of a pixel of y, and where the one of a result is.
   WICK_INLINE int64_t pixel() const { return groups_ * outputs_; }
@@ -306,27 +252,31 @@ class Convolution {
     tile.a_step = kPerUnit<S>;
     tile.b_step = kTileColumns<T>;
     tile.padded = true;
-    const T* bias = nullptr;
-    T* c = sums;
-    tile.c_row = part.columns;
-    if constexpr (kPerUnit<S> == 1) {
-      if (!is_scattered_) {
-        tile.c_row = y_row;
-        c = result_at(part, at);
-        if (bias_ != nullptr) bias = bias_ + part.product * outputs_ + part.column;
-        tile.streams = is_streamed_ && block_ == inner_;
-        tile.is_far = !tile.streams;
-      }
-    }
-    tile.start_row = adds ? tile.c_row : 0;
+    S* const y = result_at(part, at);
+    const S* const bias =
+        bias_ != nullptr ? bias_ + part.product * outputs_ + part.column : nullptr;
+    tile.c_row = is_scattered_ ? part.columns : y_row;
+    tile.streams = !is_scattered_ && is_streamed_ && block_ == inner_;
     for (int64_t begin = 0, end; begin < rows; begin = end) {
       end = begin + tile_rows<T>(rows - begin, part.columns);
       tile.a = a + begin * tile.a_row;
       for (int64_t column = 0; column < part.columns; column += kTileColumns<T>) {
         tile.width = smaller(kTileColumns<T>, part.columns - column);
         tile.b = b + column * inner_;
-        tile.c = c + begin * tile.c_row + column;
-        tile.start = adds ? tile.c : bias != nullptr ? bias + column : nullptr;
+        const int64_t to = begin * tile.c_row + column;
+        if (is_scattered_) {
+          tile.c = sums + to;
+          tile.start = adds ? tile.c : nullptr;
+          tile.start_row = tile.c_row;
+        } else if constexpr (kPerUnit<S> == 2) {
+          tile.rounded = y + to;
+          tile.bias = bias == nullptr ? nullptr : bias + column;
+        } else {
+          tile.c = y + to;
+          tile.start = adds ? tile.c : bias == nullptr ? nullptr : bias + column;
+          tile.start_row = adds ? tile.c_row : 0;
+          tile.is_far = !tile.streams;
+        }
         multiply_tile(end - begin, tile);
       }
     }
@@ -355,12 +305,7 @@ class Convolution {
           low += VecF::load(bias + j);
           high += VecF::load(bias + j + 16);
         }
-        const __m512i rounded = round_pair(low, high);
-        if (is_streamed_) {
-          _mm512_stream_si512(reinterpret_cast<__m512i*>(to + j), rounded);
-        } else {
-          _mm512_storeu_si512(to + j, rounded);
-        }
+        store_pair(round_pair(low, high), to + j, is_streamed_);
       }
     }
 #endif
@@ -368,16 +313,16 @@ class Convolution {
       const int64_t left = part.columns - j;
       Vec<T> sum = load_up_to<T>(sums + j, left);
       if (bias != nullptr) sum += load_up_to<T>(bias + j, left);
-      put(sum, to + j, left);
+      store_up_to(sum, to + j, left);
     }
   }
 
-  int64_t channels_, outputs_, groups_, kernel_columns_;
+  int64_t channels_, outputs_, groups_;
   Patches<S> patches_;
-  const S *w_, *bias_;
+  ConvolutionWeights<S> weights_;
+  const S* bias_;
   S* y_;
   int64_t results_, inner_;  // rows of the product, and its units along k
-  WeightSteps steps_;
   bool is_in_place_;   // whether the image is padded, and its lines are multiplied where they lie
   bool is_grouped_;    // whether taps outside of the image are left out (GroupedPlace)
   int64_t block_;      // of units along k that are summed at a time

@@ -8,7 +8,6 @@ namespace weight_gradient {
 namespace {
 
 constexpr int64_t kBlockUnits = 128;    // results, or pairs of them, that are summed at a time
-constexpr int64_t kSomeUnits = 16;      // of which what was read stays in the first cache
 constexpr int64_t kMostColumns = 384;   // of patches whose weights one thread sums
 constexpr int64_t kFewColumns = 256;    // so few elements of a patch leave vectors to the outputs
 constexpr int64_t kThreadWork = 65536;  // multiplications that are worth a thread
@@ -34,6 +33,7 @@ class WeightGradient {
         results_(dy.shape[0] * dy.shape[2] * dy.shape[3]),
         columns_(patches_.lines() * patches_.line_size()),
         is_turned_(columns_ <= kFewColumns && outputs_ % 16 == 0),
+        is_in_place_(is_turned_ && groups_ == 1 && patches_.are_short()),
         workspace_(workspace) {}
 
   WICK_INLINE void run() {
@@ -52,21 +52,28 @@ class WeightGradient {
     const Parts parts(product, kTileRows, kTileColumns<T>, product.sizes.m, kMostColumns, threads,
                       16);
     const int64_t rows = parts.most_rows(), columns = parts.most_columns();
-    const int64_t a_size =
-        is_turned_ ? (rows + kGap) * kBlockUnits + kGap : packed_tile(rows, kBlockUnits) + kGap;
-    const int64_t b_size = (is_turned_ ? columns : kRow) * kBlockUnits + kGap;
+    const int64_t a_size = (rows + kGap) * kBlockUnits + kGap;
+    const int64_t b_rows =
+        is_in_place_ ? rows_at_a_time() * units_of(patches_.columns.count) : kBlockUnits;
+    const int64_t b_size = (is_turned_ ? columns : kRow) * b_rows + kGap;
     const int64_t each = round_up(a_size + b_size, 16), used = smaller(threads, parts.count());
     const int64_t all = outputs_ * groups_ * columns_;
     const bool sums_apart = kPerUnit<S> == 2 || shares_ > 1 || is_turned_;
     T* const sums = allocate(sums_apart ? shares_ * all : 0);
+    T* const image = is_in_place_ ? padded_image() : nullptr;
     T* const buffers = allocate(used * each);
     parallel_for_threads(parts.count(), used, [&](int64_t thread, int64_t begin, int64_t end) {
       T* const buffer = buffers + thread * each;
       for (int64_t i = begin; i < end; ++i) {
+        if (is_in_place_) {
+          compute_in_place(parts[i], image, sums, buffer);
+          continue;
+        }
         compute(parts[i], sums_apart ? sums : reinterpret_cast<T*>(dw_), buffer, buffer + a_size);
       }
     });
     workspace_.release(buffers);
+    if (image != nullptr) workspace_.release(image);
     if (is_turned_) {
       add_turned(sums, all);
     } else if (sums_apart) {
@@ -98,6 +105,95 @@ class WeightGradient {
     }
   }
 
+  // --- Short lines, which are multiplied where they lie -----------------------------------------
+
+  WICK_INLINE int64_t images() const {
+    return results_ / (patches_.rows.count * patches_.columns.count);
+  }
+  // Of results.
+  WICK_INLINE int64_t rows_at_a_time() const {
+    return larger(1, kBlockUnits * kPerUnit<S> / patches_.columns.count);
+  }
+  // Units of a row of the padded image.
+  WICK_INLINE int64_t image_row(const PaddedImages<S>& padded) const {
+    return kPerUnit<S> == 1 ? padded.row() : padded.row() + kGap;
+  }
+
+  // The padded image; of pairs, each element with that of the next result.
+  WICK_INLINE T* padded_image() const {
+    const PaddedImages<S> padded(patches_, images());
+    if constexpr (kPerUnit<S> == 1) {
+      T* const image = allocate(padded.size());
+      padded.fill(image);
+      return image;
+    } else {
+      const int64_t rows = images() * padded.rows(), row = image_row(padded);
+      const int64_t next = patches_.columns.step * patches_.pixel();
+      T* const image = allocate(rows * row);
+      T* const single = allocate((padded.size() + 1) / 2);
+      padded.fill(reinterpret_cast<S*>(single));
+      parallel_for(rows, 16384 / (row + 1) + 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const S* const from = reinterpret_cast<const S*>(single) + i * padded.row();
+          // Whole vectors are written, the later ones over the ends of the earlier ones.
+          const int64_t paired = larger(0, padded.row() - next);
+          pack_units(from, from + next, paired, image + i * row);
+          pack_units(from + paired, nullptr, padded.row() - paired, image + i * row + paired);
+        }
+      });
+      workspace_.release(single);
+      return image;
+    }
+  }
+
+  // A few rows of results at a time, whose sums stay in registers.
+  void compute_in_place(const Part& part, const T* image, T* sums, T* packed_dy) const {
+    const PassAxis &rows = patches_.rows, &columns = patches_.columns;
+    const PaddedImages<S> padded(patches_, images());
+    const int64_t row = image_row(padded), share = part.product, all = images() * rows.count;
+    const int64_t begin = all * share / shares_, end = all * (share + 1) / shares_;
+    const int64_t units = units_of(columns.count), line = patches_.line_size();
+    Tile<T, MultiplyOf<S>> tile{.inner = columns.count / kPerUnit<S>,
+                                .has_odd = columns.count % kPerUnit<S> != 0,
+                                .a_row = kPerUnit<S>};
+    tile.a_step = kPerUnit<S> * kPerUnit<S> * columns.step * patches_.pixel();
+    tile.a_line = kPerUnit<S> * rows.step * row;
+    tile.c_row = outputs_;
+    for (int64_t first = begin; first < end; first += tile.lines) {
+      const int64_t in_image = first % rows.count;
+      tile.lines = smaller(smaller(rows_at_a_time(), end - first), rows.count - in_image);
+      const T* b = packed_dy;
+      if constexpr (kPerUnit<S> == 1) {
+        b = dy_ + first * columns.count * outputs_ + part.column;
+        tile.b_step = outputs_;
+      } else {
+        tile.b_step = part.columns;
+        for (int64_t i = 0; i < tile.lines; ++i) {
+          pack_gradient((first + i) * columns.count, columns.count, part.column, part.columns,
+                        packed_dy + i * units * part.columns, part.columns);
+        }
+      }
+      tile.b_line = units * tile.b_step;
+      tile.start_row = first > begin ? outputs_ : 0;
+      const T* const from =
+          image + (first / rows.count * padded.rows() + in_image * rows.step) * row;
+      for (int64_t r = part.row, height; r < part.row + part.rows; r += height) {
+        const int64_t left = smaller(line - r % line, part.row + part.rows - r);
+        height = tile_rows<T>(left, part.columns);
+        tile.a = reinterpret_cast<const S*>(from + r / line * rows.spacing * row + r % line);
+        for (int64_t column = 0; column < part.columns; column += kTileColumns<T>) {
+          tile.width = smaller(kTileColumns<T>, part.columns - column);
+          tile.b = b + column;
+          tile.c = sums + (share * columns_ + r) * outputs_ + part.column + column;
+          tile.start = first > begin ? tile.c : nullptr;
+          multiply_tile(height, tile);
+        }
+      }
+    }
+  }
+
+  // --- All others -------------------------------------------------------------------------------
+
   static WICK_INLINE int64_t units_of(int64_t count) {
     return (count + kPerUnit<S> - 1) / kPerUnit<S>;
   }
@@ -105,8 +201,8 @@ class WeightGradient {
   // Tiles have outputs as rows, and elements of the patches as columns.
   WICK_INLINE void add_block(const Part& part, int64_t group, int64_t first, int64_t count,
                              bool adds, T* packed_dy, T* packed_x, T* to) const {
-    pack_gradient(first, count, group * outputs_ + part.row, part, packed_dy);
-    const int64_t units = units_of(count);
+    const int64_t units = units_of(count), row = part.rows + kGap;
+    pack_gradient(first, count, group * outputs_ + part.row, part.rows, packed_dy, row);
     for (int64_t column = 0; column < part.columns; column += kTileColumns<T>) {
       Tile<T, MultiplyOf<S>> tile{
           .inner = units, .a_row = kPerUnit<S>, .b = packed_x, .b_step = kRow};
@@ -119,8 +215,8 @@ class WeightGradient {
                    kRow);
       T* const c = to + part.row * columns_ + part.column + column;
       for_tiles(part, [&](int64_t begin, int64_t height) {
-        tile.a = reinterpret_cast<const S*>(packed_dy + packed_tile(begin, units));
-        tile.a_step = height * kPerUnit<S>;
+        tile.a = reinterpret_cast<const S*>(packed_dy + begin);
+        tile.a_step = row * kPerUnit<S>;
         tile.c = c + begin * columns_;
         tile.start = adds ? tile.c : nullptr;
         multiply_tile(height, tile);
@@ -142,11 +238,8 @@ class WeightGradient {
       tile.b_step = pixel;
     } else {
       tile.b_step = part.columns;
-      for (int64_t u = 0; u < tile.inner; ++u) {
-        const S* const from = dy + u * kPerUnit<S> * pixel;
-        pack_units(from, (u + 1) * kPerUnit<S> <= count ? from + pixel : nullptr, part.columns,
-                   packed_dy + u * part.columns);
-      }
+      pack_gradient(first, count, group * outputs_ + part.column, part.columns, packed_dy,
+                    part.columns);
     }
     tile.c_row = outputs_;
     tile.start_row = adds ? outputs_ : 0;
@@ -170,26 +263,13 @@ class WeightGradient {
       body(begin, height);
     }
   }
-  // Where the packed tile is that has `row` as its first: copies write beyond the one before.
-  static WICK_INLINE int64_t packed_tile(int64_t row, int64_t units) {
-    return row * (units + kGap);
-  }
-
-  // y's gradient, tile by tile; in a tile unit by unit.
-  WICK_INLINE void pack_gradient(int64_t first, int64_t count, int64_t channel, const Part& part,
-                                 T* to) const {
-    const int64_t pixel = groups_ * outputs_, units = (count + kPerUnit<S> - 1) / kPerUnit<S>;
-    const S* const all = dy_ + first * pixel + channel;
-    for (int64_t some = 0; some < units; some += kSomeUnits) {
-      for_tiles(part, [&](int64_t begin, int64_t height) {
-        const S* from = all + some * kPerUnit<S> * pixel + begin;
-        T* tile = to + packed_tile(begin, units) + some * height;
-        for (int64_t u = some; u < smaller(some + kSomeUnits, units); ++u, tile += height) {
-          pack_units(from, (u + 1) * kPerUnit<S> <= count ? from + pixel : nullptr, height, tile);
-          from += kPerUnit<S> * pixel;
-          __builtin_prefetch(from + kSomeUnits * kPerUnit<S> * pixel);
-        }
-      });
+  // `width` channels of y's gradient from `channel` on, in rows `row` units apart.
+  WICK_INLINE void pack_gradient(int64_t first, int64_t count, int64_t channel, int64_t width,
+                                 T* to, int64_t row) const {
+    const int64_t step = groups_ * outputs_ * kPerUnit<S>;
+    const S* from = dy_ + first * groups_ * outputs_ + channel;
+    for (int64_t left = count; left > 0; left -= kPerUnit<S>, from += step, to += row) {
+      pack_units(from, left >= kPerUnit<S> ? from + step / kPerUnit<S> : nullptr, width, to);
     }
   }
 
@@ -257,6 +337,7 @@ class WeightGradient {
   int64_t results_;
   int64_t columns_;     // of the weights of one output
   bool is_turned_;      // whether outputs are columns of the tiles
+  bool is_in_place_;    // whether patches are multiplied where they lie in a padded image
   int64_t shares_ = 1;  // of the results, each with sums of its own
   Workspace& workspace_;
 };

@@ -47,6 +47,13 @@ struct MultiplyPairs {
     return sum;
   }
 };
+WICK_INLINE void store_pair(__m512i rounded, BFloat16* to, bool streams) {
+  if (streams) {
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to), rounded);
+  } else {
+    _mm512_storeu_si512(to, rounded);
+  }
+}
 /// Rounds two vectors to one; what has dot products of pairs has this too.
 WICK_INLINE __m512i round_pair(VecF low, VecF high) {
   __m512i rounded;
@@ -71,6 +78,9 @@ struct Tile {
   int64_t c_row = 0, width = 0;
   bool is_far = false;   // whether `c` is likely in no near cache
   bool streams = false;  // whether to write past the caches: whole vectors, at aligned addresses
+  /// Of pairs and whole vectors: where results go, rounded, in place of `c`; and what is added.
+  typename Multiply::template Left<T>* rounded = nullptr;
+  const typename Multiply::template Left<T>* bias = nullptr;
   const T* start = nullptr;  // null: zeros
   int64_t start_row = 0;
 };
@@ -101,6 +111,25 @@ WICK_INLINE void add_products(const Tile<T, Multiply>& tile, const FirstLanes<T>
   }
 }
 
+#ifdef __AVX512F__
+template <int kRows, int kVectors>
+WICK_INLINE void round_results(const Tile<float, MultiplyPairs>& tile,
+                               VecF (&sums)[kRows][kVectors]) {
+#pragma GCC unroll 12
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v + 1 < kVectors; v += 2) {
+      if (tile.bias != nullptr) {
+        sums[r][v] += VecF::load(tile.bias + v * VecF::size);
+        sums[r][v + 1] += VecF::load(tile.bias + (v + 1) * VecF::size);
+      }
+      BFloat16* const to = tile.rounded + r * tile.c_row + v * VecF::size;
+      store_pair(round_pair(sums[r][v], sums[r][v + 1]), to, tile.streams);
+    }
+  }
+}
+#endif
+
 // A masked load takes a unit that multiplies: kWhole does without, where `b` has whole vectors.
 template <int kRows, int kVectors, bool kWhole, class T, class Multiply>
 [[gnu::noinline]] void multiply_tile(const Tile<T, Multiply>& given) {
@@ -130,6 +159,11 @@ template <int kRows, int kVectors, bool kWhole, class T, class Multiply>
       if (tile.has_odd) add_products<kWhole, true>(tile, last, a, b, sums);
     }
   }
+#ifdef __AVX512F__
+  if constexpr (__is_same(Multiply, MultiplyPairs) && kVectors % 2 == 0) {
+    if (tile.rounded != nullptr) return round_results(tile, sums);
+  }
+#endif
   const T* start = tile.start;
   const bool adds = start != nullptr;
   T* c = tile.c;
