@@ -292,13 +292,15 @@ class WeightGradient {
     } else {
 #ifdef __AVX512F__
       constexpr int64_t kSome = 16, kLine = kFewColumns + 2 * kGap;
-      S rows[kSome][kLine];
+      float buffers[kSome * kLine / 2];  // elements would be set to 0
+      S* const rows = reinterpret_cast<S*>(buffers);
       for (int64_t i = 0; i < count; i += kSome) {
         const int64_t some = smaller(kSome, count - i);
         patches_.gather({patches_.rows, patches_.columns, first + i}, some, line, column,
-                        column + width, channel, rows[0], kLine);
+                        column + width, channel, rows, kLine);
         for (int64_t j = 0; j < some; j += 2, to += row) {
-          interleave_pairs(rows[j], j + 1 < some ? rows[j + 1] : nullptr, width, to);
+          interleave_pairs(rows + j * kLine, j + 1 < some ? rows + (j + 1) * kLine : nullptr, width,
+                           to);
         }
       }
 #endif

@@ -93,29 +93,34 @@ Matrix patch_matrix(const Problem& d, const View& x, int64_t group, int64_t firs
 template <class T, class Sum>
 void scatter(const Problem& d, const Sum* patches, int64_t group, int64_t first, int64_t last,
              T* dx, Workspace& workspace) {
+  const Conv2dParams& params = d.params;
   const int64_t pixel = d.groups * d.c, lines = (last - first) * d.h, threads = num_threads();
+  const int64_t row_size = d.w * d.c;
+  // Taps that are neighbours in the image are added as one run.
+  const int64_t taps = params.dilation[1] == 1 ? d.s : 1;
   Sum* const sums =
-      static_cast<Sum*>(workspace.allocate(static_cast<size_t>(threads * d.c) * sizeof(Sum)));
-  parallel_for(threads, 1, [&](int64_t thread, int64_t thread_end) {
-    Sum* sum = sums + thread * d.c;
-    for (int64_t line = lines * thread / threads; line < lines * thread_end / threads; ++line) {
+      static_cast<Sum*>(workspace.allocate(static_cast<size_t>(threads * row_size) * sizeof(Sum)));
+  parallel_for_threads(lines, threads, [&](int64_t thread, int64_t begin, int64_t end) {
+    Sum* const sum = sums + thread * row_size;
+    for (int64_t line = begin; line < end; ++line) {
       const int64_t image = line / d.h, y = line % d.h;
-      for (int64_t x = 0; x < d.w; ++x) {
-        std::fill_n(sum, d.c, Sum(0));
-        for (int64_t r = 0; r < d.r; ++r) {
-          const int64_t py = y + d.params.padding[0] - r * d.params.dilation[0];
-          if (py < 0 || py % d.params.stride[0] != 0 || py / d.params.stride[0] >= d.p) continue;
-          for (int64_t s = 0; s < d.s; ++s) {
-            const int64_t px = x + d.params.padding[1] - s * d.params.dilation[1];
-            if (px < 0 || px % d.params.stride[1] != 0 || px / d.params.stride[1] >= d.q) continue;
-            const int64_t row =
-                (image * d.p + py / d.params.stride[0]) * d.q + px / d.params.stride[1];
-            const Sum* patch = patches + row * d.columns + (r * d.s + s) * d.c;
-            for (int64_t c = 0; c < d.c; ++c) sum[c] += patch[c];
+      std::fill_n(sum, row_size, Sum(0));
+      for (int64_t r = 0; r < d.r; ++r) {
+        const int64_t py = y + params.padding[0] - r * params.dilation[0];
+        if (py < 0 || py % params.stride[0] != 0 || py / params.stride[0] >= d.p) continue;
+        const Sum* patch = patches + (image * d.p + py / params.stride[0]) * d.q * d.columns;
+        for (int64_t q = 0; q < d.q; ++q, patch += d.columns) {
+          for (int64_t s = 0; s < d.s; s += taps) {
+            const int64_t x = q * params.stride[1] - params.padding[1] + s * params.dilation[1];
+            const int64_t from = std::max<int64_t>(0, -x), to = std::min(taps, d.w - x);
+            const Sum* const run = patch + (r * d.s + s) * d.c;
+            for (int64_t i = from * d.c; i < to * d.c; ++i) sum[x * d.c + i] += run[i];
           }
         }
-        T* out = dx + (((first + image) * d.h + y) * d.w + x) * pixel + group * d.c;
-        for (int64_t c = 0; c < d.c; ++c) out[c] = static_cast<T>(sum[c]);
+      }
+      T* out = dx + ((first + image) * d.h + y) * d.w * pixel + group * d.c;
+      for (int64_t x = 0; x < d.w; ++x, out += pixel) {
+        for (int64_t c = 0; c < d.c; ++c) out[c] = static_cast<T>(sum[x * d.c + c]);
       }
     }
   });
