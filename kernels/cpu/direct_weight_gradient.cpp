@@ -7,7 +7,10 @@ namespace wick::WICK_ISA {
 namespace weight_gradient {
 namespace {
 
-constexpr int64_t kBlockUnits = 128;    // results, or pairs of them, that are summed at a time
+// Results, or pairs of them, that are summed at a time.
+template <class S>
+constexpr int64_t kUnitsAtATime = kPerUnit<S> == 2 ? 64 : 128;
+constexpr int64_t kPatchColumns = 192;  // elements of patches that are packed at a time
 constexpr int64_t kMostColumns = 384;   // of patches whose weights one thread sums
 constexpr int64_t kFewColumns = 256;    // so few elements of a patch leave vectors to the outputs
 constexpr int64_t kThreadWork = 65536;  // multiplications that are worth a thread
@@ -89,7 +92,8 @@ class WeightGradient {
 
   // A row of packed patches, and what copies write beyond it.
   static constexpr int64_t kGap = kRunBytes / static_cast<int64_t>(sizeof(T));
-  static constexpr int64_t kRow = kTileColumns<T> + kGap;
+  static constexpr int64_t kRow = kPatchColumns + kGap;
+  static constexpr int64_t kBlockUnits = kUnitsAtATime<S>;
 
   void compute(const Part& part, T* sums, T* packed_a, T* packed_b) const {
     const int64_t group = part.product % groups_, share = part.product / groups_;
@@ -203,24 +207,27 @@ class WeightGradient {
                              bool adds, T* packed_dy, T* packed_x, T* to) const {
     const int64_t units = units_of(count), row = part.rows + kGap;
     pack_gradient(first, count, group * outputs_ + part.row, part.rows, packed_dy, row);
-    for (int64_t column = 0; column < part.columns; column += kTileColumns<T>) {
+    for (int64_t some = 0; some < part.columns; some += kPatchColumns) {
+      const int64_t width = smaller(kPatchColumns, part.columns - some);
+      const int64_t b_step = round_up(width, 16) + kGap;
+      pack_patches(first, count, part.column + some, width, group * channels_, packed_x, b_step);
       Tile<T, MultiplyOf<S>> tile{
-          .inner = units, .a_row = kPerUnit<S>, .b = packed_x, .b_step = kRow};
+          .inner = units, .a_row = kPerUnit<S>, .a_step = row * kPerUnit<S>, .b_step = b_step};
       tile.padded = true;
-      tile.width = smaller(kTileColumns<T>, part.columns - column);
       tile.c_row = columns_;
       tile.start_row = adds ? columns_ : 0;
       tile.is_far = true;
-      pack_patches(first, count, part.column + column, tile.width, group * channels_, packed_x,
-                   kRow);
-      T* const c = to + part.row * columns_ + part.column + column;
-      for_tiles(part, [&](int64_t begin, int64_t height) {
-        tile.a = reinterpret_cast<const S*>(packed_dy + begin);
-        tile.a_step = row * kPerUnit<S>;
-        tile.c = c + begin * columns_;
-        tile.start = adds ? tile.c : nullptr;
-        multiply_tile(height, tile);
-      });
+      for (int64_t column = 0; column < width; column += kTileColumns<T>) {
+        tile.b = packed_x + column;
+        tile.width = smaller(kTileColumns<T>, width - column);
+        T* const c = to + part.row * columns_ + part.column + some + column;
+        for_tiles(part, [&](int64_t begin, int64_t height) {
+          tile.a = reinterpret_cast<const S*>(packed_dy + begin);
+          tile.c = c + begin * columns_;
+          tile.start = adds ? tile.c : nullptr;
+          multiply_tile(height, tile);
+        });
+      }
     }
   }
 
