@@ -233,7 +233,18 @@ TEST_F(ConvPlans, DirectCodeIsRightAndTheSameForAnyThreads) {
       Trial(kFloat64, {1, 60, 9, 6}, {20, 60, 3, 3}, {.stride = {2, 2}}, 3),
       Trial(kBFloat16, {2, 3, 96, 97}, {6, 3, 3, 3}, {.padding = {1, 1}}, 4),
       Trial(kBFloat16, {1, 190, 7, 6}, {402, 190, 3, 3}, {.padding = {1, 1}}, 5),
-      Trial(kFloat32, {3, 37, 11, 12}, {37, 1, 3, 3}, {.stride = {2, 1}, .groups = 37}, 6)};
+      Trial(kFloat32, {3, 37, 11, 12}, {37, 1, 3, 3}, {.stride = {2, 1}, .groups = 37}, 6),
+      // Small images: taps outside of them are left out, in one and in several blocks of k.
+      Trial(kFloat32, {13, 40, 5, 6}, {70, 40, 3, 3}, {.padding = {1, 1}}, 7),
+      Trial(kFloat32, {8, 300, 4, 4}, {24, 300, 3, 3}, {.padding = {1, 1}}, 8),
+      Trial(kFloat64, {9, 24, 8, 7}, {20, 24, 4, 5}, {{2, 3}, {2, 1}, {2, 1}, 1}, 9),
+      Trial(kBFloat16, {7, 600, 4, 3}, {64, 600, 3, 3}, {.padding = {1, 1}}, 10),
+      Trial(kBFloat16, {6, 64, 6, 6}, {96, 64, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}}, 11),
+      // Short lines, which are multiplied where they lie; results that are written past the caches.
+      Trial(kFloat32, {4, 3, 64, 66}, {64, 3, 3, 3}, {.padding = {1, 1}}, 12),
+      Trial(kFloat32, {2, 4, 15, 16}, {16, 4, 3, 3}, {{1, 2}, {3, 2}, {2, 1}, 1}, 13),
+      Trial(kBFloat16, {4, 3, 65, 64}, {64, 3, 7, 7}, {.stride = {2, 2}, .padding = {3, 3}}, 14),
+      Trial(kBFloat16, {5, 5, 9, 10}, {32, 5, 2, 3}, {{1, 1}, {0, 1}, {3, 1}, 1}, 15)};
   for (const Trial& trial : trials) {
     for (const ConvDirection direction : kDirections) {
       conv_plan_set(trial.problem(direction), kCpu, ConvAlgorithm::kDirect);
