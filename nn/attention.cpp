@@ -211,7 +211,7 @@ Tensor MultiheadAttention::forward(const Tensor& query, const Tensor& key, const
                                    bool is_causal) {
   const Operands x = operands(query, key, value, key_padding_mask, attn_mask, is_causal);
   const double dropout_p = is_training() ? options_.dropout : 0;
-  return output(scaled_dot_product_attention(x.q, x.k, x.v, x.mask, x.is_causal, {}, dropout_p,
+  return output(scaled_dot_product_attention(x.q, x.k, x.v, x.mask, dropout_p, x.is_causal, {},
                                              false, options_.generator),
                 query);
 }

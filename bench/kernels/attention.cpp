@@ -36,7 +36,7 @@ namespace {
                 },
             .call =
                 [](const Tensors& x) {
-                  return Tensors{scaled_dot_product_attention(x[0], x[1], x[2], {}, true)};
+                  return Tensors{scaled_dot_product_attention(x[0], x[1], x[2], {}, 0, true)};
                 },
             .plain =
                 [](const Tensors& x) {

@@ -277,7 +277,7 @@ void set_fused_attention(bool on) { fused_on.store(on, std::memory_order_relaxed
 
 Tensor scaled_dot_product_attention(const Tensor& given_query, const Tensor& given_key,
                                     const Tensor& given_value, const Tensor& given_mask,
-                                    bool is_causal, std::optional<double> scale, double dropout_p,
+                                    double dropout_p, bool is_causal, std::optional<double> scale,
                                     bool enable_gqa, Generator* generator) {
   const char* op = "scaled_dot_product_attention";
   // All at once, and before the library is asked, which has no other dtypes.

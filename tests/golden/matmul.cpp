@@ -10,7 +10,7 @@ Tensors attention(const Inputs& in, Args& a) {
   WICK_CHECK(a.number("dropout_p", 0.0) == 0, "argument 'dropout_p': a reference has no dropout");
   std::optional<double> scale;
   if (a.has("scale")) scale = a.number("scale");
-  return {scaled_dot_product_attention(in[0], in[1], in[2], in.optional(3),
+  return {scaled_dot_product_attention(in[0], in[1], in[2], in.optional(3), 0,
                                        a.flag("is_causal", false), scale)};
 }
 

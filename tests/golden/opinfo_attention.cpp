@@ -75,7 +75,7 @@ const Opinfo attentions({
      {call(
          +[](X query, X key, X value, X mask, double dropout_p, bool is_causal,
              std::optional<double> scale, bool enable_gqa) {
-           return scaled_dot_product_attention(query, key, value, mask, is_causal, scale, dropout_p,
+           return scaled_dot_product_attention(query, key, value, mask, dropout_p, is_causal, scale,
                                                enable_gqa);
          },
          "query key value attn_mask=null dropout_p=0.0 is_causal=false scale=null "

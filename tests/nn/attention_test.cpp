@@ -313,7 +313,7 @@ TEST(GroupedQueryAttention, SharesKeysAndValues) {
   const Tensor q = randn({2, 6, 3, 4}, kFloat64), mask = randn({3, 5}, kFloat64);
   const Tensor k = randn({2, 2, 5, 4}, kFloat64), v = randn({2, 3, 5, 4}, kFloat64);
   const auto grouped = [&](const Tensor& of_k, const Tensor& of_v) {
-    return scaled_dot_product_attention(q, of_k, of_v, mask, false, {}, 0, true);
+    return scaled_dot_product_attention(q, of_k, of_v, mask, 0, false, {}, true);
   };
   const Tensor got = grouped(k, v);
   for (int64_t h = 0; h < 6; ++h) {

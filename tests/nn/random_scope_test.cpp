@@ -86,8 +86,8 @@ TEST(OwnGenerator, IsWhatEverythingDrawsFrom) {
       [&](Generator* g) { return nn::Dropout(0.5, g)(x); },
       [&](Generator* g) { return nn::Dropout2d(0.5, g)(x); },
       [&](Generator* g) {
-        return scaled_dot_product_attention(x, x, x + rand(x.shape(), kFloat32, kCpu, g), {}, false,
-                                            {}, 0.5, false, g);
+        return scaled_dot_product_attention(x, x, x + rand(x.shape(), kFloat32, kCpu, g), {}, 0.5,
+                                            false, {}, false, g);
       },
       [](Generator* g) { return empty({9}).uniform_(0, 1, g); },
       [](Generator* g) { return empty({9}).normal_(0, 1, g); },

@@ -31,7 +31,7 @@ struct Attending : nn::Module {
   int64_t heads = 4;  // of key and value
   Tensor forward(const Tensor& x) {
     const Tensor few = x.narrow(1, 0, heads);
-    return scaled_dot_product_attention(x, few, few * 2, mask, is_causal, {}, 0, true);
+    return scaled_dot_product_attention(x, few, few * 2, mask, 0, is_causal, {}, true);
   }
 };
 

@@ -67,9 +67,9 @@ WICK_OP_CASE(
                  uniform({3, 5}, -9, 9)}},
     .call = [](const Tensors& x) -> Tensors {
       return {scaled_dot_product_attention(x[0], x[1], x[2]),
-              scaled_dot_product_attention(x[0], x[1], x[2], {}, true),
+              scaled_dot_product_attention(x[0], x[1], x[2], {}, 0, true),
               scaled_dot_product_attention(x[0], x[1], x[2], x[3]),
-              scaled_dot_product_attention(x[0], x[1], x[2], {}, false, 0.25)};
+              scaled_dot_product_attention(x[0], x[1], x[2], {}, 0, false, 0.25)};
     },
     .reference = [](const Arrays& x) -> Arrays {
       const auto none = [](int64_t, int64_t) { return 0.0; };
@@ -115,15 +115,16 @@ WICK_OP_CASE(
         return cat({t, t.narrow(-1, 0, 3)}, -1).narrow(-1, 0, t.size(-1));
       };
       const auto attend = [&](const Tensor& mask, bool is_causal = false) {
-        return scaled_dot_product_attention(x[0], x[1], x[2], mask, is_causal, 0.5);
+        return scaled_dot_product_attention(x[0], x[1], x[2], mask, 0, is_causal, 0.5);
       };
-      return {attend({}),
-              attend({}, true),
-              attend(x[3]),
-              attend(lt(arange(0, 7, 1, kInt64, x[0].device()), 4)),
-              scaled_dot_product_attention(split(x[0]), split(x[1]), split(x[2]), {}, false, 0.5),
-              scaled_dot_product_attention(widened(x[0]), widened(x[1]), widened(x[2]), {}, false,
-                                           0.5)};
+      return {
+          attend({}),
+          attend({}, true),
+          attend(x[3]),
+          attend(lt(arange(0, 7, 1, kInt64, x[0].device()), 4)),
+          scaled_dot_product_attention(split(x[0]), split(x[1]), split(x[2]), {}, 0, false, 0.5),
+          scaled_dot_product_attention(widened(x[0]), widened(x[1]), widened(x[2]), {}, 0, false,
+                                       0.5)};
     },
     .reference = [](const Arrays& x) -> Arrays {
       const HostArray y = attention_of_heads(x, [](int64_t, int64_t) { return 0.0; });
@@ -145,21 +146,22 @@ WICK_OP_CASE(
                  normal({9, 11}).constant()}},
     .call = [](const Tensors& x) -> Tensors {
       const auto attend = [&](const Tensor& mask, bool is_causal = false) {
-        return scaled_dot_product_attention(x[0], x[1], x[2], mask, is_causal, 0.5);
+        return scaled_dot_product_attention(x[0], x[1], x[2], mask, 0, is_causal, 0.5);
       };
       const auto split = [](const Tensor& t) {
         return t.transpose(1, 2).contiguous().transpose(1, 2);
       };
       const Tensor joined = scaled_dot_product_attention(x[0].flatten(0, 1), x[1].flatten(0, 1),
-                                                         x[2].flatten(0, 1), {}, false, 0.5);
+                                                         x[2].flatten(0, 1), {}, 0, false, 0.5);
       return {
           attend({}),
           attend({}, true),
           attend(x[3]),
           attend(lt(arange(0, 11, 1, kInt64, x[0].device()), 4)),
-          scaled_dot_product_attention(split(x[0]), split(x[1]), split(x[2]), {}, false, 0.5),
+          scaled_dot_product_attention(split(x[0]), split(x[1]), split(x[2]), {}, 0, false, 0.5),
           joined.reshape({2, 2, 9, 3}),
-          scaled_dot_product_attention(x[0].unsqueeze(0), x[1].unsqueeze(0), x[2], {}, false, 0.5)
+          scaled_dot_product_attention(x[0].unsqueeze(0), x[1].unsqueeze(0), x[2], {}, 0, false,
+                                       0.5)
               .squeeze(0)};
     },
     .reference = [](const Arrays& x) -> Arrays {
@@ -183,7 +185,7 @@ WICK_OP_CASE(
     .call = [](const Tensors& x) -> Tensors {
       Generator generator(7);
       return {
-          scaled_dot_product_attention(x[0], x[1], x[2], {}, false, 0.5, 0.4, false, &generator)};
+          scaled_dot_product_attention(x[0], x[1], x[2], {}, 0.4, false, 0.5, false, &generator)};
     },
     .reference = [](const Arrays& x) -> Arrays {
       Generator generator(7);
@@ -204,8 +206,8 @@ Tensors attended(bool fused, const Tensors& inputs, const Tensor& mask, bool is_
   }
   Generator generator(5);
   const bool is_grouped = inputs[0].size(1) != inputs[1].size(1);
-  const Tensor y = scaled_dot_product_attention(leaves[0], leaves[1], leaves[2], mask, is_causal,
-                                                {}, dropout_p, is_grouped, &generator);
+  const Tensor y = scaled_dot_product_attention(leaves[0], leaves[1], leaves[2], mask, dropout_p,
+                                                is_causal, {}, is_grouped, &generator);
   const auto ops = graph_ops({y});
   const auto is_kernel = [](const std::string& op) { return op.starts_with("fused_attention"); };
   EXPECT_EQ(std::count_if(ops.begin(), ops.end(), is_kernel), fused ? 1 : 0);
@@ -304,7 +306,7 @@ TEST(Attention, IsTheLibrarysOnAGpuWhereThatHasIt) {
   const auto uses_library = [](const Tensor& q, const Tensor& mask = {}, bool is_causal = false,
                                double dropout_p = 0) {
     q.set_requires_grad();
-    const Tensor y = scaled_dot_product_attention(q, q, q, mask, is_causal, {}, dropout_p);
+    const Tensor y = scaled_dot_product_attention(q, q, q, mask, dropout_p, is_causal, {});
     const auto ops = graph_ops({y});
     return std::count(ops.begin(), ops.end(), "library_attention") > 0;
   };
@@ -394,8 +396,15 @@ TEST(Attention, RejectsWhatDoesNotFit) {
   EXPECT_THROW(scaled_dot_product_attention(q, v, v), Error);
   EXPECT_THROW(scaled_dot_product_attention(q, k, q), Error);
   EXPECT_THROW(scaled_dot_product_attention(ones({4}), k, v), Error);
-  EXPECT_THROW(scaled_dot_product_attention(q, k, v, ones({3, 5}), true), Error);
+  EXPECT_THROW(scaled_dot_product_attention(q, k, v, ones({3, 5}), 0, true), Error);
 }
+
+template <class... Arguments>
+concept Attends = requires(Arguments... arguments) { scaled_dot_product_attention(arguments...); };
+
+// is_causal in the place of dropout_p would drop all weights.
+static_assert(Attends<Tensor, Tensor, Tensor, Tensor, double, bool>);
+static_assert(!Attends<Tensor, Tensor, Tensor, Tensor, bool>);
 
 }  // namespace
 }  // namespace wick::testing

@@ -194,7 +194,7 @@ TEST(SimulatedLibraries, AttentionIsTheCpusInEveryOrderOfThreads) {
     const Tensor added = (arange(2 * 9 * 7) * 0.9).cos().view({2, 1, 9, 7}).to(device);
     const Tensor seen = lt(arange(0, 7, 1, kInt64, device), 4);
     const Tensor mask = kind == 2 ? added : kind == 3 ? seen : Tensor();
-    const Tensor y = scaled_dot_product_attention(q, k, v, mask, kind == 1);
+    const Tensor y = scaled_dot_product_attention(q, k, v, mask, 0, kind == 1);
     y.backward((arange(y.numel()) * 0.5).sin().view(y.shape()).to(kFloat16).to(device));
     std::vector<std::vector<float>> all;
     for (const Tensor& x : {y, q.grad(), k.grad(), v.grad()}) {

@@ -55,7 +55,7 @@ struct SimulatedPlans : ::testing::Test {
       return x.to(kFloat16).to(kGpu).set_requires_grad();
     };
     const Tensor q = heads(3, 0.1), k = heads(5, 0.2), v = heads(5, 0.3);
-    const Tensor y = scaled_dot_product_attention(q, k, v, {}, is_causal);
+    const Tensor y = scaled_dot_product_attention(q, k, v, {}, 0, is_causal);
     y.backward(ones(y.shape(), y.dtype(), y.device()));
     std::vector<std::vector<float>> all;
     for (const Tensor& x : {y, q.grad(), k.grad(), v.grad()}) {
