@@ -256,6 +256,7 @@ class Convolution {
     const S* const bias =
         bias_ != nullptr ? bias_ + part.product * outputs_ + part.column : nullptr;
     tile.c_row = is_scattered_ ? part.columns : y_row;
+    tile.start_row = adds ? tile.c_row : 0;
     tile.streams = !is_scattered_ && is_streamed_ && block_ == inner_;
     for (int64_t begin = 0, end; begin < rows; begin = end) {
       end = begin + tile_rows<T>(rows - begin, part.columns);
@@ -267,14 +268,12 @@ class Convolution {
         if (is_scattered_) {
           tile.c = sums + to;
           tile.start = adds ? tile.c : nullptr;
-          tile.start_row = tile.c_row;
         } else if constexpr (kPerUnit<S> == 2) {
           tile.rounded = y + to;
           tile.bias = bias == nullptr ? nullptr : bias + column;
         } else {
           tile.c = y + to;
           tile.start = adds ? tile.c : bias == nullptr ? nullptr : bias + column;
-          tile.start_row = adds ? tile.c_row : 0;
           tile.is_far = !tile.streams;
         }
         multiply_tile(end - begin, tile);
