@@ -218,9 +218,7 @@ class MatrixProduct {
   WICK_INLINE void run() {
     const double work = static_cast<double>(p_.count) * static_cast<double>(p_.sizes.m) *
                         static_cast<double>(p_.sizes.n) * static_cast<double>(k_);
-    const int64_t useful =
-        work < 1e15 ? static_cast<int64_t>(work) / kThreadWork + 1 : num_threads();
-    const int64_t threads = smaller(num_threads(), useful);
+    const int64_t threads = useful_threads(work, kThreadWork);
     const bool sums = !float_out_ && k_ > kMostInner;
     const Parts parts(p_, kBlock, kBlock, sums ? kSummedRows : p_.sizes.m,
                       larger(kBlock, kPackedB / inner_ / kBlock * kBlock), threads, 256);

@@ -14,7 +14,6 @@ constexpr int64_t kBlockRows = 48;      // patches that are packed at a time, in
 constexpr int64_t kMostColumns = 384;   // of the weights that stay in the second cache
 constexpr double kMostOutside = 0.04;   // of the taps that may be multiplied by zeros
 constexpr int64_t kSumBytes = 1 << 18;  // of sums that several blocks of k add to
-constexpr int64_t kThreadWork = 65536;  // multiplications that are worth a thread
 
 // One pass of a convolution: results = patches x weights + bias. run_passes() runs it.
 template <class S>
@@ -344,8 +343,7 @@ void run_passes(int64_t count, const MakePass& pass, Workspace& workspace) {
     image_size += pass(p).image_size();
     work += pass(p).work();
   }
-  const int64_t useful = work < 1e15 ? static_cast<int64_t>(work) / kThreadWork + 1 : num_threads();
-  const int64_t threads = smaller(num_threads(), useful);
+  const int64_t threads = useful_threads(work);
   T* const weights = allocate(weights_size);
   T* const images = allocate(image_size);
   int64_t most_parts = 0, buffer_size = 0;

@@ -13,7 +13,6 @@ constexpr int64_t kUnitsAtATime = kPerUnit<S> == 2 ? 64 : 128;
 constexpr int64_t kPatchColumns = 192;  // elements of patches that are packed at a time
 constexpr int64_t kMostColumns = 384;   // of patches whose weights one thread sums
 constexpr int64_t kFewColumns = 256;    // so few elements of a patch leave vectors to the outputs
-constexpr int64_t kThreadWork = 65536;  // multiplications that are worth a thread
 constexpr int64_t kLeastParts = 16;     // fewer blocks of the weights: results are shared too
 constexpr int64_t kShareColumns = 64;   // of such a block, on every instruction set
 constexpr int64_t kLeastShare = 8192;   // results that are worth sums of their own
@@ -42,9 +41,7 @@ class WeightGradient {
   WICK_INLINE void run() {
     const double work = static_cast<double>(groups_ * results_) * static_cast<double>(outputs_) *
                         static_cast<double>(columns_);
-    const int64_t useful =
-        work < 1e15 ? static_cast<int64_t>(work) / kThreadWork + 1 : num_threads();
-    const int64_t threads = smaller(num_threads(), useful);
+    const int64_t threads = useful_threads(work);
     // How many sums there are of each weight depends on the sizes alone.
     const int64_t tiles = groups_ * ((outputs_ + kTileRows - 1) / kTileRows) *
                           ((columns_ + kShareColumns - 1) / kShareColumns);

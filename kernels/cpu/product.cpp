@@ -17,7 +17,6 @@ constexpr int64_t kMostColumns = 384;    // of `b` that stay in the second cache
 constexpr int64_t kUnpackedRows = 192;   // so few rows are not worth packing `b`
 constexpr int64_t kRoundedRows = 256;    // of sums that are rounded at the end
 constexpr int64_t kNearBytes = 1 << 20;  // of results that are likely in the second cache
-constexpr int64_t kThreadWork = 65536;   // multiplications that are worth a thread
 
 // Computes in T what is stored as S.
 template <class T, class S>
@@ -35,9 +34,7 @@ class Blocks {
   WICK_INLINE void run() {
     const double work = static_cast<double>(p_.count) * static_cast<double>(m_) *
                         static_cast<double>(n_) * static_cast<double>(k_ + 1);
-    const int64_t useful =
-        work < 1e15 ? static_cast<int64_t>(work) / kThreadWork + 1 : num_threads();
-    const int64_t threads = smaller(num_threads(), useful);
+    const int64_t threads = useful_threads(work);
     const Parts parts(p_, kTileRows, kTileColumns<T>, rounds_ ? kRoundedRows : m_, kMostColumns,
                       threads, 16);
     const int64_t rows = parts.most_rows(), columns = parts.most_columns();

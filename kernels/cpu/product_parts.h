@@ -7,6 +7,12 @@
 // its own, so any cut gives the same bits.
 namespace wick::WICK_ISA {
 
+/// How many threads so many multiplications are worth, where each has at least so many of them.
+WICK_INLINE int64_t useful_threads(double multiplications, int64_t least = 65536) {
+  const double useful = multiplications / static_cast<double>(least);
+  return useful < num_threads() ? static_cast<int64_t>(useful) + 1 : num_threads();
+}
+
 /// A block of the results of one product.
 struct Part {
   int64_t product, row, rows, column, columns;
