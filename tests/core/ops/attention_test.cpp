@@ -400,7 +400,9 @@ TEST(Attention, RejectsWhatDoesNotFit) {
 }
 
 template <class... Arguments>
-concept Attends = requires(Arguments... arguments) { scaled_dot_product_attention(arguments...); };
+concept Attends = requires(Arguments... arguments) {
+  scaled_dot_product_attention(arguments...);
+};
 
 // is_causal in the place of dropout_p would drop all weights.
 static_assert(Attends<Tensor, Tensor, Tensor, Tensor, double, bool>);
