@@ -101,9 +101,13 @@ void scatter(const Problem& d, const Sum* patches, int64_t group, int64_t first,
   Sum* const sums =
       static_cast<Sum*>(workspace.allocate(static_cast<size_t>(threads * row_size) * sizeof(Sum)));
   parallel_for_threads(lines, threads, [&](int64_t thread, int64_t begin, int64_t end) {
-    Sum* const sum = sums + thread * row_size;
     for (int64_t line = begin; line < end; ++line) {
       const int64_t image = line / d.h, y = line % d.h;
+      T* out = dx + ((first + image) * d.h + y) * d.w * pixel + group * d.c;
+      Sum* sum = sums + thread * row_size;
+      if constexpr (std::is_same_v<T, Sum>) {
+        if (d.groups == 1) sum = out;
+      }
       std::fill_n(sum, row_size, Sum(0));
       for (int64_t r = 0; r < d.r; ++r) {
         const int64_t py = y + params.padding[0] - r * params.dilation[0];
@@ -118,7 +122,9 @@ void scatter(const Problem& d, const Sum* patches, int64_t group, int64_t first,
           }
         }
       }
-      T* out = dx + ((first + image) * d.h + y) * d.w * pixel + group * d.c;
+      if constexpr (std::is_same_v<T, Sum>) {
+        if (sum == out) continue;
+      }
       for (int64_t x = 0; x < d.w; ++x, out += pixel) {
         for (int64_t c = 0; c < d.c; ++c) out[c] = static_cast<T>(sum[x * d.c + c]);
       }
