@@ -16,10 +16,10 @@ using UnitOf = std::conditional_t<sizeof(S) == 8, double, float>;
 /// How they join a sum.
 #ifdef __AVX512F__
 template <class S>
-using MultiplyOf = std::conditional_t<kPerUnit<S> == 2, MultiplyPairs, MultiplyAdd>;
+using MultiplyOf = std::conditional_t<kPerUnit<S> == 2, MultiplyPairs, MultiplyLines>;
 #else
 template <class S>
-using MultiplyOf = MultiplyAdd;
+using MultiplyOf = MultiplyLines;
 #endif
 
 /// One axis of a pass, which computes every `result_step`-th result by the same taps of the kernel.

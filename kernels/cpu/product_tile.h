@@ -15,6 +15,7 @@ inline constexpr int64_t kTileColumns = kTileVectors* Vec<T>::size;
 
 /// How an element of `a`, in all lanes, and those of `b` join a sum.
 struct MultiplyAdd {
+  static constexpr bool kHasLines = false;
   template <class T>
   using Left = T;
   template <class T>
@@ -27,10 +28,16 @@ struct MultiplyAdd {
   }
 };
 
+/// The same along several lines of k: a loop more, which short sums feel.
+struct MultiplyLines : MultiplyAdd {
+  static constexpr bool kHasLines = true;
+};
+
 #ifdef __AVX512F__
 /// The same of pairs of bfloat16, of which both products are added: `a` points to their elements,
 /// `b` to 32 bits for each pair.
 struct MultiplyPairs {
+  static constexpr bool kHasLines = true;
   template <class>
   using Left = BFloat16;
   static WICK_INLINE VecF left(const BFloat16* a) {
@@ -63,7 +70,7 @@ WICK_INLINE __m512i round_pair(VecF low, VecF high) {
 #endif
 
 /// c[r, j] = start[r, j] + the sum over k of a[r, k] b[k, j], for the first `width` columns. All k
-/// are `lines` times `inner`.
+/// are `lines` times `inner`. Lines and streams are for a Multiply with lines.
 template <class T, class Multiply = MultiplyAdd>
 struct Tile {
   int64_t inner = 0, lines = 1;
@@ -130,11 +137,23 @@ WICK_INLINE void round_results(const Tile<float, MultiplyPairs>& tile,
 }
 #endif
 
+template <int kRows, int kVectors, class T, class Multiply>
+WICK_INLINE void stream_results(const Tile<T, Multiply>& tile, Vec<T> (&sums)[kRows][kVectors]) {
+#pragma GCC unroll 12
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t at = v * Vec<T>::size;
+      if (tile.start != nullptr) sums[r][v] += Vec<T>::load(tile.start + r * tile.start_row + at);
+      sums[r][v].stream(tile.c + r * tile.c_row + at);
+    }
+  }
+}
+
 // A masked load takes a unit that multiplies: kWhole does without, where `b` has whole vectors.
 template <int kRows, int kVectors, bool kWhole, class T, class Multiply>
-[[gnu::noinline]] void multiply_tile(const Tile<T, Multiply>& given) {
+[[gnu::noinline]] void multiply_tile(const Tile<T, Multiply>& tile) {
   using V = Vec<T>;
-  const Tile<T, Multiply> tile = given;
   const FirstLanes<T> last(tile.width - (kVectors - 1) * V::size);
   V sums[kRows][kVectors];
 #pragma GCC unroll 12
@@ -147,39 +166,41 @@ template <int kRows, int kVectors, bool kWhole, class T, class Multiply>
   }
   const auto* a_line = tile.a;
   const T* b_line = tile.b;
-  for (int64_t lines = tile.lines; lines > 0; --lines) {
+  for (int64_t lines = Multiply::kHasLines ? tile.lines : 1; lines > 0; --lines) {
     const auto* a = a_line;
     const T* b = b_line;
-    a_line += tile.a_line;
-    b_line += tile.b_line;
     for (int64_t k = tile.inner; k > 0; --k, a += tile.a_step, b += tile.b_step) {
       add_products<kWhole, false>(tile, last, a, b, sums);
     }
     if constexpr (!__is_same(T, typename Multiply::template Left<T>)) {
       if (tile.has_odd) add_products<kWhole, true>(tile, last, a, b, sums);
     }
+    a_line += tile.a_line;
+    b_line += tile.b_line;
   }
 #ifdef __AVX512F__
   if constexpr (__is_same(Multiply, MultiplyPairs) && kVectors % 2 == 0) {
     if (tile.rounded != nullptr) return round_results(tile, sums);
   }
 #endif
+  if constexpr (Multiply::kHasLines) {
+    if (tile.streams) return stream_results(tile, sums);
+  }
   const T* start = tile.start;
+  const int64_t start_row = tile.start_row, c_row = tile.c_row;
   const bool adds = start != nullptr;
   T* c = tile.c;
 #pragma GCC unroll 12
-  for (int r = 0; r < kRows; ++r, start += tile.start_row, c += tile.c_row) {
+  for (int r = 0; r < kRows; ++r, start += start_row, c += c_row) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
       const int64_t at = v * V::size;
       V sum = sums[r][v];
-      const bool is_whole = v + 1 < kVectors;
-      if (adds) sum = (is_whole ? V::load(start + at) : last.load(start + at)) + sum;
-      if (tile.streams) {
-        sum.stream(c + at);
-      } else if (is_whole) {
+      if (v + 1 < kVectors) {
+        if (adds) sum = V::load(start + at) + sum;
         sum.store(c + at);
       } else {
+        if (adds) sum = last.load(start + at) + sum;
         last.store(sum, c + at);
       }
     }
