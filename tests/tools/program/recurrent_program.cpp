@@ -9,8 +9,8 @@ struct RowReader : nn::Module {
   nn::Handle<nn::Linear> head;
 
   RowReader(int64_t width, int64_t classes)
-      : lstm(add("lstm", nn::LSTM(width, 48,
-                                  {.num_layers = 2, .dropout = 0.1, .bidirectional = true}))),
+      : lstm(add("lstm",
+                 nn::LSTM(width, 48, {.num_layers = 2, .dropout = 0.1, .bidirectional = true}))),
         head(add("head", nn::Linear(96, classes))) {}
   Tensor forward(const Tensor& images) override {
     const Tensor rows = images.permute({2, 0, 1, 3}).flatten(2);  // [height, images, values]
