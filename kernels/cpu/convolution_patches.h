@@ -77,26 +77,25 @@ WICK_INLINE PassAxis backward_axis(const View& dy, const View& weight, const Vie
   return result;
 }
 
-/// Which results of the axis read inside of the source by `tap`: from `begin` to `end`.
-struct TapRange {
+/// Which of `all` elements at `at`, at + step, ... are inside of a source: from `begin` to `end`.
+struct InsideRange {
   int64_t begin, end;
-  WICK_INLINE TapRange(const PassAxis& axis, int64_t tap) {
-    const int64_t at = axis.first + tap * axis.spacing;
-    begin = at >= 0 ? 0 : (-at + axis.step - 1) / axis.step;
-    end = at >= axis.source ? 0 : smaller(axis.count, (axis.source - 1 - at) / axis.step + 1);
-  }
-};
-
-/// Which taps read inside of the source for one result: from `begin` to `end`.
-struct ResultTaps {
-  int64_t begin, end;
-  WICK_INLINE ResultTaps(const PassAxis& axis, int64_t result) {
-    const int64_t at = axis.first + result * axis.step;
-    begin = at >= 0 ? 0 : (-at + axis.spacing - 1) / axis.spacing;
-    end = at >= axis.source ? 0 : smaller(axis.taps, (axis.source - 1 - at) / axis.spacing + 1);
+  WICK_INLINE InsideRange(int64_t at, int64_t step, int64_t all, int64_t source)
+      : begin(at >= 0 ? 0 : (-at + step - 1) / step),
+        end(at >= source ? 0 : smaller(all, (source - 1 - at) / step + 1)) {
     begin = smaller(begin, end);
   }
   WICK_INLINE int64_t count() const { return end - begin; }
+};
+/// Which results of an axis read inside of its source by `tap`.
+struct TapRange : InsideRange {
+  WICK_INLINE TapRange(const PassAxis& axis, int64_t tap)
+      : InsideRange(axis.first + tap * axis.spacing, axis.step, axis.count, axis.source) {}
+};
+/// Which taps read inside of the source for one result.
+struct ResultTaps : InsideRange {
+  WICK_INLINE ResultTaps(const PassAxis& axis, int64_t result)
+      : InsideRange(axis.first + result * axis.step, axis.spacing, axis.taps, axis.source) {}
 };
 
 /// The share of an axis' taps that read inside of the source.
