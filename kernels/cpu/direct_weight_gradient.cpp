@@ -52,7 +52,7 @@ class WeightGradient {
     const Parts parts(product, kTileRows, kTileColumns<T>, product.sizes.m, kMostColumns, threads,
                       16);
     const int64_t rows = parts.most_rows(), columns = parts.most_columns();
-    const int64_t a_size = (rows + kGap) * kBlockUnits + kGap;
+    const int64_t a_size = is_in_place_ ? 0 : (rows + kGap) * kBlockUnits + kGap;
     const int64_t b_rows =
         is_in_place_ ? rows_at_a_time() * units_of(patches_.columns.count) : kBlockUnits;
     const int64_t b_size = (is_turned_ ? columns : kRow) * b_rows + kGap;
@@ -66,7 +66,7 @@ class WeightGradient {
       T* const buffer = buffers + thread * each;
       for (int64_t i = begin; i < end; ++i) {
         if (is_in_place_) {
-          compute_in_place(parts[i], image, sums, buffer);
+          compute_in_place(parts[i], image, sums, buffer);  // which packs y's gradient alone
           continue;
         }
         compute(parts[i], sums_apart ? sums : reinterpret_cast<T*>(dw_), buffer, buffer + a_size);
