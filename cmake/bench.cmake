@@ -4,17 +4,23 @@ file(GLOB bench_rows CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/kernels/*.cpp
 file(GLOB bench_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/runner/*.cpp)
 wick_find_package(fmt libfmt-dev)
 wick_find_package(nlohmann_json nlohmann-json3-dev)
+# What benchmarks time is in the library, but for the loops that find the machine's ceilings.
+function(wick_bench_options target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  wick_precompile(${target} REUSE_FROM wick_tool_common)
+endfunction()
+function(wick_bench_program target)
+  wick_program(${target} ${ARGN})
+  wick_bench_options(${target})
+endfunction()
 add_library(wick_bench_rows OBJECT ${bench_rows})
 wick_options(wick_bench_rows)
+wick_bench_options(wick_bench_rows)
 target_link_libraries(wick_bench_rows PRIVATE wick::wick)
-wick_program(wick_bench ${bench_sources} $<TARGET_OBJECTS:wick_bench_rows>)
+wick_bench_program(wick_bench ${bench_sources} $<TARGET_OBJECTS:wick_bench_rows>)
 set_target_properties(wick_bench PROPERTIES OUTPUT_NAME wick-bench)
-# What they time is in the library, but for the loops that find the machine's ceilings.
-foreach(target wick_bench wick_bench_rows)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
-endforeach()
 set_source_files_properties(${PROJECT_SOURCE_DIR}/bench/runner/ceilings.cpp PROPERTIES
-                            COMPILE_OPTIONS -O3)
+                            COMPILE_OPTIONS -O3 SKIP_PRECOMPILE_HEADERS ON)
 target_link_libraries(wick_bench PRIVATE
   wick_tool_common fmt::fmt nlohmann_json::nlohmann_json)
 if(WICK_SIM_COUNT)
@@ -32,36 +38,36 @@ endif()
 # The same rows by Google Benchmark, where that is installed.
 find_package(benchmark QUIET)
 if(benchmark_FOUND)
-  wick_program(wick_gbench ${PROJECT_SOURCE_DIR}/bench/gbench/main.cpp
+  wick_bench_program(wick_gbench ${PROJECT_SOURCE_DIR}/bench/gbench/main.cpp
                $<TARGET_OBJECTS:wick_bench_rows>)
   set_target_properties(wick_gbench PROPERTIES OUTPUT_NAME wick-gbench)
   target_link_libraries(wick_gbench PRIVATE wick_tool_common benchmark::benchmark)
 endif()
 
 # What bench/peers/compare.py runs beside PyTorch.
-wick_program(wick_peer ${PROJECT_SOURCE_DIR}/bench/peers/wick_peer.cpp)
+wick_bench_program(wick_peer ${PROJECT_SOURCE_DIR}/bench/peers/wick_peer.cpp)
 
 # Memory and time of activation checkpointing: bench_recompute resnet50
-wick_program(bench_recompute ${PROJECT_SOURCE_DIR}/bench/recompute_bench.cpp)
+wick_bench_program(bench_recompute ${PROJECT_SOURCE_DIR}/bench/recompute_bench.cpp)
 
 # Images per second of the loader, and what it costs a training step: bench_loader mnist
-wick_program(bench_loader ${PROJECT_SOURCE_DIR}/bench/loader_bench.cpp)
+wick_bench_program(bench_loader ${PROJECT_SOURCE_DIR}/bench/loader_bench.cpp)
 
 # What bench/peers/images.py runs beside torchvision: bench_images train FOLDER 1
-wick_program(bench_images ${PROJECT_SOURCE_DIR}/bench/images_bench.cpp)
+wick_bench_program(bench_images ${PROJECT_SOURCE_DIR}/bench/images_bench.cpp)
 
 # A rank of what bench/peers/all_reduce.py measures
-wick_program(bench_all_reduce ${PROJECT_SOURCE_DIR}/bench/all_reduce_bench.cpp)
+wick_bench_program(bench_all_reduce ${PROJECT_SOURCE_DIR}/bench/all_reduce_bench.cpp)
 
 # A rank of what bench/peers/ddp.py measures
-wick_program(bench_ddp ${PROJECT_SOURCE_DIR}/bench/ddp_bench.cpp)
+wick_bench_program(bench_ddp ${PROJECT_SOURCE_DIR}/bench/ddp_bench.cpp)
 
 # What a checkpoint costs a step: bench_saving resnet18
-wick_program(bench_saving ${PROJECT_SOURCE_DIR}/bench/saving_bench.cpp)
+wick_bench_program(bench_saving ${PROJECT_SOURCE_DIR}/bench/saving_bench.cpp)
 
 # Inference of a ResNet: eager, compiled and with folded norms: bench_inference
-wick_program(bench_inference ${PROJECT_SOURCE_DIR}/bench/inference_bench.cpp)
+wick_bench_program(bench_inference ${PROJECT_SOURCE_DIR}/bench/inference_bench.cpp)
 
 # What checks of weights and the profiler cost a step: bench_step_cost mlp
-wick_program(bench_step_cost ${PROJECT_SOURCE_DIR}/bench/step_cost_bench.cpp)
+wick_bench_program(bench_step_cost ${PROJECT_SOURCE_DIR}/bench/step_cost_bench.cpp)
 target_link_libraries(bench_step_cost PRIVATE wick_tool_common)

@@ -17,10 +17,24 @@ file(GLOB kernel_sources CONFIGURE_DEPENDS
 # The same bytes from every compiler, and vectors: no multiply-add is fused, no exception flag read.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/data/image_ops_color.cpp PROPERTIES
   COMPILE_OPTIONS "-ffp-contract=off;-fno-trapping-math")
-add_library(wick_archive STATIC ${sources} ${kernel_sources})
-set_target_properties(wick_archive PROPERTIES OUTPUT_NAME wick EXPORT_NAME archive
-                      POSITION_INDEPENDENT_CODE ON)
+# Code that no step of a training run repeats often is compiled to be small.
+set(small_sources ${sources})
+list(FILTER small_sources INCLUDE REGEX
+     "/core/(graph|profile)/|/(nn|optim|dist|train)/|/data/[a-z_/]*(catalog|fetch|check_images)")
+list(FILTER small_sources EXCLUDE REGEX
+     "/core/graph/(arena|executor|fused_chain)|/core/profile/session|/dist/detail/reduction")
+list(REMOVE_ITEM sources ${small_sources})
+add_library(wick_small OBJECT ${small_sources})
+add_library(wick_archive STATIC ${sources} ${kernel_sources} $<TARGET_OBJECTS:wick_small>)
+set_target_properties(wick_archive PROPERTIES OUTPUT_NAME wick EXPORT_NAME archive)
+set_target_properties(wick_archive wick_small PROPERTIES POSITION_INDEPENDENT_CODE ON)
 wick_options(wick_archive)
+wick_options(wick_small)
+target_compile_options(wick_small PRIVATE $<$<CONFIG:Release>:-Os>)
+target_compile_definitions(wick_small PRIVATE
+                           $<TARGET_PROPERTY:wick_archive,COMPILE_DEFINITIONS>)
+target_include_directories(wick_small PRIVATE $<TARGET_PROPERTY:wick_archive,INCLUDE_DIRECTORIES>)
+target_include_directories(wick_small SYSTEM PRIVATE ${WICK_EIGEN_INCLUDE} ${WICK_JSON_INCLUDE})
 target_compile_features(wick_archive PUBLIC cxx_std_20)
 target_include_directories(wick_archive PUBLIC
   $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
@@ -54,8 +68,10 @@ function(wick_isa name)
   add_library(${target} OBJECT ${isa_sources})
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   wick_options(${target})
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE 8)
   # Kernels read neither errno nor exception flags; without them sqrt and selections vectorise.
-  target_compile_options(${target} PRIVATE ${ARGN} -fno-math-errno -fno-trapping-math)
+  target_compile_options(${target} PRIVATE ${ARGN} -fno-math-errno -fno-trapping-math
+                         $<$<CONFIG:Release>:-O2>)
   target_compile_definitions(${target} PRIVATE WICK_ISA=cpu_${name} Eigen=Eigen_${name})
   target_include_directories(${target} SYSTEM PRIVATE ${WICK_EIGEN_INCLUDE})
   target_sources(wick_archive PRIVATE $<TARGET_OBJECTS:${target}>)

@@ -43,6 +43,7 @@ target_compile_options(wick_command PRIVATE $<$<CONFIG:Release>:-O1>)
 target_link_libraries(wick_command PUBLIC wick::wick
                       PRIVATE wick_tool_common fmt::fmt nlohmann_json::nlohmann_json CLI11::CLI11
                               OpenSSL::Crypto PNG::PNG)
+wick_precompile(wick_command REUSE_FROM wick_tool_common)
 set_target_properties(wick_command PROPERTIES EXPORT_NAME program)
 add_library(wick::program ALIAS wick_command)
 wick_program(wick_cli ${PROJECT_SOURCE_DIR}/tools/wick/main.cpp)

@@ -7,4 +7,7 @@ wick_options(wick_tool_common)
 # Quicker to build; what takes time when it runs is in the library.
 target_compile_options(wick_tool_common PRIVATE $<$<CONFIG:Release>:-O1>)
 wick_find_package(fmt libfmt-dev)
-target_link_libraries(wick_tool_common PUBLIC wick::wick CLI11::CLI11 PRIVATE fmt::fmt)
+wick_find_package(nlohmann_json nlohmann-json3-dev)
+target_link_libraries(wick_tool_common PUBLIC wick::wick CLI11::CLI11
+                      PRIVATE fmt::fmt nlohmann_json::nlohmann_json)
+wick_precompile(wick_tool_common <CLI/CLI.hpp> <fmt/core.h> <nlohmann/json.hpp> <wick/wick.h>)

@@ -59,6 +59,14 @@ std::string user_name(const OpInfo& info) {
 
 std::span<const OpType* const> registered_ops() { return op_list(); }
 
+std::string describe(const OpType& type, const void* op) {
+  std::string text;
+  for (const NamedAttribute& field : type.attributes(op)) {
+    text += concat(text.empty() ? "(" : ", ", field.name, "=", wick::to_string(field.value));
+  }
+  return text.empty() ? type.info.name : type.info.name + text + ")";
+}
+
 SavedTensorHooks* saved_tensor_hooks() { return hooks_in_force; }
 SavedTensorScope::SavedTensorScope(SavedTensorHooks* hooks) : in_force_(hooks_in_force, hooks) {}
 
@@ -358,7 +366,7 @@ std::vector<Tensor> run_op(const OpType& type, const void* op, std::span<const T
   if (anomaly::search() != nullptr) {
     if (node) node->set_module_path(anomaly::module_path());
     if (!type.info.view) {  // a view makes nothing, and may be of memory that is yet to be written
-      anomaly::check_results(type.describe(op), inputs, type.info.mutates, outputs);
+      anomaly::check_results(describe(type, op), inputs, type.info.mutates, outputs);
     }
   }
   if (recorder != nullptr) [[unlikely]] {

@@ -111,7 +111,6 @@ struct OpType {
   bool (*can_recompute)(const void* op, const Saved& saved);
   Tensor (*recompute)(const void* op, const Saved& saved);
   double (*flops)(const void* op, std::span<const Tensor> inputs, const Tensor& output);
-  std::string (*describe)(const void* op);
   void* (*copy)(const void* op);
   void (*destroy)(void* op);
   /// An op with the initial values of its fields; null if the struct has no such.
@@ -122,6 +121,9 @@ struct OpType {
   /// whose value is of the wrong kind, or null.
   const char* (*set_attributes)(void* op, std::span<const Attribute> values);
 };
+
+/// An op's name and the values of its fields: "sum(axes=[1], keepdim=true)".
+std::string describe(const OpType& type, const void* op);
 
 /// All op types of this program, in no particular order.
 std::span<const OpType* const> registered_ops();
@@ -169,32 +171,6 @@ namespace detail {
 
 [[noreturn]] void no_second_derivative(const OpInfo& info);
 
-template <class T>
-std::string field_text(const T& value) {
-  return concat(value);
-}
-template <class T>
-std::string field_text(const std::vector<T>& values) {
-  std::string text = "[";
-  for (const T& v : values) text += (text.size() > 1 ? ", " : "") + concat(v);
-  return text + "]";
-}
-inline std::string field_text(const Scalar& value) {
-  return value.is_integral() ? concat(value.to_int64()) : concat(value.to_double());
-}
-
-// Adds "(axis=1" and ", keepdim=true" to a text.
-struct FieldWriter {
-  std::string& text;
-  const char*& separator;
-
-  template <class T>
-  void operator()(const char* name, const T& value) const {
-    text += concat(separator, name, "=", field_text(value));
-    separator = ", ";
-  }
-};
-
 // How Op::forward and Op::backward take their tensors: a fixed number, or as a list.
 template <class Function>
 struct Signature;
@@ -236,17 +212,6 @@ std::vector<Tensor> as_list(Result&& result) {
   }
 }
 
-template <class Op>
-std::string describe(const void* op) {
-  std::string text = Op::info.name;
-  if constexpr (requires { Op::fields; }) {
-    const char* separator = "(";
-    for_each_field(*static_cast<const Op*>(op), FieldWriter{text, separator});
-    if (*separator == ',') text += ")";
-  }
-  return text;
-}
-
 struct AttributeReader {
   std::vector<NamedAttribute>& all;
 
@@ -271,7 +236,7 @@ struct AttributeSetter {
 };
 
 template <class Op>
-std::vector<NamedAttribute> attributes_of(const void* op) {
+[[gnu::cold]] std::vector<NamedAttribute> attributes_of(const void* op) {
   std::vector<NamedAttribute> all;
   if constexpr (requires { Op::fields; }) {
     for_each_field(*static_cast<const Op*>(op), AttributeReader{all});
@@ -280,7 +245,7 @@ std::vector<NamedAttribute> attributes_of(const void* op) {
 }
 
 template <class Op>
-const char* set_attributes_of(void* op, std::span<const Attribute> values) {
+[[gnu::cold]] const char* set_attributes_of(void* op, std::span<const Attribute> values) {
   const char* wrong = nullptr;
   if constexpr (requires { Op::fields; }) {
     for_each_field(*static_cast<Op*>(op), AttributeSetter{values, wrong});
@@ -323,7 +288,6 @@ constexpr OpType make_op_type() {
       return static_cast<const Op*>(op)->flops(inputs, output);
     };
   }
-  type.describe = &describe<Op>;
   type.copy = [](const void* op) -> void* { return new Op(*static_cast<const Op*>(op)); };
   type.destroy = [](void* op) { delete static_cast<Op*>(op); };
   type.create = nullptr;

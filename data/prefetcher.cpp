@@ -64,7 +64,7 @@ void Prefetcher::fetch_ahead() {
 std::optional<Batch> Prefetcher::next() {
   fetch_ahead();
   Fetched fetched = std::move(ahead_.front());
-  ahead_.pop_front();
+  ahead_.erase(ahead_.begin());
   epoch_ = fetched.next_epoch;
   batch_ = fetched.next_batch;
   seed_ = fetched.next_seed;

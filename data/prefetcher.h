@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "wick/core/stream.h"
 #include "wick/data/loader.h"
@@ -62,7 +62,7 @@ class Prefetcher {
   Device device_;
   PrefetcherOptions options_;
   Stream stream_;
-  std::deque<Fetched> ahead_;
+  std::vector<Fetched> ahead_;  // few; the first is next
   int64_t epoch_, batch_;
   std::optional<uint64_t> seed_;
 };

@@ -4,11 +4,6 @@
 
 namespace wick::dist {
 
-// For `fields`.
-static std::string to_string(const std::shared_ptr<ProcessGroup>& group) {
-  return group ? concat(group->size(), " ranks") : "none";
-}
-
 namespace {
 
 struct AllReduceSum {

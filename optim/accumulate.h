@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -29,7 +28,7 @@ template <class Run>
 void accumulate(int64_t examples, int64_t pieces, const Run& run) {
   WICK_CHECK(examples >= 1, "accumulate: examples: got ", examples, ", expected 1 or more");
   WICK_CHECK(pieces >= 1, "accumulate: pieces: got ", pieces, ", expected 1 or more");
-  const int64_t count = std::min(pieces, examples);
+  const int64_t count = pieces < examples ? pieces : examples;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t begin = examples * i / count, end = examples * (i + 1) / count;
     run(begin, end, static_cast<double>(end - begin) / static_cast<double>(examples));

@@ -18,8 +18,22 @@ void append_number(std::string& out, T value) {
 }
 }  // namespace
 
-void append(std::string& out, double value) { append_number(out, value); }
-void append(std::string& out, int64_t value) { append_number(out, value); }
-void append(std::string& out, uint64_t value) { append_number(out, value); }
+void Part::append(std::string& text, double value) { append_number(text, value); }
+void Part::append(std::string& text, int64_t value) { append_number(text, value); }
+void Part::append(std::string& text, uint64_t value) { append_number(text, value); }
+void Part::append(std::string& text, bool value) { text += value ? "true" : "false"; }
+void Part::append(std::string& text, char value) { text += value; }
+void Part::append(std::string& text, std::string_view value) { text += value; }
+void Part::append_characters(std::string& text, const void* characters) {
+  text += static_cast<const char*>(characters);
+}
+
+std::string join(std::initializer_list<Part> parts) {
+  std::string text;
+  for (const Part& part : parts) part.append_to(text);
+  return text;
+}
+
+void fail_with(std::initializer_list<Part> parts) { throw Error(join(parts)); }
 
 }  // namespace wick::detail

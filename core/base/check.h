@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -52,35 +54,55 @@ namespace detail {
 /// The op that this thread carries out now, for errors of what runs below it; "" outside any.
 const char*& current_op();
 
-void append(std::string& out, double value);
-void append(std::string& out, int64_t value);
-void append(std::string& out, uint64_t value);
-inline void append(std::string& out, bool value) { out += value ? "true" : "false"; }
-inline void append(std::string& out, char value) { out += value; }
-inline void append(std::string& out, std::string_view value) { out += value; }
+/// A part of a text, of which a pointer is kept: a number, a string, or anything with a
+/// `to_string`.
+class Part {
+ public:
+  template <class T>
+  Part(const T& value) : value_(&value), append_(&append_any<T>) {}
+  template <size_t kSize>
+  Part(const char (&text)[kSize]) : value_(text), append_(&append_characters) {}
 
-template <class T>
-void append_any(std::string& out, const T& value) {
-  if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, char>) {
-    append(out, value);
-  } else if constexpr (std::is_floating_point_v<T>) {
-    append(out, static_cast<double>(value));
-  } else if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
-    append(out, static_cast<int64_t>(value));
-  } else if constexpr (std::is_integral_v<T>) {
-    append(out, static_cast<uint64_t>(value));
-  } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
-    append(out, std::string_view(value));
-  } else {
-    append(out, std::string_view(to_string(value)));
+  void append_to(std::string& text) const { append_(text, value_); }
+
+ private:
+  static void append(std::string& text, double value);
+  static void append(std::string& text, int64_t value);
+  static void append(std::string& text, uint64_t value);
+  static void append(std::string& text, bool value);
+  static void append(std::string& text, char value);
+  static void append(std::string& text, std::string_view value);
+  static void append_characters(std::string& text, const void* characters);
+
+  template <class T>
+  static void append_any(std::string& text, const void* pointer) {
+    const T& value = *static_cast<const T*>(pointer);
+    if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, char>) {
+      append(text, value);
+    } else if constexpr (std::is_floating_point_v<T>) {
+      append(text, static_cast<double>(value));
+    } else if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
+      append(text, static_cast<int64_t>(value));
+    } else if constexpr (std::is_integral_v<T>) {
+      append(text, static_cast<uint64_t>(value));
+    } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
+      append(text, std::string_view(value));
+    } else {
+      append(text, std::string_view(to_string(value)));
+    }
   }
-}
 
+  const void* value_;
+  void (*append_)(std::string& text, const void* value);
+};
+
+std::string join(std::initializer_list<Part> parts);
+[[noreturn, gnu::cold]] void fail_with(std::initializer_list<Part> parts);
+
+/// Throws wick::Error with the parts joined.
 template <class... Parts>
-[[noreturn, gnu::cold, gnu::noinline]] void fail(const Parts&... parts) {
-  std::string text;
-  (append_any(text, parts), ...);
-  throw Error(text);
+[[noreturn, gnu::always_inline]] inline void fail(const Parts&... parts) {
+  fail_with({Part(parts)...});
 }
 
 }  // namespace detail
@@ -88,9 +110,7 @@ template <class... Parts>
 /// Joins the parts into one text: numbers, strings, and anything with a `to_string`.
 template <class... Parts>
 std::string concat(const Parts&... parts) {
-  std::string text;
-  (detail::append_any(text, parts), ...);
-  return text;
+  return detail::join({detail::Part(parts)...});
 }
 
 }  // namespace wick

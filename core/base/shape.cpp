@@ -12,7 +12,7 @@ std::string to_string(const Shape& shape) {
   std::string text = "[";
   for (int i = 0; i < shape.rank(); ++i) {
     if (i > 0) text += ", ";
-    detail::append(text, shape[i]);
+    text += concat(shape[i]);
   }
   return text + "]";
 }

@@ -23,7 +23,7 @@ class OpNode final : public Node {
       : Node(next_sequence()), type_(type), op_(type.copy(op)) {}
   ~OpNode() override { type_.destroy(op_); }
 
-  std::string name() const override { return type_.describe(op_); }
+  std::string name() const override { return describe(type_, op_); }
   Origin origin() const override {
     return {type_.info.name, module_path_ ? std::string_view(*module_path_) : std::string_view()};
   }

@@ -13,8 +13,6 @@ struct HostWork {
   std::vector<Tensor> leaves;
 };
 
-std::string to_string(const std::shared_ptr<const HostWork>&) { return "work"; }
-
 // Inputs: the leaves' gradients, the leaves, the other tensors.
 struct HostCall {
   static constexpr OpInfo info{.name = "host_call", .differentiable = false, .any_device = true};

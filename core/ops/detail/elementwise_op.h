@@ -26,7 +26,6 @@ inline Dtype floating_dtype(Dtype dtype) { return is_floating(dtype) ? dtype : k
 
 inline fn::Number to_number(Scalar value) { return {value.to_double(), value.to_int64()}; }
 namespace fn {
-inline std::string to_string(Number number) { return concat(number.real); }
 }  // namespace fn
 
 /// Uninitialised, for a result of `shape` from `inputs`: laid out as the first of them that has
