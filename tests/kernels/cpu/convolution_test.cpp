@@ -41,8 +41,8 @@ TEST(DirectConvolution, HasTheSameBitsOnEveryInstructionSet) {
       AllocatorWorkspace workspace(kCpu);
       const View vx = x.view_for_kernel(), vw = w.view_for_kernel(), vdy = dy.view_for_kernel();
       const auto view = [&](int isa, int i) { return results[isa][i].view_for_kernel(); };
-      cpu_avx2::direct_forward(vx, vw, {}, view(0, 0), layer.params, workspace);
-      cpu_avx512::direct_forward(vx, vw, {}, view(1, 0), layer.params, workspace);
+      cpu_avx2::direct_forward(vx, vw, nullptr, {}, view(0, 0), layer.params, workspace);
+      cpu_avx512::direct_forward(vx, vw, nullptr, {}, view(1, 0), layer.params, workspace);
       cpu_avx2::direct_backward_data(vdy, vw, view(0, 1), layer.params, workspace);
       cpu_avx512::direct_backward_data(vdy, vw, view(1, 1), layer.params, workspace);
       cpu_avx2::direct_backward_weights(vx, vdy, view(0, 2), layer.params, workspace);
