@@ -15,7 +15,7 @@ class EpilogueFuser {
     std::vector<bool> joined(graph_.nodes.size());
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       Node& node = graph_.nodes[i];
-      if (join_sum(node) || join_activation(node)) {
+      if (join_sum(node) || join_relu(node)) {
         joined[maker_] = true;
         node.place = graph_.nodes[maker_].place;
       }
@@ -61,18 +61,16 @@ class EpilogueFuser {
     return false;
   }
 
-  bool join_activation(Node& node) {
-    const bool is_relu = op_name(node) == "relu";
-    if (!is_relu && op_name(node) != "gelu_tanh") return false;
+  bool join_relu(Node& node) {
+    if (op_name(node) != "relu") return false;
     const Node* maker = sole_maker(node.inputs[0], node);
     if (maker == nullptr) return false;
     if (op_name(*maker) == "linear") {
-      node.op = new_op(is_relu ? "linear_relu" : "linear_gelu");
+      node.op = new_op("linear_relu");
       node.inputs = maker->inputs;
-      node.outputs.push_back(kNone);
+      node.outputs.push_back(kNone);  // GELU's argument is the other result
       return true;
     }
-    if (!is_relu) return false;
     if (op_name(*maker) == "conv2d") {
       become_fused(node, *maker);
     } else if (op_name(*maker) == "conv2d_fused" && attribute(*maker, "relu") == Attribute(false)) {

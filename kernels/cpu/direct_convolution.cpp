@@ -14,7 +14,7 @@ constexpr int64_t kBlockRows = 48;      // patches that are packed at a time, in
 constexpr int64_t kMostColumns = 384;   // of the weights that stay in the second cache
 constexpr double kMostOutside = 0.04;   // of the taps that may be multiplied by zeros
 constexpr int64_t kSumBytes = 1 << 18;  // of sums that several blocks of k add to
-constexpr int64_t kFarBytes = 8 * kStreamBytes;  // of results that a next layer reads
+constexpr int64_t kFarBytes = 8 * kStreamBytes;  // of results that a next layer reads soon
 
 // One pass of a convolution: results = patches x weights, and what follows. run_passes() runs it.
 template <class S>
@@ -39,11 +39,13 @@ class Convolution {
         results_(x.shape[0] * rows.count * columns.count),
         inner_(patches_.lines() * patches_.line_units()),
         is_in_place_(groups == 1 && inner_ <= kInner && patches_.are_short()),
-        is_grouped_(!is_in_place_ && patches_.are_rows() && channels_ % kPerUnit<S> == 0 &&
-                    inner_ > 0 && patches_.line_units() <= 2 * kInner &&
-                    x.shape[0] >= GroupedPlace::kGroupImages &&
-                    1 - share_inside(rows) * share_inside(columns) > kMostOutside),
+        skips_(!is_in_place_ && patches_.are_rows() && channels_ % kPerUnit<S> == 0 && inner_ > 0 &&
+               patches_.line_units() <= 2 * kInner &&
+               1 - share_inside(rows) * share_inside(columns) > kMostOutside),
+        is_grouped_(skips_ && x.shape[0] >= GroupedPlace::kGroupImages),
         block_(block()),
+        is_bordered_(skips_ && !is_grouped_ && kPerUnit<S> == 1 &&
+                     (block_ % patches_.line_units() == 0 || patches_.line_units() % block_ == 0)),
         is_scattered_(kPerUnit<S> == 2 && (inner_ > block_ || outputs_ % 32 != 0)),
         is_streamed_(y.numel() * size_of(y.dtype) >= (follows_ ? kFarBytes : kStreamBytes) &&
                      outputs_ % 32 == 0 && reinterpret_cast<uintptr_t>(y.data) % 64 == 0) {}
@@ -131,7 +133,7 @@ class Convolution {
     T* const sums = packed + packed_size();
     if (is_in_place_) {
       multiply_in_place(part, weights, reinterpret_cast<const S*>(image), sums);
-    } else if (is_grouped_) {
+    } else if (is_grouped_ || is_bordered_) {
       multiply_grouped(part, weights, packed, sums);
     } else {
       multiply_packed(part, weights, packed, sums);
@@ -180,37 +182,39 @@ class Convolution {
     }
   }
 
-  // `groups` is 1.
+  // `groups` is 1. A block of k is whole lines, or a part of one.
   void multiply_grouped(const Part& part, const T* weights, T* packed, T* sums) const {
-    const PassAxis &rows = patches_.rows, &columns = patches_.columns;
-    const int64_t line = patches_.line_units(), block_lines = block_ / line;
+    const int64_t line = patches_.line_units(), line_size = line * kPerUnit<S>;
     const bool is_whole = block_ == inner_;
-    for (int64_t begin = 0; begin < patches_.lines(); begin += block_lines) {
-      const int64_t end = smaller(begin + block_lines, patches_.lines());
+    for (int64_t k = 0; k < inner_; k += block_) {
+      const int64_t k_end = smaller(k + block_, inner_), skipped = k % line * kPerUnit<S>;
+      const int64_t part_size = smaller(line_size, (k_end - k) * kPerUnit<S>);
+      const BlockOfSums block{k > 0, k_end == inner_};
       for (int64_t first = 0, count; first < part.rows; first += count) {
-        const GroupedPlace at(rows, columns, images(), part.row + first);
-        count = smaller(at.left, part.rows - first);
-        const ResultTaps down(rows, at.row), across(columns, at.column);
-        const int64_t from = larger(begin, down.begin), to_line = smaller(end, down.end);
-        const int64_t size = across.count() * channels_;
+        const GroupedPlace at(patches_.rows, patches_.columns, images(), part.row + first);
+        count = smaller(kBlockRows, smaller(at.left, part.rows - first));
+        const ResultTaps down(patches_.rows, at.row), across(patches_.columns, at.column);
+        const int64_t from = larger(k / line, down.begin);
+        const int64_t to_line = smaller((k_end + line - 1) / line, down.end);
+        const int64_t begin = larger(skipped, across.begin * channels_);
+        const int64_t end = smaller(skipped + part_size, across.end * channels_);
+        const int64_t size = larger(0, end - begin);
         Tile<T, MultiplyOf<S>> tile{.inner = size / kPerUnit<S>,
                                     .lines = size == 0 ? 0 : larger(0, to_line - from)};
         T* const to = sums + (is_whole ? 0 : first) * part.columns;
-        const BlockOfSums block{begin > 0, end == patches_.lines()};
-        if (tile.lines > 0 || begin == 0 || (block.is_last && follows_)) {
+        if (tile.lines > 0 || k == 0 || (block.is_last && follows_)) {
           tile.a_line = size;
           tile.a_row = tile.lines * size + kGap * kPerUnit<S>;
           tile.a = reinterpret_cast<const S*>(packed);
           tile.b_line = line * kTileColumns<T>;
-          const int64_t skipped = from * line + across.begin * channels_ / kPerUnit<S>;
-          tile.b = weights + skipped * kTileColumns<T>;
+          tile.b = weights + (from * line + begin / kPerUnit<S>)*kTileColumns<T>;
           for (int64_t i = 0; i < tile.lines; ++i) {
-            patches_.gather_taps(at, count, from + i, across,
-                                 reinterpret_cast<S*>(packed) + i * size, tile.a_row);
+            patches_.gather_inside(at, count, from + i, begin, begin + size,
+                                   reinterpret_cast<S*>(packed) + i * size, tile.a_row);
           }
-          multiply_rows(part, block, at, rows.size * columns.size * pixel(), count, tile, to);
+          multiply_rows(part, block, at, result_step(at), count, tile, to);
         }
-        if (is_scattered_ && end == patches_.lines()) scatter(part, at, count, to);
+        if (is_scattered_ && block.is_last) scatter(part, at, count, to);
       }
     }
   }
@@ -235,7 +239,7 @@ class Convolution {
     }
   }
 
-  // Which of the blocks of k sums are of: whether they add to earlier ones, and are complete.
+  // Whether sums over a block of k add to earlier ones, and are complete.
   struct BlockOfSums {
     bool adds, is_last;
   };
@@ -250,6 +254,12 @@ class Convolution {
   }
   // Elements of a pixel of y, and where the one of a result is.
   WICK_INLINE int64_t pixel() const { return groups_ * outputs_; }
+  WICK_INLINE int64_t result_step(const GroupedPlace& at) const {
+    const int64_t row = patches_.columns.size * pixel();
+    if (at.axis == GroupedPlace::kImage) return patches_.rows.size * row;
+    if (at.axis == GroupedPlace::kRow) return patches_.rows.result_step * row;
+    return patches_.columns.result_step * pixel();
+  }
   WICK_INLINE S* result_at(const Part& part, const PassPlace& at) const {
     const PassAxis &rows = patches_.rows, &columns = patches_.columns;
     const int64_t row = at.image * rows.size + rows.result + at.row * rows.result_step;
@@ -262,7 +272,6 @@ class Convolution {
   WICK_INLINE void multiply_rows(const Part& part, BlockOfSums block, const PassPlace& at,
                                  int64_t y_row, int64_t rows, Tile<T, MultiplyOf<S>> tile,
                                  T* sums) const {
-    const bool adds = block.adds;
     const S* const a = tile.a;
     const T* const b = tile.b;
     tile.a_step = kPerUnit<S>;
@@ -272,7 +281,7 @@ class Convolution {
     const S* const bias =
         bias_ != nullptr ? bias_ + part.product * outputs_ + part.column : nullptr;
     tile.c_row = is_scattered_ ? part.columns : y_row;
-    tile.start_row = adds ? tile.c_row : 0;
+    tile.start_row = block.adds ? tile.c_row : 0;
     tile.streams = !is_scattered_ && is_streamed_ && block_ == inner_;
     for (int64_t begin = 0, end; begin < rows; begin = end) {
       end = begin + tile_rows<T>(rows - begin, part.columns);
@@ -283,13 +292,13 @@ class Convolution {
         const int64_t to = begin * tile.c_row + column;
         if (is_scattered_) {
           tile.c = sums + to;
-          tile.start = adds ? tile.c : nullptr;
+          tile.start = block.adds ? tile.c : nullptr;
         } else if constexpr (kPerUnit<S> == 2) {
           tile.rounded = y + to;
           tile.bias = bias == nullptr ? nullptr : bias + column;
         } else {
           tile.c = y + to;
-          tile.start = adds ? tile.c : bias == nullptr ? nullptr : bias + column;
+          tile.start = block.adds ? tile.c : bias == nullptr ? nullptr : bias + column;
           tile.is_far = !tile.streams;
           if (block.is_last && follows_) {
             tile.follows = true;
@@ -345,8 +354,10 @@ class Convolution {
   S* y_;
   int64_t results_, inner_;  // rows of the product, and its units along k
   bool is_in_place_;   // whether the image is padded, and its lines are multiplied where they lie
-  bool is_grouped_;    // whether taps outside of the image are left out (GroupedPlace)
+  bool skips_;         // whether many taps are outside of the image
+  bool is_grouped_;    // whether these are left out, of many images (GroupedPlace)
   int64_t block_;      // of units along k that are summed at a time
+  bool is_bordered_;   // the same of few images, where blocks of k fit lines
   bool is_scattered_;  // whether results are summed elsewhere first
   bool is_streamed_;   // whether these are many whole lines of the cache
 };

@@ -237,7 +237,7 @@ TEST(Trainer, EvaluatesAsAGraphWithTheSameBits) {
                     .test = rows(30, 2),
                     .test_loading = {.batch_size = 8}},
                    options)
-        .fit();
+        .run();
     return found;
   };
   for (const std::optional<double> ema : {std::optional<double>(), std::optional<double>(0.9)}) {

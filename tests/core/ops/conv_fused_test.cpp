@@ -100,6 +100,7 @@ TEST(Conv2dFused, HasTheBitsOfTheSeparateOps) {
       SCOPED_TRACE(kConvAlgorithmNames[static_cast<size_t>(algorithms[i])]);
       conv_plan_set(problem, kCpu, algorithms[i]);
       const Tensor y = conv2d(x, weight, bias, stride, padding, dilation, layer.groups);
+      EXPECT_TRUE(allclose(y, before, 1e-3, 1e-3));
       const PackedConvWeight packed = pack_conv_weight(x.shape(), y.shape(), weight, steps);
       EXPECT_EQ(packed.weight.defined(),
                 algorithms[i] != ConvAlgorithm::kIm2col && layer.weight[1] > 1);
