@@ -9,11 +9,11 @@ each figure's median and the ratio of every pair: their median and quartiles.
 PATH is the interpreter whose torch is the peer (default /usr/bin/python3: Debian's). A ratio above
 1 says Wick is faster, or for memory that it needs less. Styles are ways to write it in PyTorch
 (torch_peer.py says which; what two of them do not change runs in one); of torch.compile's modes,
-and of TorchScript for inference, the fastest is taken. The bound is what the GPU could do at most, by the faster of both libraries'
-copies, matrix products and small kernels, replayed as a graph, in this run. `_graph`: a step that
-both capture by hand and replay. Training steps of ResNets have more rows: the seconds
-from a program's start to the end of its first step, the peak memory of later ones, and on a GPU
-how often those asked the driver for memory.
+and for inference also of frozen ones and TorchScript, the fastest is taken. The bound is what the
+GPU could do at most, by the faster of both libraries' copies, matrix products and small kernels,
+replayed as a graph, in this run. `_graph`: a step that both capture by hand and replay. ResNets
+have more rows: the seconds from a program's start to the end of its first step, the peak memory of
+later ones, and on a GPU how often those asked the driver for memory.
 
 --busy N lets N processes spin beside, as other programs of a machine that is not idle.
 """

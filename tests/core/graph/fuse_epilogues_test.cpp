@@ -117,7 +117,8 @@ TEST(FuseEpilogues, KeepsWhatGradientsNeed) {
   const auto f = [&](const Tensors& x) -> Tensors {
     weight.set_grad({});
     const Tensor y = conv(x[0], weight).relu();
-    const Tensor loss = (conv(y, weight).relu() + gelu(conv(y, weight))).sum();
+    const Tensor a = conv(y, weight).relu(), b = gelu(conv(y, weight));
+    const Tensor loss = (a + b).sum();
     loss.backward();
     return {loss, weight.grad()};
   };
