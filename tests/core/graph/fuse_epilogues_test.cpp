@@ -13,6 +13,7 @@
 #include "wick/nn/nn.h"
 #include "wick/tests/core/graph/expect_equal.h"
 #include "wick/tests/core/graph/ops_of.h"
+#include "wick/tests/harness/temporary_folder.h"
 
 namespace wick::testing {
 namespace {
@@ -128,6 +129,22 @@ TEST(FuseEpilogues, KeepsWhatGradientsNeed) {
   EXPECT_EQ(ops_of(graph).find("conv2d_fused conv2d_fused conv2d gelu"), 0u) << ops_of(graph);
   graph::Executor executor(graph);
   for (int i = 0; i < 3; ++i) expect_equal(executor.run({x}), f({x}));
+}
+
+// An executor packs weights for itself: its graph has them as they were, also in a file.
+TEST(FuseEpilogues, GraphsKeepTheirWeights) {
+  const Tensor weight = randn({32, 16, 3, 3});
+  const auto f = [&](const Tensors& x) -> Tensors { return {conv(x[0], weight).relu()}; };
+  const Tensor x = randn({1, 16, 40, 40}).contiguous(MemoryFormat::kChannelsLast);
+  graph::Graph graph = graph::trace(f, {x});
+  graph::optimize_for_inference(graph);
+  const std::string before = to_string(graph);
+  graph::Executor executor(graph);
+  for (int i = 0; i < 3; ++i) expect_equal(executor.run({x}), f({x}));
+  EXPECT_EQ(to_string(executor.graph()), before);
+  const TemporaryFolder folder;
+  save(executor.graph(), folder.path("net.graph.json"));
+  expect_equal(run(graph::load(folder.path("net.graph.json")), {x}), f({x}));
 }
 
 // As models are frozen: what is folded before the pass is the reference, so that bits are equal.
