@@ -45,6 +45,13 @@ struct Conv2dProblem {
   Conv2dParams params;
 };
 
+/// What follows a convolution: y = relu(convolution + bias + residual).
+struct ConvEpilogue {
+  View bias = {};      // [K] or undefined
+  View residual = {};  // laid out as y, or undefined
+  bool relu = false;
+};
+
 namespace cpu {
 /// Whether the CPU computes convolutions of `dtype` as it is: of bfloat16 with its instructions.
 bool convolves(Dtype dtype);
@@ -72,5 +79,18 @@ WICK_LIBRARY_KERNEL(conv2d_backward_data,
 WICK_LIBRARY_KERNEL(conv2d_backward_weights,
                     (const View& x, const View& dy, const View& dweight, const Conv2dParams& params,
                      const ConvPlan& plan, Workspace& workspace));
+
+namespace cpu {
+/// conv2d_forward() and what follows. Results are rounded where separate ops round them. `packed`:
+/// what conv2d_pack() made of the weight for the plan's algorithm, or null.
+void conv2d_fused(const View& x, const View& weight, const void* packed,
+                  const ConvEpilogue& epilogue, const View& y, const Conv2dParams& params,
+                  const ConvPlan& plan, Workspace& workspace);
+/// Bytes of a weight as forward passes by `algorithm` multiply it; 0 where they take it as it is.
+/// The form is that of cpu_isa(), and of any size of images.
+int64_t conv2d_packed_bytes(const Conv2dProblem& problem, ConvAlgorithm algorithm);
+void conv2d_pack(const Conv2dProblem& problem, ConvAlgorithm algorithm, const View& weight,
+                 void* packed);
+}  // namespace cpu
 
 }  // namespace wick

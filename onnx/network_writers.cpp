@@ -50,6 +50,13 @@ std::vector<Written> conv_attributes(Emit& emit) {
 void conv_writer(Emit& emit) {
   emit.finish("Conv", {emit.in(0), emit.in(1), emit.in(2)}, conv_attributes(emit));
 }
+void conv_fused_writer(Emit& emit) {
+  const std::vector<std::string> inputs = {emit.in(0), emit.in(1), emit.in(2)};
+  const bool relu = emit.truth("relu");
+  if (!emit.has(3)) return finish_with_relu(emit, relu, "Conv", inputs, conv_attributes(emit));
+  finish_with_relu(emit, relu, "Add",
+                   {emit.add("Conv", inputs, conv_attributes(emit)), emit.in(3)});
+}
 // The gradient of a convolution's input is a transposed convolution.
 void conv_transpose_writer(Emit& emit) {
   std::vector<Written> attributes = conv_attributes(emit);
@@ -274,6 +281,7 @@ constexpr WriterEntry kNetworkWriters[] = {
     {"dot", matmul_writer},
     {"addmm", addmm_writer},
     {"conv2d", conv_writer},
+    {"conv2d_fused", conv_fused_writer},
     {"conv3d", conv_writer},
     {"conv2d_backward_input", conv_transpose_writer},
     {"conv3d_backward_input", conv_transpose_writer},

@@ -66,7 +66,7 @@ class EvaluationMode {
 // The loss function as a graph of a batch's fields.
 class CompiledLoss {
  public:
-  CompiledLoss(const LossFunction& loss, graph::CompileMode mode)
+  CompiledLoss(const LossFunction& loss, const graph::CompileOptions& options)
       : function_(
             [this, &loss](const std::vector<Tensor>& fields) {
               const BatchLoss result = loss({fields});
@@ -78,7 +78,7 @@ class CompiledLoss {
               }
               return values;
             },
-            {.mode = mode, .freeze = mode == graph::CompileMode::kFull}) {}
+            options) {}
   CompiledLoss(const CompiledLoss&) = delete;
   CompiledLoss& operator=(const CompiledLoss&) = delete;
 
@@ -129,7 +129,12 @@ Evaluation evaluate(nn::Module& model, data::Prefetcher& loader, const LossFunct
   const amp::Autocast autocast = make_autocast(options.autocast, device);
   const EvaluationMode mode(model);
   std::optional<CompiledLoss> compiled;
-  if (options.compile) compiled.emplace(loss, *options.compile);
+  if (options.compile) {
+    graph::CompileOptions compile;
+    compile.mode = *options.compile;
+    compile.freeze = options.freeze && compile.mode == graph::CompileMode::kFull;
+    compiled.emplace(loss, compile);
+  }
   Totals totals;
   int64_t done = 0;
   while (const std::optional<data::Batch> batch = loader.next()) {

@@ -34,10 +34,11 @@ struct Evaluation {
 struct EvaluationOptions {
   std::optional<Dtype> autocast = {};  // as StepOptions'
   Ranks ranks = {};                    // the loader gives each rank its share
-  /// The loss function is traced for each shape of a batch, and runs as a graph. With kFull the
-  /// graph has frozen parameters, and batch norms folded into convolutions: figures differ from
-  /// eager ones by rounding. With kFuse they have the same bits.
+  /// The loss function is traced for each shape of a batch, and runs as a graph. With kFull and
+  /// `freeze` the graph has frozen parameters, and batch norms folded into convolutions: figures
+  /// differ from eager ones by rounding. Else they have the same bits.
   std::optional<graph::CompileMode> compile = {};
+  bool freeze = true;
   /// Called after each batch with the number of samples seen so far, by all ranks together.
   std::function<void(int64_t samples)> on_batch = {};
 };

@@ -56,8 +56,8 @@ struct StepOptions {
   /// The step is captured once and replayed. Error on the CPU, and with several ranks.
   bool cuda_graph = false;
   /// "fuse" or "full": from the second step on a step is traced and runs as a graph
-  /// (graph::CompileMode, docs/graphs.md); "off": it runs as it is. Error with cuda_graph,
-  /// offload_activations, or several ranks.
+  /// (graph::CompileMode, docs/graphs.md), and a Trainer's evaluations run as graphs too; "off": it
+  /// runs as it is. Error with cuda_graph, offload_activations, or several ranks.
   std::string compile = "off";
 };
 

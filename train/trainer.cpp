@@ -310,6 +310,8 @@ void Trainer::evaluate_model() {
   EvaluationOptions options;
   options.autocast = options_.step.autocast;
   options.ranks = ranks;
+  options.compile = compile_mode(options_.step.compile);
+  options.freeze = false;  // figures stay those of an eager run
   options.on_batch = options_.on_evaluation_batch;
   last_ = evaluate(*model_, loader, evaluation_, options);
 }

@@ -8,12 +8,12 @@ each figure's median and the ratio of every pair: their median and quartiles.
 
 PATH is the interpreter whose torch is the peer (default /usr/bin/python3: Debian's). A ratio above
 1 says Wick is faster, or for memory that it needs less. Styles are ways to write it in PyTorch
-(torch_peer.py says which; what two of them do not change runs in one); of torch.compile's modes the
-fastest is taken. The bound is what the GPU could do at most, by the faster of both libraries'
-copies, matrix products and small kernels, replayed as a graph, in this run. `_graph`: a step that
-both capture by hand and replay. Training steps of ResNets have more rows: the seconds
-from a program's start to the end of its first step, the peak memory of later ones, and on a GPU
-how often those asked the driver for memory.
+(torch_peer.py says which; what two of them do not change runs in one); of torch.compile's modes,
+and for inference also of frozen ones and TorchScript, the fastest is taken. The bound is what the
+GPU could do at most, by the faster of both libraries' copies, matrix products and small kernels,
+replayed as a graph, in this run. `_graph`: a step that both capture by hand and replay. ResNets
+have more rows: the seconds from a program's start to the end of its first step, the peak memory of
+later ones, and on a GPU how often those asked the driver for memory.
 
 --busy N lets N processes spin beside, as other programs of a machine that is not idle.
 """
@@ -38,6 +38,7 @@ ROOT = HERE.parent.parent
 WORKLOADS = {
     "resnet18_32_b128": (1, 128, "images/s"),
     "resnet18_224_b16": (1, 16, "images/s"),
+    "resnet18_infer_224_b1": (20, 1, "images/s"),
     "resnet18_32_b128_bf16": (1, 128, "images/s"),
     "resnet18_224_b16_bf16": (1, 16, "images/s"),
     "article_001": (1, 128, "images/s"),
@@ -102,6 +103,7 @@ GPU_WORKLOADS = {
     "add_1k": (10000, 1, "/s", {}),
 }
 COMPILE_MODES = ("default", "reduce-overhead", "max-autotune")
+INFERENCE_MODES = ("default", "default-freezing", "max-autotune", "max-autotune-freezing", "jit")
 # Seconds. The first answer comes after a step, for which a GPU's engines are tried; who compiles
 # may take as long as the CPU.
 FIRST_ANSWER_WITHIN = {"cuda": 150, "cpu": 300}
@@ -223,7 +225,8 @@ def fastest_mode(workload, iterations, arguments):
             return None
 
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        peers = [peer for peer in pool.map(compiled, COMPILE_MODES) if peer]
+        modes = INFERENCE_MODES if "_infer_" in workload else COMPILE_MODES
+        peers = [peer for peer in pool.map(compiled, modes) if peer]
     seconds = {}
     for peer in peers:
         try:

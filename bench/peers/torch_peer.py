@@ -5,7 +5,8 @@ Styles: `written`, eager as the articles begin: images NCHW, default optimizers,
 the workload is named bfloat16 and there is a GPU, article 001's float16 by autocast and GradScaler;
 `tuned`, the default: eager, images channels-last, bfloat16 by autocast where the workload is named
 so, and on a GPU TF32, measured cuDNN engines and fused optimizers; `compiled`: that by
-torch.compile in its default mode, or as `compiled:MODE`."""
+torch.compile in its default mode, or as `compiled:MODE`. For inference a mode may end with
+`-freezing`, torch._inductor's; `compiled:jit` is torch.jit.freeze and optimize_for_inference."""
 
 import re
 import sys
@@ -56,7 +57,12 @@ def compiled(torch, function):
     """`function` by torch.compile, in the mode of the style, if the style asks for it."""
     if not style.startswith("compiled"):
         return function
-    return torch.compile(function, mode=style.partition(":")[2] or None)
+    mode = style.partition(":")[2]
+    if mode.endswith("-freezing"):
+        import torch._inductor.config
+
+        torch._inductor.config.freezing = True
+    return torch.compile(function, mode=mode.removesuffix("-freezing") or None)
 
 
 def optimizer_options():
@@ -80,6 +86,30 @@ def resnet_step(torch, layers, batch, size, mixed, graph=False):
         return captured(torch, lambda: step(x, target))
     step = training_step(torch, compiled(torch, model), optimizer, lower)
     return lambda: step(x, target)
+
+
+def resnet_inference(torch, layers, batch, size):
+    from torch_resnet import resnet
+
+    model = resnet(layers, classes=1000, small_input=False).to(device).eval()
+    x = torch.randn(batch, 3, size, size, device=device)
+    if style != "written":
+        model = model.to(memory_format=torch.channels_last)
+        x = x.contiguous(memory_format=torch.channels_last)
+    with torch.no_grad():
+        if style == "compiled:jit":
+            run = torch.jit.freeze(torch.jit.trace(model, x))
+            run = torch.jit.optimize_for_inference(run)
+        else:
+            run = compiled(torch, model)
+        for _ in range(3):
+            run(x)  # the first calls compile
+
+    def infer():
+        with torch.no_grad() if style.startswith("compiled") else torch.inference_mode():
+            run(x)
+
+    return infer
 
 
 def article_001(torch, how):
@@ -277,6 +307,8 @@ def make(torch, workload):
     if part := has(r"resnet(18|50)_(\d+)_b(\d+)(_bf16)?(_graph)?"):
         return resnet_step(torch, int(part[1]), int(part[3]), int(part[2]), part[4] is not None,
                            part[5] is not None)
+    if part := has(r"resnet(18|50)_infer_(\d+)_b(\d+)"):
+        return resnet_inference(torch, int(part[1]), int(part[3]), int(part[2]))
     if part := has("article_001(?:_(.*))?"):
         return article_001(torch, part[1] or "written")
     if workload == "mlp_b64":

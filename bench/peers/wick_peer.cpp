@@ -87,6 +87,18 @@ Iterate resnet_step(int layers, int64_t batch, int64_t size, bool mixed, bool is
   return is_captured ? captured(step) : step;
 }
 
+// With frozen parameters.
+Iterate resnet_inference(int layers, int64_t batch, int64_t size) {
+  const auto model = std::make_shared<nn::ResNet>(layers == 18 ? nn::resnet18() : nn::resnet50());
+  model->to(device);
+  model->eval();
+  const auto net =
+      std::make_shared<graph::CompiledModule>(graph::compile(*model, {.freeze = true}));
+  const Tensor x = noise({batch, 3, size, size}).contiguous(MemoryFormat::kChannelsLast);
+  for (int i = 0; i < 3; ++i) (*net)(x);
+  return [=, module = model] { (*net)(x); };  // the network is to live as long
+}
+
 // Article 001's training loop, whole: CIFAR-10 (here of noise) cropped and resized to 224, flipped
 // and normalised by worker threads; ResNet-18, SGD.
 Iterate article_001(bool mixed) {
@@ -240,6 +252,9 @@ Iterate make(const std::string& workload) {
   if (is("resnet(18|50)_([0-9]+)_b([0-9]+)(_bf16)?(_graph)?")) {
     return resnet_step(std::stoi(part[1]), std::stoll(part[3]), std::stoll(part[2]),
                        part[4].matched, part[5].matched);
+  }
+  if (is("resnet(18|50)_infer_([0-9]+)_b([0-9]+)")) {
+    return resnet_inference(std::stoi(part[1]), std::stoll(part[3]), std::stoll(part[2]));
   }
   if (is("article_001(_.*)?")) return article_001(part[1].matched);
   if (workload == "mlp_b64") return mlp_step();

@@ -6,6 +6,7 @@
 #include "wick/core/base/scoped_value.h"
 #include "wick/core/graph/detail/arena.h"
 #include "wick/core/graph/detail/fused_chain.h"
+#include "wick/core/graph/detail/packed_weights.h"
 #include "wick/core/graph/trace.h"
 #include "wick/core/random.h"
 
@@ -13,7 +14,10 @@ namespace wick::graph {
 
 struct Executor::State {
   explicit State(Graph given)
-      : graph(std::move(given)), values(graph.values.size()), chains(graph.nodes.size()) {
+      : graph(std::move(given)),
+        nodes(graph.nodes),
+        values(graph.values.size()),
+        chains(graph.nodes.size()) {
     check(graph);
     plan_releases();
   }
@@ -25,8 +29,8 @@ struct Executor::State {
     take_inputs(inputs);
     take_constants();
     if (graph.draws > 0) start = default_generator(graph.device).next(graph.draws);
-    for (size_t i = 0; i < graph.nodes.size(); ++i) {
-      run_node(graph.nodes[i], i);
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      run_node(nodes[i], i);
       for (const ValueId id : releases[i]) tensor(id) = Tensor();
     }
     std::vector<Tensor> outputs;
@@ -34,6 +38,14 @@ struct Executor::State {
     forget();
     arena.end_run();
     return outputs;
+  }
+
+  // After the first run, which chose how convolutions are computed.
+  void pack() {
+    if (std::exchange(is_packed, true)) return;
+    const NoGrad no_grad;
+    packed = pack_weights(graph, nodes);
+    values.resize(graph.values.size() + packed.size());
   }
 
   Tensor& tensor(ValueId id) { return values[static_cast<size_t>(id)]; }
@@ -67,6 +79,7 @@ struct Executor::State {
     for (const Constant& constant : graph.constants) {
       tensor(constant.value) = constant.copied ? constant.tensor.clone() : constant.tensor;
     }
+    std::copy(packed.begin(), packed.end(), values.end() - std::ssize(packed));
   }
 
   void run_node(Node& node, size_t number) {
@@ -127,8 +140,11 @@ struct Executor::State {
     }
   }
 
-  Graph graph;
+  Graph graph;              // as it was given
+  std::vector<Node> nodes;  // as they run
   std::vector<Tensor> values;
+  std::vector<Tensor> packed;  // the last of the values
+  bool is_packed = false;
   std::vector<std::vector<ValueId>> releases;
   std::vector<std::optional<FusedChain>> chains;  // of fused nodes, once they ran
   RandomKey start{};
@@ -150,7 +166,9 @@ const Graph& Executor::graph() const { return state_->graph; }
 std::vector<Tensor> Executor::run(const std::vector<Tensor>& inputs) {
   WICK_CHECK(!is_tracing(), "graph: a graph cannot run within a trace");
   try {
-    return state_->run(inputs);
+    std::vector<Tensor> outputs = state_->run(inputs);
+    state_->pack();
+    return outputs;
   } catch (...) {
     state_->forget();
     throw;

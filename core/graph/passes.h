@@ -27,12 +27,17 @@ int64_t fold_constants(Graph& graph);
 /// of norms folded.
 int64_t fold_batch_norms(Graph& graph);
 
+/// Joins convolutions with the sum and ReLU that follow, and linear layers with ReLU, where nothing
+/// else reads what is between: in float32 on the CPU. Kernels of convolutions finish results then
+/// before they write them.
+int64_t fuse_epilogues(Graph& graph);
+
 /// Joins elementwise ops of one shape that follow one another into one node. On the CPU an Executor
 /// runs the node tile by tile in the cache.
 int64_t fuse_elementwise(Graph& graph);
 
-/// fold_constants(), merge_common_nodes(), remove_dead_nodes() and fuse_elementwise(), in this
-/// order.
+/// fold_constants(), merge_common_nodes(), remove_dead_nodes(), fuse_epilogues() and
+/// fuse_elementwise(), in this order.
 void optimize(Graph& graph);
 
 /// freeze_constants(), fold_constants() and fold_batch_norms(), then optimize().

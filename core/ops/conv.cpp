@@ -158,6 +158,23 @@ struct Conv2dBackwardWeight : Geometry {
   }
 };
 
+// Conv2d for inference: y = relu(convolution + residual), with results rounded where separate ops
+// round them. A packed weight (pack_conv_weight()) goes with the algorithm that it is for.
+struct Conv2dFused : Geometry {
+  static constexpr OpInfo info{.name = "conv2d_fused", .differentiable = false};
+  bool relu = false;
+  int64_t packed_for = -1;  // a ConvAlgorithm, or -1
+  static constexpr auto fields = std::tuple_cat(
+      kGeometryFields,
+      std::tuple{field("relu", &Conv2dFused::relu), field("packed_for", &Conv2dFused::packed_for)});
+
+  Tensor forward(Saved& saved, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                 const Tensor& residual, const Tensor& packed) const;
+  double flops(std::span<const Tensor> inputs, const Tensor& y) const {
+    return conv_flops(y, inputs[1].shape());
+  }
+};
+
 // Height and width of input `i`.
 Shape image_size(const Saved& saved, int i) {
   const Shape& shape = saved.input(i).shape;
@@ -172,6 +189,49 @@ Tensor Conv2d::forward(Saved& saved, const Tensor& x, const Tensor& weight,
   const Shape shape{x.size(0), weight.size(0), output_size(0, x.size(2), weight.size(2)),
                     output_size(1, x.size(3), weight.size(3))};
   return wick::forward(x, weight, bias, shape, *this);
+}
+
+// The composed way, for what the CPU's convolutions do not take.
+Tensor followed(Tensor y, const Tensor& residual, bool relu) {
+  if (residual.defined()) y = y + residual;
+  return relu ? y.relu() : y;
+}
+
+Tensor Conv2dFused::forward(Saved&, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                            const Tensor& residual, const Tensor& packed) const {
+  check_conv_dtypes("conv2d_fused", x, weight);
+  for (const Tensor* each : {&bias, &residual}) {
+    if (each->defined()) check_conv_dtypes("conv2d_fused", x, *each);
+  }
+  const Shape shape{x.size(0), weight.size(0), output_size(0, x.size(2), weight.size(2)),
+                    output_size(1, x.size(3), weight.size(3))};
+  WICK_CHECK(!residual.defined() || residual.shape() == shape,
+             "conv2d_fused: the residual has the wrong shape: got ", residual.shape(),
+             ", expected ", shape);
+  const bool is_kernel = x.device().is_cpu() && cpu::convolves(x.dtype()) && x.numel() > 0;
+  if (!is_kernel || shape.numel() == 0) {
+    return followed(wick::forward(x, weight, bias, shape, *this), residual, relu);
+  }
+  Tensor y = empty(shape, x.dtype(), x.device(), kImageFormat);
+  const Tensor kx = x.contiguous(kImageFormat), kw = weight.contiguous(kImageFormat);
+  const Tensor kb = bias.defined() ? bias.contiguous() : bias;
+  const Tensor kr = residual.defined() ? residual.contiguous(kImageFormat) : residual;
+  ConvEpilogue epilogue;
+  if (kb.defined()) epilogue.bias = kb.view_for_kernel();
+  if (kr.defined()) epilogue.residual = kr.view_for_kernel();
+  epilogue.relu = relu;
+  const auto compute = [&](const ConvPlan& plan, Workspace& workspace) {
+    cpu::conv2d_fused(kx.view_for_kernel(), kw.view_for_kernel(),
+                      packed.defined() ? packed.raw_data() : nullptr, epilogue, y.view_for_kernel(),
+                      params(), plan, workspace);
+  };
+  if (packed.defined()) {
+    AllocatorWorkspace workspace(x.device());
+    compute(static_cast<ConvAlgorithm>(packed_for), workspace);
+  } else {
+    run(ConvDirection::kForward, y, x.shape(), weight.shape(), shape, *this, compute);
+  }
+  return y;
 }
 
 Gradients Conv2d::backward(const Saved& saved, const Tensor& dy) const {
@@ -249,6 +309,36 @@ void check_conv_bias(const char* op, const Tensor& bias, int64_t channels) {
 Tensor conv2d_input_gradient(const Tensor& dy, const Tensor& weight, const Shape& size,
                              const ConvSteps& steps) {
   return apply(Conv2dBackwardInput{{steps}, size}, dy, weight);
+}
+
+Tensor conv2d_fused(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                    const Tensor& residual, bool relu, const ConvSteps& steps,
+                    const PackedConvWeight& packed) {
+  return apply(Conv2dFused{{steps}, relu, packed.algorithm}, x, weight, bias, residual,
+               packed.weight);
+}
+
+PackedConvWeight pack_conv_weight(const Shape& x, const Shape& y, const Tensor& weight,
+                                  const ConvSteps& steps) {
+  const Conv2dProblem problem{ConvDirection::kForward, weight.dtype(), x, weight.shape(), y,
+                              Geometry{steps}.params()};
+  const Device device = weight.device();
+  if (!device.is_cpu() || x.numel() == 0 || y.numel() == 0) return {};
+  const Tensor kw = weight.contiguous(kImageFormat);
+  // Plans that are to be measured are so here, if none is known.
+  const auto compute = [&](const ConvPlan& plan) {
+    const Tensor images = zeros(x, weight.dtype(), device).contiguous(kImageFormat);
+    const Tensor results = empty(y, weight.dtype(), device, kImageFormat);
+    AllocatorWorkspace workspace(device);
+    cpu::conv2d_forward(images.view_for_kernel(), kw.view_for_kernel(), {},
+                        results.view_for_kernel(), problem.params, plan, workspace);
+  };
+  const ConvAlgorithm algorithm = conv_plan(problem, device, compute).algorithm;
+  const int64_t bytes = cpu::conv2d_packed_bytes(problem, algorithm);
+  if (bytes == 0) return {};
+  const Tensor packed = empty({bytes / size_of(kFloat32)}, kFloat32, device);
+  cpu::conv2d_pack(problem, algorithm, kw.view_for_kernel(), packed.raw_data());
+  return {packed, static_cast<int64_t>(algorithm)};
 }
 
 Tensor conv2d_weight_gradient(const Tensor& x, const Tensor& dy, const Shape& kernel,

@@ -98,6 +98,20 @@ struct ResultTaps : InsideRange {
       : InsideRange(axis.first + result * axis.step, axis.spacing, axis.taps, axis.source) {}
 };
 
+/// Which results of an axis have all taps inside: none, or those from `begin` to `end`.
+struct WholeRange {
+  int64_t begin = 0, end = 0;
+  WICK_INLINE explicit WholeRange(const PassAxis& axis) {
+    const auto is_whole = [&](int64_t result) {
+      return ResultTaps(axis, result).count() == axis.taps;
+    };
+    while (begin < axis.count && !is_whole(begin)) ++begin;
+    end = axis.count;
+    while (end > begin && !is_whole(end - 1)) --end;
+  }
+  WICK_INLINE int64_t count() const { return end - begin; }
+};
+
 /// The share of an axis' taps that read inside of the source.
 WICK_INLINE double share_inside(const PassAxis& axis) {
   int64_t inside = 0;
@@ -157,17 +171,24 @@ struct PassPlace {
   }
 };
 
-/// The same where results are numbered by groups of about kGroupImages images, in a group by row,
-/// column and image: neighbours have the same taps inside of the image.
+/// The same where results are numbered so that neighbours have the same taps inside of the image.
+/// Many images: by groups of about kGroupImages, in a group by row, column and image. Few: rows of
+/// an image but for their ends, then those columns.
 struct GroupedPlace : PassPlace {
   static constexpr int64_t kGroupImages = 6;
-  int64_t left;  // results from here on at the same row and column
+  int64_t left;  // results from here on of the same taps, which follow one another
+  enum { kRow, kColumn, kImage } axis = kImage;  // along this axis
 
   WICK_INLINE GroupedPlace(const PassAxis& rows, const PassAxis& columns, int64_t images,
                            int64_t result)
       : PassPlace(0, 0, 0) {
-    const int64_t groups = (images + kGroupImages - 1) / kGroupImages;
     const int64_t places = rows.count * columns.count;
+    if (images < kGroupImages) {
+      image = result / places;
+      place_within(rows, columns, result % places);
+      return;
+    }
+    const int64_t groups = (images + kGroupImages - 1) / kGroupImages;
     const int64_t group = ((result / places + 1) * groups - 1) / images;
     const int64_t first = images * group / groups, size = images * (group + 1) / groups - first;
     const int64_t within = result - first * places;
@@ -175,6 +196,24 @@ struct GroupedPlace : PassPlace {
     row = within / size / columns.count;
     column = within / size % columns.count;
     left = size - within % size;
+  }
+
+ private:
+  WICK_INLINE void place_within(const PassAxis& rows, const PassAxis& columns, int64_t within) {
+    const WholeRange whole(columns);
+    if (within < rows.count * whole.count()) {
+      axis = kColumn;
+      row = within / whole.count();
+      column = whole.begin + within % whole.count();
+      left = whole.end - column;
+      return;
+    }
+    const int64_t rest = within - rows.count * whole.count(), end = rest / rows.count;
+    const WholeRange down(rows);
+    axis = kRow;
+    column = end < whole.begin ? end : end + whole.count();
+    row = rest % rows.count;
+    left = row >= down.begin && row < down.end ? down.end - row : 1;
   }
 };
 
@@ -236,15 +275,19 @@ class Patches {
     }
   }
 
-  /// Taps `across` of one line, which are inside of the image, of `count` images from a place on.
-  WICK_INLINE void gather_taps(const PassPlace& place, int64_t count, int64_t line,
-                               const ResultTaps& across, S* to, int64_t to_row) const {
-    const int64_t image = rows.source * columns.source * pixel_;
+  /// Elements `begin` to `end` of one line, which are inside of the image, of `count` results from
+  /// a place on.
+  WICK_INLINE void gather_inside(const GroupedPlace& place, int64_t count, int64_t line,
+                                 int64_t begin, int64_t end, S* to, int64_t to_row) const {
+    const int64_t image_row = columns.source * pixel_;
     const int64_t row = place.row * rows.step + rows.first + line * rows.spacing;
-    const int64_t column = place.column * columns.step + columns.first + across.begin;
-    const S* from = data_ + place.image * image + (row * columns.source + column) * pixel_;
-    for (int64_t i = 0; i < count; ++i, from += image, to += to_row) {
-      copy_run(from, across.count() * pixel_, to);
+    const int64_t column = place.column * columns.step + columns.first;
+    const S* from = data_ + (place.image * rows.source + row) * image_row + column * pixel_ + begin;
+    const int64_t step = place.axis == GroupedPlace::kImage ? rows.source * image_row
+                         : place.axis == GroupedPlace::kRow ? rows.step * image_row
+                                                            : columns.step * pixel_;
+    for (int64_t i = 0; i < count; ++i, from += step, to += to_row) {
+      copy_run(from, end - begin, to);
     }
   }
   /// Whether a line is a whole row of the kernel.

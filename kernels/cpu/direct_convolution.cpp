@@ -14,35 +14,41 @@ constexpr int64_t kBlockRows = 48;      // patches that are packed at a time, in
 constexpr int64_t kMostColumns = 384;   // of the weights that stay in the second cache
 constexpr double kMostOutside = 0.04;   // of the taps that may be multiplied by zeros
 constexpr int64_t kSumBytes = 1 << 18;  // of sums that several blocks of k add to
+constexpr int64_t kFarBytes = 8 * kStreamBytes;  // of results that a next layer reads soon
 
-// One pass of a convolution: results = patches x weights + bias. run_passes() runs it.
+// One pass of a convolution: results = patches x weights, and what follows. run_passes() runs it.
 template <class S>
 class Convolution {
  public:
   using T = UnitOf<S>;
 
   // `x` is read, `y` written: x and y of the layer, or their gradients the other way round.
-  WICK_INLINE Convolution(const View& x, const View& weight, const View& bias, const View& y,
-                          int64_t groups, const PassAxis& rows, const PassAxis& columns,
-                          const WeightSteps& steps)
+  WICK_INLINE Convolution(const View& x, const View& weight, const ConvEpilogue& epilogue,
+                          const View& y, int64_t groups, const PassAxis& rows,
+                          const PassAxis& columns, const WeightSteps& steps)
       : channels_(x.shape[1] / groups),
         outputs_(y.shape[1] / groups),
         groups_(groups),
         patches_(x.as<S>(), rows, columns, channels_, x.shape[1]),
         weights_{weight.as<S>(), steps, channels_, outputs_, weight.shape[3]},
-        bias_(bias.as<S>()),
+        bias_(epilogue.bias.as<S>()),
+        residual_(epilogue.residual.as<S>()),
+        follows_(epilogue.relu || epilogue.residual.defined()),
+        relu_(epilogue.relu),
         y_(y.as<S>()),
         results_(x.shape[0] * rows.count * columns.count),
         inner_(patches_.lines() * patches_.line_units()),
         is_in_place_(groups == 1 && inner_ <= kInner && patches_.are_short()),
-        is_grouped_(!is_in_place_ && patches_.are_rows() && channels_ % kPerUnit<S> == 0 &&
-                    inner_ > 0 && patches_.line_units() <= 2 * kInner &&
-                    x.shape[0] >= GroupedPlace::kGroupImages &&
-                    1 - share_inside(rows) * share_inside(columns) > kMostOutside),
+        skips_(!is_in_place_ && patches_.are_rows() && channels_ % kPerUnit<S> == 0 && inner_ > 0 &&
+               patches_.line_units() <= 2 * kInner &&
+               1 - share_inside(rows) * share_inside(columns) > kMostOutside),
+        is_grouped_(skips_ && x.shape[0] >= GroupedPlace::kGroupImages),
         block_(block()),
+        is_bordered_(skips_ && !is_grouped_ && kPerUnit<S> == 1 &&
+                     (block_ % patches_.line_units() == 0 || patches_.line_units() % block_ == 0)),
         is_scattered_(kPerUnit<S> == 2 && (inner_ > block_ || outputs_ % 32 != 0)),
-        is_streamed_(y.numel() * size_of(y.dtype) >= kStreamBytes && outputs_ % 32 == 0 &&
-                     reinterpret_cast<uintptr_t>(y.data) % 64 == 0) {}
+        is_streamed_(y.numel() * size_of(y.dtype) >= (follows_ ? kFarBytes : kStreamBytes) &&
+                     outputs_ % 32 == 0 && reinterpret_cast<uintptr_t>(y.data) % 64 == 0) {}
 
   /// Sizes of what run_passes() allocates, in T: of the weights, the image, a thread's buffer.
   WICK_INLINE int64_t weights_size() const { return groups_ * group_weights(); }
@@ -103,8 +109,14 @@ class Convolution {
         });
   }
 
-  /// Packs the weights and, where it is multiplied in place, the image.
-  WICK_INLINE void prepare(T* weights, T* image) const {
+  /// Pads the image where it is multiplied in place.
+  WICK_INLINE void pad(T* image) const {
+    if (is_in_place_) {
+      PaddedImages<S>(patches_, images()).fill(reinterpret_cast<S*>(image));
+    }
+  }
+
+  WICK_INLINE void pack(T* weights) const {
     const int64_t panels = (outputs_ + kTileColumns<T> - 1) / kTileColumns<T>;
     const int64_t panel = inner_ * kTileColumns<T>;
     parallel_for(groups_ * panels * patches_.lines(), 1, [&](int64_t begin, int64_t end) {
@@ -114,9 +126,6 @@ class Convolution {
                       weights + at * panel + line * patches_.line_units() * kTileColumns<T>);
       }
     });
-    if (is_in_place_) {
-      PaddedImages<S>(patches_, images()).fill(reinterpret_cast<S*>(image));
-    }
   }
 
   void compute(const Part& part, const T* all_weights, const T* image, T* packed) const {
@@ -124,7 +133,7 @@ class Convolution {
     T* const sums = packed + packed_size();
     if (is_in_place_) {
       multiply_in_place(part, weights, reinterpret_cast<const S*>(image), sums);
-    } else if (is_grouped_) {
+    } else if (is_grouped_ || is_bordered_) {
       multiply_grouped(part, weights, packed, sums);
     } else {
       multiply_packed(part, weights, packed, sums);
@@ -166,42 +175,46 @@ class Convolution {
         patches_.gather(at, rows, line, k * kPerUnit<S>, (k + inner) * kPerUnit<S>,
                         part.product * channels_, reinterpret_cast<S*>(packed), tile.a_row);
         T* const to = sums + (is_whole ? 0 : first) * part.columns;
-        multiply_rows(part, k > 0, at, patches_.columns.result_step * pixel(), rows, tile, to);
+        multiply_rows(part, {k > 0, k + inner == inner_}, at,
+                      patches_.columns.result_step * pixel(), rows, tile, to);
         if (is_scattered_ && k + inner == inner_) scatter(part, at, rows, to);
       }
     }
   }
 
-  // `groups` is 1.
+  // `groups` is 1. A block of k is whole lines, or a part of one.
   void multiply_grouped(const Part& part, const T* weights, T* packed, T* sums) const {
-    const PassAxis &rows = patches_.rows, &columns = patches_.columns;
-    const int64_t line = patches_.line_units(), block_lines = block_ / line;
+    const int64_t line = patches_.line_units(), line_size = line * kPerUnit<S>;
     const bool is_whole = block_ == inner_;
-    for (int64_t begin = 0; begin < patches_.lines(); begin += block_lines) {
-      const int64_t end = smaller(begin + block_lines, patches_.lines());
+    for (int64_t k = 0; k < inner_; k += block_) {
+      const int64_t k_end = smaller(k + block_, inner_), skipped = k % line * kPerUnit<S>;
+      const int64_t part_size = smaller(line_size, (k_end - k) * kPerUnit<S>);
+      const BlockOfSums block{k > 0, k_end == inner_};
       for (int64_t first = 0, count; first < part.rows; first += count) {
-        const GroupedPlace at(rows, columns, images(), part.row + first);
-        count = smaller(at.left, part.rows - first);
-        const ResultTaps down(rows, at.row), across(columns, at.column);
-        const int64_t from = larger(begin, down.begin), to_line = smaller(end, down.end);
-        const int64_t size = across.count() * channels_;
+        const GroupedPlace at(patches_.rows, patches_.columns, images(), part.row + first);
+        count = smaller(kBlockRows, smaller(at.left, part.rows - first));
+        const ResultTaps down(patches_.rows, at.row), across(patches_.columns, at.column);
+        const int64_t from = larger(k / line, down.begin);
+        const int64_t to_line = smaller((k_end + line - 1) / line, down.end);
+        const int64_t begin = larger(skipped, across.begin * channels_);
+        const int64_t end = smaller(skipped + part_size, across.end * channels_);
+        const int64_t size = larger(0, end - begin);
         Tile<T, MultiplyOf<S>> tile{.inner = size / kPerUnit<S>,
                                     .lines = size == 0 ? 0 : larger(0, to_line - from)};
         T* const to = sums + (is_whole ? 0 : first) * part.columns;
-        if (tile.lines > 0 || begin == 0) {
+        if (tile.lines > 0 || k == 0 || (block.is_last && follows_)) {
           tile.a_line = size;
           tile.a_row = tile.lines * size + kGap * kPerUnit<S>;
           tile.a = reinterpret_cast<const S*>(packed);
           tile.b_line = line * kTileColumns<T>;
-          const int64_t skipped = from * line + across.begin * channels_ / kPerUnit<S>;
-          tile.b = weights + skipped * kTileColumns<T>;
+          tile.b = weights + (from * line + begin / kPerUnit<S>)*kTileColumns<T>;
           for (int64_t i = 0; i < tile.lines; ++i) {
-            patches_.gather_taps(at, count, from + i, across,
-                                 reinterpret_cast<S*>(packed) + i * size, tile.a_row);
+            patches_.gather_inside(at, count, from + i, begin, begin + size,
+                                   reinterpret_cast<S*>(packed) + i * size, tile.a_row);
           }
-          multiply_rows(part, begin > 0, at, rows.size * columns.size * pixel(), count, tile, to);
+          multiply_rows(part, block, at, result_step(at), count, tile, to);
         }
-        if (is_scattered_ && end == patches_.lines()) scatter(part, at, count, to);
+        if (is_scattered_ && block.is_last) scatter(part, at, count, to);
       }
     }
   }
@@ -219,11 +232,17 @@ class Convolution {
     for (int64_t first = 0, rows; first < part.rows; first += rows) {
       rows = smaller(smaller(kBlockRows, part.rows - first), patches_.columns.count - at.column);
       tile.a = image + padded.offset(at);
-      multiply_rows(part, false, at, patches_.columns.result_step * pixel(), rows, tile, sums);
+      multiply_rows(part, {false, true}, at, patches_.columns.result_step * pixel(), rows, tile,
+                    sums);
       if (is_scattered_) scatter(part, at, rows, sums);
       at.advance(patches_.rows, patches_.columns, rows);
     }
   }
+
+  // Whether sums over a block of k add to earlier ones, and are complete.
+  struct BlockOfSums {
+    bool adds, is_last;
+  };
 
   WICK_INLINE PassPlace place_of(int64_t result) const {
     return {patches_.rows, patches_.columns, result};
@@ -235,6 +254,12 @@ class Convolution {
   }
   // Elements of a pixel of y, and where the one of a result is.
   WICK_INLINE int64_t pixel() const { return groups_ * outputs_; }
+  WICK_INLINE int64_t result_step(const GroupedPlace& at) const {
+    const int64_t row = patches_.columns.size * pixel();
+    if (at.axis == GroupedPlace::kImage) return patches_.rows.size * row;
+    if (at.axis == GroupedPlace::kRow) return patches_.rows.result_step * row;
+    return patches_.columns.result_step * pixel();
+  }
   WICK_INLINE S* result_at(const Part& part, const PassPlace& at) const {
     const PassAxis &rows = patches_.rows, &columns = patches_.columns;
     const int64_t row = at.image * rows.size + rows.result + at.row * rows.result_step;
@@ -244,8 +269,9 @@ class Convolution {
 
   // `rows` results from a place on: in y, `y_row` elements apart, or in `sums`. The tile has the
   // first column's operands.
-  WICK_INLINE void multiply_rows(const Part& part, bool adds, const PassPlace& at, int64_t y_row,
-                                 int64_t rows, Tile<T, MultiplyOf<S>> tile, T* sums) const {
+  WICK_INLINE void multiply_rows(const Part& part, BlockOfSums block, const PassPlace& at,
+                                 int64_t y_row, int64_t rows, Tile<T, MultiplyOf<S>> tile,
+                                 T* sums) const {
     const S* const a = tile.a;
     const T* const b = tile.b;
     tile.a_step = kPerUnit<S>;
@@ -255,7 +281,7 @@ class Convolution {
     const S* const bias =
         bias_ != nullptr ? bias_ + part.product * outputs_ + part.column : nullptr;
     tile.c_row = is_scattered_ ? part.columns : y_row;
-    tile.start_row = adds ? tile.c_row : 0;
+    tile.start_row = block.adds ? tile.c_row : 0;
     tile.streams = !is_scattered_ && is_streamed_ && block_ == inner_;
     for (int64_t begin = 0, end; begin < rows; begin = end) {
       end = begin + tile_rows<T>(rows - begin, part.columns);
@@ -266,14 +292,19 @@ class Convolution {
         const int64_t to = begin * tile.c_row + column;
         if (is_scattered_) {
           tile.c = sums + to;
-          tile.start = adds ? tile.c : nullptr;
+          tile.start = block.adds ? tile.c : nullptr;
         } else if constexpr (kPerUnit<S> == 2) {
           tile.rounded = y + to;
           tile.bias = bias == nullptr ? nullptr : bias + column;
         } else {
           tile.c = y + to;
-          tile.start = adds ? tile.c : bias == nullptr ? nullptr : bias + column;
+          tile.start = block.adds ? tile.c : bias == nullptr ? nullptr : bias + column;
           tile.is_far = !tile.streams;
+          if (block.is_last && follows_) {
+            tile.follows = true;
+            tile.relu = relu_;
+            tile.residual = residual_ == nullptr ? nullptr : residual_ + (tile.c - y_);
+          }
         }
         multiply_tile(end - begin, tile);
       }
@@ -318,20 +349,23 @@ class Convolution {
   int64_t channels_, outputs_, groups_;
   Patches<S> patches_;
   ConvolutionWeights<S> weights_;
-  const S* bias_;
+  const S *bias_, *residual_;
+  bool follows_, relu_;  // whether something follows the sums; whether ReLU does
   S* y_;
   int64_t results_, inner_;  // rows of the product, and its units along k
   bool is_in_place_;   // whether the image is padded, and its lines are multiplied where they lie
-  bool is_grouped_;    // whether taps outside of the image are left out (GroupedPlace)
+  bool skips_;         // whether many taps are outside of the image
+  bool is_grouped_;    // whether these are left out, of many images (GroupedPlace)
   int64_t block_;      // of units along k that are summed at a time
+  bool is_bordered_;   // the same of few images, where blocks of k fit lines
   bool is_scattered_;  // whether results are summed elsewhere first
   bool is_streamed_;   // whether these are many whole lines of the cache
 };
 
 // Runs `count` passes over one image, pass(i): pieces of neighbouring results together, so that
-// what they read and write is read and written once.
+// what they read and write is read and written once. `packed`: the weights of all, or null.
 template <class S, class MakePass>
-void run_passes(int64_t count, const MakePass& pass, Workspace& workspace) {
+void run_passes(int64_t count, const MakePass& pass, const void* packed, Workspace& workspace) {
   using T = UnitOf<S>;
   const auto allocate = [&](int64_t size) {
     return static_cast<T*>(workspace.allocate(static_cast<size_t>(size) * sizeof(T)));
@@ -344,18 +378,22 @@ void run_passes(int64_t count, const MakePass& pass, Workspace& workspace) {
     work += pass(p).work();
   }
   const int64_t threads = useful_threads(work);
-  T* const weights = allocate(weights_size);
+  T* to_weights = packed != nullptr ? nullptr : allocate(weights_size);
+  const T* const weights = packed != nullptr ? static_cast<const T*>(packed) : to_weights;
   T* const images = allocate(image_size);
   int64_t most_parts = 0, buffer_size = 0;
-  T *to_weights = weights, *to_image = images;
+  T *const own_weights = to_weights, *to_image = images;
   for (int64_t p = 0; p < count; ++p) {
     const Convolution<S> convolution = pass(p);
     if (!convolution.has_taps()) {
       convolution.clear();
       continue;
     }
-    convolution.prepare(to_weights, to_image);
-    to_weights += convolution.weights_size();
+    if (packed == nullptr) {
+      convolution.pack(to_weights);
+      to_weights += convolution.weights_size();
+    }
+    convolution.pad(to_image);
     to_image += convolution.image_size();
     const Parts parts = convolution.parts(threads);
     most_parts = larger(most_parts, parts.count());
@@ -380,22 +418,25 @@ void run_passes(int64_t count, const MakePass& pass, Workspace& workspace) {
   });
   workspace.release(buffers);
   workspace.release(images);
-  workspace.release(weights);
+  if (packed == nullptr) workspace.release(own_weights);
 }
 
 template <class S>
-void forward(const View& x, const View& weight, const View& bias, const View& y,
-             const Conv2dParams& p, Workspace& workspace) {
+WICK_INLINE Convolution<S> forward_pass(const View& x, const View& weight,
+                                        const ConvEpilogue& epilogue, const View& y,
+                                        const Conv2dParams& p) {
   const int64_t channels = weight.shape[1], kernel = weight.shape[2] * weight.shape[3];
   const WeightSteps steps{1, kernel * channels, channels,
                           weight.shape[0] / p.groups * kernel * channels};
+  return Convolution<S>(x, weight, epilogue, y, p.groups, forward_axis(x, weight, y, p, 0),
+                        forward_axis(x, weight, y, p, 1), steps);
+}
+
+template <class S>
+void forward(const View& x, const View& weight, const void* packed, const ConvEpilogue& epilogue,
+             const View& y, const Conv2dParams& p, Workspace& workspace) {
   run_passes<S>(
-      1,
-      [&](int64_t) {
-        return Convolution<S>(x, weight, bias, y, p.groups, forward_axis(x, weight, y, p, 0),
-                              forward_axis(x, weight, y, p, 1), steps);
-      },
-      workspace);
+      1, [&](int64_t) { return forward_pass<S>(x, weight, epilogue, y, p); }, packed, workspace);
 }
 
 template <class S>
@@ -409,25 +450,39 @@ void backward_data(const View& dy, const View& weight, const View& dx, const Con
   run_passes<S>(
       down * across,
       [&](int64_t i) {
-        return Convolution<S>(dy, weight, View{}, dx, p.groups,
+        return Convolution<S>(dy, weight, ConvEpilogue{}, dx, p.groups,
                               backward_axis(dy, weight, dx, p, 0, i / across),
                               backward_axis(dy, weight, dx, p, 1, i % across), steps);
       },
-      workspace);
+      nullptr, workspace);
 }
 
 }  // namespace
 }  // namespace direct
 
-void direct_forward(const View& x, const View& weight, const View& bias, const View& y,
-                    const Conv2dParams& params, Workspace& workspace) {
+void direct_forward(const View& x, const View& weight, const void* packed,
+                    const ConvEpilogue& epilogue, const View& y, const Conv2dParams& params,
+                    Workspace& workspace) {
+  using namespace direct;
   switch (x.dtype) {
-    case Dtype::kFloat64: return direct::forward<double>(x, weight, bias, y, params, workspace);
+    case Dtype::kFloat64: return forward<double>(x, weight, packed, epilogue, y, params, workspace);
 #ifdef __AVX512F__
-    case Dtype::kBFloat16: return direct::forward<BFloat16>(x, weight, bias, y, params, workspace);
+    case Dtype::kBFloat16:
+      return forward<BFloat16>(x, weight, packed, epilogue, y, params, workspace);
 #endif
-    default: return direct::forward<float>(x, weight, bias, y, params, workspace);
+    default: return forward<float>(x, weight, packed, epilogue, y, params, workspace);
   }
+}
+
+void direct_packed_bytes(const View& x, const View& weight, const View& y,
+                         const Conv2dParams& params, int64_t* bytes) {
+  *bytes = direct::forward_pass<float>(x, weight, {}, y, params).weights_size() *
+           static_cast<int64_t>(sizeof(float));
+}
+
+void direct_pack(const View& x, const View& weight, const View& y, const Conv2dParams& params,
+                 void* packed) {
+  direct::forward_pass<float>(x, weight, {}, y, params).pack(static_cast<float*>(packed));
 }
 
 void direct_backward_data(const View& dy, const View& weight, const View& dx,

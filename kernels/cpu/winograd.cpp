@@ -23,6 +23,9 @@ constexpr int64_t kGap = 16;
 constexpr int64_t kBlockBytes = int64_t{512} << 10;
 constexpr int64_t kMinBlock = 24;
 constexpr int64_t kMaxBlock = 96;
+// Transformed weights of this size leave the near caches: threads share out few tiles' products by
+// weights then, not by tiles, so that each weight is read once.
+constexpr int64_t kFarWeights = int64_t{1} << 20;
 // The weights' gradient is summed over groups of tiles of this size.
 constexpr int64_t kGroupBytes = int64_t{8} << 20;
 
@@ -114,6 +117,19 @@ WICK_INLINE void multiply_panel(int64_t vectors, int64_t depth, const float* a, 
   }
 }
 
+/// The same for up to Rows rows: an odd number of them computes, and writes, one row more.
+template <int Rows>
+WICK_INLINE void multiply_some(int64_t rows, int64_t vectors, int64_t depth, const float* a,
+                               int64_t a_row, const float* b, int64_t b_step, float* c,
+                               int64_t c_row) {
+  if constexpr (Rows > 2) {
+    if (rows <= Rows - 2) {
+      return multiply_some<Rows - 2>(rows, vectors, depth, a, a_row, b, b_step, c, c_row);
+    }
+  }
+  multiply_panel<Rows>(vectors, depth, a, a_row, 1, b, b_step, c, c_row, false);
+}
+
 /// The weights as the products want them: transformed, for each point panels of up to kPanel
 /// outputs, in a panel row by row of inputs. `swapped`: the layer backwards, its inputs and outputs
 /// exchanged and its kernels turned round.
@@ -195,83 +211,121 @@ WICK_INLINE T* make_zeros(Workspace& workspace, int64_t count) {
   return zeros;
 }
 
-/// y = x convolved with transformed weights.
+/// y = x convolved with transformed weights, and what follows.
 template <class T>
 class Convolution {
  public:
-  WICK_INLINE Convolution(const View& x, const View& bias, const View& y, const int64_t* padding,
-                          const float* weights, Workspace& workspace)
+  WICK_INLINE Convolution(const View& x, const ConvEpilogue& epilogue, const View& y,
+                          const int64_t* padding, const float* weights, Workspace& workspace)
       : x_(x),
         y_(y),
-        bias_(bias.as<T>()),
+        bias_(epilogue.bias.as<T>()),
+        residual_(epilogue.residual.as<T>()),
+        relu_(epilogue.relu),
         tiles_(y, padding),
         weights_(weights),
         in_row_(x_.c + kGap),
-        out_row_(y_.c + kGap) {
+        out_row_(y_.c + kGap),
+        is_shared_(tiles_.count <= kMaxBlock && kPoints * x_.c * y_.c * 4 >= kFarWeights) {
     const int64_t tile_bytes = kPoints * (in_row_ + out_row_) * 4;
     const int64_t fitting = larger(kMinBlock, smaller(kMaxBlock, kBlockBytes / tile_bytes));
-    threads_ = num_threads();
-    block_ = round_up(smaller(fitting, (tiles_.count + threads_ - 1) / threads_), kRows);
-    threads_ = smaller(threads_, (tiles_.count + block_ - 1) / block_);
-    scratch_floats_ = kPoints * block_ * (in_row_ + out_row_);
+    threads_ = is_shared_ ? 1 : smaller(num_threads(), (tiles_.count + kRows - 1) / kRows);
+    const int64_t share = (tiles_.count + threads_ - 1) / threads_;
+    const int64_t blocks = is_shared_ ? 1 : (share + fitting - 1) / fitting;
+    block_ = (share + blocks - 1) / blocks;
+    rows_ = block_ + 1;
+    scratch_floats_ = kPoints * rows_ * (in_row_ + out_row_);
     scratch_ = floats(workspace, threads_ * scratch_floats_);
     zeros_ = make_zeros<T>(workspace, x_.c);
   }
 
   WICK_INLINE void run() const {
+    if (is_shared_) return run_shared();
     parallel_for(threads_, 1, [&](int64_t thread, int64_t) {
       float* in = scratch_ + thread * scratch_floats_;
-      float* out = in + kPoints * block_ * in_row_;
-      for (int64_t i = 0; i < kPoints * block_ * in_row_; ++i) in[i] = 0;
+      float* out = in + kPoints * rows_ * in_row_;
       // Shares of tiles, not of blocks: of those there may be few.
       const int64_t end = tiles_.count * (thread + 1) / threads_;
       for (int64_t first = tiles_.count * thread / threads_; first < end; first += block_) {
         const int64_t count = smaller(block_, end - first);
-        load(first, count, in);
-        multiply(count, in, out);
-        store(first, count, out);
+        load(first, 0, count, in);
+        clear_row(count, in);
+        for (int64_t point = 0; point < kPoints; ++point) {
+          for (int64_t panel = 0; panel < y_.c; panel += kPanel) {
+            multiply(point, panel, count, in, out);
+          }
+        }
+        store(first, 0, count, out);
       }
     });
   }
 
  private:
-  WICK_INLINE void load(int64_t first, int64_t count, float* in) const {
-    for (int64_t t = 0; t < count; ++t) {
+  WICK_INLINE void run_shared() const {
+    float* const in = scratch_;
+    float* const out = in + kPoints * rows_ * in_row_;
+    const int64_t count = tiles_.count, panels = (y_.c + kPanel - 1) / kPanel;
+    parallel_for(count, 1, [&](int64_t begin, int64_t end) { load(0, begin, end, in); });
+    clear_row(count, in);
+    parallel_for(kPoints * panels, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        multiply(i / panels, i % panels * kPanel, count, in, out);
+      }
+    });
+    parallel_for(count, 1, [&](int64_t begin, int64_t end) { store(0, begin, end, out); });
+  }
+
+  // Tiles `begin` to `end` of those from `first` on.
+  WICK_INLINE void load(int64_t first, int64_t begin, int64_t end, float* in) const {
+    for (int64_t t = begin; t < end; ++t) {
       const Tile tile(tiles_, first + t);
       transform_tile<ImageTransform>(x_, tile.image, tile.y - tiles_.padding[0],
                                      tile.x - tiles_.padding[1], zeros_, in + t * in_row_,
-                                     block_ * in_row_);
+                                     rows_ * in_row_);
     }
   }
-
-  WICK_INLINE void multiply(int64_t count, const float* in, float* out) const {
+  // The one behind the last tile, which an odd number of rows multiplies too.
+  WICK_INLINE void clear_row(int64_t count, float* in) const {
     for (int64_t point = 0; point < kPoints; ++point) {
-      const float* a = in + point * block_ * in_row_;
-      float* c = out + point * block_ * out_row_;
-      const float* b = weights_ + point * x_.c * y_.c;
-      for (int64_t panel = 0; panel < y_.c; panel += kPanel) {
-        const int64_t width = smaller(kPanel, y_.c - panel);
-        for (int64_t t = 0; t < count; t += kRows) {
-          multiply_panel<kRows>(width / kLanes, x_.c, a + t * in_row_, in_row_, 1, b + panel * x_.c,
-                                width, c + t * out_row_ + panel, out_row_, false);
-        }
-      }
+      float* const row = in + (point * rows_ + count) * in_row_;
+      for (int64_t c = 0; c < x_.c; c += kLanes) VecF(0).store(row + c);
     }
   }
 
-  WICK_INLINE void store(int64_t first, int64_t count, const float* out) const {
-    for (int64_t t = 0; t < count; ++t) {
+  // One point's products by one panel of the weights, in pieces of about as many rows.
+  WICK_INLINE void multiply(int64_t point, int64_t panel, int64_t count, const float* in,
+                            float* out) const {
+    const float* a = in + point * rows_ * in_row_;
+    float* c = out + point * rows_ * out_row_ + panel;
+    const float* b = weights_ + (point * y_.c + panel) * x_.c;
+    const int64_t width = smaller(kPanel, y_.c - panel), pieces = (count + kRows - 1) / kRows;
+    for (int64_t i = 0, t = 0; i < pieces; ++i) {
+      const int64_t next = count * (i + 1) / pieces;
+      multiply_some<kRows>(next - t, width / kLanes, x_.c, a + t * in_row_, in_row_, b, width,
+                           c + t * out_row_, out_row_);
+      t = next;
+    }
+  }
+
+  WICK_INLINE void store(int64_t first, int64_t begin, int64_t end, const float* out) const {
+    for (int64_t t = begin; t < end; ++t) {
       const Tile tile(tiles_, first + t);
       const int64_t rows = smaller(kOut, y_.h - tile.y), columns = smaller(kOut, y_.w - tile.x);
-      T* to = y_.pixel(tile.image, tile.y, tile.x);
+      T* const to = y_.pixel(tile.image, tile.y, tile.x);
+      const T* const residual = residual_ == nullptr ? nullptr : residual_ + (to - y_.data);
       for (int64_t k = 0; k < y_.c; k += kLanes) {
         const VecF bias = bias_ != nullptr ? VecF::load(bias_ + k) : VecF(0);
         transform<ResultTransform>(
             [&](int i, int j) {
-              return VecF::load(out + ((i * kIn + j) * block_ + t) * out_row_ + k);
+              return VecF::load(out + ((i * kIn + j) * rows_ + t) * out_row_ + k);
             },
             [&](int i, int j, VecF v) {
-              if (i < rows && j < columns) (v + bias).store(to + (i * y_.w + j) * y_.c + k);
+              if (i >= rows || j >= columns) return;
+              const int64_t at = (i * y_.w + j) * y_.c + k;
+              v += bias;
+              if (residual != nullptr) v += VecF::load(residual + at);
+              if (relu_) v = max(v, VecF(0));
+              v.store(to + at);
             });
       }
     }
@@ -279,21 +333,27 @@ class Convolution {
 
   Images<const T> x_;
   Images<T> y_;
-  const T* bias_;
+  const T *bias_, *residual_;
+  bool relu_;
   Tiles tiles_;
   const float* weights_;
   int64_t in_row_, out_row_;
-  int64_t threads_, block_, scratch_floats_;
+  bool is_shared_;  // whether threads compute all tiles together
+  int64_t threads_, block_, rows_, scratch_floats_;
   float* scratch_;
   T* zeros_;
 };
 
 template <class T>
-void forward(const View& x, const View& weight, const View& bias, const View& y,
-             const int64_t* padding, Workspace& workspace) {
-  float* weights = floats(workspace, kPoints * x.shape[1] * y.shape[1]);
-  Weights<T>(weight, false, weights).transform();
-  Convolution<T>(x, bias, y, padding, weights, workspace).run();
+void forward(const View& x, const View& weight, const void* packed, const ConvEpilogue& epilogue,
+             const View& y, const int64_t* padding, Workspace& workspace) {
+  const float* weights = static_cast<const float*>(packed);
+  if (weights == nullptr) {
+    float* const transformed = floats(workspace, kPoints * x.shape[1] * y.shape[1]);
+    Weights<T>(weight, false, transformed).transform();
+    weights = transformed;
+  }
+  Convolution<T>(x, epilogue, y, padding, weights, workspace).run();
 }
 
 template <class T>
@@ -302,7 +362,7 @@ void backward_data(const View& dy, const View& weight, const View& dx, const int
   float* weights = floats(workspace, kPoints * dx.shape[1] * dy.shape[1]);
   Weights<T>(weight, true, weights).transform();
   const int64_t turned[] = {kKernel - 1 - padding[0], kKernel - 1 - padding[1]};
-  Convolution<T>(dy, View{}, dx, turned, weights, workspace).run();
+  Convolution<T>(dy, ConvEpilogue{}, dx, turned, weights, workspace).run();
 }
 
 // dweight = Gᵀ (Σ over tiles of (A dy Aᵀ) ⊙ (Bᵀ x B)) G: the derivative of the forward formula. The
@@ -362,10 +422,21 @@ void backward_weights(const View& x_view, const View& dy_view, const View& dweig
 
 }  // namespace
 
-void winograd_forward(const View& x, const View& weight, const View& bias, const View& y,
-                      const int64_t* padding, Workspace& workspace) {
-  if (x.dtype == kFloat32) return forward<float>(x, weight, bias, y, padding, workspace);
-  forward<BFloat16>(x, weight, bias, y, padding, workspace);
+void winograd_packed_bytes(const Shape& weight, int64_t* bytes) {
+  *bytes = kPoints * weight[0] * weight[1] * static_cast<int64_t>(sizeof(float));
+}
+
+void winograd_pack(const View& weight, void* packed) {
+  Weights<float>(weight, false, static_cast<float*>(packed)).transform();
+}
+
+void winograd_forward(const View& x, const View& weight, const void* packed,
+                      const ConvEpilogue& epilogue, const View& y, const int64_t* padding,
+                      Workspace& workspace) {
+  if (x.dtype == kFloat32) {
+    return forward<float>(x, weight, packed, epilogue, y, padding, workspace);
+  }
+  forward<BFloat16>(x, weight, packed, epilogue, y, padding, workspace);
 }
 
 void winograd_backward_data(const View& dy, const View& weight, const View& dx,

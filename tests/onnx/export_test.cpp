@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "wick/core/core.h"
+#include "wick/core/graph/passes.h"
 #include "wick/core/graph/trace.h"
 #include "wick/nn/nn.h"
 #include "wick/onnx/onnx.h"
@@ -43,12 +44,16 @@ void write(nn::Module& net, const Tensor& x, const TemporaryFolder& folder,
   const NoGrad no_grad;
   const graph::Graph made = graph::trace([&](const Tensors& in) -> Tensors { return {net(in[0])}; },
                                          {x}, net.state_dict());
+  graph::Graph optimized = made;
+  graph::optimize_for_inference(optimized);
   const Tensor y = net(x);
-  onnx::save(made, folder.path(name + ".onnx"));
-  save_safetensors(folder.path(name + ".safetensors"), {{"input0", x}, {"output0", y}});
-  nn::Handle<onnx::Module> again = onnx::load(folder.path(name + ".onnx"));
-  again->eval();
-  expect_close(again(x), y, name);
+  for (const auto& [form, graph] : {std::pair(name, made), std::pair(name + "_fast", optimized)}) {
+    onnx::save(graph, folder.path(form + ".onnx"));
+    save_safetensors(folder.path(form + ".safetensors"), {{"input0", x}, {"output0", y}});
+    nn::Handle<onnx::Module> again = onnx::load(folder.path(form + ".onnx"));
+    again->eval();
+    expect_close(again(x), y, form);
+  }
 }
 
 void expect_agreement(const TemporaryFolder& folder) {

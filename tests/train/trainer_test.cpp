@@ -212,6 +212,46 @@ TEST(Trainer, EvaluatesWithinEpochs) {
   EXPECT_EQ(weights, weights_after({.epochs = 2}));  // to evaluate changes nothing
 }
 
+// The loss function tells eager batches from those of a graph, which is traced for both sizes of a
+// batch in each evaluation. Averages swap weights meanwhile.
+TEST(Trainer, EvaluatesAsAGraphWithTheSameBits) {
+  const auto figures = [](const char* compile, std::optional<double> ema, int64_t* calls) {
+    const auto model = small_model();
+    const auto count = [model, calls](const data::Batch& batch) {
+      *calls += !model->is_training();
+      return small_loss(model)(batch);
+    };
+    train::TrainerOptions options;
+    options.epochs = 3;
+    options.step.compile = compile;
+    options.step.ema = ema;
+    std::vector<double> found;
+    options.on_epoch = [&](const train::EpochEvent& event) {
+      found.push_back(event.evaluation->loss);
+      found.push_back(event.evaluation->means[0].second);
+    };
+    *calls = 0;
+    train::Trainer(model, std::make_shared<optim::AdamW>(model->parameters()), count,
+                   {.train = rows(80),
+                    .loading = {.batch_size = 8, .shuffle = true, .seed = 5},
+                    .test = rows(30, 2),
+                    .test_loading = {.batch_size = 8}},
+                   options)
+        .run();
+    return found;
+  };
+  for (const std::optional<double> ema : {std::optional<double>(), std::optional<double>(0.9)}) {
+    int64_t calls = 0;
+    const std::vector<double> eager = figures("off", ema, &calls);
+    EXPECT_EQ(eager.size(), 6u);
+    EXPECT_EQ(calls, 12);
+    for (const char* compile : {"fuse", "full"}) {
+      EXPECT_EQ(figures(compile, ema, &calls), eager) << compile;
+      EXPECT_EQ(calls, 6) << compile;
+    }
+  }
+}
+
 TEST(Trainer, NamesTheOptionThatIsWrong) {
   const auto error = [](const TrainerOptions& options) {
     return error_of([&] { SmallRun{options}; });

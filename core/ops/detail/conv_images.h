@@ -18,6 +18,22 @@ Tensor conv2d_input_gradient(const Tensor& dy, const Tensor& weight, const Shape
 Tensor conv2d_weight_gradient(const Tensor& x, const Tensor& dy, const Shape& kernel,
                               const ConvSteps& steps);
 
+/// A weight as the CPU's convolutions multiply it, for one algorithm; undefined where they take it
+/// as it is.
+struct PackedConvWeight {
+  Tensor weight;
+  int64_t algorithm = -1;
+};
+/// For images of shape `x` and results of shape `y`, by the plan that holds now. The form suits
+/// this process, on its CPU.
+PackedConvWeight pack_conv_weight(const Shape& x, const Shape& y, const Tensor& weight,
+                                  const ConvSteps& steps);
+/// conv2d() for inference, and what follows: y = relu(conv2d(x) + residual), where `residual` may
+/// be undefined. The bits are those of the separate ops. No gradients.
+Tensor conv2d_fused(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                    const Tensor& residual, bool relu, const ConvSteps& steps,
+                    const PackedConvWeight& packed = {});
+
 /// Error unless x and weight are of one floating dtype.
 void check_conv_dtypes(const char* op, const Tensor& x, const Tensor& weight);
 /// Error unless there is none, or one number for each of `channels`.

@@ -2,11 +2,15 @@
 
 #include <algorithm>
 
+#include "wick/kernels/activate.h"
 #include "wick/kernels/cpu/amx.h"
 #include "wick/kernels/cpu/direct_convolution.h"
 #include "wick/kernels/cpu/product.h"
 #include "wick/kernels/cpu/products/im2col.h"
 #include "wick/kernels/cpu/winograd.h"
+#include "wick/kernels/elementwise.h"
+#include "wick/kernels/elementwise_ops_activation.h"
+#include "wick/kernels/elementwise_ops_arithmetic.h"
 
 namespace wick::cpu {
 
@@ -61,6 +65,18 @@ bool prefers_im2col(const Conv2dProblem& problem) {
          !is_depthwise(w, problem.params);
 }
 
+bool is_direct(ConvAlgorithm algorithm, const View& weight, const Conv2dParams& params) {
+  return algorithm == ConvAlgorithm::kDirect && !is_depthwise(weight.shape, params);
+}
+
+// Without data.
+View view_of(const Shape& shape, Dtype dtype) {
+  View view;
+  view.shape = shape;
+  view.dtype = dtype;
+  return view;
+}
+
 }  // namespace
 
 bool convolves(Dtype dtype) {
@@ -89,18 +105,57 @@ void conv2d_engines(const Conv2dProblem&, Device, std::vector<std::string>* engi
 
 void conv2d_forward(const View& x, const View& weight, const View& bias, const View& y,
                     const Conv2dParams& params, const ConvPlan& plan, Workspace& workspace) {
+  conv2d_fused(x, weight, nullptr, {.bias = bias}, y, params, plan, workspace);
+}
+
+void conv2d_fused(const View& x, const View& weight, const void* packed,
+                  const ConvEpilogue& epilogue, const View& y, const Conv2dParams& params,
+                  const ConvPlan& plan, Workspace& workspace) {
+  const bool is_whole = y.dtype != kBFloat16;  // what follows another dtype's sums is rounded twice
+  if (plan.algorithm == ConvAlgorithm::kWinograd && is_whole) {
+    return WICK_CALL_CPU(
+        winograd_forward(x, weight, packed, epilogue, y, params.padding, workspace));
+  }
+  if (is_direct(plan.algorithm, weight, params) && is_whole) {
+    return WICK_CALL_CPU(direct_forward(x, weight, packed, epilogue, y, params, workspace));
+  }
+  const View& bias = epilogue.bias;
   if (plan.algorithm == ConvAlgorithm::kIm2col) {
-    return im2col_forward(x, weight, bias, y, params, workspace);
+    im2col_forward(x, weight, bias, y, params, workspace);
+  } else if (plan.algorithm == ConvAlgorithm::kWinograd) {
+    WICK_CALL_CPU(winograd_forward(x, weight, nullptr, {bias}, y, params.padding, workspace));
+  } else if (plan.algorithm == ConvAlgorithm::kAmx) {
+    cpu_avx512::amx_forward(x, weight, bias, y, params, workspace);
+  } else if (is_depthwise(weight.shape, params)) {
+    WICK_CALL_CPU(depthwise_forward(x, weight, bias, y, params, workspace));
+  } else {
+    WICK_CALL_CPU(direct_forward(x, weight, nullptr, {bias}, y, params, workspace));
   }
-  if (plan.algorithm == ConvAlgorithm::kWinograd) {
-    return WICK_CALL_CPU(winograd_forward(x, weight, bias, y, params.padding, workspace));
+  if (epilogue.residual.defined()) {
+    const View both[] = {y, epilogue.residual};
+    WICK_CALL_CPU(elementwise(fn::Add{}, y.dtype, y, both));
   }
-  if (plan.algorithm == ConvAlgorithm::kAmx) {
-    return cpu_avx512::amx_forward(x, weight, bias, y, params, workspace);
+  if (epilogue.relu) activate(Activation::kRelu, y, y);
+}
+
+int64_t conv2d_packed_bytes(const Conv2dProblem& problem, ConvAlgorithm algorithm) {
+  const View weight = view_of(problem.weight, problem.dtype);
+  if (problem.dtype != kFloat32 || problem.direction != ConvDirection::kForward) return 0;
+  int64_t bytes = 0;
+  if (algorithm == ConvAlgorithm::kWinograd) {
+    WICK_CALL_CPU(winograd_packed_bytes(problem.weight, &bytes));
+  } else if (is_direct(algorithm, weight, problem.params)) {
+    WICK_CALL_CPU(direct_packed_bytes(view_of(problem.x, kFloat32), weight,
+                                      view_of(problem.y, kFloat32), problem.params, &bytes));
   }
-  if (is_depthwise(weight.shape, params))
-    return WICK_CALL_CPU(depthwise_forward(x, weight, bias, y, params, workspace));
-  WICK_CALL_CPU(direct_forward(x, weight, bias, y, params, workspace));
+  return bytes;
+}
+
+void conv2d_pack(const Conv2dProblem& problem, ConvAlgorithm algorithm, const View& weight,
+                 void* packed) {
+  if (algorithm == ConvAlgorithm::kWinograd) return WICK_CALL_CPU(winograd_pack(weight, packed));
+  WICK_CALL_CPU(direct_pack(view_of(problem.x, kFloat32), weight, view_of(problem.y, kFloat32),
+                            problem.params, packed));
 }
 
 void conv2d_backward_data(const View& dy, const View& weight, const View& dx,

@@ -13,21 +13,10 @@
 #include "wick/core/ops/reduce.h"
 #include "wick/core/random.h"
 #include "wick/tests/core/graph/expect_equal.h"
+#include "wick/tests/core/graph/ops_of.h"
 
 namespace wick::testing {
 namespace {
-
-std::string ops_of(const graph::Graph& graph) {
-  std::string text;
-  for (const graph::Node& node : graph.nodes) {
-    text += (text.empty() ? "" : " ") + std::string(node.op.info().name);
-    if (node.body.empty()) continue;
-    text += "{";
-    for (const graph::Node& part : node.body) text += std::string(" ") + part.op.info().name;
-    text += " }";
-  }
-  return text;
-}
 
 TEST(Passes, RemoveDeadNodes) {
   const Tensor count = zeros({3});

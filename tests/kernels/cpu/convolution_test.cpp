@@ -14,7 +14,7 @@ struct Layer {
 };
 
 // One with weights of few tiles, whose results are shared out; one with few elements of a patch;
-// one with several blocks along k and strides; one with groups; two of small images, whose taps
+// one with several blocks along k and strides; one with groups; three of small images, whose taps
 // outside are left out.
 const Layer kLayers[] = {
     {{2, 3, 97, 96}, {40, 3, 3, 3}, {2, 40, 97, 96}, {{1, 1}, {1, 1}, {1, 1}, 1}},
@@ -22,7 +22,8 @@ const Layer kLayers[] = {
     {{1, 100, 9, 8}, {70, 100, 3, 3}, {1, 70, 5, 4}, {{2, 2}, {1, 1}, {1, 1}, 1}},
     {{2, 6, 9, 8}, {9, 2, 3, 3}, {2, 9, 7, 6}, {{1, 1}, {0, 0}, {1, 1}, 3}},
     {{9, 24, 5, 6}, {70, 24, 3, 3}, {9, 70, 5, 6}, {{1, 1}, {1, 1}, {1, 1}, 1}},
-    {{7, 300, 4, 4}, {20, 300, 3, 3}, {7, 20, 2, 2}, {{2, 2}, {1, 1}, {1, 1}, 1}}};
+    {{7, 300, 4, 4}, {20, 300, 3, 3}, {7, 20, 2, 2}, {{2, 2}, {1, 1}, {1, 1}, 1}},
+    {{2, 256, 5, 6}, {40, 256, 3, 3}, {2, 40, 5, 6}, {{1, 1}, {1, 1}, {1, 1}, 1}}};
 
 TEST(DirectConvolution, HasTheSameBitsOnEveryInstructionSet) {
 #ifdef WICK_WITHOUT_AVX2
@@ -41,8 +42,8 @@ TEST(DirectConvolution, HasTheSameBitsOnEveryInstructionSet) {
       AllocatorWorkspace workspace(kCpu);
       const View vx = x.view_for_kernel(), vw = w.view_for_kernel(), vdy = dy.view_for_kernel();
       const auto view = [&](int isa, int i) { return results[isa][i].view_for_kernel(); };
-      cpu_avx2::direct_forward(vx, vw, {}, view(0, 0), layer.params, workspace);
-      cpu_avx512::direct_forward(vx, vw, {}, view(1, 0), layer.params, workspace);
+      cpu_avx2::direct_forward(vx, vw, nullptr, {}, view(0, 0), layer.params, workspace);
+      cpu_avx512::direct_forward(vx, vw, nullptr, {}, view(1, 0), layer.params, workspace);
       cpu_avx2::direct_backward_data(vdy, vw, view(0, 1), layer.params, workspace);
       cpu_avx512::direct_backward_data(vdy, vw, view(1, 1), layer.params, workspace);
       cpu_avx2::direct_backward_weights(vx, vdy, view(0, 2), layer.params, workspace);

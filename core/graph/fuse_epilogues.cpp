@@ -1,0 +1,105 @@
+#include <map>
+
+#include "wick/core/graph/detail/rewrite.h"
+#include "wick/core/graph/passes.h"
+
+namespace wick::graph {
+
+namespace {
+
+class EpilogueFuser {
+ public:
+  explicit EpilogueFuser(Graph& graph) : graph_(graph), uses_(graph) {}
+
+  int64_t run() {
+    std::vector<bool> joined(graph_.nodes.size());
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      Node& node = graph_.nodes[i];
+      if (join_sum(node) || join_relu(node)) {
+        joined[maker_] = true;
+        node.place = graph_.nodes[maker_].place;
+      }
+      for_each_output(node, [&](ValueId id) { makers_[id] = i; });
+    }
+    size_t next = 0;
+    return static_cast<int64_t>(
+        std::erase_if(graph_.nodes, [&](const Node&) { return joined[next++]; }));
+  }
+
+ private:
+  // The node that made a value, where `reader` alone reads it, and nothing that the node reads
+  // changes before it runs at the place of `reader`.
+  const Node* sole_maker(ValueId id, const Node& reader) {
+    const auto found = makers_.find(id);
+    if (found == makers_.end() || !uses_.is_read_once(id)) return nullptr;
+    const Node& node = graph_.nodes[found->second];
+    const Value &from = graph_.value(id), &to = graph_.value(reader.outputs[0]);
+    bool fits = node.body.empty() && node.kept.empty() && node.outputs[0] == id &&
+                reader.kept.empty() && to.device.is_cpu() && to.dtype == kFloat32 &&
+                from.dtype == kFloat32 && from.shape == to.shape && from.strides == to.strides &&
+                !uses_.is_changed(reader.outputs[0]);
+    for_each_input(node, [&](ValueId input) { fits = fits && !uses_.is_changed(input); });
+    maker_ = found->second;
+    return fits ? &node : nullptr;
+  }
+
+  // conv2d, then a sum with a tensor laid out as its results.
+  bool join_sum(Node& node) {
+    if (op_name(node) != "add" || attribute(node, "alpha") != Attribute(int64_t{1})) return false;
+    for (const size_t i : {0, 1}) {
+      const ValueId residual = node.inputs[1 - i];
+      const Node* convolution = sole_maker(node.inputs[i], node);
+      if (convolution == nullptr || op_name(*convolution) != "conv2d") continue;
+      const Value &value = graph_.value(residual), &y = graph_.value(node.outputs[0]);
+      const bool fits = value.dtype == y.dtype && value.shape == y.shape &&
+                        value.strides == y.strides && !uses_.is_changed(residual);
+      if (!fits) continue;
+      become_fused(node, *convolution);
+      node.inputs[3] = residual;
+      return true;
+    }
+    return false;
+  }
+
+  bool join_relu(Node& node) {
+    if (op_name(node) != "relu") return false;
+    const Node* maker = sole_maker(node.inputs[0], node);
+    if (maker == nullptr) return false;
+    if (op_name(*maker) == "linear") {
+      node.op = new_op("linear_relu");
+      node.inputs = maker->inputs;
+      node.outputs.push_back(kNone);  // GELU's argument is the other result
+      return true;
+    }
+    if (op_name(*maker) == "conv2d") {
+      become_fused(node, *maker);
+    } else if (op_name(*maker) == "conv2d_fused" && attribute(*maker, "relu") == Attribute(false)) {
+      node.op = maker->op;
+      node.inputs = maker->inputs;
+    } else {
+      return false;
+    }
+    node.op.set("relu", true);
+    return true;
+  }
+
+  static void become_fused(Node& node, const Node& convolution) {
+    node.op = new_op("conv2d_fused");
+    for (const NamedAttribute& each : convolution.op.attributes()) {
+      node.op.set(each.name, each.value);
+    }
+    node.inputs = convolution.inputs;
+    node.inputs.resize(5, kNone);
+  }
+
+  Graph& graph_;
+  Uses uses_;
+  std::map<ValueId, size_t> makers_;  // places of nodes
+  size_t maker_ = 0;                  // the one that was last asked for
+};
+
+}  // namespace
+
+int64_t fuse_epilogues(Graph& graph) { return EpilogueFuser(graph).run(); }
+
+}  // namespace wick::graph
