@@ -10,12 +10,6 @@
 
 namespace wick {
 
-// For `fields`.
-static std::string_view to_string(MemoryFormat format) {
-  constexpr std::string_view kNames[] = {"contiguous", "channels_last", "preserve"};
-  return kNames[static_cast<size_t>(format)];
-}
-
 namespace {
 
 void run_copy(const Tensor& from, const Tensor& to) {

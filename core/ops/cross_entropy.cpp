@@ -13,12 +13,6 @@
 
 namespace wick {
 
-// For `fields`.
-static std::string_view to_string(LossReduction reduction) {
-  constexpr std::string_view kNames[] = {"none", "mean", "sum", "batchmean"};
-  return kNames[static_cast<size_t>(reduction)];
-}
-
 namespace {
 
 constexpr AutocastPolicy kLossAutocast{.cuda = Autocast::kToFloat32, .cpu = Autocast::kToFloat32};

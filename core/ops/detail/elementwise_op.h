@@ -25,8 +25,6 @@ Dtype result_dtype(const Tensor& x, Scalar y, const char* user = __builtin_FUNCT
 inline Dtype floating_dtype(Dtype dtype) { return is_floating(dtype) ? dtype : kFloat32; }
 
 inline fn::Number to_number(Scalar value) { return {value.to_double(), value.to_int64()}; }
-namespace fn {
-}  // namespace fn
 
 /// Uninitialised, for a result of `shape` from `inputs`: laid out as the first of them that has
 /// this shape and is dense, else row-major.
