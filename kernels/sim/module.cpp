@@ -1,10 +1,12 @@
 #include "wick/kernels/sim/module.h"
 
 #include <dlfcn.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,20 +27,16 @@ struct SimulatedFunction {
 
 namespace {
 
-// The shared object stays loaded, and needs no file.
+// Loads a shared object for good. The loader takes what has the name of an earlier one for the
+// same, so each has a name of its own.
 void* open_image(const char* bytes, size_t count) {
-  const int file = memfd_create("wick-module", MFD_CLOEXEC);
+  std::string path = std::filesystem::temp_directory_path() / "wick-module-XXXXXX";
+  const int file = mkstemp(path.data());
   if (file < 0) return nullptr;
-  size_t done = 0;
-  while (done < count) {
-    const ssize_t written = write(file, bytes + done, count - done);
-    if (written <= 0) break;
-    done += size_t(written);
-  }
-  const std::string path = "/proc/self/fd/" + std::to_string(file);
-  void* const library =
-      done == count ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) : nullptr;
   close(file);
+  std::ofstream(path, std::ios::binary).write(bytes, std::streamsize(count));
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  unlink(path.c_str());
   return library;
 }
 
@@ -54,7 +52,8 @@ CUresult cuModuleLoadData(CUmodule* module, const void* image) {
   if (head.magic != wick::sim::ModuleHead::kMagic) return CUDA_ERROR_INVALID_IMAGE;
   void* const library = open_image(static_cast<const char*>(image) + sizeof(head), head.bytes);
   if (library == nullptr) {
-    m.last_failure = dlerror();
+    const char* const why = dlerror();
+    m.last_failure = why == nullptr ? "no file for a module" : why;
     return CUDA_ERROR_INVALID_IMAGE;
   }
   *module = new SimulatedModule{library};
