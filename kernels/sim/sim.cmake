@@ -42,8 +42,8 @@ if(CMAKE_CXX_COMPILER_ID MATCHES Clang AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=a
 endif()
 # What stands for NVRTC compiles kernels as these are compiled.
 string(TOUPPER "${CMAKE_BUILD_TYPE}" config)
-string(JOIN " " flags ${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${config}} ${kernel_options} -w -std=c++20
-       -march=x86-64-v3 -shared -fPIC -fvisibility=hidden -DWICK_SIM=1 -DWICK_HAS_CUDA=1)
+string(JOIN " " flags ${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${config}} ${kernel_options} -w
+       -std=c++20 -march=x86-64-v3 -shared -fPIC -fvisibility=hidden -DWICK_SIM=1 -DWICK_HAS_CUDA=1)
 set_source_files_properties(
   ${PROJECT_SOURCE_DIR}/kernels/sim/nvrtc.cpp PROPERTIES COMPILE_DEFINITIONS
   "WICK_SIM_COMPILER=\"${CMAKE_CXX_COMPILER}\";WICK_SIM_FLAGS=\"${flags}\"")

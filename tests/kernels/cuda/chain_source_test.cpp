@@ -77,7 +77,11 @@ struct RealNvrtc {
 // Chains of one functor each, as the elementwise kernels note them.
 class Chains {
  public:
-  std::vector<std::string> sources;
+  struct Source {
+    std::string text;
+    Dtype dtype;
+  };
+  std::vector<Source> sources;
   int functors = 0;
 
   template <class F>
@@ -86,13 +90,12 @@ class Chains {
     if constexpr (F::on_floats) {
       take<F>(type, kFloat32, kFloat32, false);
       take<F>(type, kFloat32, kBFloat16, true);
-      take<F>(type, kFloat32, kFloat16, false);
       take<F>(type, kFloat64, kFloat64, false);
     }
     if constexpr (F::on_integers) take<F>(type, kInt64, kInt32, false);
   }
 
-  // One chain of up to kMaxSteps steps, all of one dtype.
+  // Chains of kSteps steps, all of one dtype.
   void write() {
     for (auto& [name, steps] : pending_) {
       const auto [compute, dtype, is_quick] = name;
@@ -139,7 +142,8 @@ class Chains {
     }
     views[2].strides = {0, 1};
     views[3].strides = {1, 6};
-    sources.push_back(cuda::chain_source(chain, views));
+    views[3].dtype = kFloat64;  // packs of two elements, which take least to compile
+    sources.push_back({cuda::chain_source(chain, views), dtype});
   }
 
   std::map<std::tuple<Dtype, Dtype, bool>, std::vector<Step>> pending_;
@@ -172,10 +176,12 @@ TEST(ChainSource, NvrtcCompilesEveryFunctor) {
   const RealNvrtc nvrtc(file.c_str());
   const Chains chains = all_functors();
   EXPECT_GT(chains.functors, 120);
-  for (const std::string& source : chains.sources) {
+  for (const Chains::Source& source : chains.sources) {
     for (const char* const architecture : {"sm_80", "sm_90"}) {
-      const std::string complaint = nvrtc.complaint(source, architecture);
-      ASSERT_EQ(complaint, "") << architecture << "\n" << source;
+      // What the generations differ in are conversions.
+      if (source.dtype != kBFloat16 && architecture == std::string("sm_80")) continue;
+      const std::string complaint = nvrtc.complaint(source.text, architecture);
+      ASSERT_EQ(complaint, "") << architecture << "\n" << source.text;
     }
   }
 }
