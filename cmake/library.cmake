@@ -93,7 +93,10 @@ endif()
 
 if(NOT WICK_GPU STREQUAL "off")
   target_compile_definitions(wick_archive PUBLIC WICK_HAS_CUDA=1)
+  include(${PROJECT_SOURCE_DIR}/cmake/runtime_headers.cmake)
   include(${PROJECT_SOURCE_DIR}/kernels/${WICK_GPU}/${WICK_GPU}.cmake)
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/cuda/runtime_compiler.cpp PROPERTIES
+                              COMPILE_DEFINITIONS WICK_VERSION="${PROJECT_VERSION}")
 endif()
 if(NOT WICK_HAS_NCCL)
   target_sources(wick_archive PRIVATE ${PROJECT_SOURCE_DIR}/dist/detail/nccl_absent.cpp)

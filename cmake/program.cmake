@@ -9,25 +9,15 @@ if(NOT WICK_CHART_JS)
                       "WICK_CHART_JS to chart.min.js.")
 endif()
 
-# Adds the file `path` to `definitions` as the string `name`.
-macro(wick_page_file name path)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
-  file(READ ${path} bytes HEX)
-  string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
-  string(APPEND definitions
-         "static const unsigned char ${name}Bytes[] = {${bytes}};\n"
-         "const std::string_view ${name}(reinterpret_cast<const char*>(${name}Bytes),\n"
-         "                               sizeof ${name}Bytes);\n")
-endmacro()
 set(study_folder ${PROJECT_SOURCE_DIR}/tools/study)
 set(definitions)
-wick_page_file(kPageCss ${study_folder}/page/page.css)
-wick_page_file(kPageJs ${study_folder}/page/page.js)
-wick_page_file(kChartJs ${WICK_CHART_JS})
-wick_page_file(kTraceCss ${study_folder}/page/trace.css)
-wick_page_file(kTraceHtml ${study_folder}/page/trace.html)
-wick_page_file(kTraceJs ${study_folder}/page/trace.js)
-wick_page_file(kTraceViewJs ${study_folder}/page/trace_view.js)
+wick_embed_file(kPageCss ${study_folder}/page/page.css)
+wick_embed_file(kPageJs ${study_folder}/page/page.js)
+wick_embed_file(kChartJs ${WICK_CHART_JS})
+wick_embed_file(kTraceCss ${study_folder}/page/trace.css)
+wick_embed_file(kTraceHtml ${study_folder}/page/trace.html)
+wick_embed_file(kTraceJs ${study_folder}/page/trace.js)
+wick_embed_file(kTraceViewJs ${study_folder}/page/trace_view.js)
 set(page_files ${PROJECT_BINARY_DIR}/study/page_files.cpp)
 file(CONFIGURE OUTPUT ${page_files} @ONLY CONTENT
      "#include \"wick/tools/study/page_files.h\"\nnamespace wick::study {\n@definitions@}\n")

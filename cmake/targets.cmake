@@ -55,3 +55,14 @@ macro(wick_find_package name package)
     message(FATAL_ERROR "wick needs ${name} for this build: install Debian's ${package}.")
   endif()
 endmacro()
+
+# Adds the file `path` to `definitions` as the string `name`.
+macro(wick_embed_file name path)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
+  file(READ ${path} bytes HEX)
+  string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
+  string(APPEND definitions
+         "static const unsigned char ${name}Bytes[] = {${bytes}};\n"
+         "const std::string_view ${name}(reinterpret_cast<const char*>(${name}Bytes),\n"
+         "                               sizeof ${name}Bytes);\n")
+endmacro()

@@ -3,12 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <sstream>
 #include <system_error>
 
+#include "wick/core/base/cache_folder.h"
 #include "wick/core/base/check.h"
 #include "wick/core/file.h"
 #include "wick/data/detail/download.h"
@@ -149,14 +149,6 @@ void fetch_file(const RemoteSet& set, const RemoteFile& file, const std::string&
                " and repeat, or name another place with --url");
 }
 
-// What the environment names, "" where it names no absolute path.
-std::string named_cache_folder() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && cache[0] == '/') return concat(cache, "/wick");
-  const char* home = std::getenv("HOME");
-  return home != nullptr && home[0] == '/' ? concat(home, "/.cache/wick") : std::string();
-}
-
 }  // namespace
 
 const std::vector<std::string>& fetch_names() {
@@ -169,7 +161,7 @@ const std::vector<std::string>& fetch_names() {
 }
 
 std::string cache_folder() {
-  std::string folder = named_cache_folder();
+  std::string folder = user_cache_folder();
   WICK_CHECK(!folder.empty(),
              "fetch: no cache folder: expected the variable XDG_CACHE_HOME or HOME to name one");
   return folder;
@@ -200,7 +192,7 @@ std::string fetch(const std::string& name, const FetchOptions& options) {
 std::string fetched_folder(const std::string& name) {
   const std::vector<std::string>& names = fetch_names();
   if (std::find(names.begin(), names.end(), name) == names.end()) return {};
-  const std::string cache = named_cache_folder();
+  const std::string cache = user_cache_folder();
   if (cache.empty()) return {};
   const RemoteSet& set = find_set(name);
   const std::string folder = folder_of(set, cache);

@@ -28,6 +28,12 @@ ElementwiseCapture*& elementwise_capture() {
   return capture;
 }
 
+void ElementwiseCapture::note(const ElementwiseCall& call, const View* inputs) {
+  ++count;
+  last = call;
+  for (int k = 0; k < call.arity; ++k) last.x[k] = inputs[k];
+}
+
 void no_cuda_in_this_build() { detail::fail("cuda: this build has no GPU support (WICK_GPU=off)"); }
 
 }  // namespace wick

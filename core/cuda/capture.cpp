@@ -84,15 +84,4 @@ void delete_graph(void* graph) noexcept {
   ignore(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)));
 }
 
-AllowInCapture::AllowInCapture() {
-  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-  WICK_CUDA_CALL(cudaThreadExchangeStreamCaptureMode, &mode);
-  before_ = mode;
-}
-
-AllowInCapture::~AllowInCapture() {
-  auto mode = static_cast<cudaStreamCaptureMode>(before_);
-  ignore(cudaThreadExchangeStreamCaptureMode(&mode));
-}
-
 }  // namespace wick::cuda

@@ -24,16 +24,4 @@ void launch_graph(void* graph, Stream stream);
 /// Launches that are under way end as they would.
 void delete_graph(void* graph) noexcept;
 
-/// Lets this thread ask the driver for memory although it captures.
-class AllowInCapture {
- public:
-  AllowInCapture();
-  ~AllowInCapture();
-  AllowInCapture(const AllowInCapture&) = delete;
-  AllowInCapture& operator=(const AllowInCapture&) = delete;
-
- private:
-  int before_;
-};
-
 }  // namespace wick::cuda

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "wick/core/base/check.h"
-#include "wick/core/cuda/capture.h"
 #include "wick/core/cuda/runtime.h"
 #include "wick/core/cuda/virtual_memory.h"
 #include "wick/core/memory/allocator.h"
+#include "wick/kernels/cuda/common/allow_in_capture.h"
 #include "wick/kernels/cuda/common/check.h"
 #include "wick/kernels/cuda/common/enter_device.h"
 #ifdef WICK_SIM

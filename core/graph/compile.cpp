@@ -172,6 +172,9 @@ std::vector<Tensor> CompiledFunction::operator()(const std::vector<Tensor>& inpu
 }
 int64_t CompiledFunction::num_graphs() const { return state_->traces; }
 const std::string& CompiledFunction::why_eager() const { return state_->why_eager; }
+std::string CompiledFunction::why_unfused() const {
+  return state_->last == nullptr ? "" : state_->last->executor.why_unfused();
+}
 const Graph& CompiledFunction::graph() const {
   WICK_CHECK(state_->last != nullptr, "compile: no graph yet: call the function before");
   return state_->last->executor.graph();

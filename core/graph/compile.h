@@ -55,6 +55,8 @@ class CompiledFunction {
   const Graph& graph() const;
   /// Why calls of further kinds run eagerly; empty while they are traced.
   const std::string& why_eager() const;
+  /// Executor::why_unfused() of the graph that ran last; empty before.
+  std::string why_unfused() const;
 
  private:
   friend CompiledFunction compile_step(Function step, CompileOptions options);

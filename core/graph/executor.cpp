@@ -1,6 +1,8 @@
 #include "wick/core/graph/executor.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <mutex>
 #include <optional>
 
 #include "wick/core/base/scoped_value.h"
@@ -101,9 +103,41 @@ struct Executor::State {
 
   void run_fused(Node& node, size_t number) {
     std::optional<FusedChain>& chain = chains[number];
-    if (!chain) chain.emplace(graph, node, values);
+    if (!chain || !chain->is_for(node, values)) {
+      chain.emplace(graph, node, values);
+      tell_why_unfused(chain->why_not());
+    }
     if (chain->is_possible()) return chain->run(graph, node, values);
-    for (Node& part : node.body) run_node(part, number);
+    for (size_t p = 0; p < node.body.size(); ++p) {
+      run_node(node.body[p], number);
+      release_parts(node, p);
+    }
+  }
+
+  // What no later op of the node reads, and nothing outside.
+  void release_parts(const Node& node, size_t last) {
+    const auto stays = [&](ValueId id) {
+      const auto reads = [&](const Node& part) {
+        return std::count(part.inputs.begin(), part.inputs.end(), id) > 0;
+      };
+      return std::count(node.outputs.begin(), node.outputs.end(), id) > 0 ||
+             std::any_of(node.body.begin() + static_cast<std::ptrdiff_t>(last) + 1, node.body.end(),
+                         reads);
+    };
+    for (size_t p = 0; p <= last; ++p) {
+      const ValueId made = node.body[p].outputs[0];
+      if (!stays(made)) tensor(made) = Tensor();
+    }
+  }
+
+  void tell_why_unfused(const std::string& why) {
+    if (why.empty() || !why_unfused.empty()) return;
+    why_unfused = why;
+    static std::once_flag told;
+    std::call_once(told, [&] {
+      std::fprintf(stderr, "wick: graph: the ops of a fused node run one by one: %s\n",
+                   why.c_str());
+    });
   }
 
   void put(const Node& node, const std::vector<ValueId>& ids, std::vector<Tensor>& made) {
@@ -149,6 +183,7 @@ struct Executor::State {
   std::vector<std::optional<FusedChain>> chains;  // of fused nodes, once they ran
   RandomKey start{};
   Arena arena;
+  std::string why_unfused;
 };
 
 Executor::Executor(Graph graph) : state_(std::make_unique<State>(std::move(graph))) {}
@@ -161,6 +196,7 @@ int64_t Executor::num_fused() const {
   return std::count_if(state_->chains.begin(), state_->chains.end(),
                        [](const auto& chain) { return chain && chain->is_possible(); });
 }
+const std::string& Executor::why_unfused() const { return state_->why_unfused; }
 const Graph& Executor::graph() const { return state_->graph; }
 
 std::vector<Tensor> Executor::run(const std::vector<Tensor>& inputs) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "wick/core/graph/graph.h"
@@ -24,8 +25,12 @@ class Executor {
   /// Bytes of the block that runs on the CPU share for tensors that do not outlive a run; 0 before
   /// the third run. With a block, a run asks the allocator for its results alone.
   int64_t arena_bytes() const;
-  /// Fused nodes that ran tile by tile. The ops of other fused nodes run one after another.
+  /// Fused nodes that ran tile by tile, or on a GPU as one kernel. The ops of other fused nodes run
+  /// one after another.
   int64_t num_fused() const;
+  /// Why no kernel could be compiled for a fused node on a GPU, for instance because NVRTC is not
+  /// installed; empty while there was no such node. The process prints the first reason, once.
+  const std::string& why_unfused() const;
 
  private:
   struct State;

@@ -57,12 +57,12 @@ class Fuser {
     if (!info.elementwise || !node.body.empty() || !node.kept.empty()) return false;
     if (node.outputs.size() != 1 || node.outputs[0] == kNone) return false;
     const Value& y = graph_.value(node.outputs[0]);
-    return y.device.is_cpu() && is_dense(y.shape, y.strides);
+    return is_dense(y.shape, y.strides);
   }
 
   bool fits(const Group& group, const Node& node) const {
     const Value &a = graph_.value(group.nodes[0].outputs[0]), &b = graph_.value(node.outputs[0]);
-    return a.shape == b.shape && a.strides == b.strides;
+    return a.shape == b.shape && a.strides == b.strides && a.device == b.device;
   }
 
   bool is_small(const Group& group) const {

@@ -13,6 +13,7 @@ class FusedChain::Planner {
  public:
   Planner(const Graph& graph, const Node& node, FusedChain& fused)
       : graph_(graph), node_(node), chain_(fused.chain_), views_(fused.views_) {
+    is_cpu_ = graph.value(node.outputs[0]).device.is_cpu();
     views_ = node.outputs;
     views_.insert(views_.end(), node.inputs.begin(), node.inputs.end());
     for (size_t s = 0; s < node.body.size(); ++s) {
@@ -71,6 +72,7 @@ class FusedChain::Planner {
                                                : kInt64;
     step.dtype = call.y.dtype;
     step.arity = call.arity;
+    step.source = call.source;
     std::vector<int> passing;
     for (int k = 0; k < call.arity; ++k) {
       const ValueId id = input_of(part, call.x[k]);
@@ -80,9 +82,10 @@ class FusedChain::Planner {
     step.slot = take_slot();
     if (step.dtype != step.compute) passing.push_back(step.computed = take_slot());
     slots_[made] = step.slot;
+    makers_[made] = static_cast<int>(s);
     const auto output = std::find(node_.outputs.begin(), node_.outputs.end(), made);
     if (output != node_.outputs.end()) step.view = static_cast<int>(output - node_.outputs.begin());
-    const bool fits = next_slot_ <= ElementwiseChain::kMaxSlots;
+    const bool fits = !is_cpu_ || next_slot_ <= ElementwiseChain::kMaxSlots;
     for (const int slot : passing) free_slots_.push_back(slot);
     release_read(part, s);
     return fits;
@@ -96,6 +99,7 @@ class FusedChain::Planner {
     const auto slot = slots_.find(id);
     if (slot != slots_.end()) {
       source.slot = slot->second;
+      source.step = makers_.at(id);
     } else {
       const auto view = std::find(node_.inputs.begin(), node_.inputs.end(), id);
       if (view == node_.inputs.end()) return false;
@@ -134,12 +138,45 @@ class FusedChain::Planner {
   std::map<ValueId, Tensor> tensors_;
   std::map<ValueId, size_t> last_read_;
   std::map<ValueId, int> slots_;
+  std::map<ValueId, int> makers_;
   std::vector<int> free_slots_;
   int next_slot_ = 0;
+  bool is_cpu_ = true;
 };
 
-FusedChain::FusedChain(const Graph& graph, const Node& node, const std::vector<Tensor>& values) {
+namespace {
+
+// One bit per input of a node on a GPU: whether it is aligned to 16 bytes.
+uint32_t aligned_inputs(const Node& node, const std::vector<Tensor>& values) {
+  uint32_t bits = 0;
+  for (const ValueId id : node.inputs) {
+    const Tensor& x = values[static_cast<size_t>(id)];
+    const bool is_aligned = reinterpret_cast<uintptr_t>(x.raw_data()) % 16 == 0;
+    bits = bits * 2 + (x.device().is_cuda() && is_aligned);
+  }
+  return bits;
+}
+
+}  // namespace
+
+FusedChain::FusedChain(const Graph& graph, const Node& node, const std::vector<Tensor>& values)
+    : aligned_(aligned_inputs(node, values)) {
   is_possible_ = Planner(graph, node, *this).plan(values);
+  if (!is_possible_ || graph.value(node.outputs[0]).device.is_cpu()) return;
+  View views[ElementwiseChain::kMaxViews];
+  for (size_t v = 0; v < views_.size(); ++v) {
+    const Value& value = graph.value(views_[v]);
+    const Tensor& x = values[static_cast<size_t>(views_[v])];
+    views[v] = v < node.outputs.size()
+                   ? View{nullptr, value.dtype, value.device, value.shape, value.strides}
+                   : x.view_for_kernel();
+  }
+  WICK_CALL_CUDA_INTO(kernel_, compile_chain(chain_, views, why_not_));
+  is_possible_ = kernel_ != nullptr;
+}
+
+bool FusedChain::is_for(const Node& node, const std::vector<Tensor>& values) const {
+  return aligned_ == aligned_inputs(node, values);
 }
 
 void FusedChain::run(const Graph& graph, const Node& node, std::vector<Tensor>& values) const {
@@ -153,7 +190,11 @@ void FusedChain::run(const Graph& graph, const Node& node, std::vector<Tensor>& 
     }
     views[v] = tensor.view_for_kernel();
   }
-  WICK_CALL_CPU(elementwise_chain(chain_, views));
+  if (kernel_ != nullptr) {
+    WICK_CALL_CUDA(elementwise_chain(chain_, *kernel_, views));
+  } else {
+    WICK_CALL_CPU(elementwise_chain(chain_, views));
+  }
 }
 
 }  // namespace wick::graph

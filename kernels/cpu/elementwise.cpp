@@ -187,10 +187,7 @@ class Walk {
 void run_elementwise(ElementLoop loop, const void* f, Dtype compute, int arity, const View& y,
                      const View* x) {
   if (ElementwiseCapture* capture = elementwise_capture()) {
-    ++capture->count;
-    capture->last = {loop, f, compute, arity, y, {}};
-    for (int k = 0; k < arity; ++k) capture->last.x[k] = x[k];
-    return;
+    return capture->note({loop, f, compute, arity, y, {}, {}}, x);
   }
   if (y.numel() == 0) return;
   const View* views[kViews] = {&y};

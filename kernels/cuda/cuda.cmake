@@ -58,7 +58,7 @@ if(NOT WICK_CUPTI_INCLUDE)
   message(STATUS "CUPTI's header cupti.h was not found: the profiler will take the times of "
                  "kernels by events")
 endif()
-add_library(wick_cuda OBJECT ${cuda_sources})
+add_library(wick_cuda OBJECT ${cuda_sources} ${wick_runtime_headers})
 # One by one, as tools/compile_kernels.py checks them: kernels have many names in common.
 set_target_properties(wick_cuda_kernels wick_cuda PROPERTIES
                       POSITION_INDEPENDENT_CODE ON UNITY_BUILD OFF)

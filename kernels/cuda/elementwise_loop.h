@@ -1,36 +1,16 @@
 #pragma once
 
 #include "wick/kernels/cuda/common/convert.h"
+#include "wick/kernels/cuda/common/functor_call.h"
 #include "wick/kernels/cuda/common/launch.h"
 #include "wick/kernels/cuda/common/offsets.h"
-#include "wick/kernels/cuda/common/real.h"
 #include "wick/kernels/cuda/common/vector_access.h"
 #include "wick/kernels/elementwise.h"
-#include "wick/kernels/elementwise_ops.h"
+#include "wick/kernels/elementwise_chain.h"
 
 // How a functor becomes kernels on a GPU: one for dense tensors of one floating dtype, which moves
 // 16 bytes at a time, and one for all strides and dtypes.
 namespace wick::cuda {
-
-/// What functors compute with: on T, for results that are stored as S.
-// clang-format off
-template <class T, class S> struct OperandOf { using type = fn::Real<T, sizeof(S) == 2>; };
-template <class S> struct OperandOf<int64_t, S> { using type = fn::Integer; };
-// clang-format on
-
-template <class S, class F, class T>
-__device__ T apply_functor(const F& f, const T* x) {
-  using V = typename OperandOf<T, S>::type;
-  V v[F::arity];
-  for (int k = 0; k < F::arity; ++k) v[k].value = x[k];
-  if constexpr (F::arity == 1) {
-    return V(f(v[0])).value;
-  } else if constexpr (F::arity == 2) {
-    return V(f(v[0], v[1])).value;
-  } else {
-    return V(f(v[0], v[1], v[2])).value;
-  }
-}
 
 template <int kArity>
 struct ElementwiseOperands {
@@ -92,6 +72,10 @@ bool have_one_floating_dtype(const View* const (&views)[kViews]) {
   return is_floating(views[0]->dtype);
 }
 
+/// The type of F as run-time compiled sources name it; null if they do not have it.
+template <class F>
+inline constexpr const char* kSourceType = nullptr;
+
 template <class F, class T>
 void run_elementwise(const F& f, const View& y, const View* x) {
   const View* views[F::arity + 1] = {&y};
@@ -104,8 +88,15 @@ void run_elementwise(const F& f, const View& y, const View* x) {
     operands.x_dtype[k] = x[k].dtype;
   }
   const LoopNest<F::arity + 1> nest(views, F::arity + 1);
+  const bool is_packed = have_one_floating_dtype(views) && can_be_packed(nest, views);
+  if (ElementwiseCapture* const capture = elementwise_capture()) {
+    static_assert(__is_trivially_copyable(F), "kernels get a copy of the functor");
+    const FunctorSource source{kSourceType<F>, sizeof(F), alignof(F),
+                               is_packed && is_reduced(y.dtype)};
+    return capture->note({nullptr, &f, dtype_of<T>, F::arity, y, {}, source}, x);
+  }
   if constexpr (!__is_same(T, int64_t)) {
-    if (have_one_floating_dtype(views) && can_be_packed(nest, views)) {
+    if (is_packed) {
       visit_floating(y.dtype, [&]<class S>(Type<S>) {
         if constexpr (__is_same(Accumulator<S>, T)) {
           launch(F::name, y.device, grid_for(y.device, nest.numel, kPackSize<S>),
@@ -135,8 +126,11 @@ void elementwise(const F& f, Dtype compute, const View& y, const View* x) {
 
 }  // namespace wick::cuda
 
-/// Instantiates the kernels of functor `F`.
-#define WICK_INSTANTIATE(F) template void elementwise<F>(const F&, Dtype, const View&, const View*);
+/// Instantiates the kernels of functor `F`, which is one of chain_source()'s.
+#define WICK_INSTANTIATE(F)                         \
+  template <>                                       \
+  inline constexpr const char* kSourceType<F> = #F; \
+  template void elementwise<F>(const F&, Dtype, const View&, const View*);
 /// The same, and those of its gradient.
 #define WICK_INSTANTIATE_DIFFERENTIABLE(F) \
   WICK_INSTANTIATE(F)                      \

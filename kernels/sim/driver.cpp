@@ -46,14 +46,6 @@ void drop_if_unused(Machine& m, unsigned long long handle) {
 
 }  // namespace
 
-#define WICK_SIM_ENTER_DRIVER(name)                                                        \
-  Machine& m = wick::sim::machine();                                                       \
-  const std::lock_guard<std::recursive_mutex> lock(m.mutex);                               \
-  if (const cudaError_t injected = wick::sim::enter_call(name); injected != cudaSuccess) { \
-    (void)cudaGetLastError(); /* the driver keeps none */                                  \
-    return static_cast<CUresult>(injected);                                                \
-  }
-
 CUresult cuGetErrorName(CUresult error, const char** name) {
   *name = cudaGetErrorName(static_cast<cudaError_t>(error));
   return CUDA_SUCCESS;

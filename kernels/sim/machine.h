@@ -146,3 +146,12 @@ cudaError_t report(cudaError_t error);
   const std::lock_guard<std::recursive_mutex> lock(m.mutex);                               \
   if (const cudaError_t injected = ::wick::sim::enter_call(name); injected != cudaSuccess) \
   return injected
+
+/// The same of the driver.
+#define WICK_SIM_ENTER_DRIVER(name)                                                          \
+  ::wick::sim::Machine& m = ::wick::sim::machine();                                          \
+  const std::lock_guard<std::recursive_mutex> lock(m.mutex);                                 \
+  if (const cudaError_t injected = ::wick::sim::enter_call(name); injected != cudaSuccess) { \
+    (void)cudaGetLastError(); /* the driver keeps none */                                    \
+    return static_cast<CUresult>(injected);                                                  \
+  }

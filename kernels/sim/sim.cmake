@@ -17,7 +17,7 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/core/profile/activities.cpp PR
                             COMPILE_DEFINITIONS WICK_HAS_CUPTI=1)
 # The vendor's libraries; what stands for them is in kernels/sim.
 list(FILTER sim_sources EXCLUDE REGEX "/kernels/cuda/(cublaslt|cudnn)")
-add_library(wick_sim OBJECT ${sim_sources})
+add_library(wick_sim OBJECT ${sim_sources} ${wick_runtime_headers})
 set_target_properties(wick_sim PROPERTIES POSITION_INDEPENDENT_CODE ON)
 wick_options(wick_sim)
 target_compile_definitions(wick_sim PRIVATE WICK_HAS_CUDA=1 WICK_SIM=1 ${WICK_CPU_DEFINITIONS})
@@ -40,6 +40,13 @@ if(CMAKE_CXX_COMPILER_ID MATCHES Clang AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=a
          implicit-signed-integer-truncation implicit-integer-sign-change)
   list(APPEND kernel_options -fsanitize=${integer_checks} -fsanitize-recover=${integer_checks})
 endif()
+# What stands for NVRTC compiles kernels as these are compiled.
+string(TOUPPER "${CMAKE_BUILD_TYPE}" config)
+string(JOIN " " flags ${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${config}} ${kernel_options} -w
+       -std=c++20 -march=x86-64-v3 -shared -fPIC -fvisibility=hidden -DWICK_SIM=1 -DWICK_HAS_CUDA=1)
+set_source_files_properties(
+  ${PROJECT_SOURCE_DIR}/kernels/sim/nvrtc.cpp PROPERTIES COMPILE_DEFINITIONS
+  "WICK_SIM_COMPILER=\"${CMAKE_CXX_COMPILER}\";WICK_SIM_FLAGS=\"${flags}\"")
 foreach(source ${sim_sources})
   if(source MATCHES "\\.cu$")
     set_source_files_properties(${source} PROPERTIES
@@ -55,3 +62,8 @@ endif()
 target_sources(wick_archive PRIVATE $<TARGET_OBJECTS:wick_sim>)
 target_compile_definitions(wick_archive PUBLIC WICK_SIM=1)
 target_link_libraries(wick_archive PRIVATE ${WICK_BOOST_CONTEXT})
+# What such kernels call of the simulator.
+target_link_options(wick_archive INTERFACE "LINKER:--export-dynamic-symbol=_ZN4wick3sim*")
+if(WICK_SIM_COUNT)
+  target_link_options(wick_archive INTERFACE "LINKER:--export-dynamic-symbol=__sanitizer_cov*")
+endif()

@@ -1,16 +1,19 @@
 #pragma once
 
 #include "wick/kernels/cuda/common/vector_access.h"
+#ifndef WICK_RUNTIME_COMPILED
 #include "wick/kernels/loop_nest.h"
+#endif
 
 namespace wick::cuda {
 
-/// Where element `position` of a LoopNest is in each of its views.
+/// Where element `position` of a LoopNest, or of a ChainPlaces, is in each of its views.
 template <int kViews>
 struct Offsets {
   int64_t offset[kViews] = {};
 
-  __device__ Offsets(const LoopNest<kViews>& nest, int64_t position) {
+  template <class Nest>
+  __device__ Offsets(const Nest& nest, int64_t position) {
     if (nest.numel <= 0x7fffffff) {  // division of 32 bits is several times faster
       locate(nest, static_cast<uint32_t>(position));
     } else {
@@ -19,8 +22,8 @@ struct Offsets {
   }
 
  private:
-  template <class Index>
-  __device__ void locate(const LoopNest<kViews>& nest, Index position) {
+  template <class Nest, class Index>
+  __device__ void locate(const Nest& nest, Index position) {
     for (int axis = 0; axis < nest.rank; ++axis) {
       const Index size = static_cast<Index>(nest.sizes[axis]);
       const Index next = axis + 1 == nest.rank ? 0 : position / size;
@@ -31,6 +34,7 @@ struct Offsets {
   }
 };
 
+#ifndef WICK_RUNTIME_COMPILED
 /// Whether all views are dense, walked alike and begin at 16-byte boundaries.
 template <int kViews>
 bool can_be_packed(const LoopNest<kViews>& nest, const View* const* views) {
@@ -40,5 +44,6 @@ bool can_be_packed(const LoopNest<kViews>& nest, const View* const* views) {
   }
   return true;
 }
+#endif
 
 }  // namespace wick::cuda
