@@ -7,6 +7,7 @@ wick_find_package(nlohmann_json nlohmann-json3-dev)
 # What benchmarks time is in the library, but for the loops that find the machine's ceilings.
 function(wick_bench_options target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_link_libraries(${target} PRIVATE fmt::fmt)  # as what it shares precompiled headers with
   wick_precompile(${target} REUSE_FROM wick_tool_common)
 endfunction()
 function(wick_bench_program target)

@@ -70,8 +70,7 @@ function(wick_isa name)
   wick_options(${target})
   set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE 8)
   # Kernels read neither errno nor exception flags; without them sqrt and selections vectorise.
-  target_compile_options(${target} PRIVATE ${ARGN} -fno-math-errno -fno-trapping-math
-                         $<$<CONFIG:Release>:-O2>)
+  target_compile_options(${target} PRIVATE ${ARGN} -fno-math-errno -fno-trapping-math)
   target_compile_definitions(${target} PRIVATE WICK_ISA=cpu_${name} Eigen=Eigen_${name})
   target_include_directories(${target} SYSTEM PRIVATE ${WICK_EIGEN_INCLUDE})
   target_sources(wick_archive PRIVATE $<TARGET_OBJECTS:${target}>)

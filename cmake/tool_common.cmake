@@ -10,4 +10,4 @@ wick_find_package(fmt libfmt-dev)
 wick_find_package(nlohmann_json nlohmann-json3-dev)
 target_link_libraries(wick_tool_common PUBLIC wick::wick CLI11::CLI11
                       PRIVATE fmt::fmt nlohmann_json::nlohmann_json)
-wick_precompile(wick_tool_common <CLI/CLI.hpp> <fmt/core.h> <nlohmann/json.hpp> <wick/wick.h>)
+wick_precompile(wick_tool_common <CLI/CLI.hpp> <nlohmann/json.hpp> <wick/wick.h>)

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "wick/core/core.h"
 #include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"

@@ -50,10 +50,11 @@ Image cut(const Image& image, const Rect& rect) {
   return out;
 }
 
-constexpr int kHeight = 93, kWidth = 117;
+constexpr int kWindowedHeight = 93, kWindowedWidth = 117;
 
 std::vector<Bytes> all_forms() {
-  const Bytes rgb = picture(kHeight, kWidth), inks = picture(kHeight, kWidth, 4);
+  const Bytes rgb = picture(kWindowedHeight, kWindowedWidth),
+              inks = picture(kWindowedHeight, kWindowedWidth, 4);
   std::vector<Bytes> forms;
   for (const bool progressive : {false, true}) {
     for (const JpegForm& form :
@@ -62,11 +63,13 @@ std::vector<Bytes> all_forms() {
           JpegForm{.across = 2, .down = 2, .restart_rows = 1}}) {
       JpegForm each = form;
       each.progressive = progressive;
-      forms.push_back(jpeg_of(rgb, kHeight, kWidth, each));
+      forms.push_back(jpeg_of(rgb, kWindowedHeight, kWindowedWidth, each));
     }
   }
-  forms.push_back(jpeg_of(inks, kHeight, kWidth, {.pixels = JCS_CMYK, .stored = JCS_YCCK}));
-  forms.push_back(jpeg_of(inks, kHeight, kWidth, {.pixels = JCS_CMYK, .stored = JCS_CMYK}));
+  forms.push_back(
+      jpeg_of(inks, kWindowedHeight, kWindowedWidth, {.pixels = JCS_CMYK, .stored = JCS_YCCK}));
+  forms.push_back(
+      jpeg_of(inks, kWindowedHeight, kWindowedWidth, {.pixels = JCS_CMYK, .stored = JCS_CMYK}));
   return forms;
 }
 
@@ -76,7 +79,7 @@ TEST(DecodeWindow, APartIsThatPartOfTheWhole) {
   for (size_t form = 0; form < forms.size(); ++form) {
     const Image whole = decode(forms[form]);
     for (int i = 0; i < 30; ++i) {
-      const Rect part = random_rect({kHeight, kWidth}, random);
+      const Rect part = random_rect({kWindowedHeight, kWindowedWidth}, random);
       const Image got = decode_window(forms[form], {part, part.size, {0, 0, part.size}});
       ASSERT_EQ(got.pixels, cut(whole, part).pixels)
           << "form " << form << ", " << part.size.height << " x " << part.size.width << " at "
@@ -90,7 +93,7 @@ TEST(DecodeWindow, WhatShrinksByLessThanHalfIsDecodedAtFullSize) {
   for (const Bytes& bytes : all_forms()) {
     const Image whole = decode(bytes);
     for (int i = 0; i < 10; ++i) {
-      Window window{random_rect({kHeight, kWidth}, random), {}, {}};
+      Window window{random_rect({kWindowedHeight, kWindowedWidth}, random), {}, {}};
       window.size = {window.source.size.height / 2 + 1 + random.between(0, 40), 40};
       window.kept = random_rect(window.size, random);
       Image all;

@@ -13,7 +13,6 @@ foreach(page ${tutorial_pages})
   wick_program(tutorial_${name} ${folder}/${name}.cpp)
   target_compile_options(tutorial_${name} PRIVATE ${WICK_TEST_FLAGS} -Wno-missing-declarations
                          $<$<CXX_COMPILER_ID:Clang>:-Wno-missing-prototypes>)
-  wick_precompile(tutorial_${name} REUSE_FROM wick_harness)
   set(words $<TARGET_FILE:tutorial_${name}>)
   if(name STREQUAL "fine_tuning")  # which begins with the weights of a run
     set(words ${WICK_TEST_ROOT}/docs/fine_tuning.sh $<TARGET_FILE:wick_cli> ${words})

@@ -66,12 +66,12 @@ const Opinfo convolutions({
          "input output_size kernel_size dilation=1 padding=0 stride=1")}},
 });
 
-using MaxPool = Tensor(X, Sizes, Sizes, Sizes, Sizes, bool);
-using MaxPoolIndices = Sorted(X, Sizes, Sizes, Sizes, Sizes, bool);
-using AvgPool = Tensor(X, Sizes, Sizes, Sizes, bool, bool, std::optional<int64_t>);
+using MaxPoolOp = Tensor(X, Sizes, Sizes, Sizes, Sizes, bool);
+using MaxPoolIndicesOp = Sorted(X, Sizes, Sizes, Sizes, Sizes, bool);
+using AvgPoolOp = Tensor(X, Sizes, Sizes, Sizes, bool, bool, std::optional<int64_t>);
 using Unpool = Tensor(X, X, Sizes, Sizes, Sizes, Sizes);
 
-std::vector<Spelling> max_pools(MaxPool* pool, MaxPoolIndices* with_indices) {
+std::vector<Spelling> max_pool_spellings(MaxPoolOp* pool, MaxPoolIndicesOp* with_indices) {
   return {call(pool,
                "input kernel_size stride=null padding=0 dilation=1 ceil_mode=false "
                "!return_indices=false"),
@@ -118,7 +118,7 @@ Tensor max_pool_gradient(X x, Sizes kernel, Sizes stride, Sizes padding, Sizes d
   return grad({y}, {leaf}, {ones_like(y)})[0];
 }
 
-Spelling avg_pools(AvgPool* pool) {
+Spelling avg_pool_spellings(AvgPoolOp* pool) {
   return call(pool,
               "input kernel_size stride=null padding=0 ceil_mode=false count_include_pad=true "
               "divisor_override=null");
@@ -129,9 +129,9 @@ std::vector<Spelling> unpools(Unpool* unpool) {
 }
 
 const Opinfo pools({
-    {"nn.functional.max_pool1d", max_pools(max_pool1d, max_pool1d_with_indices)},
-    {"nn.functional.max_pool2d", max_pools(max_pool2d, max_pool2d_with_indices)},
-    {"nn.functional.max_pool3d", max_pools(max_pool3d, max_pool3d_with_indices)},
+    {"nn.functional.max_pool1d", max_pool_spellings(max_pool1d, max_pool1d_with_indices)},
+    {"nn.functional.max_pool2d", max_pool_spellings(max_pool2d, max_pool2d_with_indices)},
+    {"nn.functional.max_pool3d", max_pool_spellings(max_pool3d, max_pool3d_with_indices)},
     {"nn.functional.adaptive_max_pool1d",
      adaptive_max_pools<1>(adaptive_max_pool1d, adaptive_max_pool1d_with_indices)},
     {"nn.functional.adaptive_max_pool2d",
@@ -144,8 +144,8 @@ const Opinfo pools({
     {"nn.functional.avg_pool1d",
      {call(avg_pool1d,
            "input kernel_size stride=null padding=0 ceil_mode=false count_include_pad=true")}},
-    {"nn.functional.avg_pool2d", {avg_pools(avg_pool2d)}},
-    {"nn.functional.avg_pool3d", {avg_pools(avg_pool3d)}},
+    {"nn.functional.avg_pool2d", {avg_pool_spellings(avg_pool2d)}},
+    {"nn.functional.avg_pool3d", {avg_pool_spellings(avg_pool3d)}},
     {"nn.functional.max_unpool1d", unpools(max_unpool1d)},
     {"nn.functional.max_unpool2d", unpools(max_unpool2d)},
     {"nn.functional.max_unpool3d", unpools(max_unpool3d)},
@@ -194,7 +194,7 @@ Tensor embedded(X index, X weight, const std::optional<int64_t>& padding_idx,
   return by_frequency ? scale_grad_by_freq(rows, index, weight.size(0)) : rows;
 }
 
-const Opinfo looked_up({
+const Opinfo embedded_spellings({
     {"nn.functional.embedding",
      {call(
          +[](X weight, X index, const std::optional<int64_t>& padding_idx,

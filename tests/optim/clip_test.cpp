@@ -42,7 +42,7 @@ std::vector<double> all_grads(const std::vector<Tensor>& params) {
   return all;
 }
 
-double norm_of(const std::vector<double>& values, double p) {
+double p_norm_of(const std::vector<double>& values, double p) {
   double total = 0;
   for (const double v : values) {
     total = p == HUGE_VAL ? std::max(total, std::abs(v)) : total + std::pow(std::abs(v), p);
@@ -61,7 +61,7 @@ void scale_together(Device device, double p) {
     const double rounding = dtype == kFloat16 ? 5e-4 : dtype == kBFloat16 ? 4e-3 : eps;
     const std::vector<Tensor> params = params_of(dtype, device);
     const std::vector<double> before = all_grads(params);
-    const double norm = norm_of(before, p), max_norm = norm / 4;
+    const double norm = p_norm_of(before, p), max_norm = norm / 4;
     const Tensor total = clip_grad_norm_(params, max_norm, p);
     EXPECT_EQ(total.dtype(), reduced ? kFloat32 : dtype);
     EXPECT_EQ(total.rank(), 0);
@@ -83,11 +83,11 @@ TEST_P(ClipNorm, ScalesAllGradientsTogetherOnAGpu) {
 TEST_P(ClipNorm, LeavesSmallGradients) {
   const std::vector<Tensor> params = params_of(kFloat32);
   const std::vector<double> before = all_grads(params);
-  clip_grad_norm_(params, 2 * norm_of(before, GetParam()) + 1e-3, GetParam());
+  clip_grad_norm_(params, 2 * p_norm_of(before, GetParam()) + 1e-3, GetParam());
   EXPECT_EQ(all_grads(params), before);
   if (!cuda_is_available()) return;
   const std::vector<Tensor> there = params_of(kFloat32, cuda_device(0));
-  clip_grad_norm_(there, 2 * norm_of(before, GetParam()) + 1e-3, GetParam());
+  clip_grad_norm_(there, 2 * p_norm_of(before, GetParam()) + 1e-3, GetParam());
   EXPECT_EQ(all_grads(there), before);
 }
 

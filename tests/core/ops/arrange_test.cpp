@@ -13,7 +13,7 @@ namespace wick::testing {
 namespace {
 
 using Integers = std::vector<int64_t>;
-Integers numbers_of(const Tensor& x) { return x.cpu().to_vector<int64_t>(); }
+Integers integers_of(const Tensor& x) { return x.cpu().to_vector<int64_t>(); }
 
 WICK_OP_CASE(
     roll_axes, .samples = {{normal({3, 4, 5})}},
@@ -83,22 +83,22 @@ TEST(Arrange, TakesSeveralAxes) {
 TEST(Arrange, TurnsAndRepeats) {
   for (const Device device : devices()) {
     const Tensor x = arange(4).reshape({2, 2}).to(device);
-    EXPECT_EQ(numbers_of(rot90(x)), (Integers{1, 3, 0, 2}));
-    EXPECT_EQ(numbers_of(rot90(x, 2)), (Integers{3, 2, 1, 0}));
-    EXPECT_EQ(numbers_of(rot90(x, 3)), (Integers{2, 0, 3, 1}));
-    EXPECT_EQ(numbers_of(rot90(x, 4)), (Integers{0, 1, 2, 3}));
-    EXPECT_EQ(numbers_of(fliplr(x)), (Integers{1, 0, 3, 2}));
-    EXPECT_EQ(numbers_of(flipud(x)), (Integers{2, 3, 0, 1}));
-    EXPECT_EQ(numbers_of(roll(x, 1)), (Integers{3, 0, 1, 2}));
-    EXPECT_EQ(numbers_of(tile(x, 2)), (Integers{0, 1, 0, 1, 2, 3, 2, 3}));
-    EXPECT_EQ(numbers_of(diag(x)), (Integers{0, 3}));
-    EXPECT_EQ(numbers_of(diag(x, 1)), (Integers{1}));
-    EXPECT_EQ(numbers_of(diag(x[1], -1)), (Integers{0, 0, 0, 2, 0, 0, 0, 3, 0}));
+    EXPECT_EQ(integers_of(rot90(x)), (Integers{1, 3, 0, 2}));
+    EXPECT_EQ(integers_of(rot90(x, 2)), (Integers{3, 2, 1, 0}));
+    EXPECT_EQ(integers_of(rot90(x, 3)), (Integers{2, 0, 3, 1}));
+    EXPECT_EQ(integers_of(rot90(x, 4)), (Integers{0, 1, 2, 3}));
+    EXPECT_EQ(integers_of(fliplr(x)), (Integers{1, 0, 3, 2}));
+    EXPECT_EQ(integers_of(flipud(x)), (Integers{2, 3, 0, 1}));
+    EXPECT_EQ(integers_of(roll(x, 1)), (Integers{3, 0, 1, 2}));
+    EXPECT_EQ(integers_of(tile(x, 2)), (Integers{0, 1, 0, 1, 2, 3, 2, 3}));
+    EXPECT_EQ(integers_of(diag(x)), (Integers{0, 3}));
+    EXPECT_EQ(integers_of(diag(x, 1)), (Integers{1}));
+    EXPECT_EQ(integers_of(diag(x[1], -1)), (Integers{0, 0, 0, 2, 0, 0, 0, 3, 0}));
     EXPECT_EQ(trace(x).item<int64_t>(), 3);
-    EXPECT_EQ(numbers_of(cartesian_prod({x[0], x[1]})), (Integers{0, 2, 0, 3, 1, 2, 1, 3}));
-    EXPECT_EQ(numbers_of(hstack({x[0], x[1]})), (Integers{0, 1, 2, 3}));
-    EXPECT_EQ(numbers_of(vstack({x[0], x})), (Integers{0, 1, 0, 1, 2, 3}));
-    EXPECT_EQ(numbers_of(column_stack({x[0], x[1]})), (Integers{0, 2, 1, 3}));
+    EXPECT_EQ(integers_of(cartesian_prod({x[0], x[1]})), (Integers{0, 2, 0, 3, 1, 2, 1, 3}));
+    EXPECT_EQ(integers_of(hstack({x[0], x[1]})), (Integers{0, 1, 2, 3}));
+    EXPECT_EQ(integers_of(vstack({x[0], x})), (Integers{0, 1, 0, 1, 2, 3}));
+    EXPECT_EQ(integers_of(column_stack({x[0], x[1]})), (Integers{0, 2, 1, 3}));
     EXPECT_EQ(dstack({x[0], x[1]}).shape(), (Shape{1, 2, 2}));
   }
   EXPECT_EQ(diag(zeros({0})).shape(), (Shape{0, 0}));
@@ -111,11 +111,11 @@ TEST(Arrange, TurnsAndRepeats) {
 TEST(Arrange, MakesMatricesOfDiagonals) {
   for (const Device device : devices()) {
     const Tensor x = arange(4).reshape({2, 2}).to(device);
-    EXPECT_EQ(numbers_of(diagflat(x.slice(0, 1, 2), -1)), (Integers{0, 0, 0, 2, 0, 0, 0, 3, 0}));
+    EXPECT_EQ(integers_of(diagflat(x.slice(0, 1, 2), -1)), (Integers{0, 0, 0, 2, 0, 0, 0, 3, 0}));
     const Tensor blocks = block_diag({x, x[1], x[1][1]});
     EXPECT_EQ(blocks.shape(), (Shape{4, 5}));
-    EXPECT_EQ(numbers_of(blocks), (Integers{0, 1, 0, 0, 0, 2, 3, 0, 0, 0,  //
-                                            0, 0, 2, 3, 0, 0, 0, 0, 0, 3}));
+    EXPECT_EQ(integers_of(blocks), (Integers{0, 1, 0, 0, 0, 2, 3, 0, 0, 0,  //
+                                             0, 0, 2, 3, 0, 0, 0, 0, 0, 3}));
   }
   EXPECT_THROW(block_diag({}), Error);
   EXPECT_THROW(block_diag({zeros({1, 1, 1})}), Error);
@@ -146,9 +146,9 @@ TEST(Arrange, SumsBackToASize) {
 
 TEST(Arrange, CombinesElements) {
   const Tensor x = tensor<int64_t>({7, 8, 9});
-  EXPECT_EQ(numbers_of(combinations(x)), (Integers{7, 8, 7, 9, 8, 9}));
-  EXPECT_EQ(numbers_of(combinations(x, 3)), (Integers{7, 8, 9}));
-  EXPECT_EQ(numbers_of(combinations(x.slice(0, 0, 2), 2, true)), (Integers{7, 7, 7, 8, 8, 8}));
+  EXPECT_EQ(integers_of(combinations(x)), (Integers{7, 8, 7, 9, 8, 9}));
+  EXPECT_EQ(integers_of(combinations(x, 3)), (Integers{7, 8, 9}));
+  EXPECT_EQ(integers_of(combinations(x.slice(0, 0, 2), 2, true)), (Integers{7, 7, 7, 8, 8, 8}));
   EXPECT_EQ(combinations(x, 4).shape(), (Shape{0, 4}));
   EXPECT_EQ(combinations(x, 0).shape(), (Shape{0}));
   EXPECT_EQ(combinations(arange(6), 3).size(0), 20);
