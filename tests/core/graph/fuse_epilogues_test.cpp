@@ -45,7 +45,7 @@ TEST(FuseEpilogues, JoinsWhatFollowsConvolutions) {
 TEST(FuseEpilogues, LeavesTheRest) {
   const Tensor weight = randn({16, 16, 3, 3});
   const Tensor x = randn({1, 16, 6, 5}).contiguous(MemoryFormat::kChannelsLast);
-  const auto stays = [&](const char* what, const TensorFunction& f, const Tensor& input) {
+  const auto stays = [&](const char* what, const graph::Function& f, const Tensor& input) {
     SCOPED_TRACE(what);
     graph::Graph graph = graph::trace(f, {input});
     const std::string before = ops_of(graph);

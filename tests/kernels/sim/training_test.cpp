@@ -124,10 +124,10 @@ void survive_every_failed_allocation(Training& training, int64_t at_least) {
   CachingAllocator& memory = allocator(gpu);
   training.step(0);
   const int64_t idle = memory_allocated(gpu);
-  constexpr int64_t kStride = WICK_SIM_TSAN ? 7 : 1;
+  constexpr int64_t kEveryNth = WICK_SIM_TSAN ? 7 : 1;
   int64_t failures = 0;
   bool failed = true;
-  for (int64_t nth = 1; failed; nth += kStride) {
+  for (int64_t nth = 1; failed; nth += kEveryNth) {
     failed = false;
     memory.fail_allocation(nth);
     try {
@@ -144,7 +144,7 @@ void survive_every_failed_allocation(Training& training, int64_t at_least) {
     EXPECT_TRUE(std::isfinite(training.step(9))) << "after allocation " << nth;
     EXPECT_EQ(memory_allocated(gpu), idle) << "after allocation " << nth;
   }
-  EXPECT_GT(failures * kStride, at_least);
+  EXPECT_GT(failures * kEveryNth, at_least);
 }
 
 TEST(SimulatedTraining, SurvivesEveryFailedAllocation) {
