@@ -24,6 +24,7 @@ namespace wick::cuda {
 
 struct CompiledKernel {
   Device device;
+  CUmodule module = nullptr;  // never unloaded
   CUfunction function = nullptr;
 };
 
@@ -193,18 +194,19 @@ const CompiledKernel* compile_kernel(Device device, const char* name, const std:
   kernel.device = device;
   enter_device(device);
   const AllowInCapture allow;
-  std::string code;
-  try {
-    code = machine_code(device, source);
-  } catch (const DeviceError&) {
-    throw;
-  } catch (const Error& error) {
-    why_not = error.what();
-    return nullptr;
+  if (kernel.module == nullptr) {
+    std::string code;
+    try {
+      code = machine_code(device, source);
+    } catch (const DeviceError&) {
+      throw;
+    } catch (const Error& error) {
+      why_not = error.what();
+      return nullptr;
+    }
+    check_driver(driver().load(&kernel.module, code.data()), "cuModuleLoadData");
   }
-  CUmodule loaded = nullptr;
-  check_driver(driver().load(&loaded, code.data()), "cuModuleLoadData");
-  check_driver(driver().find(&kernel.function, loaded, name), "cuModuleGetFunction");
+  check_driver(driver().find(&kernel.function, kernel.module, name), "cuModuleGetFunction");
   return &kernel;
 }
 
