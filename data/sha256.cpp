@@ -40,9 +40,9 @@ Sha256::Digest Sha256::digest() {
 }
 
 std::string to_hex(const Sha256::Digest& digest) {
-  constexpr char kDigits[] = "0123456789abcdef";
+  constexpr char kHexDigits[] = "0123456789abcdef";
   std::string text;
-  for (const uint8_t byte : digest) text += {kDigits[byte >> 4], kDigits[byte & 15]};
+  for (const uint8_t byte : digest) text += {kHexDigits[byte >> 4], kHexDigits[byte & 15]};
   return text;
 }
 
