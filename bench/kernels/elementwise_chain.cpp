@@ -5,7 +5,7 @@
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/random.h"
 
-namespace wick::bench::graph_rows {
+namespace wick::bench::elementwise_chain_rows {
 namespace {
 
 Tensors eight_ops(const Tensors& x) {
@@ -22,17 +22,17 @@ Tensors fused(const Tensors& x) {
 Tensors chain_inputs(const Setting& s) { return {normal({s.some(8192), 4096})}; }
 
 [[maybe_unused]] const bool kChains[] = {
-    add_op({.name = "graph/eight_elementwise",
+    add_op({.name = "elementwise_chain/eight",
             .inputs = chain_inputs,
             .call = fused,
             .plain = eight_ops,
             .backward = false}),
     // One after another: each reads and writes the memory.
-    add_op({.name = "graph/eight_elementwise_composed",
+    add_op({.name = "elementwise_chain/eight_composed",
             .inputs = chain_inputs,
             .call = eight_ops,
             .backward = false}),
 };
 
 }  // namespace
-}  // namespace wick::bench::graph_rows
+}  // namespace wick::bench::elementwise_chain_rows
