@@ -308,11 +308,20 @@ class Convolution {
   }
 
   WICK_INLINE void store(int64_t first, int64_t begin, int64_t end, const float* out) const {
+    if (residual_ != nullptr || relu_) {
+      store_tiles<true>(first, begin, end, out);
+    } else {
+      store_tiles<false>(first, begin, end, out);
+    }
+  }
+  template <bool kFollows>
+  WICK_INLINE void store_tiles(int64_t first, int64_t begin, int64_t end, const float* out) const {
     for (int64_t t = begin; t < end; ++t) {
       const Tile tile(tiles_, first + t);
       const int64_t rows = smaller(kOut, y_.h - tile.y), columns = smaller(kOut, y_.w - tile.x);
       T* const to = y_.pixel(tile.image, tile.y, tile.x);
-      const T* const residual = residual_ == nullptr ? nullptr : residual_ + (to - y_.data);
+      [[maybe_unused]] const T* const residual =
+          residual_ == nullptr ? nullptr : residual_ + (to - y_.data);
       for (int64_t k = 0; k < y_.c; k += kLanes) {
         const VecF bias = bias_ != nullptr ? VecF::load(bias_ + k) : VecF(0);
         transform<ResultTransform>(
@@ -323,8 +332,10 @@ class Convolution {
               if (i >= rows || j >= columns) return;
               const int64_t at = (i * y_.w + j) * y_.c + k;
               v += bias;
-              if (residual != nullptr) v += VecF::load(residual + at);
-              if (relu_) v = max(v, VecF(0));
+              if constexpr (kFollows) {
+                if (residual != nullptr) v += VecF::load(residual + at);
+                if (relu_) v = max(v, VecF(0));
+              }
               v.store(to + at);
             });
       }
