@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -15,12 +16,16 @@ namespace {
 using Json = nlohmann::json;
 constexpr uint64_t kMostBytes = uint64_t{4} << 30;
 
+struct Times {
+  double begin = 0, end = 0;
+};
+
 struct RankTrace {
   std::string path;
   Json events;
   int64_t rank = 0;
   double start_us = 0, start_system_us = 0;
-  std::map<std::string, double> ends;  // of collectives, by name and number
+  std::map<std::string, Times> collectives;  // by name and number
 };
 
 RankTrace read_trace(const std::string& path) {
@@ -40,25 +45,35 @@ RankTrace read_trace(const std::string& path) {
   for (const Json& event : trace.events) {
     if (event.value("cat", "") != "collective") continue;
     const auto number = event.value("args", Json::object()).value("Sequence number", int64_t{0});
-    const double end = event.value("ts", 0.0) + event.value("dur", 0.0);
-    trace.ends[concat(event.value("name", ""), "#", number)] = end;
+    const double begin = event.value("ts", 0.0);
+    trace.collectives[concat(event.value("name", ""), "#", number)] = {
+        begin, begin + event.value("dur", 0.0)};
   }
   return trace;
 }
 
-// What to add to the times of `trace` for the clock of `first`.
+// What to add to the times of `trace` for the clock of `first`: the median over collectives, whose
+// ends are about one moment. An all-reduce ends on no rank before it begins on all, which bounds
+// it.
 double shift_to(const RankTrace& first, const RankTrace& trace) {
   std::vector<double> shifts;
-  for (const auto& [name, end] : trace.ends) {
-    const auto found = first.ends.find(name);
-    if (found != first.ends.end()) shifts.push_back(found->second - end);
+  double low = -HUGE_VAL, high = HUGE_VAL;
+  for (const auto& [name, theirs] : trace.collectives) {
+    const auto found = first.collectives.find(name);
+    if (found == first.collectives.end()) continue;
+    const Times& ours = found->second;
+    shifts.push_back(ours.end - theirs.end);
+    if (!name.starts_with("all_reduce#")) continue;
+    low = std::max(low, ours.begin - theirs.end);
+    high = std::min(high, ours.end - theirs.begin);
   }
   if (shifts.empty()) {
     return (trace.start_system_us - trace.start_us) - (first.start_system_us - first.start_us);
   }
   const auto middle = shifts.begin() + static_cast<std::ptrdiff_t>(shifts.size() / 2);
   std::nth_element(shifts.begin(), middle, shifts.end());
-  return *middle;
+  const bool is_late = low < high && (*middle <= low || *middle >= high);
+  return is_late ? (low + high) / 2 : *middle;
 }
 
 }  // namespace

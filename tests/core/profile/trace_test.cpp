@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -169,8 +170,9 @@ TEST_F(Traces, LoseNothingOnAFullDisk) {
             1);
 }
 
-// One rank's: an operation, then two collectives, on a clock that is `late` behind.
-Recording of_rank(int rank, int64_t late, int64_t wait) {
+// One rank's: an operation, then collectives, on a clock that is `late` behind. The ends of the
+// first two are `slow` later.
+Recording of_rank(int rank, int64_t late, int64_t wait, int64_t slow = 0) {
   Recording recording;
   recording.rank = rank;
   recording.start_ns = 1'000'000 + late;
@@ -188,9 +190,30 @@ Recording of_rank(int rank, int64_t late, int64_t wait) {
     return recording.events.back();
   };
   add(EventKind::kOp, "conv2d", 0, 50'000).sequence = 7;
-  add(EventKind::kCollective, "all_reduce", wait, 100'000).sequence = 1;
-  add(EventKind::kCollective, "all_reduce", 150'000 + wait, 200'000).sequence = 2;
+  add(EventKind::kCollective, "all_reduce", wait, 100'000 + slow).sequence = 1;
+  add(EventKind::kCollective, "all_reduce", 150'000 + wait, 200'000 + slow).sequence = 2;
+  if (slow > 0) add(EventKind::kCollective, "all_reduce", 300'000, 310'000).sequence = 3;
   return recording;
+}
+
+// Most collectives of a rank end late where it waits for a processor: the short one tells.
+TEST_F(Traces, EachAllReduceOfMergedRanksOverlaps) {
+  write_chrome_trace(of_rank(0, 0, 0, 1), path("0.json"));
+  write_chrome_trace(of_rank(1, 777'000'000, 20'000, 40'000), path("1.json"));
+  merge_chrome_traces({path("0.json"), path("1.json")}, path("all.json"));
+  std::map<int64_t, std::vector<std::pair<double, double>>> times;
+  const Json events = read_trace(path("all.json"))["traceEvents"];
+  for (const Json& event : events) {
+    if (event["ph"] != "X" || event["cat"] != "collective") continue;
+    const double begin = event["ts"].get<double>();
+    times[event["pid"]].emplace_back(begin, begin + event["dur"].get<double>());
+  }
+  ASSERT_EQ(times[0].size(), 3);
+  ASSERT_EQ(times[1].size(), 3);
+  for (const size_t i : {0, 1, 2}) {
+    EXPECT_LT(std::max(times[0][i].first, times[1][i].first),
+              std::min(times[0][i].second, times[1][i].second));
+  }
 }
 
 TEST_F(Traces, OfRanksAreMergedOnOneClock) {

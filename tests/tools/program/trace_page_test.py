@@ -161,9 +161,7 @@ class TracePage(InFolder):
         self.assertGreaterEqual(len(numbers), 4)
         for row in reduced:
             self.assertEqual(row[1], "2")
-        # Clocks are shifted by a median, so a rank that waited for a processor may seem late.
-        joint = [row for row in reduced if row[4] != "none"]
-        self.assertGreaterEqual(2 * len(joint), len(reduced), "collectives at two times")
+            self.assertNotEqual(row[4], "none", "one collective at two times")
 
     @in_browser
     def test_is_seen_in_light_and_dark(self):
