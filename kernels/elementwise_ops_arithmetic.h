@@ -4,6 +4,15 @@
 
 namespace wick::fn {
 
+/// x, whose result is of another dtype
+struct Identity : OnNumbers<1> {
+  static constexpr char name[] = "identity";
+  template <class V>
+  WICK_HOST_DEVICE V operator()(V x) const {
+    return x;
+  }
+};
+
 /// x + alpha y
 struct Add : OnNumbers<2> {
   static constexpr char name[] = "add";
@@ -197,6 +206,6 @@ struct PowScalar : OnNumbers<1> {
       use(fn::DivScalarBy) use(fn::PowScalar)
 
 /// Those without: gradients that are ops of their own, or none.
-#define WICK_ARITHMETIC_PLAIN(use)                                                    \
-  use(fn::Add) use(fn::Mul) use(fn::Div) use(fn::Pow) use(fn::Atan2) use(fn::Maximum) \
-      use(fn::Minimum)
+#define WICK_ARITHMETIC_PLAIN(use)                                                     \
+  use(fn::Identity) use(fn::Add) use(fn::Mul) use(fn::Div) use(fn::Pow) use(fn::Atan2) \
+      use(fn::Maximum) use(fn::Minimum)

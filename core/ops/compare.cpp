@@ -15,7 +15,7 @@ namespace {
 // A truth value for each pair.
 template <class F>
 struct Compare : F {
-  static constexpr OpInfo info{.name = F::name, .differentiable = false};
+  static constexpr OpInfo info{.name = F::name, .differentiable = false, .elementwise = true};
 
   Tensor forward(Saved&, const Tensor& x, const Tensor& y) const {
     const Tensor z = empty_result(broadcast_shapes(info.name, x.shape(), y.shape()), kBool, {x, y});
@@ -28,7 +28,7 @@ struct Compare : F {
 // A truth value for each element.
 template <class F>
 struct Predicate : F {
-  static constexpr OpInfo info{.name = F::name, .differentiable = false};
+  static constexpr OpInfo info{.name = F::name, .differentiable = false, .elementwise = true};
 
   Tensor forward(Saved&, const Tensor& x) const {
     const Tensor z = empty_like(x, kBool);
@@ -38,29 +38,37 @@ struct Predicate : F {
   }
 };
 
-// Each element compared with a number.
+// Each element compared with a number, as `compute` is.
 template <class F>
-struct CompareScalar {
-  static constexpr OpInfo info{.name = detail::kScalarName<F>.data(), .differentiable = false};
-  Scalar y;
-  static constexpr auto fields = std::tuple{field("y", &CompareScalar::y)};
+struct CompareScalar : fn::WithConstant<F> {
+  static constexpr OpInfo info{
+      .name = detail::kScalarName<F>.data(), .differentiable = false, .elementwise = true};
+  Dtype compute = kFloat32;
+  static constexpr auto fields = std::tuple{field("y", &fn::WithConstant<F>::constant),
+                                            field("compute", &CompareScalar::compute)};
 
   Tensor forward(Saved&, const Tensor& x) const {
-    const Dtype dtype = result_dtype(x, y);
-    fn::WithConstant<F> f;
-    f.constant = to_number(y);
-    // The number as x's dtype has it, so that float16(0.1) equals 0.1.
-    if (dtype == kFloat16) f.constant.real = Half(static_cast<float>(f.constant.real));
-    if (dtype == kBFloat16) f.constant.real = BFloat16(static_cast<float>(f.constant.real));
     const Tensor z = empty_like(x, kBool);
-    run_functor(f, dtype, z, x);
+    const fn::WithConstant<F>& f = *this;
+    run_functor(f, compute, z, x);
     return z;
   }
 };
 
 template <class F>
+Tensor compare(const Tensor& x, Scalar y) {
+  CompareScalar<F> op;
+  op.compute = result_dtype(x, y, F::name);
+  op.constant = to_number(y);
+  // The number as x's dtype has it, so that float16(0.1) equals 0.1.
+  if (op.compute == kFloat16) op.constant.real = Half(static_cast<float>(op.constant.real));
+  if (op.compute == kBFloat16) op.constant.real = BFloat16(static_cast<float>(op.constant.real));
+  return apply(op, x);
+}
+
+template <class F>
 struct Bitwise : F {
-  static constexpr OpInfo info{.name = F::name, .differentiable = false};
+  static constexpr OpInfo info{.name = F::name, .differentiable = false, .elementwise = true};
 
   Tensor forward(Saved&, const Tensor& x, const Tensor& y) const {
     const Dtype dtype = result_dtype(x, y);
@@ -73,15 +81,16 @@ struct Bitwise : F {
   }
 };
 
-struct Where {
-  static constexpr OpInfo info{.name = "where", .broadcasts = true};
+struct Where : fn::Where {
+  static constexpr OpInfo info{.name = "where", .broadcasts = true, .elementwise = true};
 
   Tensor forward(Saved& saved, const Tensor& condition, const Tensor& x, const Tensor& y) const {
     Shape shape = broadcast_shapes(info.name, x.shape(), y.shape());
     shape = broadcast_shapes(info.name, condition.shape(), shape);
     const Dtype dtype = result_dtype(x, y);
     const Tensor z = empty_result(shape, dtype, {x, y, condition});
-    run_functor(fn::Where(), dtype, z, condition, x, y);
+    const fn::Where& f = *this;
+    run_functor(f, dtype, z, condition, x, y);
     saved.save(condition);
     return z;
   }
@@ -133,11 +142,6 @@ void check_mask(const char* op, const Tensor& mask) {
              to_string(mask.dtype()));
 }
 
-// A number beside `other`: of other's dtype unless the number is of a higher kind.
-Tensor number_beside(Scalar value, const Tensor& other) {
-  return scalar_tensor(value, result_dtype(other, value), other.device());
-}
-
 template <class Op>
 Op filling(const char* name, const Tensor& x, const Tensor& mask, Scalar value) {
   check_mask(name, mask);
@@ -149,20 +153,27 @@ Op filling(const char* name, const Tensor& x, const Tensor& mask, Scalar value) 
   return op;
 }
 
+// mask ? value : x, where both may broadcast.
+Tensor filled(const char* name, const Tensor& x, const Tensor& mask, Scalar value) {
+  const Shape shape = broadcast_shapes(name, x.shape(name), mask.shape(name));
+  const Tensor wide = shape == x.shape() ? x : x.expand(shape);
+  return apply(filling<MaskedFill>(name, wide, mask, value), wide, mask);
+}
+
 }  // namespace
 
 Tensor eq(const Tensor& x, const Tensor& y) { return apply(Compare<fn::Eq>{}, x, y); }
-Tensor eq(const Tensor& x, Scalar y) { return apply(CompareScalar<fn::Eq>{y}, x); }
+Tensor eq(const Tensor& x, Scalar y) { return compare<fn::Eq>(x, y); }
 Tensor ne(const Tensor& x, const Tensor& y) { return apply(Compare<fn::Ne>{}, x, y); }
-Tensor ne(const Tensor& x, Scalar y) { return apply(CompareScalar<fn::Ne>{y}, x); }
+Tensor ne(const Tensor& x, Scalar y) { return compare<fn::Ne>(x, y); }
 Tensor lt(const Tensor& x, const Tensor& y) { return apply(Compare<fn::Lt>{}, x, y); }
-Tensor lt(const Tensor& x, Scalar y) { return apply(CompareScalar<fn::Lt>{y}, x); }
+Tensor lt(const Tensor& x, Scalar y) { return compare<fn::Lt>(x, y); }
 Tensor le(const Tensor& x, const Tensor& y) { return apply(Compare<fn::Le>{}, x, y); }
-Tensor le(const Tensor& x, Scalar y) { return apply(CompareScalar<fn::Le>{y}, x); }
+Tensor le(const Tensor& x, Scalar y) { return compare<fn::Le>(x, y); }
 Tensor gt(const Tensor& x, const Tensor& y) { return apply(Compare<fn::Gt>{}, x, y); }
-Tensor gt(const Tensor& x, Scalar y) { return apply(CompareScalar<fn::Gt>{y}, x); }
+Tensor gt(const Tensor& x, Scalar y) { return compare<fn::Gt>(x, y); }
 Tensor ge(const Tensor& x, const Tensor& y) { return apply(Compare<fn::Ge>{}, x, y); }
-Tensor ge(const Tensor& x, Scalar y) { return apply(CompareScalar<fn::Ge>{y}, x); }
+Tensor ge(const Tensor& x, Scalar y) { return compare<fn::Ge>(x, y); }
 
 Tensor logical_and(const Tensor& x, const Tensor& y) {
   return apply(Compare<fn::LogicalAnd>{}, x, y);
@@ -202,16 +213,15 @@ Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y) {
   return apply(Where{}, condition, x, y);
 }
 Tensor where(const Tensor& condition, const Tensor& x, Scalar y) {
-  return where(condition, x, number_beside(y, x));
+  check_mask("where", condition);
+  return filled("where", x.to(result_dtype(x, y)), logical_not(condition), y);
 }
 Tensor where(const Tensor& condition, Scalar x, const Tensor& y) {
-  return where(condition, number_beside(x, y), y);
+  return filled("where", y.to(result_dtype(y, x)), condition, x);
 }
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, Scalar value) {
-  const Shape shape = broadcast_shapes("masked_fill", x.shape(), mask.shape());
-  const Tensor wide = shape == x.shape() ? x : x.expand(shape);
-  return apply(filling<MaskedFill>("masked_fill", wide, mask, value), wide, mask);
+  return filled("masked_fill", x, mask, value);
 }
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Tensor& value) {
   WICK_CHECK(value.rank() == 0, "masked_fill: the value must be one number: got shape ",

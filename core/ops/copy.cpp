@@ -7,6 +7,8 @@
 #endif
 #include "wick/core/ops/detail/elementwise_op.h"
 #include "wick/kernels/copy.h"
+#include "wick/kernels/elementwise_chain.h"
+#include "wick/kernels/elementwise_ops_arithmetic.h"
 
 namespace wick {
 
@@ -101,14 +103,20 @@ struct CopyAcrossDevices {
   }
 };
 
-struct Cast {
-  static constexpr OpInfo info{.name = "cast"};
-  Dtype dtype;
+// In a fused chain a cast is a step as any other; alone it is a copy.
+struct Cast : fn::Identity {
+  static constexpr OpInfo info{.name = "cast", .elementwise = true};
+  Dtype dtype = kFloat32;
   static constexpr auto fields = std::tuple{field("dtype", &Cast::dtype)};
 
   Tensor forward(Saved&, const Tensor& x) const {
     const Tensor y = empty_like(x, dtype);
-    run_copy(x, y);
+    if (elementwise_capture() == nullptr) {
+      run_copy(x, y);
+    } else {
+      const fn::Identity& f = *this;
+      run_functor(f, x.dtype(), y, x);
+    }
     return y;
   }
   Gradients backward(const Saved& saved, const Tensor& dy) const {
@@ -165,7 +173,7 @@ struct FillInPlace {
 }  // namespace
 
 Tensor Tensor::to(Dtype dtype) const {
-  return this->dtype() == dtype ? *this : apply(Cast{dtype}, *this);
+  return this->dtype() == dtype ? *this : apply(Cast{{}, dtype}, *this);
 }
 
 Tensor Tensor::contiguous(MemoryFormat format) const {

@@ -31,7 +31,8 @@ namespace {
 
 // Without a derivative of its own: asking for one is an error that names it.
 struct Trigamma : fn::Trigamma {
-  static constexpr OpInfo info{.name = name, .differentiable = false, .is_gradient = true};
+  static constexpr OpInfo info{
+      .name = name, .differentiable = false, .is_gradient = true, .elementwise = true};
 
   Tensor forward(Saved&, const Tensor& x) const {
     const Dtype dtype = floating_dtype(x.dtype());
@@ -93,7 +94,7 @@ struct LogSumRule : F {
 
 template <class F>
 struct Shift : F {
-  static constexpr OpInfo info{.name = F::name, .differentiable = false};
+  static constexpr OpInfo info{.name = F::name, .differentiable = false, .elementwise = true};
 
   Tensor forward(Saved&, const Tensor& x, const Tensor& y) const {
     const Dtype dtype = result_dtype(x, y);

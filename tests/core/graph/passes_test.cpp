@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "wick/core/graph/executor.h"
 #include "wick/core/graph/trace.h"
 #include "wick/core/ops/activation.h"
@@ -115,6 +117,48 @@ TEST(Passes, FusedChainsRoundAsTheirOps) {
       graph::Executor executor(graph);
       expect_equal(executor.run(x), f(x));
       EXPECT_GT(executor.num_fused(), 0);
+    }
+  }
+}
+
+// Comparisons, predicates, choices and casts are steps as any other; truth values are results too.
+TEST(Passes, FusedChainsChoose) {
+  for (const Dtype dtype : {kFloat64, kFloat32, kFloat16, kBFloat16, kInt64, kUint8}) {
+    SCOPED_TRACE(dtype);
+    const auto f = [](const Tensors& x) -> Tensors {
+      const Tensor inside = logical_and(gt(x[0], 0.5), le(x[0], x[1]));
+      const Tensor chosen = where(logical_or(inside, isnan(x[0])), x[0] * 2, x[1]);
+      return {where(ne(chosen, 3), chosen.to(kFloat32) * 0.5, -1), inside, chosen};
+    };
+    Tensors x = {randn({9, 300}) * 4, randn({300}) * 4};
+    if (is_floating(dtype)) x[0].slice(1, 3, 5).fill_(std::nan(""));
+    for (Tensor& t : x) t = t.abs().to(dtype);
+    graph::Graph graph = graph::trace(f, x);
+    graph::fuse_elementwise(graph);
+    EXPECT_EQ(graph.nodes.size(), 1u) << ops_of(graph);
+    graph::Executor executor(graph);
+    for (int i = 0; i < 2; ++i) expect_equal(executor.run(x), f(x));
+    EXPECT_EQ(executor.num_fused(), 1);
+  }
+}
+
+// A cast within a chain rounds as a copy does, from each dtype to each.
+TEST(Passes, FusedCastsAreCopies) {
+  const Dtype dtypes[] = {kFloat64, kFloat32, kFloat16, kBFloat16, kInt64, kInt32, kUint8, kBool};
+  for (const Dtype from : dtypes) {
+    for (const Dtype to : dtypes) {
+      if (from == to) continue;
+      SCOPED_TRACE(concat(from, " to ", to));
+      const auto f = [&](const Tensors& x) -> Tensors {
+        const Tensor y = x[0].to(to);
+        return {y, logical_not(y)};
+      };
+      const Tensor x = (randn({1000}).abs() * 100).to(from);
+      graph::Graph graph = graph::trace(f, {x});
+      EXPECT_EQ(graph::fuse_elementwise(graph), 1);
+      graph::Executor executor(graph);
+      expect_equal(executor.run({x}), f({x}));
+      EXPECT_EQ(executor.num_fused(), 1);
     }
   }
 }
