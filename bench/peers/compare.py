@@ -3,7 +3,7 @@
 each figure's median and the ratio of every pair: their median and quartiles.
 
   bench/peers/compare.py [--python PATH] [--workloads A,B] [--threads 2] [--seconds 10]
-                         [--device cpu|cuda] [--styles tuned,written,compiled] [--busy N]
+                         [--device cpu|cuda] [--styles tuned,written,compiled,own] [--busy N]
                          [--json FILE]
 
 PATH is the interpreter whose torch is the peer (default /usr/bin/python3: Debian's). A ratio above
@@ -11,7 +11,8 @@ PATH is the interpreter whose torch is the peer (default /usr/bin/python3: Debia
 (torch_peer.py says which; what two of them do not change runs in one); of torch.compile's modes,
 and for inference also of frozen ones and TorchScript, the fastest is taken. The bound is what the
 GPU could do at most, by the faster of both libraries' copies, matrix products and small kernels,
-replayed as a graph, in this run. `_graph`: a step that both capture by hand and replay. ResNets
+replayed as a graph, in this run. `_graph`: a step that both capture by hand and replay.
+`_compiled`: Wick's step by graph::compile_step; beside it style `own` is Wick's eager one. ResNets
 have more rows: the seconds from a program's start to the end of its first step, the peak memory of
 later ones, and on a GPU how often those asked the driver for memory.
 
@@ -44,6 +45,10 @@ WORKLOADS = {
     "article_001": (1, 128, "images/s"),
     "article_001_tuned": (1, 128, "images/s"),
     "mlp_b64": (200, 64, "images/s"),
+    "mlp_b64_compiled": (200, 64, "images/s"),
+    "resnet18_32_b128_compiled": (1, 128, "images/s"),
+    "encoder_6": (1, 8, "sequences/s"),
+    "encoder_6_compiled": (1, 8, "sequences/s"),
     "lstm_2x512": (1, 64 * 32, "steps/s"),
     "gru_2x512": (1, 64 * 32, "steps/s"),
     "embedding_1m": (2, 1, "steps/s"),
@@ -258,6 +263,10 @@ def bound_of(workload, ceilings):
 def peer_of(workload, style, arguments):
     if style == "compiled":
         return fastest_mode(workload, known(arguments.device)[workload][0], arguments)
+    if style == "own":
+        peer = start_wick(workload.removesuffix("_compiled"), arguments)
+        peer.style = style
+        return peer
     return start_torch(workload, style, arguments)
 
 
@@ -310,6 +319,8 @@ def time_pairs(workload, style, ours, theirs, arguments, ceilings):
 
 def has_style(workload, style):
     """Whether that is another way to write the workload than the tuned one."""
+    if style == "own":
+        return workload.endswith("_compiled")
     if style == "written":
         return workload.startswith(("resnet", "mlp", "adamw")) and not workload.endswith("_graph")
     return style == "tuned" or not (workload in ("allocator_pair", "add_1k")
@@ -353,8 +364,8 @@ def main():
             parser.error(f"unknown workload: {name}; known: {', '.join(known(arguments.device))}")
     styles = arguments.styles.split(",")
     for style in styles:
-        if style not in ("written", "tuned", "compiled"):
-            parser.error(f"unknown style: {style}; known: written, tuned, compiled")
+        if style not in ("written", "tuned", "compiled", "own"):
+            parser.error(f"unknown style: {style}; known: written, tuned, compiled, own")
 
     signal.signal(signal.SIGTERM, end_all)
     results, ceilings, failed = [], {}, 0

@@ -193,6 +193,22 @@ def mlp_step(torch, graph=False):
     return lambda: step(x, target)
 
 
+def encoder_step(torch):
+    """Six layers on 8 sequences of 128 tokens, and the mean square of the last one's results."""
+    layer = torch.nn.TransformerEncoderLayer(256, 4, 1024, batch_first=True)
+    model = torch.nn.TransformerEncoder(layer, 6).to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, **optimizer_options())
+    x = torch.randn(8, 128, 256, device=device)
+    run = compiled(torch, model)
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        run(x).square().mean().backward()
+        optimizer.step()
+
+    return step
+
+
 def adamw_step(torch, tensors, size, how=None):
     parameters = [torch.randn(size, device=device, requires_grad=True) for _ in range(tensors)]
     for parameter in parameters:
@@ -304,6 +320,8 @@ def make(torch, workload):
     def has(form):
         return re.fullmatch(form, workload)
 
+    if not workload.startswith("article"):  # Wick is compiled; whether the peer is, its style says
+        workload = workload.removesuffix("_compiled")
     if part := has(r"resnet(18|50)_(\d+)_b(\d+)(_bf16)?(_graph)?"):
         return resnet_step(torch, int(part[1]), int(part[3]), int(part[2]), part[4] is not None,
                            part[5] is not None)
@@ -315,6 +333,8 @@ def make(torch, workload):
         return mlp_step(torch)
     if workload == "mlp_b64_graph":
         return mlp_step(torch, graph=True)
+    if workload == "encoder_6":
+        return encoder_step(torch)
     if part := has("(lstm|gru)_2x512"):
         return recurrent_step(torch, part[1])
     if part := has("embedding_1m(_sparse)?"):

@@ -51,8 +51,10 @@ Tensor labels(int64_t classes, int64_t count) {
   return randint(0, classes, {count}, kInt64, device);
 }
 
-Iterate training_step(std::shared_ptr<nn::Module> model, const Tensor& x, const Tensor& target,
-                      std::shared_ptr<optim::Optimizer> optimizer, bool mixed = false) {
+using Step = std::function<Tensor()>;  // returns the loss
+
+Step training_step(std::shared_ptr<nn::Module> model, const Tensor& x, const Tensor& target,
+                   std::shared_ptr<optim::Optimizer> optimizer, bool mixed = false) {
   return [=] {
     optimizer->zero_grad();
     Tensor loss;
@@ -62,7 +64,16 @@ Iterate training_step(std::shared_ptr<nn::Module> model, const Tensor& x, const 
     }
     loss.backward();
     optimizer->step();
+    return loss.detach();
   };
+}
+
+// The step as a graph, after all passes.
+Iterate compiled(const Step& step) {
+  const auto function = std::make_shared<graph::CompiledFunction>(graph::compile_step(
+      [step](const std::vector<Tensor>&) { return std::vector<Tensor>{step()}; }));
+  for (int i = 0; i < 3; ++i) (*function)({});
+  return [function] { (*function)({}); };
 }
 
 // What `step` queues on a GPU, by one call.
@@ -72,7 +83,7 @@ Iterate captured(const Iterate& step) {
   return [graph, step] { graph->replay(); };  // what the step uses is to live as long
 }
 
-Iterate resnet_step(int layers, int64_t batch, int64_t size, bool mixed, bool is_captured) {
+Iterate resnet_step(int layers, int64_t batch, int64_t size, bool mixed, const std::string& how) {
   nn::ResNetOptions options;
   options.classes = size <= 64 ? 10 : 1000;
   options.small_input = size <= 64;
@@ -82,9 +93,9 @@ Iterate resnet_step(int layers, int64_t batch, int64_t size, bool mixed, bool is
   const Tensor x = noise({batch, 3, size, size}).contiguous(MemoryFormat::kChannelsLast);
   auto optimizer = std::make_shared<optim::SGD>(
       model->parameters(), optim::SGDOptions{.lr = 0.01, .momentum = 0.9, .weight_decay = 5e-4});
-  if (is_captured) optimizer->make_capturable();
-  const Iterate step = training_step(model, x, labels(10, batch), optimizer, mixed);
-  return is_captured ? captured(step) : step;
+  if (how == "_graph") optimizer->make_capturable();
+  const Step step = training_step(model, x, labels(10, batch), optimizer, mixed);
+  return how == "_graph" ? captured(step) : how == "_compiled" ? compiled(step) : step;
 }
 
 // With frozen parameters.
@@ -130,7 +141,7 @@ Iterate article_001(bool mixed) {
   };
 }
 
-Iterate mlp_step() {
+Step mlp_step() {
   auto model = std::make_shared<nn::Sequential>(
       nn::Linear(784, 512), nn::ReLU(), nn::Linear(512, 512), nn::ReLU(), nn::Linear(512, 10));
   model->to(device);
@@ -138,6 +149,24 @@ Iterate mlp_step() {
       std::make_shared<optim::AdamW>(model->parameters(), optim::AdamWOptions{.lr = 1e-3});
   optimizer->make_capturable();
   return training_step(model, noise({64, 784}), labels(10, 64), optimizer);
+}
+
+// Six layers on 8 sequences of 128 tokens, and the mean square of the last one's results.
+Step encoder_step() {
+  const auto model = std::make_shared<nn::TransformerEncoder>(
+      256, 4, 6, nn::TransformerLayerOptions{.dim_feedforward = 1024, .batch_first = true});
+  model->to(device);
+  const auto optimizer =
+      std::make_shared<optim::AdamW>(model->parameters(), optim::AdamWOptions{.lr = 1e-4});
+  optimizer->make_capturable();
+  const Tensor x = noise({8, 128, 256});
+  return [=] {
+    optimizer->zero_grad();
+    const Tensor loss = (*model)(x).square().mean();
+    loss.backward();
+    optimizer->step();
+    return loss.detach();
+  };
 }
 
 // Forward and backward of two layers of 512 units, on 32 sequences of 64 steps.
@@ -249,9 +278,9 @@ Iterate make(const std::string& workload) {
   const auto is = [&](const char* form) {
     return std::regex_match(workload, part, std::regex(form));
   };
-  if (is("resnet(18|50)_([0-9]+)_b([0-9]+)(_bf16)?(_graph)?")) {
+  if (is("resnet(18|50)_([0-9]+)_b([0-9]+)(_bf16)?(_graph|_compiled)?")) {
     return resnet_step(std::stoi(part[1]), std::stoll(part[3]), std::stoll(part[2]),
-                       part[4].matched, part[5].matched);
+                       part[4].matched, part[5]);
   }
   if (is("resnet(18|50)_infer_([0-9]+)_b([0-9]+)")) {
     return resnet_inference(std::stoi(part[1]), std::stoll(part[3]), std::stoll(part[2]));
@@ -259,6 +288,9 @@ Iterate make(const std::string& workload) {
   if (is("article_001(_.*)?")) return article_001(part[1].matched);
   if (workload == "mlp_b64") return mlp_step();
   if (workload == "mlp_b64_graph") return captured(mlp_step());
+  if (workload == "mlp_b64_compiled") return compiled(mlp_step());
+  if (workload == "encoder_6") return encoder_step();
+  if (workload == "encoder_6_compiled") return compiled(encoder_step());
   if (workload == "lstm_2x512") return recurrent_step<nn::LSTM>();
   if (workload == "gru_2x512") return recurrent_step<nn::GRU>();
   if (is("embedding_1m(_sparse)?")) return embedding_step(part[1].matched);
