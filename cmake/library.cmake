@@ -17,12 +17,17 @@ file(GLOB kernel_sources CONFIGURE_DEPENDS
 # The same bytes from every compiler, and vectors: no multiply-add is fused, no exception flag read.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/data/image_ops_color.cpp PROPERTIES
   COMPILE_OPTIONS "-ffp-contract=off;-fno-trapping-math")
-# Code that no step of a training run repeats often is compiled to be small.
+# Code is compiled to be small, unless a training step runs it often or it loops over elements.
 set(small_sources ${sources})
-list(FILTER small_sources INCLUDE REGEX
-     "/core/(graph|profile)/|/(nn|optim|dist|train)/|/data/[a-z_/]*(catalog|fetch|check_images)")
-list(FILTER small_sources EXCLUDE REGEX
-     "/core/graph/(arena|executor|fused_chain)|/core/profile/session|/dist/detail/reduction")
+foreach(fast
+    "core/(amp|apply|autograd|graph_walk|random|sparse_rows|storage|stream|tensor)[.]"
+    "core/(base/(detail|parallel|shape)|graph/(arena|executor|fused)|memory/(alloc|detail|streams))"
+    "core/ops/(activation|batch|conv[.]|copy|cross|detail|elementwise[.]|fused|index|join|layer)"
+    "core/ops/(lin|loss|matmul|max_pool|members|pool|random|reduce|rnn|slice|softmax|view)"
+    "core/profile/session|dist/detail/reduction"
+    "data/(augment|batch|detail|image_(device|ops)|loader|packed|resize|sha256|shapes|transforms.)")
+  list(FILTER small_sources EXCLUDE REGEX "/(${fast})")
+endforeach()
 list(REMOVE_ITEM sources ${small_sources})
 add_library(wick_small OBJECT ${small_sources})
 add_library(wick_archive STATIC ${sources} ${kernel_sources} $<TARGET_OBJECTS:wick_small>)
@@ -71,6 +76,11 @@ function(wick_isa name)
   set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE 8)
   # Kernels read neither errno nor exception flags; without them sqrt and selections vectorise.
   target_compile_options(${target} PRIVATE ${ARGN} -fno-math-errno -fno-trapping-math)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release")
+    # As fast as -O3, in less time and fewer bytes.
+    target_compile_options(${target} PRIVATE -O2 -ftree-vectorize -fvect-cost-model=dynamic
+                           -fpeel-loops -funswitch-loops)
+  endif()
   target_compile_definitions(${target} PRIVATE WICK_ISA=cpu_${name} Eigen=Eigen_${name})
   target_include_directories(${target} SYSTEM PRIVATE ${WICK_EIGEN_INCLUDE})
   target_sources(wick_archive PRIVATE $<TARGET_OBJECTS:${target}>)

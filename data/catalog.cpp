@@ -65,7 +65,7 @@ DataEntry shapes10_entry() {
   return entry;
 }
 
-Registry<DataEntry>& registry() {
+Registry<DataEntry>& data_registry() {
   static Registry<DataEntry> all("data",
                                  {shapes10_entry(),
                                   memory_entry("mnist", read_mnist, 2, false),
@@ -83,10 +83,10 @@ void register_data(DataEntry entry) {
   WICK_CHECK((entry.open_images != nullptr) != (entry.open != nullptr),
              "data: register: ", entry.name, ": expected open_images or open, got ",
              entry.open ? "both" : "neither");
-  registry().add(std::move(entry));
+  data_registry().add(std::move(entry));
 }
-std::vector<std::string> data_names() { return registry().names(); }
-const DataEntry& find_data(const std::string& name) { return registry().find(name); }
+std::vector<std::string> data_names() { return data_registry().names(); }
+const DataEntry& find_data(const std::string& name) { return data_registry().find(name); }
 
 std::vector<std::string> augmentation_names() {
   std::vector<std::string> names;

@@ -103,7 +103,7 @@ std::deque<TransformEntry> built_in() {
   };
 }
 
-Registry<TransformEntry>& registry() {
+Registry<TransformEntry>& transform_registry() {
   static Registry<TransformEntry> all("transform", built_in());
   return all;
 }
@@ -194,11 +194,13 @@ class Reader {
 
 void register_transform(TransformEntry entry) {
   WICK_CHECK(entry.make, "transform: register: ", entry.name, ": got no function, expected make");
-  registry().add(std::move(entry));
+  transform_registry().add(std::move(entry));
 }
 
-std::vector<std::string> transform_names() { return registry().names(); }
-const TransformEntry& find_transform(const std::string& name) { return registry().find(name); }
+std::vector<std::string> transform_names() { return transform_registry().names(); }
+const TransformEntry& find_transform(const std::string& name) {
+  return transform_registry().find(name);
+}
 
 Transforms make_transforms(const std::string& text, const TransformContext& context) {
   return Reader(text).read(context);

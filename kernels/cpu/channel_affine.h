@@ -125,9 +125,10 @@ WICK_INLINE_ALL void column_dots_block(const T* dy, const T* x, int64_t rows, in
 
 /// For each of `channels` columns over `rows` rows: sum[c] of g, and dot[c] of g * (x - center).
 template <class L, class T>
-[[gnu::noinline]] void column_dots(const T* dy, const T* x, int64_t rows, int64_t channels,
-                                   const uint8_t* mask, int64_t mask_stride, const L* center,
-                                   double* sum, double* dot) {
+[[gnu::noinline, gnu::flatten]] void column_dots(const T* dy, const T* x, int64_t rows,
+                                                 int64_t channels, const uint8_t* mask,
+                                                 int64_t mask_stride, const L* center, double* sum,
+                                                 double* dot) {
   constexpr int64_t kLanes = Vec<L>::size, kRows = 64, kWide = 4;
   for (int64_t c = 0; c < channels; ++c) sum[c] = dot[c] = 0;
   for (int64_t first = 0; first < rows; first += kRows) {
@@ -157,8 +158,9 @@ template <class L, class T>
 
 /// The same sums over one row of one channel, added to *sum and *dot.
 template <class L, class T>
-[[gnu::noinline]] void row_dots(const T* dy, const T* x, int64_t size, const MaskRow<L>& mask,
-                                L center, double* sum, double* dot) {
+[[gnu::noinline, gnu::flatten]] void row_dots(const T* dy, const T* x, int64_t size,
+                                              const MaskRow<L>& mask, L center, double* sum,
+                                              double* dot) {
   const Vec<L> o(center);
   *sum += sum_row<L>(size,
                      [&](int64_t i, int64_t n) { return mask.apply(load_up_to<L>(dy + i, n), i); });

@@ -152,7 +152,8 @@ struct ChannelNormOf {
     return (image * s.rows() + row) * s.row_size();
   }
 
-  void forward_rows(int64_t image, int64_t first, int64_t last, bool stream) const {
+  [[gnu::flatten]] void forward_rows(int64_t image, int64_t first, int64_t last,
+                                     bool stream) const {
     const T *x = n.x.as<T>(), *residual = n.residual.as<T>();
     T* y = n.y.as<T>();
     const Coefficients<L> k = coefficients(image);
@@ -253,7 +254,8 @@ struct ChannelNormOf {
     }
   }
 
-  void backward_rows(int64_t image, int64_t first, int64_t last, bool stream) const {
+  [[gnu::flatten]] void backward_rows(int64_t image, int64_t first, int64_t last,
+                                      bool stream) const {
     const T *dy = n.dy.as<T>(), *x = n.x.as<T>();
     T *dx = n.dx.as<T>(), *dresidual = n.dresidual.as<T>();
     const Coefficients<L> k = coefficients(image);

@@ -21,14 +21,19 @@ struct Images {
   }
 };
 
+/// Calls `body(image, row)` for rows [begin, end) of all images.
+template <class Body>
+[[gnu::flatten]] void run_rows(int64_t begin, int64_t end, int64_t h, const Body& body) {
+  for (int64_t i = begin; i < end; ++i) body(i / h, i % h);
+}
+
 /// Calls `body(image, row)` for each row of each image of h rows, in parallel; `work` is what a row
 /// costs, in elements.
 template <class Body>
 WICK_INLINE void for_each_row(int64_t images, int64_t h, int64_t work, const Body& body) {
   const int64_t grain = work >= 32768 ? 1 : 32768 / (work + 1) + 1;
-  parallel_for(images * h, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) body(i / h, i % h);
-  });
+  parallel_for(images * h, grain,
+               [&](int64_t begin, int64_t end) { run_rows(begin, end, h, body); });
 }
 
 /// Calls `body(c, lanes)` for the vectors that cover `channels`.

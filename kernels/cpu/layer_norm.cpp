@@ -7,7 +7,7 @@ namespace {
 
 // Sum of squares of a row.
 template <class L, class T>
-[[gnu::noinline]] double sum_of_squares(const T* x, int64_t size) {
+[[gnu::noinline, gnu::flatten]] double sum_of_squares(const T* x, int64_t size) {
   return sum_row<L>(size, [&](int64_t i, int64_t n) {
     const Vec<L> v = load_up_to<L>(x + i, n);
     return v * v;
@@ -21,15 +21,16 @@ WICK_INLINE Vec<L> optional_lanes(const L* p, int64_t i, int64_t n, L otherwise)
 }
 
 template <class L, class T>
-[[gnu::noinline]] void add_rows(const T* a, const T* b, T* sum, int64_t size) {
+[[gnu::noinline, gnu::flatten]] void add_rows(const T* a, const T* b, T* sum, int64_t size) {
   for_vectors<L>(size, [&](int64_t i, int64_t n) {
     put(load_up_to<L>(a + i, n) + load_up_to<L>(b + i, n), sum + i, n, false);
   });
 }
 
 template <class L, class T>
-[[gnu::noinline]] void normalise_row(const T* x, const L* weight, const L* bias, T* y, int64_t size,
-                                     double mean, double invstd, bool stream) {
+[[gnu::noinline, gnu::flatten]] void normalise_row(const T* x, const L* weight, const L* bias, T* y,
+                                                   int64_t size, double mean, double invstd,
+                                                   bool stream) {
   const L high = static_cast<L>(mean);
   const Vec<L> center(high), low(static_cast<L>(mean - static_cast<double>(high)));
   const Vec<L> scale(static_cast<L>(invstd));
@@ -52,7 +53,8 @@ struct Backward {
   bool centered, stream;
 
   // Writes dx of row `r`, and adds its part to dweight and dbias.
-  [[gnu::noinline]] void row(int64_t r, double mean, double invstd, L* dweight, L* dbias) const {
+  [[gnu::noinline, gnu::flatten]] void row(int64_t r, double mean, double invstd, L* dweight,
+                                           L* dbias) const {
     const T *g_row = dy + r * size, *x_row = x + r * size;
     const L high = static_cast<L>(mean);
     const Vec<L> center(high), low(static_cast<L>(mean - static_cast<double>(high)));

@@ -26,7 +26,7 @@ struct Moments {
 
 /// Adds `n` <= 4096 elements of a row to `m`.
 template <class L, class T>
-[[gnu::noinline]] void add_block(const T* x, int64_t n, Moments& m) {
+[[gnu::noinline, gnu::flatten]] void add_block(const T* x, int64_t n, Moments& m) {
   constexpr int64_t kLanes = Vec<L>::size, kGroup = kSumLanes<L>;
   const double sum = sum_row<L>(n, [&](int64_t i, int64_t k) { return load_up_to<L>(x + i, k); });
   const L origin = static_cast<L>(sum / static_cast<double>(n));
@@ -112,8 +112,8 @@ WICK_INLINE_ALL void column_block(const T* x, int64_t rows, int64_t stride, int6
 
 /// Means and squared deviations of each of `channels` columns over `rows` rows, `channels` apart.
 template <class L, class T>
-[[gnu::noinline]] void column_moments(const T* x, int64_t rows, int64_t channels, double* mean,
-                                      double* m2) {
+[[gnu::noinline, gnu::flatten]] void column_moments(const T* x, int64_t rows, int64_t channels,
+                                                    double* mean, double* m2) {
   constexpr int64_t kLanes = Vec<L>::size, kRows = 64, kWide = 4;
   for (int64_t c = 0; c < channels; ++c) mean[c] = m2[c] = 0;
   for (int64_t first = 0; first < rows; first += kRows) {

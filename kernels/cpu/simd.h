@@ -20,6 +20,7 @@
 
 /// Inlined where it is called, and all that it calls is inlined into it: for loops that take their
 /// body as a lambda, which compilers else leave out of line when it is called from several places.
+/// g++ does so by its limits of size alone, unless the function around is itself [[gnu::flatten]].
 #define WICK_INLINE_ALL WICK_INLINE __attribute__((flatten))
 
 namespace wick::WICK_ISA {
@@ -157,6 +158,16 @@ WICK_INLINE VecF VecF::load(const BFloat16* p) {
       _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
   return VecF(WICK_WIDE(_mm512_castsi512_ps, _mm256_castsi256_ps)(
       WICK_WIDE(_mm512_maskz_slli_epi32(0xffff, wide, 16), _mm256_slli_epi32(wide, 16))));
+}
+template <>
+template <>
+WICK_INLINE VecF VecF::load(const uint8_t* p) {
+  return VecF(WICK_WIDE(
+      _mm512_maskz_cvtepi32_ps(
+          0xffff,
+          _mm512_maskz_cvtepu8_epi32(0xffff, _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))),
+      _mm256_cvtepi32_ps(
+          _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))))));
 }
 template <class T>
 template <class S>
