@@ -4,7 +4,6 @@ find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(PNG REQUIRED)
 find_package(JPEG REQUIRED)  # libjpeg-turbo: decoding in parts is its addition
-find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 
 function(wick_find_library target header library package)
   if(TARGET ${target})
@@ -22,5 +21,3 @@ function(wick_find_library target header library package)
     IMPORTED_LOCATION ${WICK_${library}_LIBRARY}
     INTERFACE_INCLUDE_DIRECTORIES ${WICK_${library}_INCLUDE})
 endfunction()
-
-wick_find_library(wick_deps::gloo gloo/config.h gloo libgloo-dev)

@@ -77,10 +77,11 @@ class Work {
 };
 
 /// What carries the tensors of GPUs between processes. Those of the CPU go through shared memory or
-/// Gloo's TCP in any case.
+/// TCP in any case.
 /// - kAuto: NCCL if it can be used by all ranks and each has a real GPU of its own (`device`), else
-///   Gloo.
-/// - kGloo: through the host's memory.
+///   as those of the CPU.
+/// - kGloo: as those of the CPU, through the host's memory. The name is that of PyTorch's backend
+///   for the CPU; the library Gloo is not used.
 enum class Backend : uint8_t { kAuto, kNccl, kGloo };
 const char* to_string(Backend backend);
 /// The one that "auto", "nccl" or "gloo" names; an error for any other text.
@@ -137,7 +138,7 @@ class ProcessGroup {
   int size() const { return size_; }
   /// What the group was made with.
   const ProcessGroupOptions& options() const { return options_; }
-  /// What carries the tensors, for people: "threads", "shared memory", "Gloo", "NCCL 2.28.9".
+  /// What carries the tensors, for people: "threads", "shared memory", "TCP", "NCCL 2.28.9".
   virtual std::string transport() const { return "threads"; }
 
   /// Puts the reduction over all ranks in the place of `x`: dense, of any shape and a numeric

@@ -9,7 +9,7 @@ namespace wick::dist {
 
 namespace {
 
-// Of peer_collectives.cpp, gloo.cpp and gloo_link.cpp.
+// Of peer_collectives.cpp, processes.cpp and tcp_link.cpp.
 constexpr double kBytesAtOnce = 1 << 13, kAnnouncementBytes = 408;
 constexpr double kMostBytesOfSlots = 1 << 24, kLeastSlotBytes = 1 << 16, kMostSlotBytes = 1 << 20;
 

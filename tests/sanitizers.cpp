@@ -5,7 +5,7 @@ extern "C" {
 const char* __tsan_default_options();
 const char* __ubsan_default_options();
 
-// Gloo and others of the system's libraries are not built for ThreadSanitizer.
+// The system's libraries are not built for ThreadSanitizer.
 const char* __tsan_default_options() { return "ignore_noninstrumented_modules=1"; }
 
 #ifdef WICK_STOP_AT_INTEGERS

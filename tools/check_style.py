@@ -29,7 +29,7 @@ CUDA_HEADER = re.compile(r"^(cuda|cublas|cudnn|nccl|nvrtc|nvtx|cooperative_group
 CUDA_FOLDERS = ("kernels/cuda/", "kernels/sim/", "core/cuda/", "dist/detail/nccl",
                 "tools/cudnn_graphs/", "tests/nvtx/")
 THIRD_PARTY = re.compile(r"^(Eigen|unsupported|fmt|nlohmann|CLI|png|jpeglib|jerror"
-                         r"|openssl|zlib|gloo|onnx/|google/protobuf|gtest|benchmark|omp\.h)")
+                         r"|openssl|zlib|onnx/|google/protobuf|gtest|benchmark|omp\.h)")
 # Headers that are not installed: those of these folders but for the named ones, and of detail/.
 PRIVATE_FOLDERS = ("kernels/", "core/cuda/", "tools/", "bench/", "tests/")
 PUBLIC_KERNEL_HEADERS = tuple(f"kernels/{name}.h" for name in

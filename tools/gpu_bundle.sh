@@ -13,7 +13,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 most=$((50 << 20))  # bytes, packed
 packages='libcli11-dev libeigen3-dev libfmt-dev libjpeg62-turbo-dev libpng-dev
-  libssl-dev nlohmann-json3-dev zlib1g-dev libgtest-dev libgloo-dev libjs-chart.js'
+  libssl-dev nlohmann-json3-dev zlib1g-dev libgtest-dev libjs-chart.js'
 lib=/usr/lib/x86_64-linux-gnu
 fail() { printf 'gpu_bundle: %s\n' "$*" >&2; exit 1; }
 
@@ -38,10 +38,7 @@ collect() {
   for file in libcrypto libgtest libgtest_main libjpeg libpng16 libz; do
     put "$lib/$file.a" "lib/x86_64-linux-gnu/$file.a"
   done
-  for file in libfmt.so ../libgloo.so libhiredis.so.0.14 libibverbs.so.1 \
-    libnl-3.so.200 libnl-route-3.so.200; do
-    put_library "$file"
-  done
+  put_library libfmt.so
   write_cache >bundle/cache.cmake
 }
 
@@ -78,8 +75,6 @@ use(benchmark_DIR ${lib}/cmake/benchmark)
 use(fmt_DIR ${lib}/cmake/fmt)
 use(nlohmann_json_DIR ${bundle}/share/cmake/nlohmann_json)
 use(WICK_CHART_JS ${bundle}/share/javascript/chart.js/chart.min.js)
-use(WICK_gloo_INCLUDE ${bundle}/include)
-use(WICK_gloo_LIBRARY ${lib}/libgloo.so)
 use(JPEG_INCLUDE_DIR ${bundle}/include)
 use(JPEG_LIBRARY_RELEASE ${lib}/libjpeg.a)
 use(OPENSSL_INCLUDE_DIR ${bundle}/include)
@@ -156,7 +151,7 @@ rehearse() {
     mkdir "$work/over/up" "$work/over/work"
     mount -t overlay overlay -o "lowerdir=/,upperdir=$work/over/up,workdir=$work/over/work" \
       "$work/root"
-    for package in $packages libfmt9 libgloo0; do
+    for package in $packages libfmt9; do
       dpkg -L "$package" 2>/dev/null | while read -r file; do
         if [ -f "$file" ] || [ -L "$file" ]; then rm -f "$work/root$file"; fi
       done

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "wick/dist/gloo.h"
+#include "wick/dist/processes.h"
 
 namespace wick::train {
 

@@ -5,7 +5,7 @@ what two processes reach at once in a triad (a = b + 3 c).
 
 usage: all_reduce.py BENCH_ALL_REDUCE [LARGEST [ROUNDS]]    megabytes (256), rounds (3)
 
-Run with a Python that has PyTorch; WICK_NO_SHARED_MEMORY=1 measures wick over Gloo too.
+Run with a Python that has PyTorch; WICK_NO_SHARED_MEMORY=1 measures wick over TCP.
 """
 import os
 import pathlib

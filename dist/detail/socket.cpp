@@ -142,7 +142,7 @@ void Socket::shut_down() const { shutdown(descriptor_, SHUT_RDWR); }
 std::string Socket::address() const { return own_name(descriptor_).first; }
 int Socket::port() const { return std::stoi(own_name(descriptor_).second); }
 
-Socket listen_at(const std::string& host, int port, Clock::time_point deadline) {
+Socket listen_at(const std::string& host, int port, Clock::time_point deadline, int rank) {
   std::string reason;
   const Addresses all = addresses_of(host, port, AI_PASSIVE, deadline, reason);
   for (const addrinfo* a = all.get(); a != nullptr; a = a->ai_next) {
@@ -156,7 +156,8 @@ Socket listen_at(const std::string& host, int port, Clock::time_point deadline) 
     }
     reason = system_message(errno);
   }
-  throw Error(concat("process group: rank 0 cannot listen at ", host, ":", port, ": ", reason));
+  throw Error(
+      concat("process group: rank ", rank, " cannot listen at ", host, ":", port, ": ", reason));
 }
 
 bool is_exhaustion(int error) {

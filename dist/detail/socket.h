@@ -39,9 +39,9 @@ class Socket {
 };
 
 /// Listens at a host's address, of this machine, and a port, 0 for any that is free. Error if it
-/// cannot, or the host's name is not resolved by `deadline`.
+/// cannot, or the host's name is not resolved by `deadline`: it names `rank`.
 Socket listen_at(const std::string& host, int port,
-                 Clock::time_point deadline = Clock::now() + std::chrono::minutes(1));
+                 Clock::time_point deadline = Clock::now() + std::chrono::minutes(1), int rank = 0);
 /// The next connection, if one has come.
 Socket accept_from(const Socket& listener, int& error);
 /// Whether `error`, an errno, says that the process or the system has no more files or memory to

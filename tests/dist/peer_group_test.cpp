@@ -15,7 +15,7 @@
 #include "wick/core/core.h"
 #include "wick/dist/data_parallel.h"
 #include "wick/dist/detail/coordinator.h"
-#include "wick/dist/gloo.h"
+#include "wick/dist/processes.h"
 #include "wick/nn/models/registry.h"
 #include "wick/nn/nn.h"
 #include "wick/tests/dist/peers.h"
@@ -32,7 +32,7 @@ using wick::testing::bit_equal;
 using wick::testing::error_of;
 using wick::testing::TemporaryFolder;
 
-// By shared memory, and by Gloo.
+// By shared memory, and by TCP.
 constexpr bool kTransports[] = {true, false};
 
 // Of what is to time out: longer than what is not may take.
@@ -102,7 +102,7 @@ TEST(PeerGroup, ReducesToTheBitsOfALocalGroup) {
           group->all_reduce(x, all[i].op).wait();
           EXPECT_TRUE(bit_equal(x, expected[i]))
               << to_string(all[i].op) << " of " << size << " ranks: " << all[i].dtype << " "
-              << all[i].shape << (shared_memory ? " by shared memory" : " by Gloo");
+              << all[i].shape << (shared_memory ? " by shared memory" : " by TCP");
         }
       });
     }

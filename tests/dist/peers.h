@@ -6,7 +6,7 @@
 #include <string>
 
 #include "wick/dist/detail/nccl.h"
-#include "wick/dist/gloo.h"
+#include "wick/dist/processes.h"
 #include "wick/tests/dist/ranks.h"
 #include "wick/tests/harness/temporary_folder.h"
 

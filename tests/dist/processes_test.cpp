@@ -17,7 +17,7 @@
 
 #include "wick/core/core.h"
 #include "wick/dist/data_parallel.h"
-#include "wick/dist/gloo.h"
+#include "wick/dist/processes.h"
 #include "wick/dist/spawn.h"
 #include "wick/tests/dist/gradients.h"
 #include "wick/tests/dist/ranks.h"
@@ -155,7 +155,7 @@ TEST(Processes, DISABLED_Rank) {
   try {
     ProcessGroupOptions options{
         .timeout = std::chrono::milliseconds(std::atoi(std::getenv("WICK_TEST_TIMEOUT"))),
-        .shared_memory = std::getenv("WICK_TEST_GLOO") == nullptr};
+        .shared_memory = std::getenv("WICK_TEST_TCP") == nullptr};
     if (std::string(body) == "reduce_on_gpu_for_ever") options.backend = Backend::kNccl;
     rank_bodies().at(body)(init_process_group(env, options));
   } catch (const std::exception& error) {
@@ -164,15 +164,15 @@ TEST(Processes, DISABLED_Rank) {
   }
 }
 
-RankProcesses::Variables variables_of(bool by_gloo, int timeout_ms) {
+RankProcesses::Variables variables_of(bool by_tcp, int timeout_ms) {
   RankProcesses::Variables variables = {{"WICK_TEST_TIMEOUT", std::to_string(timeout_ms)}};
-  if (by_gloo) variables["WICK_TEST_GLOO"] = "1";
+  if (by_tcp) variables["WICK_TEST_TCP"] = "1";
   return variables;
 }
 
 TEST(Processes, ReduceTogether) {
-  for (const bool by_gloo : {false, true}) {
-    RankProcesses ranks(3, "sum_ranks", variables_of(by_gloo, 60'000));
+  for (const bool by_tcp : {false, true}) {
+    RankProcesses ranks(3, "sum_ranks", variables_of(by_tcp, 60'000));
     for (int r = 0; r < 3; ++r) {
       EXPECT_EQ(ranks.wait(r), 0);
       EXPECT_EQ(ranks.words(r), "sum 6");
@@ -245,8 +245,8 @@ TEST(Processes, HaveTheGradientsOfTheWholeBatch) {
 class Signalled {
  public:
   static constexpr int kSize = 3;
-  Signalled(int victim, bool by_gloo, int timeout_ms, const char* body = "reduce_for_ever")
-      : victim_(victim), ranks_(kSize, body, variables(by_gloo, timeout_ms)) {}
+  Signalled(int victim, bool by_tcp, int timeout_ms, const char* body = "reduce_for_ever")
+      : victim_(victim), ranks_(kSize, body, variables(by_tcp, timeout_ms)) {}
 
   void wait_until_ready() const { ASSERT_TRUE(ranks_.wait_until_ready()) << ranks_.words(0); }
   void send(int signal) const { ranks_.send_signal(victim_, signal); }
@@ -260,8 +260,8 @@ class Signalled {
   }
 
  private:
-  RankProcesses::Variables variables(bool by_gloo, int timeout_ms) const {
-    RankProcesses::Variables variables = variables_of(by_gloo, timeout_ms);
+  RankProcesses::Variables variables(bool by_tcp, int timeout_ms) const {
+    RankProcesses::Variables variables = variables_of(by_tcp, timeout_ms);
     variables["WICK_FLIGHT_DIR"] = flight_.path();
     return variables;
   }

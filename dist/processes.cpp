@@ -1,5 +1,5 @@
 // Ranks that are processes: what they ask for is compared, then done by NCCL or PeerCollectives.
-#include "wick/dist/gloo.h"
+#include "wick/dist/processes.h"
 
 #include <algorithm>
 #include <atomic>
@@ -13,11 +13,11 @@
 #include "wick/core/stream.h"
 #include "wick/dist/detail/backend.h"
 #include "wick/dist/detail/control.h"
-#include "wick/dist/detail/gloo_link.h"
 #include "wick/dist/detail/nccl.h"
 #include "wick/dist/detail/peer_collectives.h"
 #include "wick/dist/detail/reduction.h"
 #include "wick/dist/detail/shared_memory_link.h"
+#include "wick/dist/detail/tcp_link.h"
 
 namespace wick::dist {
 
@@ -92,7 +92,7 @@ class ProcessesGroup final : public ProcessGroup {
   ~ProcessesGroup() override {
     stop();
     if (nccl_) nccl_->stop();  // it stays, for whoever calls abort() until control_ has left
-    // Rank 0 watches over the others until they leave, too; and what was sent by Gloo is lost if
+    // Rank 0 watches over the others until they leave, too; and what was sent by TCP is lost if
     // the connection ends before it was read.
     control_->leave(rank() == 0 || !is_one_host_ ? kLinger : std::chrono::milliseconds(0));
   }
@@ -110,7 +110,7 @@ class ProcessesGroup final : public ProcessGroup {
 
   std::string transport() const override {
     if (nccl_) return concat("NCCL ", nccl_version());
-    const char* const host = is_one_host_ ? "shared memory" : "Gloo";
+    const char* const host = is_one_host_ ? "shared memory" : "TCP";
     return why_no_nccl_.empty() ? host : concat(host, " and not NCCL: ", why_no_nccl_);
   }
 
@@ -325,7 +325,7 @@ std::shared_ptr<ProcessGroup> init_process_group(const LaunchEnv& env,
   std::vector<std::unique_ptr<Link>> links;
   if (choice.shared_memory) links = make_shared_memory_links(*control, env.rank, env.world_size);
   const bool is_one_host = !links.empty();
-  if (!is_one_host) links = make_gloo_links(*control, env.rank, env.world_size);
+  if (!is_one_host) links = make_tcp_links(*control, env.rank, env.world_size);
   std::string id;
   if (choice.nccl) id = control->exchange(env.rank == 0 ? new_nccl_id() : "")[0];
   const auto group = std::make_shared<ProcessesGroup>(

@@ -9,10 +9,10 @@ namespace wick::dist {
 /// where `env` says, and every rank keeps a connection to it, by which all learn within moments
 /// when one dies.
 ///
-/// Tensors of the CPU go through shared memory if all ranks are on one host, else through TCP by
-/// Gloo. Those of GPUs go through NCCL or the same way (options.backend). Data is neither encrypted
-/// nor, on Gloo's and NCCL's ports, authenticated. Gloo's are open on the interface that leads to
-/// rank 0 alone, which is to be of a private network.
+/// Tensors of the CPU go through shared memory if all ranks are on one host, else through
+/// TCP. Those of GPUs go through NCCL or the same way (options.backend). Ranks know each other by a
+/// key, but data is not encrypted, and NCCL's ports ask for no key: the network is to be a private
+/// one. TCP's ports are open on the interface that leads to rank 0 alone.
 ///
 /// Error if rank 0 cannot listen: a port is in use. ProcessGroupError:
 /// - if not all come within options.timeout, naming the missing ranks;
