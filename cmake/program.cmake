@@ -2,6 +2,7 @@
 # need is in the library.
 wick_find_package(fmt libfmt-dev)
 wick_find_package(nlohmann_json nlohmann-json3-dev)
+wick_find_package(OpenSSL libssl-dev)
 find_file(WICK_CHART_JS chart.min.js PATH_SUFFIXES ../share/javascript/chart.js)
 mark_as_advanced(WICK_CHART_JS)
 if(NOT WICK_CHART_JS)

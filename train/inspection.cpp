@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <set>
 
+#include "wick/core/base/sha256.h"
 #include "wick/core/checkpoint.h"
-#include "wick/data/sha256.h"
 #include "wick/train/run_folder.h"
 
 namespace wick::train {
@@ -70,21 +70,21 @@ TensorFigures figures_of(const Tensor& x) {
   }
   figures.norm = std::sqrt(squares);
   const Tensor dense = x.contiguous();
-  data::Sha256 sha;
+  Sha256 sha;
   sha.update(dense.raw_data(), bytes_of(dense));
-  figures.sha256 = data::to_hex(sha.digest());
+  figures.sha256 = to_hex(sha.digest());
   return figures;
 }
 
 std::string Inspected::sha256() const {
-  data::Sha256 sha;
+  Sha256 sha;
   for (const auto& [name, x] : tensors) {
     const std::string head = concat(name, " ", x.dtype(), " ", x.shape(), "\n");
     const Tensor dense = x.contiguous();
     sha.update(head.data(), head.size());
     sha.update(dense.raw_data(), bytes_of(dense));
   }
-  return data::to_hex(sha.digest());
+  return to_hex(sha.digest());
 }
 
 Inspected inspect(const std::string& path) {

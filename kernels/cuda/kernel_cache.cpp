@@ -1,6 +1,5 @@
 #include "wick/kernels/cuda/kernel_cache.h"
 
-#include <openssl/sha.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -11,6 +10,7 @@
 
 #include "wick/core/base/cache_folder.h"
 #include "wick/core/base/check.h"
+#include "wick/core/base/sha256.h"
 
 namespace wick::cuda {
 
@@ -18,11 +18,16 @@ namespace {
 
 constexpr std::string_view kMagic = "wick kernel 1\n";
 
-std::string digest_of(const std::string& bytes) {
-  std::string digest(SHA256_DIGEST_LENGTH, '\0');
-  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
-         reinterpret_cast<unsigned char*>(digest.data()));
-  return digest;
+constexpr size_t kDigestBytes = sizeof(Sha256::Digest);
+
+Sha256::Digest digest_of(const std::string& bytes) {
+  Sha256 sha;
+  sha.update(bytes.data(), bytes.size());
+  return sha.digest();
+}
+std::string text_of_digest(const std::string& bytes) {
+  const Sha256::Digest digest = digest_of(bytes);
+  return std::string(digest.begin(), digest.end());
 }
 
 std::string folder() {
@@ -33,15 +38,7 @@ std::string folder() {
 
 }  // namespace
 
-std::string kernel_key(const std::string& all) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string key;
-  for (const char byte : digest_of(all)) {
-    const auto value = static_cast<unsigned char>(byte);
-    key += {kDigits[value / 16], kDigits[value % 16]};
-  }
-  return key;
-}
+std::string kernel_key(const std::string& all) { return to_hex(digest_of(all)); }
 
 // A file is kMagic, the digest of the key and the code, and the code.
 std::string read_kernel(const std::string& key) {
@@ -51,10 +48,10 @@ std::string read_kernel(const std::string& key) {
   std::ostringstream read;
   read << file.rdbuf();
   const std::string all = std::move(read).str();
-  constexpr size_t kHead = kMagic.size() + SHA256_DIGEST_LENGTH;
+  constexpr size_t kHead = kMagic.size() + kDigestBytes;
   if (!all.starts_with(kMagic) || all.size() < kHead) return "";
   std::string code = all.substr(kHead);
-  const bool is_whole = digest_of(key + code) == all.substr(kMagic.size(), SHA256_DIGEST_LENGTH);
+  const bool is_whole = text_of_digest(key + code) == all.substr(kMagic.size(), kDigestBytes);
   return is_whole ? code : "";
 }
 
@@ -69,7 +66,7 @@ void keep_kernel(const std::string& key, const std::string& code) {
   bool is_written = false;
   {
     std::ofstream file(unfinished, std::ios::binary);
-    file << kMagic << digest_of(key + code) << code;
+    file << kMagic << text_of_digest(key + code) << code;
     file.close();
     is_written = !file.fail();
   }

@@ -18,13 +18,13 @@ TEST(DynamicLibrary, FindsFunctionsWhenFirstNeeded) {
 TEST(DynamicLibrary, SaysWhatIsMissing) {
   EXPECT_EQ(find_library("libnobody_has_this.so.1"), "");
   EXPECT_EQ(error_of([] { DynamicLibrary("cuABC 9", "libnobody_has_this.so.1"); }),
-            "cuda: cuABC 9 cannot be opened: libnobody_has_this.so.1: cannot open shared object "
+            "cuABC 9 cannot be opened: libnobody_has_this.so.1: cannot open shared object "
             "file: No such file or directory; it was looked for in LD_LIBRARY_PATH, the system's "
             "folders, CUDA_HOME and /usr/local/cuda");
   const DynamicLibrary library("the mathematics", "libm.so.6");
   void (*function)() = nullptr;
   EXPECT_EQ(error_of([&] { library.find(function, "nobody_has_this"); }),
-            "cuda: the mathematics is too old: it has no function nobody_has_this");
+            "the mathematics is too old: it has no function nobody_has_this");
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "wick/data/sha256.h"
+#include "wick/core/base/sha256.h"
 #include "wick/tools/study/base64.h"
 
 namespace wick::study {
@@ -19,9 +19,9 @@ bool looks_like_number(const std::string& cell) {
 
 // What a content security policy calls a script.
 std::string script_source(std::string_view script) {
-  data::Sha256 hash;
+  Sha256 hash;
   hash.update(script.data(), script.size());
-  const data::Sha256::Digest digest = hash.digest();
+  const Sha256::Digest digest = hash.digest();
   return "'sha256-" + base64(digest.data(), digest.size()) + "'";
 }
 

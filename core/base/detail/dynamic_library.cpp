@@ -48,7 +48,7 @@ std::string find_library(const std::string& file) {
 
 DynamicLibrary::DynamicLibrary(const char* product, const char* file) : product_(product) {
   const Opened opened = open_anywhere(file);
-  WICK_CHECK(opened.handle != nullptr, "cuda: ", product, " cannot be opened: ", opened.reason,
+  WICK_CHECK(opened.handle != nullptr, product, " cannot be opened: ", opened.reason,
              "; it was looked for in LD_LIBRARY_PATH, the system's folders, CUDA_HOME and "
              "/usr/local/cuda");
   handle_ = opened.handle;
@@ -56,7 +56,7 @@ DynamicLibrary::DynamicLibrary(const char* product, const char* file) : product_
 
 void* DynamicLibrary::symbol(const char* name) const {
   void* const found = dlsym(handle_, name);
-  WICK_CHECK(found != nullptr, "cuda: ", product_, " is too old: it has no function ", name);
+  WICK_CHECK(found != nullptr, product_, " is too old: it has no function ", name);
   return found;
 }
 

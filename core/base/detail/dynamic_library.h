@@ -2,7 +2,8 @@
 
 #include <string>
 
-// Vendor libraries are opened when first needed, so that a program runs where they are missing.
+// Libraries that few programs need are opened when first needed, so that a program runs where they
+// are missing.
 namespace wick {
 
 /// Where `file` is: its name if the system's loader finds it, else its path in CUDA_HOME or
