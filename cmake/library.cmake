@@ -47,7 +47,7 @@ target_include_directories(wick_archive PUBLIC
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_include_directories(wick_archive SYSTEM PRIVATE ${WICK_EIGEN_INCLUDE} ${WICK_JSON_INCLUDE})
 target_link_libraries(wick_archive PRIVATE
-  Threads::Threads JPEG::JPEG OpenSSL::Crypto PNG::PNG ZLIB::ZLIB wick_deps::gloo)
+  Threads::Threads JPEG::JPEG PNG::PNG ZLIB::ZLIB)
 
 # The optimizers' rules, which are in a header each: makes a source of `template` for each of them.
 function(wick_optim_sources result template)
@@ -75,11 +75,13 @@ function(wick_isa name)
   wick_options(${target})
   set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE 8)
   # Kernels read neither errno nor exception flags; without them sqrt and selections vectorise.
-  target_compile_options(${target} PRIVATE ${ARGN} -fno-math-errno -fno-trapping-math)
+  # Multiply-adds are fused where the source says so: else bits would depend on what is inlined.
+  target_compile_options(${target} PRIVATE ${ARGN} -fno-math-errno -fno-trapping-math
+                         -ffp-contract=off)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release")
     # As fast as -O3, in less time and fewer bytes.
     target_compile_options(${target} PRIVATE -O2 -ftree-vectorize -fvect-cost-model=dynamic
-                           -fpeel-loops -funswitch-loops)
+                           -fpeel-loops -funswitch-loops -fversion-loops-for-strides)
   endif()
   target_compile_definitions(${target} PRIVATE WICK_ISA=cpu_${name} Eigen=Eigen_${name})
   target_include_directories(${target} SYSTEM PRIVATE ${WICK_EIGEN_INCLUDE})

@@ -244,11 +244,9 @@ void equalize(Image& image) {
   check_channels("equalize", image);
   const auto channels = static_cast<size_t>(image.channels);
   std::array<std::array<int64_t, 256>, 3> counts{};
-  for (size_t i = 0; i < image.pixels.size(); i += channels) {
-    for (size_t c = 0; c < channels; ++c) ++counts[c][image.pixels[i + c]];
-  }
   std::array<Table, 3> tables;
   for (size_t c = 0; c < channels; ++c) {
+    for (size_t i = c; i < image.pixels.size(); i += channels) ++counts[c][image.pixels[i]];
     int64_t of_largest = 0;
     for (const int64_t count : counts[c]) of_largest = count > 0 ? count : of_largest;
     const int64_t step = (image.height * image.width - of_largest) / 255;
