@@ -2,6 +2,7 @@
 
 #include "wick/core/apply.h"
 #include "wick/core/detail/graph_checks.h"
+#include "wick/core/detail/op_recorder.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/sparse_rows.h"
 
@@ -104,7 +105,8 @@ Gradients AccumulateGrad::backward(Gradients grads) {
   } else {
     // The gradient is taken over if nobody else holds it, in the leaf's own layout, so that
     // optimizers can walk both as flat arrays. (With create_graph the copy is recorded.)
-    if (is_exclusive(incoming) && incoming.strides() == strides_) {
+    const bool is_traced = op_recorder() != nullptr && op_recorder()->holds(incoming);
+    if (is_exclusive(incoming, is_traced ? 1 : 0) && incoming.strides() == strides_) {
       grad = std::move(incoming);
     } else {
       const TensorMeta& leaf = outputs_[0];
@@ -183,9 +185,9 @@ void Tensor::register_post_accumulate_grad_hook(std::function<void(const Tensor&
   leaf->post_hooks.push_back(std::move(hook));
 }
 
-bool is_exclusive(const Tensor& tensor) {
+bool is_exclusive(const Tensor& tensor, int others) {
   const TensorImpl& impl = *tensor.impl();
-  return impl.use_count() == 1 && impl.storage->use_count() == 1 &&
+  return impl.use_count() == 1 && impl.storage->use_count() == 1 + others &&
          is_dense(impl.shape, impl.strides);
 }
 

@@ -131,9 +131,9 @@ class AutogradMeta {
   int output_index = 0;
 };
 
-/// Whether no other handle holds `tensor` or its memory, of which every element is its own: it may
-/// be changed unseen.
-bool is_exclusive(const Tensor& tensor);
+/// Whether no other handle holds `tensor` or its memory, but for `others` of the memory, and every
+/// element of the memory is its own: it may be changed unseen.
+bool is_exclusive(const Tensor& tensor, int others = 0);
 
 /// Where the gradient of `tensor` goes; a null edge if it requires none.
 Edge gradient_edge(const Tensor& tensor);

@@ -18,6 +18,8 @@ class OpRecorder {
                       std::span<const Tensor> outputs, const KeptForBackward* kept) = 0;
   /// The host is about to read the elements of `x`: `what` is the function that does.
   virtual void host_read(const char* what, const Tensor& x) = 0;
+  /// Whether the recorder keeps the memory of `x` too.
+  virtual bool holds(const Tensor& x) const = 0;
 
  protected:
   ~OpRecorder() = default;

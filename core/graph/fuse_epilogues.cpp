@@ -9,7 +9,8 @@ namespace {
 
 class EpilogueFuser {
  public:
-  explicit EpilogueFuser(Graph& graph) : graph_(graph), uses_(graph) {}
+  explicit EpilogueFuser(Graph& graph)
+      : graph_(graph), uses_(graph), last_change_(graph.values.size(), kNever) {}
 
   int64_t run() {
     std::vector<bool> joined(graph_.nodes.size());
@@ -20,6 +21,11 @@ class EpilogueFuser {
         node.place = graph_.nodes[maker_].place;
       }
       for_each_output(node, [&](ValueId id) { makers_[id] = i; });
+      for (size_t input = 0; input < node.inputs.size(); ++input) {
+        if (changes(node, input) && node.inputs[input] != kNone) {
+          last_change_[root(node.inputs[input])] = static_cast<int64_t>(i);
+        }
+      }
     }
     size_t next = 0;
     return static_cast<int64_t>(
@@ -27,6 +33,10 @@ class EpilogueFuser {
   }
 
  private:
+  static constexpr int64_t kNever = -1;
+
+  size_t root(ValueId id) const { return static_cast<size_t>(graph_.value(id).root); }
+
   // The node that made a value, where `reader` alone reads it, and nothing that the node reads
   // changes before it runs at the place of `reader`.
   const Node* sole_maker(ValueId id, const Node& reader) {
@@ -38,8 +48,10 @@ class EpilogueFuser {
                 reader.kept.empty() && to.device.is_cpu() && to.dtype == kFloat32 &&
                 from.dtype == kFloat32 && from.shape == to.shape && from.strides == to.strides &&
                 !uses_.is_changed(reader.outputs[0]);
-    for_each_input(node, [&](ValueId input) { fits = fits && !uses_.is_changed(input); });
     maker_ = found->second;
+    for_each_input(node, [&](ValueId input) {
+      fits = fits && last_change_[root(input)] < static_cast<int64_t>(maker_);
+    });
     return fits ? &node : nullptr;
   }
 
@@ -96,6 +108,7 @@ class EpilogueFuser {
   Uses uses_;
   std::map<ValueId, size_t> makers_;  // places of nodes
   size_t maker_ = 0;                  // the one that was last asked for
+  std::vector<int64_t> last_change_;  // place of the node that changed a root's memory last
 };
 
 }  // namespace

@@ -106,6 +106,10 @@ class Tracer final : public OpRecorder, public StorageObserver {
                  ", expected only ops, whose results a graph can compute for other inputs");
   }
 
+  bool holds(const Tensor& x) const override {
+    return memories_.contains(x.impl()->storage.get());
+  }
+
   // The gradients that leaves have now, and no host call gave them, each run gives them.
   void leave_gradients() {
     std::vector<Tensor> leaves;

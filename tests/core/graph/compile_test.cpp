@@ -15,6 +15,7 @@
 #include "wick/nn/nn.h"
 #include "wick/optim/optim.h"
 #include "wick/tests/core/graph/expect_equal.h"
+#include "wick/tests/core/graph/ops_of.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/temporary_folder.h"
 
@@ -215,6 +216,8 @@ TEST(CompileStep, LeavesGradients) {
       }
     }
     EXPECT_EQ(step.num_graphs(), 1);
+    // A leaf takes its gradient over as it does eagerly.
+    EXPECT_EQ(ops_of(step.graph()).find("copy_"), std::string::npos) << ops_of(step.graph());
   }
 }
 

@@ -112,6 +112,25 @@ TEST(FuseEpilogues, JoinsLinearLayersAndRelu) {
   }
 }
 
+// What changes a weight later, as an optimizer does, is no reason to stay apart; what changes it
+// between the two is one.
+TEST(FuseEpilogues, MindsWhenWeightsChange) {
+  const Tensor weight = randn({6, 20});
+  const auto f = [&](const Tensors& x) -> Tensors {
+    const NoGrad no_grad;
+    const Tensor a = linear(x[0], weight).relu();
+    weight.add_(1);
+    const Tensor between = linear(x[0], weight);
+    weight.add_(-1);
+    return {a, between.relu()};
+  };
+  const Tensor x = randn({7, 20});
+  graph::Graph graph = graph::trace(f, {x});
+  EXPECT_EQ(graph::fuse_epilogues(graph), 1);
+  EXPECT_EQ(ops_of(graph), "linear_relu add_scalar_ linear add_scalar_ relu");
+  expect_equal(run(graph, {x}), f({x}));
+}
+
 // ReLU's gradient needs its result alone, GELU's what is between.
 TEST(FuseEpilogues, KeepsWhatGradientsNeed) {
   const Tensor weight = randn({16, 16, 3, 3}).set_requires_grad();
