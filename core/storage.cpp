@@ -1,5 +1,7 @@
 #include "wick/core/storage.h"
 
+#include <utility>
+
 #include "wick/core/detail/storage_observer.h"
 #include "wick/core/memory/allocator.h"
 
@@ -47,10 +49,15 @@ void Storage::record_stream(Stream stream) {
   if (owner_ != nullptr) owner_->record_stream(data_, stream);
 }
 
+void Storage::free_memory() {
+  void* const data = std::exchange(data_, nothing);
+  if (owner_ != nullptr) std::exchange(owner_, nullptr)->deallocate(data);
+  if (release_) std::exchange(release_, {})();
+}
+
 Storage::~Storage() {
   try {
-    if (owner_ != nullptr) owner_->deallocate(data_);
-    if (release_) release_();
+    free_memory();
   } catch (...) {  // nobody is there to be told
   }
 }

@@ -31,6 +31,9 @@ class Storage : public RefCounted {
   /// it, it is reused only after that work. No effect on memory of another owner's.
   void record_stream(Stream stream);
 
+  /// Gives the memory back before the storage ends. Nobody may have a tensor of it.
+  void free_memory();
+
   /// Grows by one with each change in place to any tensor on this storage.
   uint64_t version() const { return version_.load(std::memory_order_relaxed); }
   /// Counts a change in place.

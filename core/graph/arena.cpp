@@ -132,6 +132,7 @@ void Arena::plan() {
     }
   }
   if (block_->bytes > 0) {
+    allocator(kCpu).empty_cache();  // what the runs before had, the block takes the place of
     block_->data =
         static_cast<char*>(allocator(kCpu).allocate(block_->bytes, current_stream(kCpu)));
   }

@@ -66,6 +66,7 @@ class Tracer final : public OpRecorder, public StorageObserver {
 
   // Before it runs: an op may change what is kept as a constant here.
   void begin(const OpType& type, std::span<const Tensor> inputs) override {
+    free_unreachable();
     next_inputs_.clear();
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (type.info.shape_from_data) host_read(type.info.name, inputs[i]);
@@ -106,9 +107,7 @@ class Tracer final : public OpRecorder, public StorageObserver {
                  ", expected only ops, whose results a graph can compute for other inputs");
   }
 
-  bool holds(const Tensor& x) const override {
-    return memories_.contains(x.impl()->storage.get());
-  }
+  bool holds(const Tensor& x) const override { return memories_.contains(x.impl()->storage.get()); }
 
   // The gradients that leaves have now, and no host call gave them, each run gives them.
   void leave_gradients() {
@@ -161,8 +160,19 @@ class Tracer final : public OpRecorder, public StorageObserver {
   }
   Memory& memory_of(const Tensor& x) {
     Memory& memory = memories_[x.impl()->storage.get()];
-    if (!memory.storage) memory.storage = x.impl()->storage;
+    if (!memory.storage) {
+      memory.storage = x.impl()->storage;
+      held_.push_back(memory.storage.get());
+    }
     return memory;
+  }
+  // Memory that only the trace holds. The storage stays, for its address.
+  void free_unreachable() {
+    std::erase_if(held_, [](Storage* storage) {
+      if (storage->use_count() > 1) return false;
+      storage->free_memory();
+      return true;
+    });
   }
 
   // A new value for `x`.
@@ -308,6 +318,7 @@ class Tracer final : public OpRecorder, public StorageObserver {
   Graph graph_;
   std::vector<ValueId> next_inputs_;
   std::map<const Storage*, Memory> memories_;
+  std::vector<Storage*> held_;  // of those, whose memory is not given back
   std::map<const Storage*, std::string> names_;
   std::set<const Storage*> born_;
   std::set<const TensorImpl*> given_;  // to host calls
