@@ -16,10 +16,11 @@ inline constexpr int64_t kTileHalves = kTile * kBlock;
 
 // --- The instructions ---------------------------------------------------------------------------
 
-/// Eight tiles of 16 rows of 64 bytes, for the thread that holds this.
+/// Eight tiles of 16 rows of 64 bytes, for the thread that holds this. What multiply_block() adds
+/// up are sums of `inner` products: an even number.
 class Tiles {
  public:
-  WICK_INLINE Tiles() {
+  WICK_INLINE explicit Tiles(int64_t inner = kBlock) {
     struct alignas(64) Config {
       uint8_t palette, start_row, reserved[14];
       uint16_t row_bytes[16];
@@ -30,6 +31,8 @@ class Tiles {
       config.row_bytes[i] = 64;
       config.rows[i] = kTile;
     }
+    config.row_bytes[4] = config.row_bytes[5] = static_cast<uint16_t>(inner * 2);
+    config.rows[6] = config.rows[7] = static_cast<uint8_t>(inner / 2);
     asm volatile("ldtilecfg %0" ::"m"(config));
   }
   WICK_INLINE ~Tiles() { asm volatile("tilerelease" ::: "memory"); }

@@ -14,7 +14,7 @@ using CopyCursor = LoopCursor<2>;
 
 constexpr int64_t kTile = 32;           // a transposed tile of 32 x 32 stays in the nearest cache
 constexpr int64_t kPitch = 33;          // elements between the rows of a tile's buffer
-constexpr int64_t kNarrow = 8;          // a narrower tile needs no buffer
+constexpr int64_t kNarrowTile = 8;      // a narrower tile needs no buffer
 constexpr int64_t kStreamBlock = 4096;  // bytes converted before they are streamed
 
 class Copy {
@@ -96,7 +96,7 @@ class Copy {
   }
 
   void copy_tile(const CopyCursor& cursor, int64_t rows, int64_t columns) const {
-    if (rows < kNarrow || columns < kNarrow) {
+    if (rows < kNarrowTile || columns < kNarrowTile) {
       const bool along = columns >= rows;  // the longer side is the inner loop
       copy_lines(cursor, along ? across_ : 0, along ? rows : columns, along ? 0 : across_,
                  along ? columns : rows);

@@ -29,10 +29,25 @@ bool winograd_shape(const Conv2dProblem& problem) {
 // they are at most twice as fast.
 bool has_matrix_units() { return bfloat16_unit() == BFloat16Unit::kMatrix; }
 
+// Whether a forward pass is one of images of few channels.
+bool is_first_layer(const Shape& weight, const Conv2dParams& params) {
+  return weight[1] % 32 != 0 && (weight[1] + 1) / 2 * 2 * weight[3] <= cpu_avx512::kMostLine &&
+         params.dilation[1] == 1;
+}
+
 bool amx_shape(const Conv2dProblem& problem) {
   const Shape& w = problem.weight;
+  const bool is_first =
+      problem.direction == ConvDirection::kForward && is_first_layer(w, problem.params);
   return problem.dtype == kBFloat16 && problem.params.groups == 1 && w[0] % 32 == 0 &&
-         w[1] % 32 == 0 && w[2] * w[3] <= cpu_avx512::kMostTaps && has_matrix_units();
+         (w[1] % 32 == 0 || is_first) && w[2] * w[3] <= cpu_avx512::kMostTaps && has_matrix_units();
+}
+
+// 1 x 1 layers are products, which need no copy of the image with zeros around it.
+bool is_product(const Conv2dProblem& problem) {
+  const Shape& w = problem.weight;
+  return w[2] * w[3] == 1 && w[1] % 32 == 0 && problem.direction != ConvDirection::kBackwardData &&
+         amx_shape(problem);
 }
 
 bool is_depthwise(const Shape& weight, const Conv2dParams& params) {
@@ -90,10 +105,10 @@ void conv2d_algorithms(const Conv2dProblem& problem, Device, ConvAlgorithm* algo
   const bool winograd_first = winograd && prefers_winograd(problem);
   *count = 0;
   if (!convolves(problem.dtype)) return add(ConvAlgorithm::kIm2col);
+  const bool im2col_first = prefers_im2col(problem) || is_product(problem);
+  if (im2col_first) add(ConvAlgorithm::kIm2col);
   if (amx_shape(problem)) add(ConvAlgorithm::kAmx);
   if (winograd_first) add(ConvAlgorithm::kWinograd);
-  const bool im2col_first = prefers_im2col(problem);
-  if (im2col_first) add(ConvAlgorithm::kIm2col);
   add(ConvAlgorithm::kDirect);
   if (winograd && !winograd_first) add(ConvAlgorithm::kWinograd);
   if (!im2col_first) add(ConvAlgorithm::kIm2col);
@@ -125,7 +140,9 @@ void conv2d_fused(const View& x, const View& weight, const void* packed,
   } else if (plan.algorithm == ConvAlgorithm::kWinograd) {
     WICK_CALL_CPU(winograd_forward(x, weight, nullptr, {bias}, y, params.padding, workspace));
   } else if (plan.algorithm == ConvAlgorithm::kAmx) {
-    cpu_avx512::amx_forward(x, weight, bias, y, params, workspace);
+    const bool is_first = is_first_layer(weight.shape, params);
+    const auto run = is_first ? &cpu_avx512::amx_first_layer : &cpu_avx512::amx_forward;
+    run(x, weight, bias, y, params, workspace);
   } else if (is_depthwise(weight.shape, params)) {
     WICK_CALL_CPU(depthwise_forward(x, weight, bias, y, params, workspace));
   } else {

@@ -9,6 +9,7 @@
 #include "wick/core/base/parallel.h"
 #include "wick/core/conv_plan.h"
 #include "wick/core/file.h"
+#include "wick/core/ops/compare.h"
 #include "wick/core/ops/conv.h"
 #include "wick/core/plans.h"
 #include "wick/core/stream.h"
@@ -327,6 +328,42 @@ TEST_F(ConvPlans, MatrixUnitsGiveTheSameBitsForAnyThreads) {
       for (size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(bit_equal(one[i], many[i])) << threads;
     }
   }
+}
+
+// Images of few channels: rows of patches that fill no block, lines in several pieces, kernels as
+// wide as a tile's row.
+TEST_F(ConvPlans, MatrixUnitsTakeFirstLayers) {
+  const Trial trials[] = {
+      Trial(kBFloat16, {2, 3, 37, 70}, {64, 3, 7, 7}, {.stride = {2, 2}, .padding = {3, 3}}, 1),
+      Trial(kBFloat16, {3, 3, 32, 33}, {32, 3, 3, 3}, {.padding = {1, 1}}, 2),
+      Trial(kBFloat16, {2, 1, 28, 28}, {32, 1, 5, 5}, {}, 3),
+      Trial(kBFloat16, {2, 1, 9, 40}, {96, 1, 2, 16}, {.stride = {3, 1}, .padding = {1, 8}}, 4),
+      Trial(kBFloat16, {1, 4, 12, 9}, {32, 4, 4, 8}, {.stride = {1, 5}, .padding = {2, 7}}, 5),
+      Trial(kBFloat16, {2, 5, 20, 1}, {32, 5, 3, 1}, {.padding = {4, 0}, .dilation = {3, 1}}, 6),
+      Trial(kBFloat16, {1, 3, 300, 260}, {32, 3, 5, 5}, {.stride = {4, 4}, .padding = {2, 2}}, 7),
+      Trial(kBFloat16, {2, 24, 6, 7}, {64, 24, 1, 1}, {.stride = {2, 3}}, 8),
+      Trial(kBFloat16, {2, 31, 6, 7}, {32, 31, 3, 1}, {.padding = {1, 2}}, 9)};
+  for (const Trial& trial : trials) {
+    if (!has_amx(trial)) GTEST_SKIP() << "needs AMX";
+    conv_plan_set(trial.problem(ConvDirection::kForward), kCpu, ConvAlgorithm::kAmx);
+    set_num_threads(1);
+    const std::vector<Tensor> one = trial.run();
+    trial.expect_right(one, "amx");
+    for (const int threads : {2, 3, 7}) {
+      set_num_threads(threads);
+      EXPECT_TRUE(bit_equal(one[0], trial.run()[0])) << threads;
+    }
+  }
+}
+
+// A pixel that is no number is part of the patches that it lies in, and of no other.
+TEST_F(ConvPlans, FirstLayersKeepPatchesApart) {
+  const Tensor x = ones({1, 3, 20, 40}), weight = ones({32, 3, 5, 5});
+  x.slice(2, 9, 10).slice(3, 17, 18).fill_(std::nan(""));
+  const auto is_wrong = [&](Dtype dtype) {
+    return isnan(conv2d(x.to(dtype), weight.to(dtype), {}, {1, 1}, {2, 2})).to(kFloat32);
+  };
+  EXPECT_TRUE(bit_equal(is_wrong(kBFloat16), is_wrong(kFloat32)));
 }
 
 TEST_F(ConvPlans, TheRuleLeavesWhatWinogradLosesToDirectCode) {
