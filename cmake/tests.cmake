@@ -182,6 +182,12 @@ add_test(NAME isa_symbols_self_test
          COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/isa/isa_symbols.py --self-test
                  ${CMAKE_CXX_COMPILER})
 if(TARGET wick_cpu_avx512)
+  if(TARGET core_ops_test AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+    add_test(NAME isa_same_bits
+             COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/isa/same_bits_test.py
+                     $<TARGET_FILE:core_ops_test>)
+    set_tests_properties(isa_same_bits PROPERTIES SKIP_RETURN_CODE 77)
+  endif()
   add_test(NAME isa_symbols
            COMMAND Python3::Interpreter ${WICK_TEST_ROOT}/isa/isa_symbols.py avx512
                    $<TARGET_OBJECTS:wick_cpu_avx512>

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
 #include <optional>
 
 #include "wick/core/apply.h"
 #include "wick/core/base/parallel.h"
+#include "wick/core/base/sha256.h"
 #include "wick/core/graph/executor.h"
 #include "wick/core/graph/trace.h"
 #include "wick/core/random.h"
@@ -130,6 +133,17 @@ void for_samples(const OpCase& op_case, bool large, const Check& check) {
   }
 }
 
+// A line for each result, if WICK_CASE_DIGESTS names a file: same_bits_test.py compares processes.
+void note_bits(const OpCase& op_case, const std::string& what, const Tensor& t) {
+  const char* const path = std::getenv("WICK_CASE_DIGESTS");
+  if (path == nullptr || !t.defined() || t.device() != kCpu) return;
+  const Tensor dense = t.detach().contiguous();
+  Sha256 sha;
+  sha.update(dense.raw_data(), static_cast<size_t>(dense.numel() * size_of(dense.dtype())));
+  std::ofstream(path, std::ios::app) << concat(op_case.name, " ", what, " of ", t.dtype(),
+                                               t.shape(), " ", to_hex(sha.digest()), "\n");
+}
+
 void check_values(const OpCase& op_case, Dtype dtype, bool large) {
   for_samples(op_case, large, [&](const Arrays& arrays, const Sample& sample) {
     const Run run(op_case, arrays, sample, dtype);
@@ -155,6 +169,7 @@ void check_values(const OpCase& op_case, Dtype dtype, bool large) {
     }
     ASSERT_EQ(first.size(), want.size());
     for (size_t i = 0; i < first.size(); ++i) {
+      note_bits(op_case, concat("output ", i), first[i]);
       EXPECT_TRUE(bit_equal(first[i], second[i])) << "two runs differ in output " << i;
       expect_close(first[i], want[i], op_case, 1, concat("output ", i));
       if (is_floating(first[i].dtype())) {
@@ -180,6 +195,7 @@ void check_gradients(const OpCase& op_case, Dtype dtype) {
       if (create_graph && !(op_case.second_order && is_reduced(dtype))) continue;
       const Tensors got = run.forward_backward(op_case.call, run.inputs(), create_graph);
       for (size_t i = outputs; i < got.size(); ++i) {
+        note_bits(op_case, concat("gradient ", i - outputs), got[i]);
         expect_close(got[i], read(want[i]), op_case, 4,
                      concat("gradient ", i - outputs, create_graph ? " with a graph" : ""));
       }
