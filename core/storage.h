@@ -31,7 +31,7 @@ class Storage : public RefCounted {
   /// it, it is reused only after that work. No effect on memory of another owner's.
   void record_stream(Stream stream);
 
-  /// Gives the memory back before the storage ends. Nobody may have a tensor of it.
+  /// Gives the memory back before the storage ends. No tensor of it may exist.
   void free_memory();
 
   /// Grows by one with each change in place to any tensor on this storage.
