@@ -24,7 +24,7 @@ foreach(fast
     "core/(base/(detail|parallel|shape)|graph/(arena|executor|fused)|memory/(alloc|detail|streams))"
     "core/ops/(activation|batch|conv[.]|copy|cross|detail|elementwise[.]|fused|index|join|layer)"
     "core/ops/(lin|loss|matmul|max_pool|members|pool|random|reduce|rnn|slice|softmax|view)"
-    "core/profile/session|dist/detail/reduction"
+    "core/profile/session|dist/detail/reduction|optim/(adam|optimizer|sgd)[.]"
     "data/(augment|batch|detail|image_(device|ops)|loader|packed|resize|sha256|shapes|transforms.)")
   list(FILTER small_sources EXCLUDE REGEX "/(${fast})")
 endforeach()
