@@ -53,8 +53,7 @@ class MessageSlot {
   struct alignas(64) Block {
     char bytes[64];
   };
-  std::unique_ptr<Block[]>
-      blocks_;  // not written to before it is used: it takes no memory till then
+  std::unique_ptr<Block[]> blocks_;  // takes memory once it is used: it is not written to before
 };
 
 // Messages of one direction.
@@ -279,8 +278,9 @@ class Meeting {
     const Socket listener = listen_at(control.address(), 0, deadline_, rank);
     own_ = {control.address(), listener.port(), {random_word(), random_word()}};
     const std::vector<std::string> addresses = control.exchange(own_.text());
-    for (int r = 0; r < rank; ++r)
+    for (int r = 0; r < rank; ++r) {
       connect(r, ListenAddress::parse(addresses[static_cast<size_t>(r)]));
+    }
     std::vector<Guest> guests;
     while (missing() > rank) welcome(listener, guests);
   }
