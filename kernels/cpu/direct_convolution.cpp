@@ -14,7 +14,6 @@ constexpr int64_t kBlockRows = 48;      // patches that are packed at a time, in
 constexpr int64_t kMostColumns = 384;   // of the weights that stay in the second cache
 constexpr double kMostOutside = 0.04;   // of the taps that may be multiplied by zeros
 constexpr int64_t kSumBytes = 1 << 18;  // of sums that several blocks of k add to
-constexpr int64_t kFarBytes = 8 * kStreamBytes;  // of results that a next layer reads soon
 
 // One pass of a convolution: results = patches x weights, and what follows. run_passes() runs it.
 template <class S>
@@ -47,7 +46,7 @@ class Convolution {
         is_bordered_(skips_ && !is_grouped_ && kPerUnit<S> == 1 &&
                      (block_ % patches_.line_units() == 0 || patches_.line_units() % block_ == 0)),
         is_scattered_(kPerUnit<S> == 2 && (inner_ > block_ || outputs_ % 32 != 0)),
-        is_streamed_(y.numel() * size_of(y.dtype) >= (follows_ ? kFarBytes : kStreamBytes) &&
+        is_streamed_(!follows_ && y.numel() * size_of(y.dtype) >= kStreamBytes &&
                      outputs_ % 32 == 0 && reinterpret_cast<uintptr_t>(y.data) % 64 == 0) {}
 
   /// Sizes of what run_passes() allocates, in T: of the weights, the image, a thread's buffer.
@@ -300,13 +299,31 @@ class Convolution {
           tile.c = y + to;
           tile.start = block.adds ? tile.c : bias == nullptr ? nullptr : bias + column;
           tile.is_far = !tile.streams;
-          if (block.is_last && follows_) {
-            tile.follows = true;
-            tile.relu = relu_;
-            tile.residual = residual_ == nullptr ? nullptr : residual_ + (tile.c - y_);
-          }
         }
         multiply_tile(end - begin, tile);
+        if (block.is_last && follows_) finish(end - begin, tile.width, y + to, tile.c_row);
+      }
+    }
+  }
+
+  // y = max(y + residual, 0) of a tile that is in the near cache.
+  [[gnu::noinline]] void finish(int64_t rows, int64_t width, S* y, int64_t row) const {
+    using V = Vec<T>;
+    for (; rows > 0; --rows, y += row) {
+      const S* const residual = residual_ == nullptr ? nullptr : residual_ + (y - y_);
+      for (int64_t at = 0; at < width; at += V::size) {
+        const bool is_whole = width - at >= V::size;
+        const auto load = [&](const S* from) {
+          return is_whole ? V::load(from + at) : V::load_partial(from + at, width - at);
+        };
+        V sum = load(y);
+        if (residual != nullptr) sum += load(residual);
+        if (relu_) sum = max(sum, V(T(0)));
+        if (is_whole) {
+          sum.store(y + at);
+        } else {
+          sum.store_partial(y + at, width - at);
+        }
       }
     }
   }

@@ -90,10 +90,6 @@ struct Tile {
   const typename Multiply::template Left<T>* bias = nullptr;
   const T* start = nullptr;  // null: zeros
   int64_t start_row = 0;
-  /// Whether c = max(c + residual, 0) follows: with `relu`, and a residual laid out as `c` or null.
-  bool follows = false;
-  bool relu = false;
-  const T* residual = nullptr;
 };
 
 // Adds the products of one k, or of a line's odd end.
@@ -154,34 +150,6 @@ WICK_INLINE void stream_results(const Tile<T, Multiply>& tile, Vec<T> (&sums)[kR
   }
 }
 
-template <int kRows, int kVectors, class T, class Multiply>
-WICK_INLINE void finish_results(const Tile<T, Multiply>& tile, const FirstLanes<T>& last,
-                                Vec<T> (&sums)[kRows][kVectors]) {
-  using V = Vec<T>;
-#pragma GCC unroll 12
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
-      const bool is_whole = v + 1 < kVectors;
-      const auto load = [&](const T* from) {
-        return is_whole ? V::load(from + v * V::size) : last.load(from + v * V::size);
-      };
-      V sum = sums[r][v];
-      if (tile.start != nullptr) sum = load(tile.start + r * tile.start_row) + sum;
-      if (tile.residual != nullptr) sum += load(tile.residual + r * tile.c_row);
-      if (tile.relu) sum = max(sum, V(T(0)));
-      T* const to = tile.c + r * tile.c_row + v * V::size;
-      if (tile.streams) {
-        sum.stream(to);
-      } else if (is_whole) {
-        sum.store(to);
-      } else {
-        last.store(sum, to);
-      }
-    }
-  }
-}
-
 // A masked load takes a unit that multiplies: kWhole does without, where `b` has whole vectors.
 template <int kRows, int kVectors, bool kWhole, class T, class Multiply>
 [[gnu::noinline]] void multiply_tile(const Tile<T, Multiply>& tile) {
@@ -216,9 +184,6 @@ template <int kRows, int kVectors, bool kWhole, class T, class Multiply>
   }
 #endif
   if constexpr (Multiply::kHasLines) {
-    if constexpr (__is_same(T, typename Multiply::template Left<T>)) {
-      if (tile.follows) return finish_results(tile, last, sums);
-    }
     if (tile.streams) return stream_results(tile, sums);
   }
   const T* start = tile.start;
@@ -255,8 +220,10 @@ WICK_INLINE int64_t tile_rows(int64_t left, int64_t columns) {
 
 template <int kRows, int kVectors, class T, class Multiply>
 WICK_INLINE void multiply_vectors(const Tile<T, Multiply>& tile) {
-  if (tile.padded || tile.width == kVectors * Vec<T>::size) {
-    return multiply_tile<kRows, kVectors, true>(tile);
+  if constexpr (sizeof(T) == 4 || !Multiply::kHasLines) {  // convolutions by doubles are rare
+    if (tile.padded || tile.width == kVectors * Vec<T>::size) {
+      return multiply_tile<kRows, kVectors, true>(tile);
+    }
   }
   multiply_tile<kRows, kVectors, false>(tile);
 }
