@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -120,14 +119,25 @@ struct Spelling {
   std::function<Tensors(const std::vector<Argument>& arguments)> run;
 };
 
+// The function's type is taken away and given back: one std::function serves all types of
+// functions.
+template <class R, class... A, size_t... I>
+Tensors run_spelling(void (*function)(), const std::vector<Argument>& arguments,
+                     std::index_sequence<I...>) {
+  const auto typed = reinterpret_cast<R (*)(A...)>(function);
+  return results(typed(read<std::decay_t<A>>(arguments.at(I))...));
+}
+
+Spelling spelled(void (*function)(), const char* signature,
+                 Tensors (*run)(void (*)(), const std::vector<Argument>&));
+
 template <class R, class... A>
 Spelling spelled(R (*function)(A...), const char* signature) {
-  return {signature, [function](const std::vector<Argument>& arguments) {
-            const auto read_all = [&]<size_t... I>(std::index_sequence<I...>) {
-              return std::tuple<std::decay_t<A>...>{read<std::decay_t<A>>(arguments.at(I))...};
-            };
-            return results(std::apply(function, read_all(std::index_sequence_for<A...>())));
-          }};
+  return spelled(reinterpret_cast<void (*)()>(function), signature,
+                 [](void (*typeless)(), const std::vector<Argument>& arguments) {
+                   return run_spelling<R, A...>(typeless, arguments,
+                                                std::index_sequence_for<A...>());
+                 });
 }
 
 /// `function` with the arguments that `signature` names, in the order of PyTorch's function:
@@ -142,11 +152,11 @@ requires std::is_function_v<F> Spelling call(F* function, const char* signature)
 template <class R, class... A>
 Spelling call(R (Tensor::*member)(A...) const, const char* signature) {
   return {signature, [member](const std::vector<Argument>& arguments) {
-            const auto read_all = [&]<size_t... I>(std::index_sequence<I...>) {
-              return std::tuple<Tensor, std::decay_t<A>...>{
-                  read<Tensor>(arguments.at(0)), read<std::decay_t<A>>(arguments.at(I + 1))...};
+            const auto run = [&]<size_t... I>(std::index_sequence<I...>) {
+              return results((read<Tensor>(arguments.at(0)).*
+                              member)(read<std::decay_t<A>>(arguments.at(I + 1))...));
             };
-            return results(std::apply(member, read_all(std::index_sequence_for<A...>())));
+            return run(std::index_sequence_for<A...>());
           }};
 }
 

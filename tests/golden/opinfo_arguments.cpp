@@ -142,6 +142,13 @@ GridPadding Read<GridPadding>::from(const Argument& a) {
                               {"reflection", GridPadding::kReflection}});
 }
 
+Spelling spelled(void (*function)(), const char* signature,
+                 Tensors (*run)(void (*)(), const std::vector<Argument>&)) {
+  return {signature, [function, run](const std::vector<Argument>& arguments) {
+            return run(function, arguments);
+          }};
+}
+
 Tensors results(const Shape& y) {
   Tensors sizes;
   for (const int64_t size : y) sizes.push_back(scalar_tensor(size, kInt64));
