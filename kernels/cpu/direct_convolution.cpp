@@ -165,14 +165,14 @@ class Convolution {
     for (int64_t k = 0; k < inner_; k += block_) {
       const int64_t inner = smaller(block_, inner_ - k);
       Tile<T, MultiplyOf<S>> tile{.inner = inner, .a_row = (inner + kGap) * kPerUnit<S>};
-      tile.a = reinterpret_cast<const S*>(packed);
-      tile.b = weights + k * kTileColumns<T>;
       for (int64_t first = 0, rows; first < part.rows; first += rows) {
         const PassPlace at = place_of(part.row + first);
         rows = smaller(kBlockRows, part.rows - first);
         if (steps_in_rows()) rows = smaller(rows, patches_.columns.count - at.column);
         patches_.gather(at, rows, line, k * kPerUnit<S>, (k + inner) * kPerUnit<S>,
                         part.product * channels_, reinterpret_cast<S*>(packed), tile.a_row);
+        tile.a = reinterpret_cast<const S*>(packed);
+        tile.b = weights + k * kTileColumns<T>;
         T* const to = sums + (is_whole ? 0 : first) * part.columns;
         multiply_rows(part, {k > 0, k + inner == inner_}, at,
                       patches_.columns.result_step * pixel(), rows, tile, to);
@@ -225,12 +225,12 @@ class Convolution {
                                 .has_odd = patches_.line_size() % kPerUnit<S> != 0,
                                 .a_row = patches_.columns.step * patches_.pixel(),
                                 .a_line = padded.line_step(),
-                                .b = weights,
                                 .b_line = patches_.line_units() * kTileColumns<T>};
     PassPlace at = place_of(part.row);
     for (int64_t first = 0, rows; first < part.rows; first += rows) {
       rows = smaller(smaller(kBlockRows, part.rows - first), patches_.columns.count - at.column);
       tile.a = image + padded.offset(at);
+      tile.b = weights;
       multiply_rows(part, {false, true}, at, patches_.columns.result_step * pixel(), rows, tile,
                     sums);
       if (is_scattered_) scatter(part, at, rows, sums);
@@ -267,9 +267,9 @@ class Convolution {
   }
 
   // `rows` results from a place on: in y, `y_row` elements apart, or in `sums`. The tile has the
-  // first column's operands.
+  // first column's operands, and is used up.
   WICK_INLINE void multiply_rows(const Part& part, BlockOfSums block, const PassPlace& at,
-                                 int64_t y_row, int64_t rows, Tile<T, MultiplyOf<S>> tile,
+                                 int64_t y_row, int64_t rows, Tile<T, MultiplyOf<S>>& tile,
                                  T* sums) const {
     const S* const a = tile.a;
     const T* const b = tile.b;

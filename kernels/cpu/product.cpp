@@ -124,9 +124,9 @@ class Blocks {
     }
   }
 
-  // `rows` rows of the part from `first` on, of which `tile` has the elements of a. Few rows stay
-  // in the nearest cache while all columns pass.
-  WICK_INLINE void multiply_rows(const Part& part, Tile<T> tile, int64_t k, int64_t first,
+  // `rows` rows of the part from `first` on, of which `tile` has the elements of a; it is used up.
+  // Few rows stay in the nearest cache while all columns pass.
+  WICK_INLINE void multiply_rows(const Part& part, Tile<T>& tile, int64_t k, int64_t first,
                                  int64_t rows, const T* packed_b, T* sums) const {
     const bool adds = k > 0 || (p_.accumulate && !rounds_);
     const T* const bias = rounds_ ? nullptr : static_cast<const T*>(p_.bias);
