@@ -35,6 +35,12 @@ struct ChunkRun {
   }
 };
 
+/// A piece of parallel_for: one copy of the body's code for one thread and for several.
+template <class Body>
+[[gnu::noinline]] void run_piece(const void* body, int64_t begin, int64_t end, int) {
+  (*static_cast<const Body*>(body))(begin, end);
+}
+
 }  // namespace detail
 
 /// Calls `body(begin, end)` over [0, n) cut into pieces of at least `grain`, which threads take as
@@ -45,15 +51,10 @@ WICK_INLINE void parallel_for(int64_t n, int64_t grain, const Body& body) {
   const int64_t most = (n + grain - 1) / grain;
   const int64_t threads = most < 2 ? 1 : (num_threads() < most ? num_threads() : most);
   if (threads == 1) {
-    body(int64_t{0}, n);
-    return;
+    return detail::run_piece<Body>(&body, 0, n, 0);
   }
-  detail::run_pieces(
-      n, detail::pieces_of(most, threads), static_cast<int>(threads),
-      [](const void* of, int64_t begin, int64_t end, int) {
-        (*static_cast<const Body*>(of))(begin, end);
-      },
-      &body);
+  detail::run_pieces(n, detail::pieces_of(most, threads), static_cast<int>(threads),
+                     detail::run_piece<Body>, &body);
 }
 
 /// Calls `body(thread, begin, end)` over [0, n), as parallel_for does, on at most `threads`

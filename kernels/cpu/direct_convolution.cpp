@@ -301,28 +301,9 @@ class Convolution {
           tile.is_far = !tile.streams;
         }
         multiply_tile(end - begin, tile);
-        if (block.is_last && follows_) finish(end - begin, tile.width, y + to, tile.c_row);
-      }
-    }
-  }
-
-  // y = max(y + residual, 0) of a tile that is in the near cache.
-  [[gnu::noinline]] void finish(int64_t rows, int64_t width, S* y, int64_t row) const {
-    using V = Vec<T>;
-    for (; rows > 0; --rows, y += row) {
-      const S* const residual = residual_ == nullptr ? nullptr : residual_ + (y - y_);
-      for (int64_t at = 0; at < width; at += V::size) {
-        const bool is_whole = width - at >= V::size;
-        const auto load = [&](const S* from) {
-          return is_whole ? V::load(from + at) : V::load_partial(from + at, width - at);
-        };
-        V sum = load(y);
-        if (residual != nullptr) sum += load(residual);
-        if (relu_) sum = max(sum, V(T(0)));
-        if (is_whole) {
-          sum.store(y + at);
-        } else {
-          sum.store_partial(y + at, width - at);
+        if (block.is_last && follows_) {
+          const S* const residual = residual_ == nullptr ? nullptr : residual_ + (y + to - y_);
+          finish_tile<T>(end - begin, tile.width, y + to, tile.c_row, residual, relu_);
         }
       }
     }

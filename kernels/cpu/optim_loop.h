@@ -115,6 +115,23 @@ bool all_finite(const View& param, int64_t begin, int64_t end) {
   return is_finite_bits<S>(most);
 }
 
+constexpr int64_t kUpdateChunk = 4 * kOptimChunk;
+
+/// Notes that a weight of the step is not finite, where someone asked.
+WICK_INLINE void note_non_finite(const OptimStep& step) {
+  if (step.non_finite != nullptr) __atomic_store_n(step.non_finite, 1, __ATOMIC_RELAXED);
+}
+
+/// What a skipped step does: says in `step` whether a weight is not finite.
+template <class S>
+void check_weights(const OptimTensor* tensors, int64_t count, const OptimStep& step) {
+  if (step.non_finite == nullptr) return;
+  const auto numel = [&](int64_t i) { return tensors[i].param.numel(); };
+  for_each_chunk(count, kUpdateChunk, numel, [&](int64_t, int64_t i, int64_t begin, int64_t end) {
+    if (!all_finite<S>(tensors[i].param, begin, end)) note_non_finite(step);
+  });
+}
+
 /// sums: the two of the chunk.
 template <class Rule, class S, class T>
 void measure_chunk(const OptimRecord<Rule, T>& made, const OptimTensor& tensor, int64_t begin,
@@ -150,7 +167,6 @@ void update_typed(const OptimTensor* tensors, int64_t count, const Args& args,
                   const OptimStep& step) {
   using Record = OptimRecord<Rule, T>;
   static_assert(sizeof(Record) <= kOptimRecordBytes);
-  constexpr int64_t kChunk = 4 * kOptimChunk;
   double eps = 1;  // of a rule without one
   if constexpr (requires { args.eps; }) eps = args.eps;
   const auto numel = [&](int64_t i) { return tensors[i].param.numel(); };
@@ -159,36 +175,27 @@ void update_typed(const OptimTensor* tensors, int64_t count, const Args& args,
   };
   begin_step(step);
   for (int64_t i = 0; i < count; ++i) make_record(record(i), tensors[i].numbers, args, step);
-  const auto tell = [&](bool finite) {
-    if (!finite) __atomic_store_n(step.non_finite, 1, __ATOMIC_RELAXED);
-  };
-  if (record(0).skip) {
-    if (step.non_finite == nullptr) return;
-    for_each_chunk(count, kChunk, numel, [&](int64_t, int64_t i, int64_t begin, int64_t end) {
-      tell(all_finite<S>(tensors[i].param, begin, end));
-    });
-    return;
-  }
+  if (record(0).skip) return check_weights<S>(tensors, count, step);
   if constexpr (kMeasures<Rule>) {
     double* sums =
         reinterpret_cast<double*>(static_cast<char*>(step.scratch) + count * kOptimRecordBytes);
-    for_each_chunk(count, kChunk, numel, [&](int64_t c, int64_t i, int64_t begin, int64_t end) {
-      const FlushDenormals flush(eps);
-      measure_chunk<Rule, S, T>(record(i), tensors[i], begin, end, sums + 2 * c);
-    });
+    for_each_chunk(count, kUpdateChunk, numel,
+                   [&](int64_t c, int64_t i, int64_t begin, int64_t end) {
+                     const FlushDenormals flush(eps);
+                     measure_chunk<Rule, S, T>(record(i), tensors[i], begin, end, sums + 2 * c);
+                   });
     for (int64_t i = 0; i < count; ++i) {
       double first = 0, second = 0;
-      for (int64_t done = 0; done < numel(i); done += kChunk, sums += 2) {
+      for (int64_t done = 0; done < numel(i); done += kUpdateChunk, sums += 2) {
         first += sums[0];
         second += sums[1];
       }
       record(i).rule.settle(first, second, tensors[i].numbers[1]);
     }
   }
-  for_each_chunk(count, kChunk, numel, [&](int64_t, int64_t i, int64_t begin, int64_t end) {
+  for_each_chunk(count, kUpdateChunk, numel, [&](int64_t, int64_t i, int64_t begin, int64_t end) {
     const FlushDenormals flush(eps);
-    const bool finite = update_chunk<Rule, S, T>(record(i), tensors[i], begin, end);
-    if (step.non_finite != nullptr) tell(finite);
+    if (!update_chunk<Rule, S, T>(record(i), tensors[i], begin, end)) note_non_finite(step);
   });
 }
 
