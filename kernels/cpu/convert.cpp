@@ -24,7 +24,9 @@ WICK_INLINE int64_t truncate(double x) {
 
 template <class To, class From>
 WICK_INLINE To convert(From x) {
-  if constexpr (__is_same(To, bool)) {
+  if constexpr (__is_same(To, From)) {
+    return x;
+  } else if constexpr (__is_same(To, bool)) {
     if constexpr (kIsHalf<From>) {
       return static_cast<float>(x) != 0.0f;
     } else {
@@ -60,17 +62,15 @@ void convert_row(void* to_row, int64_t to_stride, const void* from_row, int64_t 
     } else {
       for (int64_t i = 0; i < n; ++i) to[i] = convert<To>(from[i]);
     }
-  } else if (from_stride == 0) {
+  } else if (from_stride == 0 && to_stride == 1) {
     const To value = convert<To>(*from);
-    if (to_stride == 1) {
-      for (int64_t i = 0; i < n; ++i) to[i] = value;
-    } else {
-      for (int64_t i = 0; i < n; ++i) to[i * to_stride] = value;
-    }
-  } else if (to_stride == 1) {
-    for (int64_t i = 0; i < n; ++i) to[i] = convert<To>(from[i * from_stride]);
+    for (int64_t i = 0; i < n; ++i) to[i] = value;
   } else {
-    for (int64_t i = 0; i < n; ++i) to[i * to_stride] = convert<To>(from[i * from_stride]);
+    for (int64_t i = 0; i < n; ++i) {
+      asm("");  // no vectors: the code of 64 pairs of types would be four times as large, not
+                // faster
+      to[i * to_stride] = convert<To>(from[i * from_stride]);
+    }
   }
 }
 

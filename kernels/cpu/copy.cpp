@@ -2,6 +2,7 @@
 
 #include "wick/core/base/parallel.h"
 #include "wick/kernels/cpu/convert.h"
+#include "wick/kernels/cpu/transpose_square.h"
 #include "wick/kernels/loop_nest.h"
 #include "wick/kernels/progression.h"
 
@@ -12,10 +13,35 @@ namespace {
 using CopyNest = LoopNest<2>;  // view 0 is the destination
 using CopyCursor = LoopCursor<2>;
 
-constexpr int64_t kTile = 32;           // a transposed tile of 32 x 32 stays in the nearest cache
-constexpr int64_t kPitch = 33;          // elements between the rows of a tile's buffer
+constexpr int64_t kTile = 64;           // a transposed tile of 64 x 64 stays in the nearest cache
+constexpr int64_t kPitch = 65;          // elements between the rows of a tile's buffer
 constexpr int64_t kNarrowTile = 8;      // a narrower tile needs no buffer
 constexpr int64_t kStreamBlock = 4096;  // bytes converted before they are streamed
+
+/// Writes the first `columns` columns of a tile as rows that are `to_row` elements apart, by
+/// squares of kSize elements, which `rows` and `columns` are multiples of.
+template <class E, int kSize>
+void turn_squares(const void* tile, void* to, int64_t to_row, int64_t rows, int64_t columns) {
+  const E* const from = static_cast<const E*>(tile);
+  for (int64_t r = 0; r < rows; r += kSize) {
+    for (int64_t c = 0; c < columns; c += kSize) {
+      copy_transposed<E, kSize>(from + c * kPitch + r, kPitch, static_cast<E*>(to) + r * to_row + c,
+                                to_row);
+    }
+  }
+}
+
+struct Turning {
+  int64_t size = 0;
+  void (*run)(const void* tile, void* to, int64_t to_row, int64_t rows, int64_t columns) = nullptr;
+};
+
+Turning turning_of(int64_t bytes) {
+  if (bytes == 1) return {16, turn_squares<uint8_t, 16>};
+  if (bytes == 2) return {WICK_WIDE(16, 8), turn_squares<uint16_t, WICK_WIDE(16, 8)>};
+  if (bytes == 4) return {WICK_WIDE(16, 8), turn_squares<uint32_t, WICK_WIDE(16, 8)>};
+  return {WICK_WIDE(8, 4), turn_squares<uint64_t, WICK_WIDE(8, 4)>};
+}
 
 class Copy {
  public:
@@ -26,6 +52,7 @@ class Copy {
     for (int axis = 1; axis < nest_.rank; ++axis) {
       if (nest_.strides[1][axis] == 1 && nest_.strides[1][0] > 1) across_ = axis;
     }
+    if (x.dtype == y.dtype && nest_.strides[0][0] == 1) turning_ = turning_of(size_of(x.dtype));
   }
 
   void run() const {
@@ -110,9 +137,19 @@ class Copy {
       __builtin_memcpy(tile + c * kPitch * bytes, from(cursor.offset[1] + c * nest_.strides[1][0]),
                        static_cast<size_t>(rows * bytes));
     }
+    int64_t turned_rows = 0, turned_columns = 0;
+    if (turning_.run != nullptr) {
+      turned_rows = rows / turning_.size * turning_.size;
+      turned_columns = columns / turning_.size * turning_.size;
+      turning_.run(tile, to(cursor.offset[0]), nest_.strides[0][across_], turned_rows,
+                   turned_columns);
+    }
     for (int64_t r = 0; r < rows; ++r) {
-      convert_(to(cursor.offset[0] + r * nest_.strides[0][across_]), nest_.strides[0][0],
-               tile + r * bytes, kPitch, columns);
+      const int64_t first = r < turned_rows ? turned_columns : 0;
+      if (first == columns) continue;
+      const int64_t at = r * nest_.strides[0][across_] + first * nest_.strides[0][0];
+      convert_(to(cursor.offset[0] + at), nest_.strides[0][0], tile + (first * kPitch + r) * bytes,
+               kPitch, columns - first);
     }
   }
 
@@ -132,6 +169,7 @@ class Copy {
   RowConverter convert_;
   bool stream_;
   int across_ = 0;
+  Turning turning_;  // between equal types
 };
 
 }  // namespace

@@ -21,20 +21,18 @@ template <class T, int kCount>
 WICK_INLINE void add_lanes(const Vec<T>* sums, T* results) {
   constexpr int kLanes = static_cast<int>(Vec<T>::size);
   for (int first = 0; first < kCount; first += kLanes) {
-    Vec<T> rows[kLanes];
+    typename Vec<T>::Reg rows[kLanes];
     for (int i = 0; i < kLanes; ++i) {
-      if (first + i >= kCount) {
-        rows[i] = Vec<T>(T(0));
-        continue;
-      }
-      rows[i] = sums[(first + i) * kDotParts<T>];
-      if (kDotParts<T> == 2) rows[i] += sums[(first + i) * kDotParts<T> + 1];
+      Vec<T> row = T(0);
+      if (first + i < kCount) row = sums[(first + i) * kDotParts<T>];
+      if (first + i < kCount && kDotParts<T> == 2) row += sums[(first + i) * kDotParts<T> + 1];
+      rows[i] = row.reg;
     }
-    transpose(rows);
+    transpose_square<kLanes>(rows);
     for (int half = kLanes / 2; half > 0; half /= 2) {
       for (int i = 0; i < half; ++i) rows[i] += rows[i + half];
     }
-    store_up_to(rows[0], results + first, kCount - first);
+    store_up_to(Vec<T>(rows[0]), results + first, kCount - first);
   }
 }
 

@@ -1,38 +1,10 @@
 #pragma once
 
-#include <utility>
-
 #include "wick/kernels/cpu/product_tile.h"
+#include "wick/kernels/cpu/transpose_square.h"
 
 // How matrix products copy a part of an operand to where a tile reads it fast.
 namespace wick::WICK_ISA {
-
-/// The elements of the lower (or upper) halves of `a` and `b` in turn.
-template <class T, bool kHigh, int... kLane>
-WICK_INLINE Vec<T> interleave(Vec<T> a, Vec<T> b, std::integer_sequence<int, kLane...>) {
-  constexpr int kSize = static_cast<int>(Vec<T>::size);
-  return Vec<T>(__builtin_shufflevector(
-      a.reg, b.reg, (kLane / 2 + kLane % 2 * kSize + (kHigh ? kSize / 2 : 0))...));
-}
-
-/// Transposes as many rows as a vector has lanes: each round moves one bit of a row's number to the
-/// lane's.
-template <class T>
-WICK_INLINE void transpose(Vec<T>* rows) {
-  constexpr int kSize = static_cast<int>(Vec<T>::size);
-  using Indices = std::make_integer_sequence<int, kSize>;
-#pragma GCC unroll 4
-  for (int round = kSize; round > 1; round /= 2) {
-    Vec<T> turned[kSize];
-#pragma GCC unroll 8
-    for (int i = 0; i < kSize / 2; ++i) {
-      turned[2 * i] = interleave<T, false>(rows[i], rows[i + kSize / 2], Indices{});
-      turned[2 * i + 1] = interleave<T, true>(rows[i], rows[i + kSize / 2], Indices{});
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < kSize; ++i) rows[i] = turned[i];
-  }
-}
 
 /// Copies `lines` lines of `size` elements, which are `from_line` and `to_line` elements apart.
 template <class T, class S>
@@ -52,22 +24,22 @@ template <class T, class S>
 WICK_INLINE void pack_transposed(const S* from, int64_t column, int64_t rows, int64_t columns,
                                  T* to, int64_t to_row) {
   constexpr int64_t kLanes = Vec<T>::size;
-  Vec<T> square[kLanes];
+  typename Vec<T>::Reg square[kLanes];
   if (rows >= kLanes && columns >= kLanes) {
 #pragma GCC unroll 16
     for (int64_t i = 0; i < kLanes; ++i) {
-      square[i] = Vec<T>::load(from + i * column);
+      square[i] = Vec<T>::load(from + i * column).reg;
       __builtin_prefetch(from + i * column + 2 * kLanes);
     }
   } else {
     for (int64_t i = 0; i < kLanes; ++i) {
-      square[i] = i < columns ? load_up_to<T>(from + i * column, rows) : Vec<T>(T(0));
+      square[i] = (i < columns ? load_up_to<T>(from + i * column, rows) : Vec<T>(T(0))).reg;
     }
   }
-  transpose(square);
+  transpose_square<kLanes>(square);
 #pragma GCC unroll 16
   for (int64_t i = 0; i < kLanes; ++i) {
-    if (i < rows) square[i].store(to + i * to_row);
+    if (i < rows) Vec<T>(square[i]).store(to + i * to_row);
   }
 }
 
