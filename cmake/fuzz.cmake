@@ -5,8 +5,8 @@ file(GLOB fuzz_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/*_fuzz
 
 # The readers of files tell the fuzzer which of their branches an input took.
 get_target_property(wick_all_sources wick_archive SOURCES)
-get_target_property(wick_small_sources wick_small SOURCES)
-list(APPEND wick_all_sources ${wick_small_sources})
+get_target_property(wick_fast_sources wick_fast SOURCES)
+list(APPEND wick_all_sources ${wick_fast_sources})
 list(FILTER wick_all_sources INCLUDE REGEX
      "/data/|/core/serialize|/core/detail/safetensors|/core/graph/store")
 set_property(SOURCE ${wick_all_sources} APPEND PROPERTY COMPILE_OPTIONS -fsanitize=fuzzer-no-link)

@@ -29,17 +29,17 @@ foreach(fast
   list(FILTER small_sources EXCLUDE REGEX "/(${fast})")
 endforeach()
 list(REMOVE_ITEM sources ${small_sources})
-add_library(wick_small OBJECT ${small_sources})
-add_library(wick_archive STATIC ${sources} ${kernel_sources} $<TARGET_OBJECTS:wick_small>)
+add_library(wick_fast OBJECT ${sources} ${kernel_sources})
+# Of an inline function that several objects have a linker keeps the first: so fast ones are first.
+add_library(wick_archive STATIC $<TARGET_OBJECTS:wick_fast> ${small_sources})
 set_target_properties(wick_archive PROPERTIES OUTPUT_NAME wick EXPORT_NAME archive)
-set_target_properties(wick_archive wick_small PROPERTIES POSITION_INDEPENDENT_CODE ON)
+set_target_properties(wick_archive wick_fast PROPERTIES POSITION_INDEPENDENT_CODE ON)
 wick_options(wick_archive)
-wick_options(wick_small)
-target_compile_options(wick_small PRIVATE $<$<CONFIG:Release>:-Os>)
-target_compile_definitions(wick_small PRIVATE
-                           $<TARGET_PROPERTY:wick_archive,COMPILE_DEFINITIONS>)
-target_include_directories(wick_small PRIVATE $<TARGET_PROPERTY:wick_archive,INCLUDE_DIRECTORIES>)
-target_include_directories(wick_small SYSTEM PRIVATE ${WICK_EIGEN_INCLUDE} ${WICK_JSON_INCLUDE})
+wick_options(wick_fast)
+target_compile_options(wick_archive PRIVATE $<$<CONFIG:Release>:-Os>)
+target_compile_definitions(wick_fast PRIVATE $<TARGET_PROPERTY:wick_archive,COMPILE_DEFINITIONS>)
+target_include_directories(wick_fast PRIVATE $<TARGET_PROPERTY:wick_archive,INCLUDE_DIRECTORIES>)
+target_include_directories(wick_fast SYSTEM PRIVATE ${WICK_EIGEN_INCLUDE} ${WICK_JSON_INCLUDE})
 target_compile_features(wick_archive PUBLIC cxx_std_20)
 target_include_directories(wick_archive PUBLIC
   $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
