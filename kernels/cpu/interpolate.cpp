@@ -16,14 +16,16 @@ void forward(const View& x_view, const View& y_view, const Interpolate2dParams& 
   const Axis rows(x.h, y.h, params, 0), columns(x.w, y.w, params, 1);
   for_each_row(y.n, y.h, y.w * y.c * Axis::kTaps * Axis::kTaps, [&](int64_t n, int64_t p) {
     const typename Axis::Source r = rows.source(p);
+    const T* row[Axis::kTaps];
+    for (int k = 0; k < Axis::kTaps; ++k) row[k] = x.pixel(n, r.index[k], 0);
     for (int64_t q = 0; q < y.w; ++q) {
       const typename Axis::Source s = columns.source(q);
+      int64_t offset[Axis::kTaps];
+      for (int l = 0; l < Axis::kTaps; ++l) offset[l] = s.index[l] * x.c;
+      T* const to = y.pixel(n, p, q);
       for_each_vector<V>(y.c, [&](int64_t c, int64_t lanes) {
-        const auto at = [&](int k, int l) {
-          return load_lanes<V>(x.pixel(n, r.index[k], s.index[l]) + c, lanes);
-        };
         if constexpr (Axis::kTaps == 1) {
-          store_lanes(at(0, 0), y.pixel(n, p, q) + c, lanes);
+          store_lanes(load_lanes<V>(row[0] + offset[0] + c, lanes), to + c, lanes);
           return;
         }
         V sum(0);
@@ -31,11 +33,12 @@ void forward(const View& x_view, const View& y_view, const Interpolate2dParams& 
           if (r.weight[k] == 0) continue;  // what is not part of it is not looked at
           V line(0);
           for (int l = 0; l < Axis::kTaps; ++l) {
-            if (s.weight[l] != 0) line = fma(at(k, l), V(s.weight[l]), line);
+            if (s.weight[l] == 0) continue;
+            line = fma(load_lanes<V>(row[k] + offset[l] + c, lanes), V(s.weight[l]), line);
           }
           sum = fma(line, V(r.weight[k]), sum);
         }
-        store_lanes(sum, y.pixel(n, p, q) + c, lanes);
+        store_lanes(sum, to + c, lanes);
       });
     }
   });
