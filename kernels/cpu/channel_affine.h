@@ -135,7 +135,7 @@ template <class L, class T>
     const int64_t count = rows - first < kRows ? rows - first : kRows;
     const uint8_t* m = mask == nullptr ? nullptr : mask + first * mask_stride;
     for (int64_t c = 0; c < channels;) {
-      L sums[kLanes * kWide], dots[kLanes * kWide];
+      alignas(64) L sums[kLanes * kWide], dots[kLanes * kWide];
       const int64_t at = first * channels + c;
       int64_t used = channels - c;
       if (used >= kLanes * kWide) {

@@ -8,7 +8,7 @@ namespace {
 template <class Norm, class T>
 double reduce(const Norm& norm, const T* x, int64_t n) {
   constexpr int kLanes = 16;
-  double lanes[kLanes] = {};
+  alignas(64) double lanes[kLanes] = {};
   const auto wide = [](T v) { return static_cast<double>(static_cast<Accumulator<T>>(v)); };
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {

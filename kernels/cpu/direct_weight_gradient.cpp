@@ -296,7 +296,7 @@ class WeightGradient {
     } else {
 #ifdef __AVX512F__
       constexpr int64_t kSome = 16, kLine = kFewColumns + 2 * kGap;
-      float buffers[kSome * kLine / 2];  // elements would be set to 0
+      alignas(64) float buffers[kSome * kLine / 2];  // elements would be set to 0
       S* const rows = reinterpret_cast<S*>(buffers);
       for (int64_t i = 0; i < count; i += kSome) {
         const int64_t some = smaller(kSome, count - i);

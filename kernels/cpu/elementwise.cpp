@@ -17,7 +17,7 @@ using Nest = LoopNest<kViews>;
 using Cursor = LoopCursor<kViews>;
 
 struct alignas(64) Buffer {
-  double elements[kBuffered];  // of any computing type
+  alignas(64) double elements[kBuffered];  // of any computing type
 };
 
 // How the loop gets at the elements of a view.

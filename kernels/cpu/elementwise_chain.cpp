@@ -15,7 +15,7 @@ using ChainCursor = LoopCursor<Chain::kMaxViews>;
 constexpr int64_t kChainTile = 1024;  // elements of a slot
 
 struct alignas(64) ChainSlot {
-  double elements[kChainTile];  // of any dtype
+  alignas(64) double elements[kChainTile];  // of any dtype
 };
 
 // One walk over the views, shared by the threads. Results are dense.

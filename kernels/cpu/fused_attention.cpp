@@ -250,7 +250,7 @@ class AttentionForward {
       return e;
     });
     if (o != nullptr && most > before) {
-      A lanes[Vec<A>::size];
+      alignas(64) A lanes[Vec<A>::size];
       exp(Vec<A>(before) - shift).store(lanes);
       sum *= lanes[0];
       scale_by(o, lanes[0]);

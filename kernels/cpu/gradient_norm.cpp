@@ -11,7 +11,7 @@ namespace {
 template <class S, class T>
 void norm_of_chunk(S* grads, int64_t n, T factor, bool write, double* result) {
   constexpr int kLanes = 16;
-  double sums[kLanes] = {};
+  alignas(64) double sums[kLanes] = {};
   int bad[kLanes] = {};
   const auto look = [&](int64_t i, int j) {
     const T x = static_cast<T>(grads[i]);

@@ -60,7 +60,7 @@ struct CrossEntropy {
     });
   }
   static Vec<L> ones_up_to(int64_t n) {
-    L lanes[Vec<L>::size];
+    alignas(64) L lanes[Vec<L>::size];
     for (int64_t i = 0; i < Vec<L>::size; ++i) lanes[i] = i < n ? 1 : 0;
     return Vec<L>::load(static_cast<const L*>(lanes));
   }
@@ -106,7 +106,7 @@ struct CrossEntropy {
       if (!v.is_log) d = all * exp((load_up_to<L>(x + i, n) - center) - low);
       if (v.smoothing > 0) d -= each * weights(i, n);
       if (target >= i && target < i + n) {
-        L lanes[Vec<L>::size];
+        alignas(64) L lanes[Vec<L>::size];
         d.store(lanes);
         lanes[target - i] -= hit;
         d = Vec<L>::load(static_cast<const L*>(lanes));

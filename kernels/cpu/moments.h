@@ -69,7 +69,7 @@ void add_rows(const T* x, int64_t rows, int64_t size, int64_t stride, Moments& m
     for (int64_t r = 0; r < rows; ++r) add_row<L>(x + r * stride, size, m);
     return;
   }
-  L buffer[kBuffer];
+  alignas(64) L buffer[kBuffer];
   int64_t filled = 0;
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t i = 0; i < size; ++i) buffer[filled++] = static_cast<L>(x[r * stride + i]);
@@ -121,7 +121,7 @@ template <class L, class T>
     const double n = static_cast<double>(count), before = static_cast<double>(first);
     const double inverse = 1 / n, share = n / (n + before), weight = before * share;
     for (int64_t c = 0; c < channels;) {
-      L origin[kLanes * kWide], sums[kLanes * kWide], squares[kLanes * kWide];
+      alignas(64) L origin[kLanes * kWide], sums[kLanes * kWide], squares[kLanes * kWide];
       const T* block = x + first * channels + c;
       int64_t used = channels - c;
       if (used >= kLanes * kWide) {

@@ -140,7 +140,7 @@ void measure_chunk(const OptimRecord<Rule, T>& made, const OptimTensor& tensor, 
   const T factor = made.element.factor;
   const OptimArrays<Rule, S, T> x(tensor);
   constexpr int kSums = 16;
-  double first[kSums] = {}, second[kSums] = {};
+  alignas(64) double first[kSums] = {}, second[kSums] = {};
   const auto add = [&](int64_t i, int j) {
     T a{}, b{}, c{};
     double one = 0, two = 0;

@@ -143,7 +143,7 @@ class Dots {
       for (int64_t row = 0; row < few_; row += kRows) {
         const S* const a = few + product * few_step_ + row * few_line_;
         const int64_t rows = smaller(kRows, few_ - row);
-        T results[kRows * kDotColumns];
+        alignas(64) T results[kRows * kDotColumns];
         columns = some_rows(rows, a, b, last - first, results);
         for (int64_t c = 0; c < columns; ++c) {
           for (int64_t r = 0; r < rows; ++r) {

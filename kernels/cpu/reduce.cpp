@@ -85,14 +85,14 @@ struct Reducer {
         sums[0][part] = Op::join(sums[0][part], Op::map(P::load(p + i + part * P::size), c));
       }
     }
-    L lanes[kLanes];
+    alignas(64) L lanes[kLanes];
 #pragma GCC unroll 2
     for (int64_t part = 0; part < kParts; ++part) {
       Op::join(Op::join(sums[0][part], sums[1][part]), Op::join(sums[2][part], sums[3][part]))
           .store(lanes + part * P::size);
     }
     if (i < size) {
-      L tail[kLanes] = {}, mapped[kLanes];
+      alignas(64) L tail[kLanes] = {}, mapped[kLanes];
       for (int64_t k = 0; i + k < size; ++k) tail[k] = p[i + k];
       for (int64_t part = 0; part < kParts; ++part) {
         const P v = P::load(static_cast<const L*>(tail) + part * P::size);
@@ -108,7 +108,7 @@ struct Reducer {
 
   // Elements [begin, end) of the inner axis in rows [first, last) of group `o`.
   W reduce_rows(int64_t o, int64_t first, int64_t last, int64_t begin, int64_t end) const {
-    L buffer[kSumBlock];
+    alignas(64) L buffer[kSumBlock];
     Center<P> c{};
     if constexpr (Op::kUsesCenter) {
       const double value = center[g.kept.y(o)];
@@ -169,7 +169,7 @@ struct Reducer {
   void reduce_columns(int64_t o, int64_t k, int64_t width, int64_t first, int64_t last,
                       W* out) const {
     const int64_t base = g.kept.x(o) + k * g.inner_x;
-    L high[kTile] = {}, low[kTile] = {};
+    alignas(64) L high[kTile] = {}, low[kTile] = {};
     if constexpr (Op::kUsesCenter) {
       for (int64_t i = 0; i < width; ++i) {
         const double c = center[g.kept.y(o) + (k + i) * g.inner_y];
@@ -178,7 +178,7 @@ struct Reducer {
       }
     }
     for (int64_t i = 0; i < width; ++i) out[i] = identity();
-    L buffers[4][kTile], sums[kTile];
+    alignas(64) L buffers[4][kTile], sums[kTile];
     for (int64_t block = first; block < last; block += kRowBlock) {
       const int64_t end = block + kRowBlock < last ? block + kRowBlock : last;
       const P start(Op::template identity<L>());
@@ -221,7 +221,7 @@ struct Reducer {
       }
     }
     if (whole == width) return;
-    L tails[4][kLanes] = {};
+    alignas(64) L tails[4][kLanes] = {};
     for (int64_t q = 0; q < count; ++q) {
       for (int64_t i = whole; i < width; ++i) tails[q][i - whole] = rows[q][i];
     }
@@ -237,7 +237,7 @@ struct Reducer {
     const bool by_item = items >= 32 || items * each <= kSerial;
     const int64_t grain = by_item ? (each >= kSerial ? 1 : kSerial / each) : items;
     parallel_for(items, grain, [&](int64_t begin, int64_t end) {
-      W partial[kColumnChunks][kTile];
+      alignas(64) W partial[kColumnChunks][kTile];
       for (int64_t i = begin; i < end; ++i) {
         const int64_t o = i / tiles, k = i % tiles * kTile;
         if (by_item) {

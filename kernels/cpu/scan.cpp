@@ -53,7 +53,7 @@ WICK_INLINE void for_each_block(const Shape& shape, const Body& body) {
 template <class T, class Combine>
 WICK_INLINE void scan_block(const T* x, T* y, int64_t n, int64_t step, int64_t columns,
                             ScanType<T> start, const Combine& combine) {
-  ScanType<T> running[kScanColumns];
+  alignas(64) ScanType<T> running[kScanColumns];
   for (int64_t j = 0; j < columns; ++j) running[j] = start;
   for (int64_t k = 0; k < n; ++k) {
     for (int64_t j = 0; j < columns; ++j) {

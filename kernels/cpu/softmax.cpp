@@ -86,7 +86,7 @@ WICK_INLINE_ALL void for_column_vectors(const AxisSplit& s, int64_t width, const
 template <class A, class Term>
 WICK_INLINE_ALL void sum_columns(const AxisSplit& s, int64_t width, A* sums, const Term& term) {
   constexpr int64_t kRows = 64;
-  A block[kColumns];
+  alignas(64) A block[kColumns];
   for (int64_t j = 0; j < width; ++j) sums[j] = 0;
   for (int64_t first = 0; first < s.size; first += kRows) {
     for (int64_t j = 0; j < kColumns; ++j) block[j] = 0;
@@ -185,7 +185,7 @@ void run_softmax_backward(const View& dy, const View& y, const View& dx, int axi
         },
         [&](int64_t base, int64_t width) {
           const SoftmaxGradient<kLog, A, T> g{dy.as<T>() + base, y.as<T>() + base};
-          A sums[kColumns];
+          alignas(64) A sums[kColumns];
           sum_columns<A>(s, width, sums,
                          [&](int64_t at, int64_t, int64_t n) { return g.term(at, n); });
           for_column_vectors<A>(s, width, [&](int64_t at, int64_t j, int64_t n) {

@@ -182,7 +182,7 @@ class Weights {
 
   // Lanes are outputs, whole kernels apart: a square of them is transposed first.
   WICK_INLINE void transform_transposed(int64_t first, int64_t output) const {
-    float square[kTaps][kLanes][kLanes];
+    alignas(64) float square[kTaps][kLanes][kLanes];
     for (int64_t k = 0; k < kLanes; ++k) {
       for (int tap = 0; tap < kTaps; ++tap) {
         const T* from = kernel(output + k, tap, first);
