@@ -93,16 +93,7 @@ void gelu_writer(Emit& emit) {
   const std::string half = emit.add("Mul", {x, emit.number(0.5)});
   emit.finish("Mul", {half, emit.add("Add", {erf, emit.number(1)})});
 }
-// x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2
-void gelu_tanh_writer(Emit& emit) {
-  const std::string x = emit.as_result(0);
-  const std::string cube = emit.add("Mul", {emit.add("Mul", {x, x}), x});
-  const std::string sum = emit.add("Add", {x, emit.add("Mul", {cube, emit.number(0.044715)})});
-  const std::string tanh =
-      emit.add("Tanh", {emit.add("Mul", {sum, emit.number(std::sqrt(2 / std::acos(-1.0)))})});
-  const std::string half = emit.add("Mul", {x, emit.number(0.5)});
-  emit.finish("Mul", {half, emit.add("Add", {tanh, emit.number(1)})});
-}
+void gelu_tanh_writer(Emit& emit) { finish_with_gelu_tanh(emit, emit.as_result(0)); }
 void hardsigmoid_writer(Emit& emit) {
   emit.finish("HardSigmoid", {emit.as_result(0)}, {{"alpha", 1.0 / 6}, {"beta", 0.5}});
 }
@@ -188,6 +179,16 @@ constexpr WriterEntry kElementwiseWriters[] = {
 };
 
 }  // namespace
+
+// x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2
+void finish_with_gelu_tanh(Emit& emit, const std::string& x) {
+  const std::string cube = emit.add("Mul", {emit.add("Mul", {x, x}), x});
+  const std::string sum = emit.add("Add", {x, emit.add("Mul", {cube, emit.number(0.044715)})});
+  const std::string tanh =
+      emit.add("Tanh", {emit.add("Mul", {sum, emit.number(std::sqrt(2 / std::acos(-1.0)))})});
+  const std::string half = emit.add("Mul", {x, emit.number(0.5)});
+  emit.finish("Mul", {half, emit.add("Add", {tanh, emit.number(1)})});
+}
 
 std::span<const WriterEntry> elementwise_writers() { return kElementwiseWriters; }
 

@@ -15,25 +15,30 @@ std::vector<int64_t> twice(const std::vector<int64_t>& pads) {
   return both;
 }
 
-// The last node, followed by ReLU where `relu` says so.
-void finish_with_relu(Emit& emit, bool relu, const char* op, const std::vector<std::string>& inputs,
-                      const std::vector<Written>& attributes = {}) {
-  if (!relu) return emit.finish(op, inputs, attributes);
-  emit.finish("Relu", {emit.add(op, inputs, attributes)});
+// What follows an op's last node: null for nothing.
+using Following = void (*)(Emit& emit, const std::string& x);
+void finish_with_relu(Emit& emit, const std::string& x) { emit.finish("Relu", {x}); }
+
+void finish_with(Emit& emit, Following follow, const char* op,
+                 const std::vector<std::string>& inputs,
+                 const std::vector<Written>& attributes = {}) {
+  if (follow == nullptr) return emit.finish(op, inputs, attributes);
+  follow(emit, emit.add(op, inputs, attributes));
 }
 
-void linear_node(Emit& emit, bool relu) {
+void linear_node(Emit& emit, Following follow) {
   if (emit.value(0).shape.rank() == 2) {
-    return finish_with_relu(emit, relu, "Gemm", {emit.in(0), emit.in(1), emit.in(2)},
-                            {{"transB", int64_t{1}}});
+    return finish_with(emit, follow, "Gemm", {emit.in(0), emit.in(1), emit.in(2)},
+                       {{"transB", int64_t{1}}});
   }
   const std::string weight =
       emit.add("Transpose", {emit.in(1)}, {{"perm", std::vector<int64_t>{1, 0}}});
-  if (!emit.has(2)) return finish_with_relu(emit, relu, "MatMul", {emit.in(0), weight});
-  finish_with_relu(emit, relu, "Add", {emit.add("MatMul", {emit.in(0), weight}), emit.in(2)});
+  if (!emit.has(2)) return finish_with(emit, follow, "MatMul", {emit.in(0), weight});
+  finish_with(emit, follow, "Add", {emit.add("MatMul", {emit.in(0), weight}), emit.in(2)});
 }
-void linear_writer(Emit& emit) { linear_node(emit, false); }
-void linear_relu_writer(Emit& emit) { linear_node(emit, true); }
+void linear_writer(Emit& emit) { linear_node(emit, nullptr); }
+void linear_relu_writer(Emit& emit) { linear_node(emit, finish_with_relu); }
+void linear_gelu_writer(Emit& emit) { linear_node(emit, finish_with_gelu_tanh); }
 
 void matmul_writer(Emit& emit) { emit.finish("MatMul", {emit.in(0), emit.in(1)}); }
 void addmm_writer(Emit& emit) {
@@ -52,10 +57,9 @@ void conv_writer(Emit& emit) {
 }
 void conv_fused_writer(Emit& emit) {
   const std::vector<std::string> inputs = {emit.in(0), emit.in(1), emit.in(2)};
-  const bool relu = emit.truth("relu");
-  if (!emit.has(3)) return finish_with_relu(emit, relu, "Conv", inputs, conv_attributes(emit));
-  finish_with_relu(emit, relu, "Add",
-                   {emit.add("Conv", inputs, conv_attributes(emit)), emit.in(3)});
+  const Following follow = emit.truth("relu") ? finish_with_relu : nullptr;
+  if (!emit.has(3)) return finish_with(emit, follow, "Conv", inputs, conv_attributes(emit));
+  finish_with(emit, follow, "Add", {emit.add("Conv", inputs, conv_attributes(emit)), emit.in(3)});
 }
 // The gradient of a convolution's input is a transposed convolution.
 void conv_transpose_writer(Emit& emit) {
@@ -116,10 +120,10 @@ void batch_norm_writer(Emit& emit) {
   const std::vector<std::string> inputs{emit.in(0), channels(emit, 2, 1), channels(emit, 3, 0),
                                         channels(emit, 4, 0), channels(emit, 5, 1)};
   const std::vector<Written> attributes{{"epsilon", emit.real("eps")}};
-  const bool relu = emit.truth("relu");
-  if (!emit.has(1)) return finish_with_relu(emit, relu, "BatchNormalization", inputs, attributes);
+  const Following follow = emit.truth("relu") ? finish_with_relu : nullptr;
+  if (!emit.has(1)) return finish_with(emit, follow, "BatchNormalization", inputs, attributes);
   const std::string y = emit.add("BatchNormalization", inputs, attributes);
-  finish_with_relu(emit, relu, "Add", {y, emit.in(1)});
+  finish_with(emit, follow, "Add", {y, emit.in(1)});
 }
 
 void layer_norm_writer(Emit& emit) {
@@ -277,6 +281,7 @@ void attention_writer(Emit& emit) {
 constexpr WriterEntry kNetworkWriters[] = {
     {"linear", linear_writer},
     {"linear_relu", linear_relu_writer},
+    {"linear_gelu", linear_gelu_writer},
     {"matmul", matmul_writer},
     {"dot", matmul_writer},
     {"addmm", addmm_writer},

@@ -16,7 +16,7 @@ class EpilogueFuser {
     std::vector<bool> joined(graph_.nodes.size());
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       Node& node = graph_.nodes[i];
-      if (join_sum(node) || join_relu(node)) {
+      if (join_sum(node) || join_activation(node)) {
         joined[maker_] = true;
         node.place = graph_.nodes[maker_].place;
       }
@@ -45,8 +45,8 @@ class EpilogueFuser {
     const Node& node = graph_.nodes[found->second];
     const Value &from = graph_.value(id), &to = graph_.value(reader.outputs[0]);
     bool fits = node.body.empty() && node.kept.empty() && node.outputs[0] == id &&
-                reader.kept.empty() && to.device.is_cpu() && to.dtype == kFloat32 &&
-                from.dtype == kFloat32 && from.shape == to.shape && from.strides == to.strides &&
+                reader.kept.empty() && to.device.is_cpu() && to.dtype == from.dtype &&
+                from.shape == to.shape && from.strides == to.strides &&
                 !uses_.is_changed(reader.outputs[0]);
     maker_ = found->second;
     for_each_input(node, [&](ValueId input) {
@@ -58,6 +58,7 @@ class EpilogueFuser {
   // conv2d, then a sum with a tensor laid out as its results.
   bool join_sum(Node& node) {
     if (op_name(node) != "add" || attribute(node, "alpha") != Attribute(int64_t{1})) return false;
+    if (!is_float32(node)) return false;
     for (const size_t i : {0, 1}) {
       const ValueId residual = node.inputs[1 - i];
       const Node* convolution = sole_maker(node.inputs[i], node);
@@ -73,21 +74,31 @@ class EpilogueFuser {
     return false;
   }
 
-  bool join_relu(Node& node) {
-    if (op_name(node) != "relu") return false;
+  bool is_float32(const Node& node) const {
+    return graph_.value(node.outputs[0]).dtype == kFloat32;
+  }
+
+  // ReLU of rounded results is what a product gives that rounds behind ReLU; GELU is not.
+  bool join_activation(Node& node) {
+    const bool is_gelu = op_name(node) == "gelu_tanh";
+    if (op_name(node) != "relu" && !(is_gelu && is_float32(node))) return false;
     const Node* maker = sole_maker(node.inputs[0], node);
     if (maker == nullptr) return false;
     if (op_name(*maker) == "linear") {
-      node.op = new_op("linear_relu");
+      node.op = new_op(is_gelu ? "linear_gelu" : "linear_relu");
       node.inputs = maker->inputs;
       node.outputs.push_back(kNone);  // GELU's argument is the other result
       return true;
     }
-    if (op_name(*maker) == "conv2d") {
-      become_fused(node, *maker);
-    } else if (op_name(*maker) == "conv2d_fused" && attribute(*maker, "relu") == Attribute(false)) {
-      node.op = maker->op;
-      node.inputs = maker->inputs;
+    return !is_gelu && is_float32(node) && join_relu(node, *maker);
+  }
+
+  bool join_relu(Node& node, const Node& maker) {
+    if (op_name(maker) == "conv2d") {
+      become_fused(node, maker);
+    } else if (op_name(maker) == "conv2d_fused" && attribute(maker, "relu") == Attribute(false)) {
+      node.op = maker.op;
+      node.inputs = maker.inputs;
     } else {
       return false;
     }

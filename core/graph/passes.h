@@ -27,9 +27,9 @@ int64_t fold_constants(Graph& graph);
 /// of norms folded.
 int64_t fold_batch_norms(Graph& graph);
 
-/// Joins convolutions with the sum and ReLU that follow, and linear layers with ReLU, where nothing
-/// else reads what is between: in float32 on the CPU. Kernels of convolutions finish results then
-/// before they write them.
+/// Joins convolutions with the sum and ReLU that follow, and linear layers with ReLU or GELU (by
+/// tanh), where nothing else reads what is between: on the CPU, in float32, and linear layers with
+/// ReLU in any dtype. Kernels of convolutions finish results while they are in the near cache.
 int64_t fuse_epilogues(Graph& graph);
 
 /// Joins elementwise ops of one shape that follow one another into one node. On the CPU an Executor

@@ -88,6 +88,9 @@ struct WriterEntry {
   const char* onnx = "";  // the op of ONNX, where it is one of the same meaning
 };
 
+/// The last nodes of an op: GELU by tanh of the value `x`.
+void finish_with_gelu_tanh(Emit& emit, const std::string& x);
+
 std::span<const WriterEntry> elementwise_writers();
 std::span<const WriterEntry> arranging_writers();
 std::span<const WriterEntry> network_writers();

@@ -99,8 +99,14 @@ TEST(Export, WicksOwnLayersAreWrittenAndOnnxruntimeAgrees) {
   nn::TransformerEncoderLayer encoder(16, 4, {.dim_feedforward = 24, .batch_first = true});
   write(encoder, randn({2, 5, 16}), folder, "encoder");    // few queries: of its ops
   write(encoder, randn({2, 9, 16}), folder, "attending");  // in one kernel
-  nn::Sequential numbers{nn::Linear(6, 8), nn::SiLU(),     nn::LayerNorm({8}),
-                         nn::Hardswish(),  nn::Softplus(), nn::Mish()};
+  nn::Sequential numbers{nn::Linear(6, 8),
+                         nn::SiLU(),
+                         nn::LayerNorm({8}),
+                         nn::Hardswish(),
+                         nn::Softplus(),
+                         nn::Linear(8, 5),
+                         nn::GELU(GeluApproximation::kTanh),
+                         nn::Mish()};
   write(numbers, randn({3, 6}), folder, "numbers");
   expect_agreement(folder);
 }

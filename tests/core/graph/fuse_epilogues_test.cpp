@@ -97,18 +97,26 @@ TEST(FuseEpilogues, LeavesTheRest) {
       x.to(kBFloat16));
 }
 
-TEST(FuseEpilogues, JoinsLinearLayersAndRelu) {
-  const Tensor weight = randn({33, 20}), last = randn({5, 33}), bias = randn({33});
-  const auto f = [&](const Tensors& x) -> Tensors {
-    const Tensor a = linear(x[0], weight, bias).relu();
-    return {linear(a + linear(x[0], weight).relu(), last).sigmoid()};
-  };
-  for (const int64_t rows : {1, 7, 64}) {
-    const Tensor x = randn({rows, 20});
-    graph::Graph graph = graph::trace(f, {x});
-    EXPECT_EQ(graph::fuse_epilogues(graph), 2);
-    EXPECT_EQ(ops_of(graph), "linear_relu linear_relu add linear sigmoid");
-    expect_equal(run(graph, {x}), f({x}));
+TEST(FuseEpilogues, JoinsLinearLayersAndActivations) {
+  for (const Dtype dtype : {kFloat32, kBFloat16, kFloat16}) {
+    const Tensor weight = randn({33, 20}).to(dtype), last = randn({5, 33}).to(dtype);
+    const Tensor bias = randn({33}).to(dtype);
+    const auto f = [&](const Tensors& x) -> Tensors {
+      const Tensor a = linear(x[0], weight, bias).relu();
+      const Tensor b = gelu(linear(x[0], weight, bias), GeluApproximation::kTanh);
+      const Tensor c = linear(x[0], weight).relu();
+      return {linear(a + b + c, last).sigmoid()};
+    };
+    const bool joins_gelu = dtype == kFloat32;  // which is of rounded results in other dtypes
+    for (const int64_t rows : {1, 7, 64}) {
+      const Tensor x = randn({rows, 20}).to(dtype);
+      graph::Graph graph = graph::trace(f, {x});
+      EXPECT_EQ(graph::fuse_epilogues(graph), joins_gelu ? 3 : 2);
+      EXPECT_EQ(ops_of(graph),
+                concat("linear_relu ", joins_gelu ? "linear_gelu" : "linear gelu_tanh",
+                       " linear_relu add add linear sigmoid"));
+      expect_equal(run(graph, {x}), f({x}));
+    }
   }
 }
 
