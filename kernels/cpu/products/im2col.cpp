@@ -53,11 +53,13 @@ char* mutable_at(const View& x, int64_t element) {
 }
 
 // The patches of images [first, last), group `group`: row (n, p, q), column (r, s, c).
-void gather(const Problem& d, const View& x, int64_t group, int64_t first, int64_t last,
+void gather(const Problem& problem, const View& x, int64_t group, int64_t first, int64_t last,
             char* patches) {
-  const int64_t bytes = size_of(x.dtype), pixel = d.groups * d.c;
-  const auto run = static_cast<size_t>(d.c * bytes);
-  parallel_for((last - first) * d.p, 1, [&](int64_t begin, int64_t end) {
+  parallel_for((last - first) * problem.p, 1, [&](int64_t begin, int64_t end) {
+    const Problem d = problem;  // a copy stays in registers while bytes are written
+    const int64_t bytes = size_of(x.dtype), pixel = d.groups * d.c * bytes;
+    const auto run = static_cast<size_t>(d.c * bytes);
+    const char* const images = at(x, group * d.c);
     for (int64_t line = begin; line < end; ++line) {
       const int64_t image = first + line / d.p, p = line % d.p;
       char* out = patches + line * d.q * d.columns * bytes;
@@ -70,7 +72,7 @@ void gather(const Problem& d, const View& x, int64_t group, int64_t first, int64
             if (y < 0 || y >= d.h || xx < 0 || xx >= d.w) {
               std::memset(out, 0, run);
             } else {
-              std::memcpy(out, at(x, ((image * d.h + y) * d.w + xx) * pixel + group * d.c), run);
+              std::memcpy(out, images + ((image * d.h + y) * d.w + xx) * pixel, run);
             }
           }
         }
