@@ -30,7 +30,7 @@ foreach(fast
 endforeach()
 list(REMOVE_ITEM sources ${small_sources})
 add_library(wick_fast OBJECT ${sources} ${kernel_sources})
-# Of an inline function that several objects have a linker keeps the first: so fast ones are first.
+# A linker keeps the first copy of an inline function: so fast objects come first.
 add_library(wick_archive STATIC $<TARGET_OBJECTS:wick_fast> ${small_sources})
 set_target_properties(wick_archive PROPERTIES OUTPUT_NAME wick EXPORT_NAME archive)
 set_target_properties(wick_archive wick_fast PROPERTIES POSITION_INDEPENDENT_CODE ON)

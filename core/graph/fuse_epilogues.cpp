@@ -78,7 +78,7 @@ class EpilogueFuser {
     return graph_.value(node.outputs[0]).dtype == kFloat32;
   }
 
-  // ReLU of rounded results is what a product gives that rounds behind ReLU; GELU is not.
+  // ReLU gives the same bits before and behind rounding; GELU does not.
   bool join_activation(Node& node) {
     const bool is_gelu = op_name(node) == "gelu_tanh";
     if (op_name(node) != "relu" && !(is_gelu && is_float32(node))) return false;

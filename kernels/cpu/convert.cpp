@@ -67,8 +67,8 @@ void convert_row(void* to_row, int64_t to_stride, const void* from_row, int64_t 
     for (int64_t i = 0; i < n; ++i) to[i] = value;
   } else {
     for (int64_t i = 0; i < n; ++i) {
-      asm("");  // no vectors: the code of 64 pairs of types would be four times as large, not
-                // faster
+      // Without vectors: the code of 64 pairs of types would be four times as large, and no faster.
+      asm("");
       to[i * to_stride] = convert<To>(from[i * from_stride]);
     }
   }

@@ -267,7 +267,7 @@ class Convolution {
   }
 
   // `rows` results from a place on: in y, `y_row` elements apart, or in `sums`. The tile has the
-  // first column's operands, and is used up.
+  // first column's operands, and changes.
   WICK_INLINE void multiply_rows(const Part& part, BlockOfSums block, const PassPlace& at,
                                  int64_t y_row, int64_t rows, Tile<T, MultiplyOf<S>>& tile,
                                  T* sums) const {

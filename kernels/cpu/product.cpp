@@ -124,7 +124,7 @@ class Blocks {
     }
   }
 
-  // `rows` rows of the part from `first` on, of which `tile` has the elements of a; it is used up.
+  // `rows` rows of the part from `first` on, of which `tile` has the elements of a; it changes.
   // Few rows stay in the nearest cache while all columns pass.
   WICK_INLINE void multiply_rows(const Part& part, Tile<T>& tile, int64_t k, int64_t first,
                                  int64_t rows, const T* packed_b, T* sums) const {

@@ -119,8 +119,7 @@ struct Spelling {
   std::function<Tensors(const std::vector<Argument>& arguments)> run;
 };
 
-// The function's type is taken away and given back: one std::function serves all types of
-// functions.
+// Functions of all types are kept as one type: so one std::function serves them.
 template <class R, class... A, size_t... I>
 Tensors run_spelling(void (*function)(), const std::vector<Argument>& arguments,
                      std::index_sequence<I...>) {
