@@ -301,9 +301,9 @@ class Convolution {
           tile.is_far = !tile.streams;
         }
         multiply_tile(end - begin, tile);
-        if (block.is_last && follows_) {
-          const S* const residual = residual_ == nullptr ? nullptr : residual_ + (y + to - y_);
-          finish_tile<T>(end - begin, tile.width, y + to, tile.c_row, residual, relu_);
+        if constexpr (kPerUnit<S> == 1) {
+          const S* const residual = residual_ == nullptr ? nullptr : residual_ + (tile.c - y_);
+          if (block.is_last && follows_) finish_tile(end - begin, tile, residual, relu_);
         }
       }
     }

@@ -260,16 +260,17 @@ WICK_INLINE void multiply_tile(int64_t rows, const Tile<T, Multiply>& tile) {
   }
 }
 
-/// c = max(c + residual, 0), or without one of the two, of a tile that was just written.
-template <class T, class S>
-[[gnu::noinline]] void finish_tile(int64_t rows, int64_t width, S* c, int64_t row,
-                                   const S* residual, bool relu) {
+/// c = max(c + residual, 0), or without one of the two, of a tile that was just written. The
+/// residual is laid out as `c`.
+template <class T, class Multiply>
+[[gnu::noinline]] void finish_tile(int64_t rows, const Tile<T, Multiply>& tile, const T* residual,
+                                   bool relu) {
   for (int64_t r = 0; r < rows; ++r) {
-    for_vectors<T>(width, [&](int64_t j, int64_t left) {
-      const int64_t at = r * row + j;
-      Vec<T> sum = load_up_to<T>(c + at, left);
+    for_vectors<T>(tile.width, [&](int64_t j, int64_t left) {
+      const int64_t at = r * tile.c_row + j;
+      Vec<T> sum = load_up_to<T>(tile.c + at, left);
       if (residual != nullptr) sum += load_up_to<T>(residual + at, left);
-      store_up_to(relu ? max(sum, Vec<T>(T(0))) : sum, c + at, left);
+      store_up_to(relu ? max(sum, Vec<T>(T(0))) : sum, tile.c + at, left);
     });
   }
 }

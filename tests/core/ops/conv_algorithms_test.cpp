@@ -13,6 +13,7 @@
 #include "wick/core/ops/conv.h"
 #include "wick/core/plans.h"
 #include "wick/core/stream.h"
+#include "wick/kernels/cpu/product.h"
 #include "wick/tests/core/ops/conv_reference.h"
 
 namespace wick::testing {
@@ -276,8 +277,17 @@ TEST_F(ConvPlans, WinogradGivesTheSameBitsForAnyThreads) {
   }
 }
 
-// Whether this machine has matrix units, and our code for them takes what it should.
-bool has_amx(const Trial& trial) {
+// Kernels for instructions that other processors do not have: nothing can run them there. Where the
+// processor has them, a layer that is not taken is a failure.
+struct MatrixUnits : ConvPlans {
+  void SetUp() override {
+    if (cpu::bfloat16_unit() != cpu::BFloat16Unit::kMatrix) {
+      GTEST_SKIP() << "this processor has no matrix units (AMX), or WICK_CPU_ISA hides them";
+    }
+  }
+};
+
+bool takes_amx(const Trial& trial) {
   const std::vector<ConvAlgorithm> list = algorithms(trial.problem(ConvDirection::kForward));
   return std::find(list.begin(), list.end(), ConvAlgorithm::kAmx) != list.end();
 }
@@ -290,7 +300,7 @@ void use_amx(const Trial& trial) {
 
 // Strides with planes that are not full, padding beyond the kernel, and images too few or too small
 // to fill a tile.
-TEST_F(ConvPlans, MatrixUnitsAreRightAtEveryEdge) {
+TEST_F(MatrixUnits, AreRightAtEveryEdge) {
   const ConvSetting settings[] = {{.padding = {1, 1}},
                                   {},
                                   {.stride = {2, 2}, .padding = {1, 1}},
@@ -304,7 +314,7 @@ TEST_F(ConvPlans, MatrixUnitsAreRightAtEveryEdge) {
       for (const int64_t size : {7, 10}) {
         const Trial trial(kBFloat16, {3, 32, size, 16 - size}, {64, 32, kernel[0], kernel[1]},
                           setting, ++seed);
-        if (!has_amx(trial)) GTEST_SKIP() << "needs AMX";
+        ASSERT_TRUE(takes_amx(trial)) << trial.text();
         use_amx(trial);
         trial.expect_right(trial.run(), "amx");
       }
@@ -312,12 +322,12 @@ TEST_F(ConvPlans, MatrixUnitsAreRightAtEveryEdge) {
   }
 }
 
-TEST_F(ConvPlans, MatrixUnitsGiveTheSameBitsForAnyThreads) {
+TEST_F(MatrixUnits, GiveTheSameBitsForAnyThreads) {
   const Trial trials[] = {
       Trial(kBFloat16, {26, 32, 12, 12}, {32, 32, 3, 3}, {.padding = {1, 1}}, 1),
       Trial(kBFloat16, {2, 96, 5, 6}, {64, 96, 3, 3}, {.stride = {2, 2}}, 2)};
   for (const Trial& trial : trials) {
-    if (!has_amx(trial)) GTEST_SKIP() << "needs AMX";
+    ASSERT_TRUE(takes_amx(trial)) << trial.text();
     use_amx(trial);
     set_num_threads(1);
     const std::vector<Tensor> one = trial.run();
@@ -332,10 +342,7 @@ TEST_F(ConvPlans, MatrixUnitsGiveTheSameBitsForAnyThreads) {
 
 // Images of few channels: rows of patches that fill no block, lines in several pieces, kernels as
 // wide as a tile's row.
-TEST_F(ConvPlans, MatrixUnitsTakeFirstLayers) {
-  // The processor's instructions, by a layer that always runs on them.
-  const Trial usual(kBFloat16, {1, 32, 4, 4}, {32, 32, 3, 3}, {}, 10);
-  if (!has_amx(usual)) GTEST_SKIP() << "this processor has no matrix units (AMX)";
+TEST_F(MatrixUnits, TakeFirstLayers) {
   const Trial trials[] = {
       Trial(kBFloat16, {2, 3, 37, 70}, {64, 3, 7, 7}, {.stride = {2, 2}, .padding = {3, 3}}, 1),
       Trial(kBFloat16, {3, 3, 32, 33}, {32, 3, 3, 3}, {.padding = {1, 1}}, 2),
@@ -347,7 +354,7 @@ TEST_F(ConvPlans, MatrixUnitsTakeFirstLayers) {
       Trial(kBFloat16, {2, 24, 6, 7}, {64, 24, 1, 1}, {.stride = {2, 3}}, 8),
       Trial(kBFloat16, {2, 31, 6, 7}, {32, 31, 3, 1}, {.padding = {1, 2}}, 9)};
   for (const Trial& trial : trials) {
-    ASSERT_TRUE(has_amx(trial)) << trial.text();
+    ASSERT_TRUE(takes_amx(trial)) << trial.text();
     conv_plan_set(trial.problem(ConvDirection::kForward), kCpu, ConvAlgorithm::kAmx);
     set_num_threads(1);
     const std::vector<Tensor> one = trial.run();
