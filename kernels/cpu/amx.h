@@ -10,8 +10,8 @@
 // same for any number of threads.
 //
 // The first layer has few channels: kernel columns times channels, of these an even number, are at
-// most kMostLine there. It has the forward pass alone, no dilation of columns, and the rest as the
-// others.
+// most kMostLine there. It has no gradient of the images, no dilation of columns, and the rest as
+// the others.
 namespace wick::cpu_avx512 {
 
 inline constexpr int64_t kMostLine = 32;
@@ -21,6 +21,8 @@ void amx_forward(const View& x, const View& weight, const View& bias, const View
                  const Conv2dParams& params, Workspace& workspace);
 void amx_first_layer(const View& x, const View& weight, const View& bias, const View& y,
                      const Conv2dParams& params, Workspace& workspace);
+void amx_first_backward_weights(const View& x, const View& dy, const View& dweight,
+                                const Conv2dParams& params, Workspace& workspace);
 void amx_backward_data(const View& dy, const View& weight, const View& dx,
                        const Conv2dParams& params, Workspace& workspace);
 void amx_backward_weights(const View& x, const View& dy, const View& dweight,

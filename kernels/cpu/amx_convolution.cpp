@@ -34,6 +34,8 @@ class Convolution {
     const int64_t image_bytes = planes_ * grid_.image() * pitch_ * 2;
     block_ = smaller(larger(1, kSourceBytes / image_bytes), (from_.n + threads - 1) / threads);
     blocks_ = (from_.n + block_ - 1) / block_;
+    if (to_.w % (kTile * phases(1)) == 0) tiles_of_row_ = to_.w / phases(1) / kTile;
+    tiles_of_image_ = tiles_of_row_ * ((to_.h + phases(0) - 1) / phases(0));
     positions_ = round_up(block_ * grid_.image(), kBlock);
     plane_ = (grid_.before + positions_ + grid_.after) * pitch_;
     threads_ = smaller(threads, blocks_ * outputs_);
@@ -61,10 +63,6 @@ class Convolution {
   }
 
  private:
-  static WICK_INLINE BFloat16* halves(Workspace& workspace, int64_t count) {
-    return static_cast<BFloat16*>(workspace.allocate(static_cast<size_t>(count) * 2));
-  }
-
   WICK_INLINE int64_t taps() const { return kernel_[0] * kernel_[1]; }
   WICK_INLINE int64_t phases(int i) const { return backward_ ? stride_[i] : 1; }
   WICK_INLINE Reach reach(int i, int64_t tap, int64_t phase) const {
@@ -165,24 +163,42 @@ class Convolution {
       steps[used++] = {plane * plane_ + (grid_.before + shift) * pitch_, tap * 2 * kTileHalves};
     }
     const BFloat16* weights = packed_ + output * inputs_ * taps() * 2 * kTileHalves;
-    const int64_t end = count * grid_.image();
-    for (int64_t at = 0; at < end; at += kBlock) {
+    const int64_t tiles = tiles_of(count);
+    for (int64_t tile = 0; tile < tiles; tile += 2) {
+      const int64_t at = place(tile), next = tile + 1 < tiles ? place(tile + 1) : at;
       zero_block();
       for (int64_t input = 0; input < inputs_; ++input) {
         const BFloat16* a = copy + at * pitch_ + input * kBlock;
         const BFloat16* b = weights + input * taps() * 2 * kTileHalves;
         for (int64_t i = 0; i < used; ++i) {
-          multiply_block(a + steps[i].source, kTile * pitch_, pitch_ * 2, b + steps[i].weight,
+          multiply_block(a + steps[i].source, (next - at) * pitch_, pitch_ * 2, b + steps[i].weight,
                          kTileHalves, 64);
         }
       }
       alignas(64) float sums[kBlock * kBlock];
       store_block(sums);
-      store(image, at, smaller(end - at, kBlock), sums, output * kBlock, phase_y, phase_x);
+      store(image, count, at, sums, output * kBlock, phase_y, phase_x);
+      if (next == at) continue;
+      store(image, count, next, sums + kTile * kBlock, output * kBlock, phase_y, phase_x);
     }
   }
 
-  WICK_INLINE void store(int64_t image, int64_t at, int64_t count, const float* sums, int64_t k,
+  // Tiles follow one another in the row of all numbers, or leave out the zeros between rows, where
+  // whole tiles make up a row of results.
+  WICK_INLINE int64_t tiles_of(int64_t images) const {
+    if (tiles_of_row_ == 0) return (images * grid_.image() + kTile - 1) / kTile;
+    return images * tiles_of_image_;
+  }
+  // The number of a tile's first pixel.
+  WICK_INLINE int64_t place(int64_t tile) const {
+    if (tiles_of_row_ == 0) return tile * kTile;
+    const int64_t image = tile / tiles_of_image_, in_image = tile % tiles_of_image_;
+    const int64_t row = in_image / tiles_of_row_, in_row = in_image % tiles_of_row_;
+    return image * grid_.image() + row * grid_.columns + in_row * kTile;
+  }
+
+  // Writes the results of a tile that lie in one of `images` images.
+  WICK_INLINE void store(int64_t image, int64_t images, int64_t at, const float* sums, int64_t k,
                          int64_t phase_y, int64_t phase_x) const {
     VecF bias[2] = {VecF(0), VecF(0)};
     if (bias_ != nullptr) {
@@ -192,7 +208,7 @@ class Convolution {
     int64_t i = at / grid_.image(), y = at % grid_.image() / grid_.columns;
     int64_t x = at % grid_.columns;
     const int64_t rows = phases(0), columns = phases(1);
-    for (int64_t n = 0; n < count; ++n, sums += kBlock) {
+    for (int64_t n = 0; n < kTile && i < images; ++n, sums += kBlock) {
       const int64_t py = y * rows + phase_y, px = x * columns + phase_x;
       if (py < to_.h && px < to_.w) {
         BFloat16* to = to_.pixel(image + i, py, px) + k;
@@ -218,6 +234,7 @@ class Convolution {
   int64_t planes_, pitch_;
   int64_t outputs_, inputs_;  // channels, in blocks
   int64_t block_, blocks_;    // images of a block, and how many blocks
+  int64_t tiles_of_row_ = 0, tiles_of_image_;
   int64_t positions_, plane_, threads_;
   BFloat16 *packed_, *copies_;
 };

@@ -137,6 +137,41 @@ WICK_INLINE void transpose(__m512i* r) {
   }
 }
 
+/// Takes lines of 32 channels, position by position, and writes them as rows of positions, `pitch`
+/// apart.
+class Transposer {
+ public:
+  WICK_INLINE Transposer(BFloat16* to, int64_t pitch) : to_(to), pitch_(pitch) {}
+
+  WICK_INLINE void operator()(int64_t position, __m512i line) {
+    if (position % 2 == 0) {
+      before_ = line;
+      return;
+    }
+    const Pairs pairs(before_, line);
+    const int64_t pair = position / 2 % kTile;
+    low_[pair] = pairs.low;
+    high_[pair] = pairs.high;
+    if (pair + 1 < kTile) return;
+    transpose(low_);
+    transpose(high_);
+    BFloat16* out = to_ + position / kBlock * kBlock;
+    for (int64_t i = 0; i < kTile; ++i) {
+      _mm512_store_si512(out + i * pitch_, low_[i]);
+      _mm512_store_si512(out + (kTile + i) * pitch_, high_[i]);
+    }
+  }
+
+ private:
+  BFloat16* to_;
+  int64_t pitch_;
+  __m512i low_[kTile], high_[kTile], before_ = _mm512_setzero_si512();
+};
+
+WICK_INLINE BFloat16* halves(Workspace& workspace, int64_t count) {
+  return static_cast<BFloat16*>(workspace.allocate(static_cast<size_t>(count) * 2));
+}
+
 // --- How pixels are numbered --------------------------------------------------------------------
 
 /// Where tap `tap` of a kernel reads along one axis: in plane `plane` of the source (of every

@@ -59,10 +59,6 @@ class WeightGradient {
   }
 
  private:
-  static WICK_INLINE BFloat16* halves(Workspace& workspace, int64_t count) {
-    return static_cast<BFloat16*>(workspace.allocate(static_cast<size_t>(count) * 2));
-  }
-
   WICK_INLINE int64_t taps() const { return kernel_[0] * kernel_[1]; }
   // The most blocks of outputs that one thread has of one part.
   WICK_INLINE int64_t share() const {
@@ -150,39 +146,10 @@ class WeightGradient {
     }
   }
 
-  // Takes lines of 32 channels, position by position, and writes them as rows of positions.
-  struct Transposer {
-    BFloat16* to;
-    int64_t pitch;
-    __m512i low[kTile], high[kTile], before;
-
-    WICK_INLINE void operator()(int64_t position, __m512i line) {
-      if (position % 2 == 0) {
-        before = line;
-        return;
-      }
-      const Pairs pairs(before, line);
-      const int64_t pair = position / 2 % kTile;
-      low[pair] = pairs.low;
-      high[pair] = pairs.high;
-      if (pair + 1 < kTile) return;
-      transpose(low);
-      transpose(high);
-      BFloat16* out = to + position / kBlock * kBlock;
-      for (int64_t i = 0; i < kTile; ++i) {
-        _mm512_store_si512(out + i * pitch, low[i]);
-        _mm512_store_si512(out + (kTile + i) * pitch, high[i]);
-      }
-    }
-  };
-
   // dy's 32 channels from k on, a row of pixels each.
   WICK_INLINE void transpose_gradient(int64_t image, int64_t count, int64_t positions, int64_t k,
                                       BFloat16* to) const {
-    Transposer put;
-    put.to = to;
-    put.pitch = pitch_;
-    put.before = _mm512_setzero_si512();
+    Transposer put(to, pitch_);
     each_position(dy_, image, count, k, 0, 0, 1, 1, put);
     const __m512i zero = _mm512_setzero_si512();
     for (int64_t position = count * grid_.image(); position < positions; ++position) {

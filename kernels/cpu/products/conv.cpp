@@ -29,7 +29,7 @@ bool winograd_shape(const Conv2dProblem& problem) {
 // they are at most twice as fast.
 bool has_matrix_units() { return bfloat16_unit() == BFloat16Unit::kMatrix; }
 
-// Whether a forward pass is one of images of few channels.
+// Whether the images have few channels.
 bool is_first_layer(const Shape& weight, const Conv2dParams& params) {
   return weight[1] % 32 != 0 && (weight[1] + 1) / 2 * 2 * weight[3] <= cpu_avx512::kMostLine &&
          params.dilation[1] == 1;
@@ -38,7 +38,7 @@ bool is_first_layer(const Shape& weight, const Conv2dParams& params) {
 bool amx_shape(const Conv2dProblem& problem) {
   const Shape& w = problem.weight;
   const bool is_first =
-      problem.direction == ConvDirection::kForward && is_first_layer(w, problem.params);
+      problem.direction != ConvDirection::kBackwardData && is_first_layer(w, problem.params);
   return problem.dtype == kBFloat16 && problem.params.groups == 1 && w[0] % 32 == 0 &&
          (w[1] % 32 == 0 || is_first) && w[2] * w[3] <= cpu_avx512::kMostTaps && has_matrix_units();
 }
@@ -202,7 +202,10 @@ void conv2d_backward_weights(const View& x, const View& dy, const View& dweight,
     return WICK_CALL_CPU(winograd_backward_weights(x, dy, dweight, params.padding, workspace));
   }
   if (plan.algorithm == ConvAlgorithm::kAmx) {
-    return cpu_avx512::amx_backward_weights(x, dy, dweight, params, workspace);
+    const bool is_first = is_first_layer(dweight.shape, params);
+    const auto run =
+        is_first ? &cpu_avx512::amx_first_backward_weights : &cpu_avx512::amx_backward_weights;
+    return run(x, dy, dweight, params, workspace);
   }
   if (is_depthwise(dweight.shape, params))
     return WICK_CALL_CPU(depthwise_backward_weights(x, dy, dweight, params, workspace));
