@@ -2,6 +2,7 @@
 
 #include "wick/core/base/workspace.h"
 #include "wick/kernels/conv.h"
+#include "wick/kernels/fused_attention.h"
 
 // Convolutions of channels-last bfloat16 images on matrix units (AMX), summed in float32. The
 // images are numbered so that each tap of the kernel is one distance, wherever it is applied, and
@@ -27,5 +28,8 @@ void amx_backward_data(const View& dy, const View& weight, const View& dx,
                        const Conv2dParams& params, Workspace& workspace);
 void amx_backward_weights(const View& x, const View& dy, const View& dweight,
                           const Conv2dParams& params, Workspace& workspace);
+
+/// fused_attention() of numbers of bfloat16.
+void amx_attention(const FusedAttention& a, Workspace& workspace);
 
 }  // namespace wick::cpu_avx512

@@ -77,18 +77,18 @@ WICK_INLINE void zero_block() {
   zero_tile<2>();
   zero_tile<3>();
 }
-/// The four tiles of a block as 32 rows of 32 floats.
-WICK_INLINE void load_block(const float* from) {
-  load_tile<0>(from, kBlock * 4);
-  load_tile<1>(from + kTile, kBlock * 4);
-  load_tile<2>(from + kTile * kBlock, kBlock * 4);
-  load_tile<3>(from + kTile * kBlock + kTile, kBlock * 4);
+/// The four tiles of a block as 32 rows of 32 floats, which are `row` floats apart.
+WICK_INLINE void load_block(const float* from, int64_t row = kBlock) {
+  load_tile<0>(from, row * 4);
+  load_tile<1>(from + kTile, row * 4);
+  load_tile<2>(from + kTile * row, row * 4);
+  load_tile<3>(from + kTile * row + kTile, row * 4);
 }
-WICK_INLINE void store_block(float* to) {
-  store_tile<0>(to, kBlock * 4);
-  store_tile<1>(to + kTile, kBlock * 4);
-  store_tile<2>(to + kTile * kBlock, kBlock * 4);
-  store_tile<3>(to + kTile * kBlock + kTile, kBlock * 4);
+WICK_INLINE void store_block(float* to, int64_t row = kBlock) {
+  store_tile<0>(to, row * 4);
+  store_tile<1>(to + kTile, row * 4);
+  store_tile<2>(to + kTile * row, row * 4);
+  store_tile<3>(to + kTile * row + kTile, row * 4);
 }
 
 // --- Orders of elements -------------------------------------------------------------------------

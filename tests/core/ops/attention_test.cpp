@@ -211,8 +211,10 @@ Tensors attended(bool fused, const Tensors& inputs, const Tensor& mask, bool is_
   const auto ops = graph_ops({y});
   const auto is_kernel = [](const std::string& op) { return op.starts_with("fused_attention"); };
   EXPECT_EQ(std::count_if(ops.begin(), ops.end(), is_kernel), fused ? 1 : 0);
-  sum(y * cos(arange(0, static_cast<double>(y.numel()), 1, y.dtype()).reshape(y.shape())))
-      .backward();
+  // Numbers that every dtype has.
+  const Tensor numbers = arange(0, static_cast<double>(y.numel()), 1, kFloat64);
+  const Tensor weights = (remainder(numbers * 7, 13) - 6) / 8;
+  sum(y * weights.to(y.dtype()).reshape(y.shape())).backward();
   set_fused_attention(true);
   return {y.detach(), leaves[0].grad(), leaves[1].grad(), leaves[2].grad()};
 }
@@ -234,22 +236,28 @@ TEST(FusedAttention, EqualsItsOpsForManySizes) {
     const int64_t keys = one_of({1, 7, 16, 127, 128, 129, 260});
     const int64_t features = one_of({1, 3, 8, 16, 33}), values = one_of({1, 5, 16, 40});
     const int kind = static_cast<int>(random() % 5);
-    const Dtype dtype = random() % 2 == 0 ? kFloat64 : kFloat32;
-    const Tensors inputs{randn({batch, heads, queries, features}, dtype),
-                         randn({batch, shared, keys, features}, dtype),
-                         randn({batch, shared, keys, values}, dtype)};
+    const Dtype dtype = std::array{kFloat64, kFloat32, kBFloat16}[random() % 3];
+    // The ops compute in float32 what the kernel computes of bfloat16, in matrix units or not.
+    const Dtype wide = dtype == kFloat64 ? kFloat64 : kFloat32;
+    const Tensors inputs{randn({batch, heads, queries, features}, wide).to(dtype),
+                         randn({batch, shared, keys, features}, wide).to(dtype),
+                         randn({batch, shared, keys, values}, wide).to(dtype)};
     const Shape shape{one_of({1, batch}), one_of({1, heads}), one_of({1, queries}),
                       one_of({1, keys})};
     Tensor mask;
-    if (kind == 1) mask = randn(shape, dtype);
+    if (kind == 1) mask = randn(shape, wide);
     if (kind == 2) mask = gt(randn(shape), -0.3);
-    if (kind == 3) mask = masked_fill(zeros(shape, dtype), gt(randn(shape), 0.3), kExcluded);
+    if (kind == 3) mask = masked_fill(zeros(shape, wide), gt(randn(shape), 0.3), kExcluded);
     const double dropout_p = random() % 3 == 0 ? 0.3 : 0;
     const Tensors got = attended(true, inputs, mask, kind == 4, dropout_p);
-    const Tensors want = attended(false, inputs, mask, kind == 4, dropout_p);
+    Tensors as_wide;
+    for (const Tensor& x : inputs) as_wide.push_back(x.to(wide));
+    const Tensors want = attended(false, as_wide, mask, kind == 4, dropout_p);
     for (size_t j = 0; j < got.size(); ++j) {
       const double scale = 1 + max(abs(want[j].to(kFloat64))).item<double>();
-      EXPECT_LE(largest_difference(got[j], want[j]) / scale, dtype == kFloat64 ? 1e-13 : 2e-5)
+      const double rounding = dtype == kBFloat16 ? 0x1p-8 : 0;
+      EXPECT_LE(largest_difference(got[j], want[j]) / scale,
+                (dtype == kFloat64 ? 1e-13 : 2e-5) + rounding)
           << j << " of " << to_string(dtype) << " " << inputs[0].shape() << inputs[1].shape()
           << inputs[2].shape() << " kind " << kind << " mask " << shape << " p " << dropout_p;
     }
@@ -257,14 +265,17 @@ TEST(FusedAttention, EqualsItsOpsForManySizes) {
 }
 
 TEST(FusedAttention, HasTheSameBitsForAnyNumberOfThreads) {
-  const Tensors inputs{randn({2, 3, 200, 24}), randn({2, 3, 150, 24}), randn({2, 3, 150, 40})};
   const int before = num_threads();
-  Tensors first;
-  for (const int threads : {1, 2, 3, 7}) {
-    set_num_threads(threads);
-    const Tensors got = attended(true, inputs, {}, true, 0.2);
-    if (first.empty()) first = got;
-    for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(equal(got[i], first[i])) << threads;
+  for (const Dtype dtype : {kFloat32, kBFloat16}) {
+    const Tensors inputs{randn({2, 3, 200, 24}).to(dtype), randn({2, 3, 150, 24}).to(dtype),
+                         randn({2, 3, 150, 40}).to(dtype)};
+    Tensors first;
+    for (const int threads : {1, 2, 3, 7}) {
+      set_num_threads(threads);
+      const Tensors got = attended(true, inputs, {}, true, 0.2);
+      if (first.empty()) first = got;
+      for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(equal(got[i], first[i])) << threads;
+    }
   }
   set_num_threads(before);
 }
@@ -286,8 +297,10 @@ TEST(FusedAttention, KeepsNoScores) {
 }
 
 TEST(FusedAttention, IsNanWhereAnOperandIs) {
-  for (int which = 0; which < 3; ++which) {
-    Tensors inputs{randn({1, 1, 9, 4}), randn({1, 1, 9, 4}), randn({1, 1, 9, 4})};
+  for (int i = 0; i < 6; ++i) {
+    const int which = i % 3;
+    const auto operand = [&] { return randn({1, 1, 9, 4}).to(i < 3 ? kFloat32 : kBFloat16); };
+    const Tensors inputs{operand(), operand(), operand()};
     inputs[static_cast<size_t>(which)].select(2, 3).fill_(std::nan(""));
     const Tensor y = scaled_dot_product_attention(inputs[0], inputs[1], inputs[2]);
     const Tensor rows = any(isnan(y.select(0, 0).select(0, 0)), {1});
