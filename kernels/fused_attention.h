@@ -17,7 +17,7 @@ struct FusedAttention {
   double scale = 1;
   /// Whether all elements of q, k and v are numbers of bfloat16 (in float32), which matrix units
   /// multiply exactly.
-  bool bfloat16 = false;
+  bool is_bfloat16 = false;
   bool is_causal = false;  // keys after their query's place are excluded
   /// Each weight is 0 with this probability, else divided by 1 - dropout_p. Element
   /// ((b · H + h) · L + i) · S + j of the draw decides, as in the kernel dropout.

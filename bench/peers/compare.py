@@ -70,6 +70,9 @@ WORKLOADS = {
 # Only where asked for: torch.compile needs PyTorch 2, and the other does not matter in every run.
 OPTIONAL = {"article_001_compiled": (1, 128, "images/s"),
             "adamw_25m_vanished": (3, 24 * 2**20, "parameters/s")}
+OPTIONAL |= {f"attention_{length}{bits}{backward}": (2, 2048, "tokens/s")
+             for length in (128, 512, 1024, 2048, 4096)
+             for bits in ("", "_bf16") for backward in ("", "_backward")}
 
 CEILINGS = {"ceiling_matmul": (10, 2 * 8192**3, "FLOP/s"),
             "ceiling_copy": (10, 2 * 4 * 2**28, "bytes/s"),

@@ -261,6 +261,29 @@ def row_op(torch, name, columns, dtype, backward):
     return both
 
 
+def attention(torch, length, dtype, backward):
+    """8 heads of 64 features, of as many sequences as make up 2048 tokens."""
+    shape = (max(1, 2048 // length), 8, length, 64)
+    operands = [torch.randn(shape, device=device).to(dtype) for _ in range(3)]
+    attend = compiled(torch, torch.nn.functional.scaled_dot_product_attention)
+    if not backward:
+        def alone():
+            with torch.no_grad():
+                attend(*operands)
+
+        return alone
+    for x in operands:
+        x.requires_grad_()
+    gradient = torch.randn(shape, device=device).to(dtype)
+
+    def both():
+        for x in operands:
+            x.grad = None
+        attend(*operands).backward(gradient)
+
+    return both
+
+
 def small_add(torch):
     """What an op costs that hardly computes anything."""
     x, y = torch.randn(1000, device=device), torch.randn(1000, device=device)
@@ -345,6 +368,9 @@ def make(torch, workload):
         return adamw_step(torch, 150, 700_000)
     if workload == "adamw_1000_tensors":
         return adamw_step(torch, 1000, 1000)
+    if part := has(r"attention_(\d+)(_bf16)?(_backward)?"):
+        return attention(torch, int(part[1]), torch.bfloat16 if part[2] else torch.float32,
+                         part[3] is not None)
     if part := has(r"(softmax|layer_norm|gelu|cross_entropy)(_\d+)?(_bf16)?(_backward)?"):
         return row_op(torch, part[1], int((part[2] or "_4096")[1:]),
                       torch.bfloat16 if part[3] else torch.float32, part[4] is not None)

@@ -241,6 +241,29 @@ Iterate row_op(const std::string& name, int64_t columns, Dtype dtype, bool backw
   };
 }
 
+// 8 heads of 64 features, of as many sequences as make up 2048 tokens; forward alone, or with
+// backward.
+Iterate attention(int64_t length, Dtype dtype, bool backward) {
+  const Shape shape{std::max<int64_t>(1, 2048 / length), 8, length, 64};
+  std::vector<Tensor> operands;
+  for (int i = 0; i < 3; ++i) operands.push_back(noise(shape).to(dtype));
+  const auto attend = [=] {
+    return scaled_dot_product_attention(operands[0], operands[1], operands[2]);
+  };
+  if (!backward) {
+    return [=] {
+      const NoGrad no_grad;
+      attend();
+    };
+  }
+  for (const Tensor& x : operands) x.set_requires_grad();
+  const Tensor gradient = noise(shape).to(dtype);
+  return [=] {
+    for (const Tensor& x : operands) x.set_grad({});
+    attend().backward(gradient);
+  };
+}
+
 // What an op costs that hardly computes anything.
 Iterate small_add() {
   const Tensor x = noise({1000}), y = noise({1000});
@@ -300,6 +323,9 @@ Iterate make(const std::string& workload) {
   if (is("(softmax|layer_norm|gelu|cross_entropy)(_[0-9]+)?(_bf16)?(_backward)?")) {
     const int64_t columns = part[2].matched ? std::stoll(part[2].str().substr(1)) : 4096;
     return row_op(part[1], columns, part[3].matched ? kBFloat16 : kFloat32, part[4].matched);
+  }
+  if (is("attention_([0-9]+)(_bf16)?(_backward)?")) {
+    return attention(std::stoll(part[1]), part[2].matched ? kBFloat16 : kFloat32, part[3].matched);
   }
   if (workload == "add_1k") return small_add();
   if (workload == "allocator_pair") return allocator_pairs();

@@ -112,8 +112,8 @@ Tensor composed_attention(const Tensor& query, const Tensor& key, const Tensor& 
   const std::array<Tensor, 3> given{query, key, value};
   std::vector<Tensor> cast;
   const std::span<const Tensor> operands = amp::cast_inputs(info, given, cast);
-  settings.bfloat16 = std::all_of(operands.begin(), operands.end(),
-                                  [](const Tensor& x) { return x.dtype() == kBFloat16; });
+  settings.is_bfloat16 = std::all_of(operands.begin(), operands.end(),
+                                     [](const Tensor& x) { return x.dtype() == kBFloat16; });
   return computed_wide({operands.begin(), operands.end()}, [&](const std::vector<Tensor>& in) {
     const Tensor y = fused_attention(in[0], in[1], in[2], mask, settings);
     return y.defined() ? y : attention_of_ops(in[0], in[1], in[2], mask, settings);

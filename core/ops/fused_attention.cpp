@@ -42,11 +42,11 @@ struct AttentionFields {
   double scale;
   bool is_causal;
   bool enable_gqa;
-  bool bfloat16;
+  bool is_bfloat16;
   static constexpr auto fields = std::tuple{field("scale", &AttentionFields::scale),
                                             field("is_causal", &AttentionFields::is_causal),
                                             field("enable_gqa", &AttentionFields::enable_gqa),
-                                            field("bfloat16", &AttentionFields::bfloat16)};
+                                            field("is_bfloat16", &AttentionFields::is_bfloat16)};
 
   FusedAttention describe(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
                           const Tensor& o, const Tensor& stats) const {
@@ -55,7 +55,7 @@ struct AttentionFields {
     if (mask.defined()) a.mask = mask.view_for_kernel();
     a.scale = scale;
     a.is_causal = is_causal;
-    a.bfloat16 = bfloat16;
+    a.is_bfloat16 = is_bfloat16;
     return a;
   }
   Tensor of_ops(const std::vector<Tensor>& in) const {
@@ -219,7 +219,7 @@ Tensor fused_attention(const Tensor& query, const Tensor& key, const Tensor& val
   const Tensor k = in_rows(as_heads(key, batch, own_heads(key)));
   const Tensor v = in_rows(as_heads(value, batch, own_heads(value)));
   const AttentionFields<false> fields{settings.scale, settings.is_causal, grouped,
-                                      settings.bfloat16};
+                                      settings.is_bfloat16};
   Tensor o;
   if (settings.dropout_p > 0) {
     Generator& generator =

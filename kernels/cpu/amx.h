@@ -4,7 +4,9 @@
 #include "wick/kernels/conv.h"
 #include "wick/kernels/fused_attention.h"
 
-// Convolutions of channels-last bfloat16 images on matrix units (AMX), summed in float32. The
+// Kernels on matrix units (AMX): bfloat16 numbers, summed in float32.
+//
+// Convolutions of channels-last images. The
 // images are numbered so that each tap of the kernel is one distance, wherever it is applied, and
 // tiles of 16 pixels by 16 channels need no patches. Channels are multiples of 32, in one group;
 // kernels have at most kMostTaps elements; every stride, padding and dilation. The result is the

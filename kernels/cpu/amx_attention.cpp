@@ -26,9 +26,9 @@ WICK_INLINE __m512i exact_halves(const float* p, int64_t n) {
                             high(load_up_to<float>(p + kTile, n - kTile)), 1);
 }
 
-/// The forward pass. Products of q and k are exact, and summed in float32. Weights are float32
-/// numbers, of which v is multiplied by the nearest bfloat16 and by the rest, again as bfloat16:
-/// 16 bits of each.
+/// The forward pass. Products of q and k are exact, and summed in float32. A weight is split into
+/// its first 8 bits and the next 8, each a bfloat16 number, and v is multiplied by both. The
+/// backward pass computes the scores in float32, by other sums.
 class Attention {
  public:
   WICK_INLINE explicit Attention(const FusedAttention& a)
@@ -45,19 +45,19 @@ class Attention {
     const int64_t blocks = (queries_ + kQueryRows - 1) / kQueryRows, heads = a_.q.shape[1];
     const int64_t count = a_.q.shape[0] * heads * blocks;
     const int64_t threads = smaller(num_threads(), count);
-    const int64_t floats = round_up(kQueryRows * (kScoreRow + o_row_ + 2) + kKeys, kTile);
-    const int64_t small =
+    const int64_t float_count = round_up(kQueryRows * (kScoreRow + o_row_ + 2) + kKeys, kTile);
+    const int64_t half_count =
         (kQueryRows + kKeys) * q_row_ + kKeys * o_row_ + 2 * kQueryRows * kWeightRow;
     float* const buffers =
-        static_cast<float*>(workspace.allocate(static_cast<size_t>(threads * floats) * 4));
-    BFloat16* const packed = halves(workspace, threads * small);
+        static_cast<float*>(workspace.allocate(static_cast<size_t>(threads * float_count) * 4));
+    BFloat16* const packed = halves(workspace, threads * half_count);
     parallel_for_threads(count, threads, [&](int64_t thread, int64_t begin, int64_t end) {
       const Tiles tiles;
       for (int64_t i = begin; i < end; ++i) {
         const int64_t first = i % blocks * kQueryRows;
         compute(i / blocks / heads, i / blocks % heads, first,
-                smaller(kQueryRows, queries_ - first), buffers + thread * floats,
-                packed + thread * small);
+                smaller(kQueryRows, queries_ - first), buffers + thread * float_count,
+                packed + thread * half_count);
       }
     });
     workspace.release(packed);
@@ -77,9 +77,9 @@ class Attention {
     BFloat16* const packed_q = packed;
     BFloat16* const packed_k = packed_q + kQueryRows * q_row_;
     BFloat16* const packed_v = packed_k + kKeys * q_row_;
-    BFloat16* const weights = packed_v + kKeys * o_row_;
-    BFloat16* const rests = weights + kQueryRows * kWeightRow;
-    const int64_t all_rows = round_up(rows, kBlock);  // those beyond `rows` are never read
+    BFloat16* const heads = packed_v + kKeys * o_row_;
+    BFloat16* const rests = heads + kQueryRows * kWeightRow;
+    const int64_t all_rows = round_up(rows, kBlock);  // results beyond `rows` are not used
     for (int64_t r = 0; r < all_rows; ++r) {
       for (int64_t i = 0; i < q_row_; i += kBlock) {
         const int64_t left = r < rows ? features_ - i : 0;
@@ -101,8 +101,8 @@ class Attention {
         float* const row = scores + r * kScoreRow;
         scale_by(row, round_up(keys, kTile), static_cast<float>(a_.scale));
         scores_.mask_row(batch, head, first + r, key, keys, row);
-        const float shrunk = weigh_scores(row, keys, most[r], totals[r]);
-        if (key > 0 && shrunk != 1) scale_by(sums + r * o_row_, o_row_, shrunk);
+        const float shrink = weigh_scores(row, keys, most[r], totals[r]);
+        if (key > 0 && shrink != 1) scale_by(sums + r * o_row_, o_row_, shrink);
         if (scores_.drops()) {
           scores_.keep_row(batch, head, first + r, key, keys, factors);
           for (int64_t i = 0; i < keys; i += kTile) {
@@ -110,10 +110,10 @@ class Attention {
           }
         }
         if (all_keys > round_up(keys, kTile)) VecF(0).store(row + all_keys - kTile);
-        split(row, all_keys, weights + r * kWeightRow, rests + r * kWeightRow);
+        split(row, all_keys, heads + r * kWeightRow, rests + r * kWeightRow);
       }
       for (int64_t r = 0; r < all_rows; r += kBlock) {
-        add_values(weights + r * kWeightRow, rests + r * kWeightRow, packed_v, all_keys,
+        add_values(heads + r * kWeightRow, rests + r * kWeightRow, packed_v, all_keys,
                    sums + r * o_row_);
       }
     }
@@ -130,17 +130,22 @@ class Attention {
   static WICK_INLINE void scale_by(float* row, int64_t size, float factor) {
     for (int64_t i = 0; i < size; i += kTile) (VecF::load(row + i) * VecF(factor)).store(row + i);
   }
-  static WICK_INLINE void split(const float* row, int64_t size, BFloat16* nearest, BFloat16* rest) {
-    const auto as_float = [](__m256i halves) {
-      return VecF(_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16)));
+  // The second part of a weight is above 0 where the weight is, so that infinite values stay so.
+  static WICK_INLINE void split(const float* row, int64_t size, BFloat16* first, BFloat16* second) {
+    const auto head = [](VecF x) {
+      const __m512i bits = _mm512_castps_si512(x.reg);
+      return VecF(_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_srli_epi32(bits, 16), 16)));
+    };
+    const auto rest = [](VecF x, VecF start) {
+      const VecF least(0x1p-126f);
+      return VecF(_mm512_maskz_max_ps(_mm512_cmp_ps_mask(x.reg, VecF(0).reg, _CMP_GT_OQ),
+                                      (x - start).reg, least.reg));
     };
     for (int64_t i = 0; i < size; i += kBlock) {
       const VecF low = VecF::load(row + i), high = VecF::load(row + i + kTile);
-      const __m512i rounded = round_pair(low, high);
-      _mm512_store_si512(nearest + i, rounded);
-      _mm512_store_si512(rest + i,
-                         round_pair(low - as_float(_mm512_castsi512_si256(rounded)),
-                                    high - as_float(_mm512_extracti64x4_epi64(rounded, 1))));
+      const VecF low_head = head(low), high_head = head(high);
+      _mm512_store_si512(first + i, round_pair(low_head, high_head));
+      _mm512_store_si512(second + i, round_pair(rest(low, low_head), rest(high, high_head)));
     }
   }
 
@@ -187,14 +192,14 @@ class Attention {
     }
   }
   // Adds 32 queries' products of the weights of `keys` keys and their values.
-  WICK_INLINE void add_values(const BFloat16* weights, const BFloat16* rests, const BFloat16* v,
+  WICK_INLINE void add_values(const BFloat16* heads, const BFloat16* rests, const BFloat16* v,
                               int64_t keys, float* sums) const {
     const int64_t next = o_row_ / kBlock * 2 * kTileHalves;
     for (int64_t c = 0; c < o_row_; c += kBlock, v += 2 * kTileHalves) {
       load_block(sums + c, o_row_);
       for (int64_t key = 0; key < keys; key += kBlock) {
         const BFloat16* const b = v + key / kBlock * next;
-        multiply_block(weights + key, kTile * kWeightRow, kWeightRow * 2, b, kTileHalves, 64);
+        multiply_block(heads + key, kTile * kWeightRow, kWeightRow * 2, b, kTileHalves, 64);
         multiply_block(rests + key, kTile * kWeightRow, kWeightRow * 2, b, kTileHalves, 64);
       }
       store_block(sums + c, o_row_);

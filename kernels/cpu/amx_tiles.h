@@ -1,6 +1,7 @@
 #pragma once
 
-// What the convolutions on matrix units share: the instructions, and how pixels are numbered.
+// What the kernels on matrix units share: the instructions, orders of elements, and how
+// convolutions number pixels.
 
 #include "wick/kernels/cpu/amx.h"
 #include "wick/kernels/cpu/channels_last.h"

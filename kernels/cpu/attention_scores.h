@@ -9,9 +9,9 @@
 // products.
 namespace wick::WICK_ISA {
 
-inline constexpr int64_t kQueries = 96, kKeys = 128;  // of a tile of scores
-inline constexpr int64_t kScoreRow =
-    kKeys + 16;  // no power of two: a column's lines are all cached
+inline constexpr int64_t kKeys = 128;  // of a tile of scores
+// No power of two: a column's lines are all cached.
+inline constexpr int64_t kScoreRow = kKeys + 16;
 
 template <class A>
 inline constexpr A kExcludedScore = -static_cast<A>(__builtin_inf());
@@ -102,7 +102,8 @@ WICK_INLINE_ALL A sum_groups(int64_t size, const Term& term) {
 }
 
 /// Scores to exponentials of what they are above the largest one so far, `most`. Returns what the
-/// results of earlier keys shrink by; `sum`, of all exponentials, shrinks here.
+/// results of earlier keys shrink by; `sum`, of all exponentials, shrinks here. Elements up to the
+/// end of a group of kSumLanes are to be excluded already.
 template <class A>
 WICK_INLINE A weigh_scores(A* row, int64_t keys, A& most, A& sum) {
   const A before = most, here = max_row<A>(row, keys);
@@ -113,13 +114,13 @@ WICK_INLINE A weigh_scores(A* row, int64_t keys, A& most, A& sum) {
     e.store(row + i);
     return e;
   });
-  A shrunk = 1;
+  A shrink = 1;
   if (most > before) {
-    shrunk = first_lane(exp(Vec<A>(before) - shift));
-    sum *= shrunk;
+    shrink = first_lane(exp(Vec<A>(before) - shift));
+    sum *= shrink;
   }
   sum += added;
-  return shrunk;
+  return shrink;
 }
 
 }  // namespace wick::WICK_ISA

@@ -66,7 +66,7 @@ void convert_row(void* to_row, int64_t to_stride, const void* from_row, int64_t 
     const To value = convert<To>(*from);
     for (int64_t i = 0; i < n; ++i) to[i] = value;
   } else if (__is_same(To, From) && from_stride == 2 && to_stride == 1) {
-    for (int64_t i = 0; i < n; ++i) to[i] = convert<To>(from[2 * i]);  // by vectors
+    for (int64_t i = 0; i < n; ++i) to[i] = convert<To>(from[2 * i]);  // a stride that vectors know
   } else {
     for (int64_t i = 0; i < n; ++i) {
       // Without vectors: the code of 64 pairs of types would be four times as large, and no faster.

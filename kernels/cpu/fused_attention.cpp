@@ -14,6 +14,8 @@ namespace wick::WICK_ISA {
 
 namespace {
 
+constexpr int64_t kQueries = 96;  // of a tile of scores
+
 template <class A>
 struct LeftFactor {
   const A* data;
@@ -130,8 +132,8 @@ class AttentionForward {
       for (int64_t r = 0; r < rows; ++r) {
         A* const row = scores + r * kScoreRow;
         scores_.mask_row(batch, head, first + r, key, keys, row);
-        const A shrunk = weigh_scores(row, keys, most[r], sums[r]);
-        if (key > 0 && shrunk != 1) scale_by(o[first + r], shrunk);
+        const A shrink = weigh_scores(row, keys, most[r], sums[r]);
+        if (key > 0 && shrink != 1) scale_by(o[first + r], shrink);
         if (!scores_.drops()) continue;
         scores_.keep_row(batch, head, first + r, key, keys, factors);
         for_vectors<A>(round_up(keys, kSumLanes<A>), [&](int64_t i, int64_t) {
@@ -285,7 +287,8 @@ class AttentionBackward {
 
 void fused_attention(const FusedAttention& a, Workspace& workspace) {
 #ifdef __AVX512F__
-  if (a.bfloat16 && cpu::bfloat16_unit() == cpu::BFloat16Unit::kMatrix) {
+  if (a.is_bfloat16 && a.q.dtype == Dtype::kFloat32 &&
+      cpu::bfloat16_unit() == cpu::BFloat16Unit::kMatrix) {
     return amx_attention(a, workspace);
   }
 #endif

@@ -100,7 +100,7 @@ struct Reducer {
       }
       for (int64_t k = 0; i + k < size; ++k) lanes[k] = Op::join(lanes[k], mapped[k]);
     }
-#pragma GCC unroll 6
+#pragma GCC unroll 6  // in registers
     for (int64_t half = kLanes / 2; half > 0; half /= 2) {
       for (int64_t k = 0; k < half; ++k) lanes[k] = Op::join(lanes[k], lanes[k + half]);
     }

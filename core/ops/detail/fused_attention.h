@@ -16,7 +16,7 @@ struct AttentionSettings {
   double dropout_p = 0;
   Generator* generator = nullptr;
   bool enable_gqa = false;
-  bool bfloat16 = false;  // whether the operands are, cast to float32
+  bool is_bfloat16 = false;  // whether the operands are, cast to float32
 };
 
 /// The same attention made of ops that can be differentiated twice.

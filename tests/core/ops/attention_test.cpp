@@ -256,6 +256,11 @@ TEST(FusedAttention, EqualsItsOpsForManySizes) {
     for (size_t j = 0; j < got.size(); ++j) {
       const double scale = 1 + max(abs(want[j].to(kFloat64))).item<double>();
       const double rounding = dtype == kBFloat16 ? 0x1p-8 : 0;
+      // Results that were rounded more than once would often be others.
+      if (dtype == kBFloat16 && j == 0) {
+        const Tensor others = ne(got[j], want[j].to(kBFloat16)).to(kFloat64);
+        EXPECT_LT(mean(others).item<double>(), 0.05) << inputs[0].shape() << inputs[1].shape();
+      }
       EXPECT_LE(largest_difference(got[j], want[j]) / scale,
                 (dtype == kFloat64 ? 1e-13 : 2e-5) + rounding)
           << j << " of " << to_string(dtype) << " " << inputs[0].shape() << inputs[1].shape()
@@ -306,6 +311,15 @@ TEST(FusedAttention, IsNanWhereAnOperandIs) {
     const Tensor rows = any(isnan(y.select(0, 0).select(0, 0)), {1});
     EXPECT_TRUE(rows.select(0, 3).item<bool>()) << which;
     EXPECT_EQ(rows.select(0, 4).item<bool>(), which > 0) << which;
+  }
+}
+
+TEST(FusedAttention, KeepsInfiniteValues) {
+  const Tensor none = zeros({1, 1, 9, 1}, kBFloat16);
+  for (const int64_t keys : {1, 3}) {
+    const Tensor value = full({1, 1, keys, 1}, INFINITY, kBFloat16);
+    const Tensor y = scaled_dot_product_attention(none, zeros({1, 1, keys, 1}, kBFloat16), value);
+    EXPECT_TRUE(all(eq(y, INFINITY)).item<bool>()) << keys;
   }
 }
 
