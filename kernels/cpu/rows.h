@@ -2,7 +2,7 @@
 
 #include "wick/core/base/dtype.h"
 #include "wick/core/base/parallel.h"
-#include "wick/kernels/cpu/simd.h"
+#include "wick/kernels/cpu/simd_lanes.h"
 
 // Loops over one contiguous row of elements, in vectors of the accumulator's type. A row's tail is
 // computed by the same vector code on padded lanes, so that equal rows give equal bits wherever
