@@ -1,6 +1,6 @@
 #include "wick/core/base/parallel.h"
 #include "wick/kernels/axis_split.h"
-#include "wick/kernels/cpu/simd.h"
+#include "wick/kernels/cpu/simd_lanes.h"
 #include "wick/kernels/reduce.h"
 
 namespace wick::WICK_ISA {
