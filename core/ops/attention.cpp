@@ -1,5 +1,6 @@
 #include "wick/core/ops/attention.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <limits>

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <random>
 
@@ -11,6 +12,8 @@
 #include "wick/core/base/threads.h"
 #include "wick/core/memory/stats.h"
 #include "wick/core/ops/compare.h"
+#include "wick/core/ops/divide.h"
+#include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/join.h"
 #include "wick/core/ops/random.h"
 #include "wick/core/ops/reduce.h"
