@@ -6,11 +6,10 @@
 
 // Kernels on matrix units (AMX): bfloat16 numbers, summed in float32.
 //
-// Convolutions of channels-last images. The
-// images are numbered so that each tap of the kernel is one distance, wherever it is applied, and
-// tiles of 16 pixels by 16 channels need no patches. Channels are multiples of 32, in one group;
-// kernels have at most kMostTaps elements; every stride, padding and dilation. The result is the
-// same for any number of threads.
+// Convolutions of channels-last images. The images are numbered so that each tap of the kernel is
+// one distance, wherever it is applied, and tiles of 16 pixels by 16 channels need no patches.
+// Channels are multiples of 32, in one group; kernels have at most kMostTaps elements; every
+// stride, padding and dilation. The result is the same for any number of threads.
 //
 // The first layer has few channels: kernel columns times channels, of these an even number, are at
 // most kMostLine there. It has no gradient of the images, no dilation of columns, and the rest as
