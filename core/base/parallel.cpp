@@ -20,12 +20,15 @@ constexpr int kMaxThreads = 1024;
 // A thread that is held up costs a piece: so there are several for each.
 constexpr int64_t kPiecesPerThread = 4;
 
-// The threads that compute with this one, and whether it computes with them now.
+thread_local constinit bool busy = false;       // with a piece of a call
+thread_local constinit int threads_wanted = 0;  // set_num_threads(); 0 if it was not called
+
+// The threads that compute with this one. A piece does not touch `team`: a thread that touches a
+// thread_local object with a destructor for the first time waits for the library that is being
+// loaded, whose static objects may wait for the piece.
 struct Team {
   detail::ThreadTeam* threads = nullptr;
   bool lost = false;  // by a fork, which copies the thread that calls it and no other
-  bool busy = false;
-  int wanted = 0;  // set_num_threads(); 0 if it was not called
   std::shared_ptr<Executor> executor;
 
   ~Team() {
@@ -64,13 +67,13 @@ struct Call {
 
 void do_piece(const void* context, int piece, int thread) {
   Call& call = *static_cast<Call*>(const_cast<void*>(context));
-  const bool before = std::exchange(team.busy, true);
+  const bool before = std::exchange(busy, true);
   try {
     call.run(call.body, call.n * piece / call.pieces, call.n * (piece + 1) / call.pieces, thread);
   } catch (...) {
     if (!call.failed.test_and_set()) call.error = std::current_exception();
   }
-  team.busy = before;
+  busy = before;
 }
 
 void do_next_pieces(const void* context, int thread) {
@@ -82,12 +85,12 @@ void do_next_pieces(const void* context, int thread) {
 
 }  // namespace
 
-int num_threads() { return team.wanted > 0 ? team.wanted : default_threads(); }
+int num_threads() { return threads_wanted > 0 ? threads_wanted : default_threads(); }
 
 void set_num_threads(int threads) {
   WICK_CHECK(threads >= 1 && threads <= kMaxThreads, "set_num_threads: got ", threads,
              ", expected 1 to ", kMaxThreads);
-  team.wanted = threads;
+  threads_wanted = threads;
 }
 
 void set_executor(std::shared_ptr<Executor> executor) { team.executor = std::move(executor); }
@@ -110,7 +113,7 @@ int64_t detail::pieces_of(int64_t most, int64_t threads) {
 }
 
 void detail::run_pieces(int64_t n, int64_t pieces, int threads, RunPiece run, const void* body) {
-  if (team.busy) {  // within a piece of another call
+  if (busy) {  // within a piece of another call
     for (int64_t i = 0; i < pieces; ++i) run(body, n * i / pieces, n * (i + 1) / pieces, 0);
     return;
   }

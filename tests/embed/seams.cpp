@@ -1,6 +1,7 @@
 // What a program compiles of the library for itself, and when it calls it: inline functions that
 // hand closures on, static objects, threads. Built by each compiler, as a program and as a plugin.
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -35,9 +36,29 @@ void train(nn::Module& model) {
   check(bool((model(x) == model(x)).all().item()), "one input, two results");
 }
 
+// The pieces wait for each other, so that each is on a thread of its own.
+void use_threads() {
+  set_num_threads(2);
+  const auto latest = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  std::thread::id ids[2];
+  std::atomic<int> there{0};
+  parallel_for(2, 1, [&](int64_t begin, int64_t) {
+    ids[begin] = std::this_thread::get_id();
+    there.fetch_add(1);
+    while (there.load() < 2 && std::chrono::steady_clock::now() < latest) std::this_thread::yield();
+  });
+  check(ids[0] != ids[1], "parallel_for: one thread");
+  int64_t sums[2] = {};
+  parallel_chunks(16, 8, [&](int64_t i, int64_t begin, int64_t end) { sums[i] = end - begin; });
+  check(sums[0] == 8 && sums[1] == 8, "parallel_chunks");
+}
+
 // Made before main and gone after it, when other static objects are not there yet or any more.
 struct EarlyAndLate {
-  EarlyAndLate() : x(ones({3}) * 2) { train(model); }
+  EarlyAndLate() : x(ones({3}) * 2) {
+    use_threads();
+    train(model);
+  }
   ~EarlyAndLate() {
     try {
       train(model);
@@ -127,21 +148,6 @@ void check_gradients() {
   } catch (const GradcheckError& error) {
     check(std::string(error.what()).find("Jacobian mismatch") != std::string::npos, error.what());
   }
-}
-
-void use_threads() {
-  set_num_threads(2);
-  std::thread::id ids[2];
-  std::atomic<int> there{0};
-  parallel_for(2, 1, [&](int64_t begin, int64_t) {
-    ids[begin] = std::this_thread::get_id();
-    there.fetch_add(1);
-    while (there.load() < 2) std::this_thread::yield();  // the other piece runs meanwhile
-  });
-  check(ids[0] != ids[1], "parallel_for: one thread");
-  int64_t sums[2] = {};
-  parallel_chunks(16, 8, [&](int64_t i, int64_t begin, int64_t end) { sums[i] = end - begin; });
-  check(sums[0] == 8 && sums[1] == 8, "parallel_chunks");
 }
 
 }  // namespace
