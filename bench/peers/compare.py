@@ -23,6 +23,7 @@ import argparse
 import concurrent.futures
 import datetime
 import json
+import math
 import os
 import pathlib
 import platform
@@ -73,6 +74,17 @@ OPTIONAL = {"article_001_compiled": (1, 128, "images/s"),
 OPTIONAL |= {f"attention_{length}{bits}{backward}": (2, 2048, "tokens/s")
              for length in (128, 512, 1024, 2048, 4096)
              for bits in ("", "_bf16") for backward in ("", "_backward")}
+# Matrix products of [m, k] and [k, n], of which t says that it lies transposed: squares, linear
+# layers forward and backward, heads of attention, convolutions as products, few rows or columns.
+PRODUCTS = ("128x128x128nn 256x256x256nn 512x512x512nn 512x512x512nt 1024x1024x1024nn "
+            "1024x1024x1024tn 2048x2048x2048nn 64x512x784nt 64x512x512nt 64x512x512nn 64x10x512nt "
+            "512x784x64tn 512x512x64tn 1024x3072x768nt 1024x768x3072nt 1024x768x768nt "
+            "768x3072x1024tn 197x197x64nt 197x64x197nn 512x512x64nt 16384x64x576nn 4096x128x1152nn "
+            "1024x256x2304nn 256x512x4608nn 64x576x16384tn 1x4096x4096nt 8x1024x1024nt "
+            "4096x8x1024nn 1000x1000x16nn 33x67x129nn").split()
+OPTIONAL |= {f"product_{sizes}{bits}": (max(1, 10**9 // math.prod(map(int, sizes[:-2].split("x")))),
+                                        2 * math.prod(map(int, sizes[:-2].split("x"))), "FLOP/s")
+             for sizes in PRODUCTS for bits in ("", "_bf16")}
 
 CEILINGS = {"ceiling_matmul": (10, 2 * 8192**3, "FLOP/s"),
             "ceiling_copy": (10, 2 * 4 * 2**28, "bytes/s"),

@@ -284,6 +284,14 @@ def attention(torch, length, dtype, backward):
     return both
 
 
+def product(torch, m, n, k, transposed, dtype):
+    """[m, k] times [k, n]; "t" says which lies transposed."""
+    a = torch.randn((k, m) if transposed[0] == "t" else (m, k), device=device).to(dtype)
+    b = torch.randn((n, k) if transposed[1] == "t" else (k, n), device=device).to(dtype)
+    a, b = a.t() if transposed[0] == "t" else a, b.t() if transposed[1] == "t" else b
+    return lambda: torch.matmul(a, b)
+
+
 def small_add(torch):
     """What an op costs that hardly computes anything."""
     x, y = torch.randn(1000, device=device), torch.randn(1000, device=device)
@@ -368,6 +376,9 @@ def make(torch, workload):
         return adamw_step(torch, 150, 700_000)
     if workload == "adamw_1000_tensors":
         return adamw_step(torch, 1000, 1000)
+    if part := has(r"product_(\d+)x(\d+)x(\d+)([nt]{2})(_bf16)?"):
+        return product(torch, int(part[1]), int(part[2]), int(part[3]), part[4],
+                       torch.bfloat16 if part[5] else torch.float32)
     if part := has(r"attention_(\d+)(_bf16)?(_backward)?"):
         return attention(torch, int(part[1]), torch.bfloat16 if part[2] else torch.float32,
                          part[3] is not None)

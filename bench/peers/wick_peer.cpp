@@ -264,6 +264,16 @@ Iterate attention(int64_t length, Dtype dtype, bool backward) {
   };
 }
 
+// [m, k] times [k, n]; 't' says which lies transposed.
+Iterate product(int64_t m, int64_t n, int64_t k, const std::string& transposed, Dtype dtype) {
+  const bool a_turned = transposed[0] == 't', b_turned = transposed[1] == 't';
+  Tensor a = noise(a_turned ? Shape{k, m} : Shape{m, k}).to(dtype);
+  Tensor b = noise(b_turned ? Shape{n, k} : Shape{k, n}).to(dtype);
+  if (a_turned) a = a.t();
+  if (b_turned) b = b.t();
+  return [=] { matmul(a, b); };
+}
+
 // What an op costs that hardly computes anything.
 Iterate small_add() {
   const Tensor x = noise({1000}), y = noise({1000});
@@ -323,6 +333,10 @@ Iterate make(const std::string& workload) {
   if (is("(softmax|layer_norm|gelu|cross_entropy)(_[0-9]+)?(_bf16)?(_backward)?")) {
     const int64_t columns = part[2].matched ? std::stoll(part[2].str().substr(1)) : 4096;
     return row_op(part[1], columns, part[3].matched ? kBFloat16 : kFloat32, part[4].matched);
+  }
+  if (is("product_([0-9]+)x([0-9]+)x([0-9]+)([nt]{2})(_bf16)?")) {
+    return product(std::stoll(part[1]), std::stoll(part[2]), std::stoll(part[3]), part[4],
+                   part[5].matched ? kBFloat16 : kFloat32);
   }
   if (is("attention_([0-9]+)(_bf16)?(_backward)?")) {
     return attention(std::stoll(part[1]), part[2].matched ? kBFloat16 : kFloat32, part[3].matched);

@@ -221,7 +221,7 @@ class MatrixProduct {
     const int64_t threads = useful_threads(work, kThreadWork);
     const bool sums = !float_out_ && k_ > kMostInner;
     const Parts parts(p_, kBlock, kBlock, sums ? kSummedRows : p_.sizes.m,
-                      larger(kBlock, kPackedB / inner_ / kBlock * kBlock), threads, 256);
+                      larger(kBlock, kPackedB / inner_ / kBlock * kBlock), threads, 256, 256);
     const int64_t used = smaller(threads, parts.count());
     loads_a_ = loads_a_ && parts.most_columns() <= kLoadedColumns;
     const int64_t a_size = kBlock * inner_, b_size = parts.most_columns() * inner_;

@@ -79,7 +79,7 @@ class Convolution {
     cpu::Product product;
     product.count = groups_;
     product.sizes = {results_, outputs_, inner_};
-    return Parts(product, kTileRows, kTileColumns<T>, most_rows, kMostColumns, threads, 4);
+    return Parts(product, kTileRows, kTileColumns<T>, most_rows, kMostColumns, threads, 4, 4);
   }
 
   /// Zeros where results have no tap.

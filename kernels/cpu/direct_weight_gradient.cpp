@@ -50,7 +50,7 @@ class WeightGradient {
     product.count = groups_ * shares_;
     product.sizes = {is_turned_ ? columns_ : outputs_, is_turned_ ? outputs_ : columns_, results_};
     const Parts parts(product, kTileRows, kTileColumns<T>, product.sizes.m, kMostColumns, threads,
-                      16);
+                      16, 16);
     const int64_t rows = parts.most_rows(), columns = parts.most_columns();
     const int64_t a_size = is_in_place_ ? 0 : (rows + kGap) * kBlockUnits + kGap;
     const int64_t b_rows =

@@ -10,12 +10,16 @@ using namespace cpu;
 
 namespace {
 
-constexpr int64_t kInnerBytes = 2048;    // of a row of a block of k: what decides the sums' order
-constexpr int64_t kBlockRows = 48;       // of `a` that are packed at a time, in whole tiles
-constexpr int64_t kPackedRows = 16;      // of `b` that are packed at a time, with all columns
-constexpr int64_t kMostColumns = 384;    // of `b` that stay in the second cache
-constexpr int64_t kUnpackedRows = 192;   // so few rows are not worth packing `b`
-constexpr int64_t kRoundedRows = 256;    // of sums that are rounded at the end
+constexpr int64_t kInnerBytes = 2048;   // of a row of a block of k: what decides the sums' order
+constexpr int64_t kBlockRows = 48;      // of `a` that are packed at a time, in whole tiles
+constexpr int64_t kLooseInner = 128;    // so few k of packed columns of `a` stay in the first cache
+constexpr int64_t kSpare = 16;          // behind them: a vector may be written
+constexpr int64_t kPackedRows = 16;     // of `b` that are packed at a time, with all columns
+constexpr int64_t kMostColumns = 384;   // of `b` that stay in the second cache
+constexpr int64_t kUnpackedRows = 192;  // so few are not worth packing `b`
+constexpr int64_t kRoundedRows = 256;   // of sums that are rounded at the end
+constexpr int64_t kScatteredRows = WICK_WIDE(192, 40);  // the same where `b` is scattered
+constexpr int64_t kRememberedBytes = 64 * 4096;         // in pages whose addresses are at hand
 constexpr int64_t kNearBytes = 1 << 20;  // of results that are likely in the second cache
 
 // Computes in T what is stored as S.
@@ -35,13 +39,14 @@ class Blocks {
     const double work = static_cast<double>(p_.count) * static_cast<double>(m_) *
                         static_cast<double>(n_) * static_cast<double>(k_ + 1);
     const int64_t threads = useful_threads(work);
+    const bool is_flat = !kConverts && a_rows_ && m_ <= kUnpackedRows;  // rows to read, not to pack
     const Parts parts(p_, kTileRows, kTileColumns<T>, rounds_ ? kRoundedRows : m_, kMostColumns,
-                      threads, 16);
+                      threads, is_flat ? 0 : 16, 16);
     const int64_t rows = parts.most_rows(), columns = parts.most_columns();
     const int64_t inner = smaller(k_, kInner);
     packs_a_ = kConverts || (!a_rows_ && rows > kTileRows);
-    packs_b_ = kConverts || (p_.b.column != 1 && n_ != 1) || rows > kUnpackedRows;
-    const int64_t a_size = packs_a_ ? kBlockRows * inner : 0;
+    packs_b_ = kConverts || (p_.b.column != 1 && n_ != 1) || rows > unpacked_rows(inner);
+    const int64_t a_size = packs_a_ ? kBlockRows * inner + kSpare : 0;
     const int64_t b_size = packs_b_ ? columns * inner : 0;
     const int64_t sums_size = rounds_ ? rows * columns : 0;
     const int64_t each = round_up(a_size + b_size + sums_size + 1, 16);
@@ -74,6 +79,13 @@ class Blocks {
     return static_cast<O*>(p_.c) + part.product * p_.c_step + part.row * p_.c_row + part.column;
   }
 
+  // How many rows are not worth packing `b`. AVX2's narrow panels feel it where every few k lie in
+  // another page, and the pages are more than the processor remembers.
+  WICK_INLINE int64_t unpacked_rows(int64_t inner) const {
+    const int64_t bytes = inner * p_.b.row * static_cast<int64_t>(sizeof(T));
+    return bytes > kRememberedBytes ? kScatteredRows : kUnpackedRows;
+  }
+
   // In the order in which b lies in memory.
   WICK_INLINE void pack_b(const Part& part, int64_t k, int64_t inner, T* packed) const {
     const int64_t some = p_.b.column == 1 ? kPackedRows : inner;
@@ -103,11 +115,19 @@ class Blocks {
           tile.a = packed_a;
           tile.a_row = inner;
           tile.a_step = 1;
-        } else {
+        } else if (inner <= kLooseInner) {
           pack_lines(a, p_.a.column, inner, rows, kBlockRows, packed_a);
           tile.a = packed_a;
           tile.a_row = 1;
           tile.a_step = kBlockRows;
+        } else {
+          for (int64_t begin = 0, end; begin < rows; begin = end) {
+            end = begin + tile_rows<T>(rows - begin, part.columns);
+            pack_dense_lines(a + begin, p_.a.column, inner, end - begin, packed_a + begin * inner);
+          }
+          tile.a = packed_a;
+          tile.a_row = 1;
+          tile.a_step = 0;
         }
         multiply_rows(part, tile, k, first, rows, packed_b, sums);
       }
@@ -124,14 +144,16 @@ class Blocks {
     }
   }
 
-  // `rows` rows of the part from `first` on, of which `tile` has the elements of a; it changes.
-  // Few rows stay in the nearest cache while all columns pass.
+  // `rows` rows of the part from `first` on, of which `tile` has the elements of a; it changes. Of
+  // packed ones, a step of 0 says that those of a tile lie one behind the other. Few rows stay in
+  // the nearest cache while all columns pass.
   WICK_INLINE void multiply_rows(const Part& part, Tile<T>& tile, int64_t k, int64_t first,
                                  int64_t rows, const T* packed_b, T* sums) const {
     const bool adds = k > 0 || (p_.accumulate && !rounds_);
     const T* const bias = rounds_ ? nullptr : static_cast<const T*>(p_.bias);
     T* const c = rounds_ ? sums : c_at<T>(part);
     const T* const a = tile.a;
+    const bool is_dense = packs_a_ && tile.a_step == 0;
     tile.b_step = packs_b_ ? kTileColumns<T> : p_.b.row;
     tile.padded = packs_b_;
     tile.c_row = rounds_ ? part.columns : p_.c_row;
@@ -139,7 +161,8 @@ class Blocks {
     tile.is_far = adds || m_ * n_ * static_cast<int64_t>(sizeof(T)) > kNearBytes;
     for (int64_t begin = 0, end; begin < rows; begin = end) {
       end = begin + tile_rows<T>(rows - begin, part.columns);
-      tile.a = a + begin * tile.a_row;
+      tile.a = a + begin * (is_dense ? tile.inner : tile.a_row);
+      if (is_dense) tile.a_step = end - begin;
       for (int64_t column = 0; column < part.columns; column += kTileColumns<T>) {
         tile.width = smaller(kTileColumns<T>, part.columns - column);
         tile.b = packs_b_ ? packed_b + column * tile.inner : as_computed(b_at(part, k, column));

@@ -18,6 +18,19 @@ WICK_INLINE void pack_lines(const S* from, int64_t from_line, int64_t lines, int
   }
 }
 
+/// Copies `lines` lines of `size` elements, which are `from_line` elements apart, one right behind
+/// the other. What follows the last one in `to` changes, by less than a vector.
+template <class T, class S>
+WICK_INLINE void pack_dense_lines(const S* from, int64_t from_line, int64_t lines, int64_t size,
+                                  T* to) {
+  const int64_t whole = (size - 1) / Vec<T>::size * Vec<T>::size;
+  for (int64_t i = 0; i < lines; ++i, from += from_line, to += size) {
+    __builtin_prefetch(from + kAhead * from_line);
+    for (int64_t at = 0; at < whole; at += Vec<T>::size) Vec<T>::load(from + at).store(to + at);
+    load_up_to<T>(from + whole, size - whole).store(to + whole);
+  }
+}
+
 /// Copies a square as wide as a vector, or its first `rows` rows and `columns` columns, of which
 /// the others are 0. The columns of `from` are `column` elements apart.
 template <class T, class S>
