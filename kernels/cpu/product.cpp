@@ -10,9 +10,12 @@ using namespace cpu;
 
 namespace {
 
-constexpr int64_t kInnerBytes = 2048;   // of a row of a block of k: what decides the sums' order
-constexpr int64_t kBlockRows = 48;      // of `a` that are packed at a time, in whole tiles
-constexpr int64_t kLooseInner = 128;    // so few k of packed columns of `a` stay in the first cache
+constexpr int64_t kInnerBytes = 2048;  // of a row of a block of k: what decides the sums' order
+constexpr int64_t kBlockRows = 48;     // of `a` that are packed at a time, in whole tiles
+// Packed columns of `a` lie one behind the other, tile by tile, where what that saves is more than
+// what it costs. Not where they are converted, which takes whole vectors.
+constexpr int64_t kLooseInner = 128;    // so few k stay in the first cache
+constexpr int64_t kLooseColumns = 128;  // of results: so few use a packed tile too seldom
 constexpr int64_t kSpare = 16;          // behind them: a vector may be written
 constexpr int64_t kPackedRows = 16;     // of `b` that are packed at a time, with all columns
 constexpr int64_t kMostColumns = 384;   // of `b` that stay in the second cache
@@ -115,7 +118,7 @@ class Blocks {
           tile.a = packed_a;
           tile.a_row = inner;
           tile.a_step = 1;
-        } else if (inner <= kLooseInner) {
+        } else if (kConverts || inner <= kLooseInner || part.columns <= kLooseColumns) {
           pack_lines(a, p_.a.column, inner, rows, kBlockRows, packed_a);
           tile.a = packed_a;
           tile.a_row = 1;
@@ -123,7 +126,8 @@ class Blocks {
         } else {
           for (int64_t begin = 0, end; begin < rows; begin = end) {
             end = begin + tile_rows<T>(rows - begin, part.columns);
-            pack_dense_lines(a + begin, p_.a.column, inner, end - begin, packed_a + begin * inner);
+            pack_dense_lines(as_computed(a) + begin, p_.a.column, inner, end - begin,
+                             packed_a + begin * inner);
           }
           tile.a = packed_a;
           tile.a_row = 1;

@@ -20,8 +20,8 @@ WICK_INLINE void pack_lines(const S* from, int64_t from_line, int64_t lines, int
 
 /// Copies `lines` lines of `size` elements, which are `from_line` elements apart, one right behind
 /// the other. What follows the last one in `to` changes, by less than a vector.
-template <class T, class S>
-WICK_INLINE void pack_dense_lines(const S* from, int64_t from_line, int64_t lines, int64_t size,
+template <class T>
+WICK_INLINE void pack_dense_lines(const T* from, int64_t from_line, int64_t lines, int64_t size,
                                   T* to) {
   const int64_t whole = (size - 1) / Vec<T>::size * Vec<T>::size;
   for (int64_t i = 0; i < lines; ++i, from += from_line, to += size) {
