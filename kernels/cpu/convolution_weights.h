@@ -42,8 +42,9 @@ struct ConvolutionWeights {
   }
 
  private:
-  // Pairs of channels whose columns are neighbours.
-  WICK_INLINE void pack_pairs(const S* from, int64_t units, int64_t width, T* to) const {
+  // Pairs of channels whose columns are neighbours. AVX2 computes none by pairs.
+  WICK_INLINE void pack_pairs([[maybe_unused]] const S* from, [[maybe_unused]] int64_t units,
+                              [[maybe_unused]] int64_t width, [[maybe_unused]] T* to) const {
 #ifdef __AVX512F__
     if constexpr (kPerUnit<S> == 2) {
       for (int64_t u = 0; u < units; ++u, from += 2 * steps.inner, to += kTileColumns<T>) {

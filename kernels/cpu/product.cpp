@@ -16,7 +16,6 @@ constexpr int64_t kBlockRows = 48;     // of `a` that are packed at a time, in w
 // what it costs. Not where they are converted, which takes whole vectors.
 constexpr int64_t kLooseInner = 128;    // so few k stay in the first cache
 constexpr int64_t kLooseColumns = 128;  // of results: so few use a packed tile too seldom
-constexpr int64_t kSpare = 16;          // behind them: a vector may be written
 constexpr int64_t kPackedRows = 16;     // of `b` that are packed at a time, with all columns
 constexpr int64_t kMostColumns = 384;   // of `b` that stay in the second cache
 constexpr int64_t kUnpackedRows = 192;  // so few are not worth packing `b`
@@ -49,7 +48,7 @@ class Blocks {
     const int64_t inner = smaller(k_, kInner);
     packs_a_ = kConverts || (!a_rows_ && rows > kTileRows);
     packs_b_ = kConverts || (p_.b.column != 1 && n_ != 1) || rows > unpacked_rows(inner);
-    const int64_t a_size = packs_a_ ? kBlockRows * inner + kSpare : 0;
+    const int64_t a_size = packs_a_ ? kBlockRows * inner : 0;
     const int64_t b_size = packs_b_ ? columns * inner : 0;
     const int64_t sums_size = rounds_ ? rows * columns : 0;
     const int64_t each = round_up(a_size + b_size + sums_size + 1, 16);
@@ -124,11 +123,7 @@ class Blocks {
           tile.a_row = 1;
           tile.a_step = kBlockRows;
         } else {
-          for (int64_t begin = 0, end; begin < rows; begin = end) {
-            end = begin + tile_rows<T>(rows - begin, part.columns);
-            pack_dense_lines(as_computed(a) + begin, p_.a.column, inner, end - begin,
-                             packed_a + begin * inner);
-          }
+          pack_tiles(as_computed(a), p_.a.column, inner, rows, part.columns, packed_a);
           tile.a = packed_a;
           tile.a_row = 1;
           tile.a_step = 0;

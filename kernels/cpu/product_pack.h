@@ -18,16 +18,26 @@ WICK_INLINE void pack_lines(const S* from, int64_t from_line, int64_t lines, int
   }
 }
 
-/// Copies `lines` lines of `size` elements, which are `from_line` elements apart, one right behind
-/// the other. What follows the last one in `to` changes, by less than a vector.
+/// Copies `lines` lines of `rows` elements, which are `from_line` elements apart, tile by tile:
+/// `to` gets all lines of the tile_rows() first elements, then those of the next. A line is read
+/// once.
 template <class T>
-WICK_INLINE void pack_dense_lines(const T* from, int64_t from_line, int64_t lines, int64_t size,
-                                  T* to) {
-  const int64_t whole = (size - 1) / Vec<T>::size * Vec<T>::size;
-  for (int64_t i = 0; i < lines; ++i, from += from_line, to += size) {
-    __builtin_prefetch(from + kAhead * from_line);
-    for (int64_t at = 0; at < whole; at += Vec<T>::size) Vec<T>::load(from + at).store(to + at);
-    load_up_to<T>(from + whole, size - whole).store(to + whole);
+WICK_INLINE void pack_tiles(const T* from, int64_t from_line, int64_t lines, int64_t rows,
+                            int64_t columns, T* to) {
+  for (int64_t i = 0; i < lines; ++i, from += from_line) {
+    for (int64_t begin = 0, size; begin < rows; begin += size) {
+      size = tile_rows<T>(rows - begin, columns);
+      T* const tile = to + begin * lines + i * size;
+      __builtin_prefetch(from + kAhead * from_line + begin);
+      for (int64_t at = 0; at < size; at += Vec<T>::size) {
+        const Vec<T> some = load_up_to<T>(from + begin + at, rows - begin - at);
+        if (at + Vec<T>::size <= (lines - i) * size) {
+          some.store(tile + at);  // what is too much, the next lines overwrite
+        } else {
+          store_up_to(some, tile + at, size - at);
+        }
+      }
+    }
   }
 }
 
