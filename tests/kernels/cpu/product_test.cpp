@@ -262,6 +262,8 @@ TEST(Products, AreExactForThousandsOfShapes) {
 const Trial kTrials[] = {
     {.m = 70, .n = 130, .k = 1100},
     {.m = 70, .n = 130, .k = 1100, .a_columns = true},
+    {.m = 70, .n = 600, .k = 600, .a_columns = true},
+    {.m = 100, .n = 600, .k = 300},
     {.m = 260, .n = 70, .k = 300, .b_columns = true},
     {.m = 1, .n = 300, .k = 700, .b_columns = true},
     {.m = 1, .n = 300, .k = 700},
