@@ -97,6 +97,9 @@ if(isa_sources)
     wick_isa(avx2 -march=x86-64-v3)
   endif()
   wick_isa(avx512 -march=x86-64-v4 -mprefer-vector-width=512)
+  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize" AND NOT WICK_CPU_DEFINITIONS)  # not run here
+    target_compile_options(wick_cpu_avx512 PRIVATE -fno-sanitize=all)
+  endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # it misjudges its own AVX-512 intrinsics
     target_compile_options(wick_cpu_avx512 PRIVATE -Wno-maybe-uninitialized -Wno-uninitialized)
   endif()
