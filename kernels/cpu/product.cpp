@@ -10,18 +10,16 @@ using namespace cpu;
 
 namespace {
 
-constexpr int64_t kInnerBytes = 2048;  // of a row of a block of k: what decides the sums' order
-constexpr int64_t kBlockRows = 48;     // of `a` that are packed at a time, in whole tiles
-// Packed columns of `a` lie one behind the other, tile by tile, where what that saves is more than
-// what it costs. Not where they are converted, which takes whole vectors.
-constexpr int64_t kLooseInner = 128;    // so few k stay in the first cache
-constexpr int64_t kLooseColumns = 128;  // of results: so few use a packed tile too seldom
+constexpr int64_t kInnerBytes = 2048;   // of a row of a block of k: what decides the sums' order
+constexpr int64_t kBlockRows = 48;      // of `a` that are packed at a time, in whole tiles
+constexpr int64_t kLooseInner = 128;    // of k: so few of a block of `a` stay in the first cache
+constexpr int64_t kLooseColumns = 128;  // of results: so few use a packed tile of `a` too seldom
 constexpr int64_t kPackedRows = 16;     // of `b` that are packed at a time, with all columns
 constexpr int64_t kMostColumns = 384;   // of `b` that stay in the second cache
 constexpr int64_t kUnpackedRows = 192;  // so few are not worth packing `b`
-constexpr int64_t kRoundedRows = 256;   // of sums that are rounded at the end
 constexpr int64_t kScatteredRows = WICK_WIDE(192, 40);  // the same where `b` is scattered
 constexpr int64_t kRememberedBytes = 64 * 4096;         // in pages whose addresses are at hand
+constexpr int64_t kRoundedRows = 256;                   // of sums that are rounded at the end
 constexpr int64_t kNearBytes = 1 << 20;  // of results that are likely in the second cache
 
 // Computes in T what is stored as S.
@@ -88,6 +86,13 @@ class Blocks {
     return bytes > kRememberedBytes ? kScatteredRows : kUnpackedRows;
   }
 
+  // Whether packed columns of `a` lie tile by tile, not in lines of a whole block. A conversion
+  // takes whole vectors.
+  WICK_INLINE bool packs_tiles(const Part& part, int64_t inner) const {
+    return packs_a_ && !a_rows_ && !kConverts && inner > kLooseInner &&
+           part.columns > kLooseColumns;
+  }
+
   // In the order in which b lies in memory.
   WICK_INLINE void pack_b(const Part& part, int64_t k, int64_t inner, T* packed) const {
     const int64_t some = p_.b.column == 1 ? kPackedRows : inner;
@@ -117,16 +122,15 @@ class Blocks {
           tile.a = packed_a;
           tile.a_row = inner;
           tile.a_step = 1;
-        } else if (kConverts || inner <= kLooseInner || part.columns <= kLooseColumns) {
+        } else if (packs_tiles(part, inner)) {
+          pack_tiles(as_computed(a), p_.a.column, inner, rows, part.columns, packed_a);
+          tile.a = packed_a;
+          tile.a_row = 1;  // the step is the tile's height
+        } else {
           pack_lines(a, p_.a.column, inner, rows, kBlockRows, packed_a);
           tile.a = packed_a;
           tile.a_row = 1;
           tile.a_step = kBlockRows;
-        } else {
-          pack_tiles(as_computed(a), p_.a.column, inner, rows, part.columns, packed_a);
-          tile.a = packed_a;
-          tile.a_row = 1;
-          tile.a_step = 0;
         }
         multiply_rows(part, tile, k, first, rows, packed_b, sums);
       }
@@ -143,16 +147,15 @@ class Blocks {
     }
   }
 
-  // `rows` rows of the part from `first` on, of which `tile` has the elements of a; it changes. Of
-  // packed ones, a step of 0 says that those of a tile lie one behind the other. Few rows stay in
-  // the nearest cache while all columns pass.
+  // `rows` rows of the part from `first` on, of which `tile` has the elements of a; it changes.
+  // Few rows stay in the nearest cache while all columns pass.
   WICK_INLINE void multiply_rows(const Part& part, Tile<T>& tile, int64_t k, int64_t first,
                                  int64_t rows, const T* packed_b, T* sums) const {
     const bool adds = k > 0 || (p_.accumulate && !rounds_);
     const T* const bias = rounds_ ? nullptr : static_cast<const T*>(p_.bias);
     T* const c = rounds_ ? sums : c_at<T>(part);
     const T* const a = tile.a;
-    const bool is_dense = packs_a_ && tile.a_step == 0;
+    const bool by_tiles = packs_tiles(part, tile.inner);
     tile.b_step = packs_b_ ? kTileColumns<T> : p_.b.row;
     tile.padded = packs_b_;
     tile.c_row = rounds_ ? part.columns : p_.c_row;
@@ -160,8 +163,8 @@ class Blocks {
     tile.is_far = adds || m_ * n_ * static_cast<int64_t>(sizeof(T)) > kNearBytes;
     for (int64_t begin = 0, end; begin < rows; begin = end) {
       end = begin + tile_rows<T>(rows - begin, part.columns);
-      tile.a = a + begin * (is_dense ? tile.inner : tile.a_row);
-      if (is_dense) tile.a_step = end - begin;
+      tile.a = a + begin * (by_tiles ? tile.inner : tile.a_row);
+      if (by_tiles) tile.a_step = end - begin;
       for (int64_t column = 0; column < part.columns; column += kTileColumns<T>) {
         tile.width = smaller(kTileColumns<T>, part.columns - column);
         tile.b = packs_b_ ? packed_b + column * tile.inner : as_computed(b_at(part, k, column));

@@ -32,6 +32,7 @@ class Parts {
                   wide = (n_ + tile_columns - 1) / tile_columns;
     const int64_t least_down = (m_ + most_rows - 1) / most_rows;
     const int64_t least_across = (n_ + most_columns - 1) / most_columns;
+    // Blocks to go up to: as many as threads take in turn.
     const int64_t enough = threads == 1 ? 2 : 4 * threads;
     double best = __builtin_inf();
     for (int64_t down = least_down; down <= tall; ++down) {
