@@ -2,6 +2,7 @@
 
 #include "wick/core/base/workspace.h"
 #include "wick/kernels/conv.h"
+#include "wick/kernels/cpu/product.h"
 #include "wick/kernels/fused_attention.h"
 
 // Kernels on matrix units (AMX): bfloat16 numbers, summed in float32.
@@ -30,7 +31,7 @@ void amx_backward_data(const View& dy, const View& weight, const View& dx,
 void amx_backward_weights(const View& x, const View& dy, const View& dweight,
                           const Conv2dParams& params, Workspace& workspace);
 
-/// fused_attention() of numbers of bfloat16.
-void amx_attention(const FusedAttention& a, Workspace& workspace);
+/// fused_attention() of numbers of bfloat16, also by dot products of pairs.
+void bfloat16_attention(const FusedAttention& a, cpu::BFloat16Unit unit, Workspace& workspace);
 
 }  // namespace wick::cpu_avx512

@@ -1,10 +1,11 @@
 #pragma once
 
-// What the kernels on matrix units share: the instructions, orders of elements, and how
-// convolutions number pixels.
+// What the kernels of bfloat16 on matrix units share: the instructions, what stands in for them
+// without matrix units, orders of elements, and how convolutions number pixels.
 
 #include "wick/kernels/cpu/amx.h"
 #include "wick/kernels/cpu/channels_last.h"
+#include "wick/kernels/cpu/product_tile.h"
 
 namespace wick::WICK_ISA::amx {
 
@@ -90,6 +91,61 @@ WICK_INLINE void store_block(float* to, int64_t row = kBlock) {
   store_tile<1>(to + kTile, row * 4);
   store_tile<2>(to + kTile * row, row * 4);
   store_tile<3>(to + kTile * row + kTile, row * 4);
+}
+
+// --- The same by dot products of pairs ----------------------------------------------------------
+
+/// Tiles of 16 rows: what lies between tiles, rows and blocks of 32 elements along k.
+struct PairedRows {
+  const BFloat16* data;
+  int64_t next, row, step;
+};
+/// Tiles of 16 columns as pairs along k: what lies between tiles and blocks of 32 along k.
+struct PairedColumns {
+  const BFloat16* data;
+  int64_t next, step;
+};
+
+/// c = a b, or c += a b with `adds`: `rows`, a multiple of 8, by kTiles tiles of columns. Sums run
+/// along the first `inner` elements of k.
+template <int kTiles>
+[[gnu::noinline]] void multiply_pairs(int64_t rows, int64_t inner, const PairedRows& a,
+                                      const PairedColumns& b, bool adds, float* c, int64_t c_row) {
+  constexpr int64_t kRows = 8;
+  for (int64_t row = 0; row < rows; row += kRows, c += kRows * c_row) {
+    const BFloat16* const first = a.data + row / kTile * a.next + row % kTile * a.row;
+    VecF sums[kRows][kTiles];
+#pragma GCC unroll 8
+    for (int64_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+      for (int i = 0; i < kTiles; ++i) {
+        sums[r][i] = adds ? VecF::load(c + r * c_row + i * kTile) : VecF(0);
+      }
+    }
+    for (int64_t k = 0; k < inner; k += kBlock) {
+      const BFloat16 *left = first + k / kBlock * a.step, *right = b.data + k / kBlock * b.step;
+      for (int64_t pairs = smaller(kTile, (inner - k + 1) / 2); pairs > 0; --pairs) {
+        VecF columns[kTiles];
+#pragma GCC unroll 2
+        for (int i = 0; i < kTiles; ++i) columns[i] = VecF(_mm512_load_ps(right + i * b.next));
+#pragma GCC unroll 8
+        for (int64_t r = 0; r < kRows; ++r) {
+          const VecF pair = MultiplyPairs::left(left + r * a.row);
+#pragma GCC unroll 2
+          for (int i = 0; i < kTiles; ++i) {
+            sums[r][i] = MultiplyPairs::add(pair, columns[i], sums[r][i]);
+          }
+        }
+        left += 2;
+        right += kBlock;
+      }
+    }
+#pragma GCC unroll 8
+    for (int64_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+      for (int i = 0; i < kTiles; ++i) sums[r][i].store(c + r * c_row + i * kTile);
+    }
+  }
 }
 
 // --- Orders of elements -------------------------------------------------------------------------

@@ -129,39 +129,6 @@ template <bool kTall, bool kWide>
   if (kTall && kWide) store_tile<3>(block + kDown + kTile, kRowBytes);
 }
 
-// The same by dot products of pairs.
-[[gnu::noinline]] void multiply_pairs(const Operand& a, const BFloat16* b, int64_t steps, bool adds,
-                                      float* block) {
-  constexpr int64_t kRows = 8;
-  for (int64_t row = 0; row < (a.is_tall ? kBlock : kTile); row += kRows) {
-    const BFloat16* const rows = a.data + row / kTile * a.next + row % kTile * a.row;
-    float* const to = block + row * kBlock;
-    VecF sums[kRows][2];
-#pragma GCC unroll 8
-    for (int64_t r = 0; r < kRows; ++r) {
-      sums[r][0] = adds ? VecF::load(to + r * kBlock) : VecF(0);
-      sums[r][1] = adds ? VecF::load(to + r * kBlock + kTile) : VecF(0);
-    }
-    for (int64_t step = 0; step < steps; ++step) {
-      const BFloat16 *from = rows + step * a.step, *pairs = b + step * kStep;
-      for (int64_t i = 0; i < kTile; ++i, from += 2, pairs += kBlock) {
-        const VecF low(_mm512_load_ps(pairs)), high(_mm512_load_ps(pairs + kTileHalves));
-#pragma GCC unroll 8
-        for (int64_t r = 0; r < kRows; ++r) {
-          const VecF pair = MultiplyPairs::left(from + r * a.row);
-          sums[r][0] = MultiplyPairs::add(pair, low, sums[r][0]);
-          sums[r][1] = MultiplyPairs::add(pair, high, sums[r][1]);
-        }
-      }
-    }
-#pragma GCC unroll 8
-    for (int64_t r = 0; r < kRows; ++r) {
-      sums[r][0].store(to + r * kBlock);
-      sums[r][1].store(to + r * kBlock + kTile);
-    }
-  }
-}
-
 // --- What becomes of a block's sums -------------------------------------------------------------
 
 WICK_INLINE void add_floats(float* block, int64_t rows, int64_t columns, const float* x,
@@ -286,7 +253,8 @@ class MatrixProduct {
           float* block = blocks;
           for (int64_t column = 0; column < part.columns; column += kBlock) {
             const BFloat16* const b = packed_b + column * inner_ + step * kStep;
-            multiply(a.from(step), b, part.columns - column > kTile, count, step > 0, block);
+            multiply(a.from(step), b, part.columns - column > kTile,
+                     smaller(count * kBlock, inner - step * kBlock), step > 0, block);
             if (step + count == steps) {
               store(part, row, column, block, k == 0, k + kMostInner >= k_, sums);
             }
@@ -297,12 +265,17 @@ class MatrixProduct {
     }
   }
 
-  // The sums of one block of 32 x 32 over `steps` steps, added to what `block` has.
-  WICK_INLINE void multiply(const Operand& a, const BFloat16* b, bool is_wide, int64_t steps,
+  // The sums of one block of 32 x 32 over `inner` elements along k, added to what `block` has.
+  WICK_INLINE void multiply(const Operand& a, const BFloat16* b, bool is_wide, int64_t inner,
                             bool adds, float* block) const {
     if (p_.unit != cpu::BFloat16Unit::kMatrix) {
-      return multiply_pairs(a, b, steps, adds, block);
+      const int64_t rows = a.is_tall ? kBlock : kTile;
+      const PairedRows left{a.data, a.next, a.row, a.step};
+      const PairedColumns right{b, kTileHalves, kStep};
+      if (is_wide) return multiply_pairs<2>(rows, inner, left, right, adds, block, kBlock);
+      return multiply_pairs<1>(rows, inner, left, right, adds, block, kBlock);
     }
+    const int64_t steps = (inner + kBlock - 1) / kBlock;
     if (a.is_tall) {
       if (is_wide) return multiply_tiles_of<true, true>(a, b, steps, adds, block);
       return multiply_tiles_of<true, false>(a, b, steps, adds, block);

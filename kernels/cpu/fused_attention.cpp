@@ -132,7 +132,8 @@ class AttentionForward {
       for (int64_t r = 0; r < rows; ++r) {
         A* const row = scores + r * kScoreRow;
         scores_.mask_row(batch, head, first + r, key, keys, row);
-        const A shrink = weigh_scores(row, keys, most[r], sums[r]);
+        const A shrink = weigh_scores(row, keys, A(1), most[r], sums[r],
+                                      [row](int64_t i, Vec<A> e) { e.store(row + i); });
         if (key > 0 && shrink != 1) scale_by(o[first + r], shrink);
         if (!scores_.drops()) continue;
         scores_.keep_row(batch, head, first + r, key, keys, factors);
@@ -287,9 +288,9 @@ class AttentionBackward {
 
 void fused_attention(const FusedAttention& a, Workspace& workspace) {
 #ifdef __AVX512F__
-  if (a.is_bfloat16 && a.q.dtype == Dtype::kFloat32 &&
-      cpu::bfloat16_unit() == cpu::BFloat16Unit::kMatrix) {
-    return amx_attention(a, workspace);
+  const cpu::BFloat16Unit unit = cpu::bfloat16_unit();
+  if (a.is_bfloat16 && a.q.dtype == Dtype::kFloat32 && unit != cpu::BFloat16Unit::kFloat32) {
+    return bfloat16_attention(a, unit, workspace);
   }
 #endif
   if (a.q.dtype == Dtype::kFloat64) return AttentionForward<double>(a).run(workspace);

@@ -67,6 +67,11 @@ WICK_INLINE __m512i round_pair(VecF low, VecF high) {
   asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(rounded) : "v"(low.reg), "v"(high.reg));
   return rounded;
 }
+WICK_INLINE __m256i round_half(VecF x) {
+  __m256i rounded;
+  asm("vcvtneps2bf16 %1, %0" : "=v"(rounded) : "v"(x.reg));
+  return rounded;
+}
 #endif
 
 /// c[r, j] = start[r, j] + the sum over k of a[r, k] b[k, j], for the first `width` columns. All k

@@ -237,7 +237,7 @@ TEST(FusedAttention, EqualsItsOpsForManySizes) {
     const int64_t heads = shared * one_of({1, 1, 2});
     const int64_t queries = one_of({8, 13, 96, 97, 200, 300});
     const int64_t keys = one_of({1, 7, 16, 127, 128, 129, 260});
-    const int64_t features = one_of({1, 3, 8, 16, 33}), values = one_of({1, 5, 16, 40});
+    const int64_t features = one_of({1, 3, 8, 16, 33, 64}), values = one_of({1, 5, 16, 40, 64});
     const int kind = static_cast<int>(random() % 5);
     const Dtype dtype = std::array{kFloat64, kFloat32, kBFloat16}[random() % 3];
     // The ops compute in float32 what the kernel computes of bfloat16, in matrix units or not.

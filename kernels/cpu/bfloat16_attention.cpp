@@ -31,8 +31,10 @@ WICK_INLINE __m512i exact_halves(const float* p, int64_t n) {
 /// backward pass computes the scores in float32, by other sums.
 class Attention {
  public:
-  WICK_INLINE explicit Attention(const FusedAttention& a)
+  WICK_INLINE Attention(const FusedAttention& a, cpu::BFloat16Unit unit)
       : a_(a),
+        is_matrix_(unit == cpu::BFloat16Unit::kMatrix),
+        scales_first_(a.scale <= 0 || (a.mask.defined() && a.mask.dtype != Dtype::kBool)),
         scores_(a),
         queries_(a.q.shape[2]),
         features_(a.q.shape[3]),
@@ -52,13 +54,17 @@ class Attention {
         static_cast<float*>(workspace.allocate(static_cast<size_t>(threads * float_count) * 4));
     BFloat16* const packed = halves(workspace, threads * half_count);
     parallel_for_threads(count, threads, [&](int64_t thread, int64_t begin, int64_t end) {
+      const auto run_blocks = [&] {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t first = i % blocks * kQueryRows;
+          compute(i / blocks / heads, i / blocks % heads, first,
+                  smaller(kQueryRows, queries_ - first), buffers + thread * float_count,
+                  packed + thread * half_count);
+        }
+      };
+      if (!is_matrix_) return run_blocks();
       const Tiles tiles;
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t first = i % blocks * kQueryRows;
-        compute(i / blocks / heads, i / blocks % heads, first,
-                smaller(kQueryRows, queries_ - first), buffers + thread * float_count,
-                packed + thread * half_count);
-      }
+      run_blocks();
     });
     workspace.release(packed);
     workspace.release(buffers);
@@ -99,18 +105,20 @@ class Attention {
       }
       for (int64_t r = 0; r < rows; ++r) {
         float* const row = scores + r * kScoreRow;
-        scale_by(row, round_up(keys, kTile), static_cast<float>(a_.scale));
+        if (scales_first_) scale_by(row, round_up(keys, kTile), static_cast<float>(a_.scale));
         scores_.mask_row(batch, head, first + r, key, keys, row);
-        const float shrink = weigh_scores(row, keys, most[r], totals[r]);
+        if (scores_.drops()) scores_.keep_row(batch, head, first + r, key, keys, factors);
+        BFloat16 *const start = heads + r * kWeightRow, *const rest = rests + r * kWeightRow;
+        const float scale = scales_first_ ? 1 : static_cast<float>(a_.scale);
+        const float shrink =
+            weigh_scores(row, keys, scale, most[r], totals[r], [&](int64_t i, VecF weight) {
+              split(scores_.drops() ? weight * VecF::load(factors + i) : weight, start + i,
+                    rest + i);
+            });
         if (key > 0 && shrink != 1) scale_by(sums + r * o_row_, o_row_, shrink);
-        if (scores_.drops()) {
-          scores_.keep_row(batch, head, first + r, key, keys, factors);
-          for (int64_t i = 0; i < keys; i += kTile) {
-            (VecF::load(row + i) * VecF::load(factors + i)).store(row + i);
-          }
+        if (all_keys > round_up(keys, kTile)) {
+          split(VecF(0), start + all_keys - kTile, rest + all_keys - kTile);
         }
-        if (all_keys > round_up(keys, kTile)) VecF(0).store(row + all_keys - kTile);
-        split(row, all_keys, heads + r * kWeightRow, rests + r * kWeightRow);
       }
       for (int64_t r = 0; r < all_rows; r += kBlock) {
         add_values(heads + r * kWeightRow, rests + r * kWeightRow, packed_v, all_keys,
@@ -131,22 +139,14 @@ class Attention {
     for (int64_t i = 0; i < size; i += kTile) (VecF::load(row + i) * VecF(factor)).store(row + i);
   }
   // The second part of a weight is above 0 where the weight is, so that infinite values stay so.
-  static WICK_INLINE void split(const float* row, int64_t size, BFloat16* first, BFloat16* second) {
-    const auto head = [](VecF x) {
-      const __m512i bits = _mm512_castps_si512(x.reg);
-      return VecF(_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_srli_epi32(bits, 16), 16)));
-    };
-    const auto rest = [](VecF x, VecF start) {
-      const VecF least(0x1p-126f);
-      return VecF(_mm512_maskz_max_ps(_mm512_cmp_ps_mask(x.reg, VecF(0).reg, _CMP_GT_OQ),
-                                      (x - start).reg, least.reg));
-    };
-    for (int64_t i = 0; i < size; i += kBlock) {
-      const VecF low = VecF::load(row + i), high = VecF::load(row + i + kTile);
-      const VecF low_head = head(low), high_head = head(high);
-      _mm512_store_si512(first + i, round_pair(low_head, high_head));
-      _mm512_store_si512(second + i, round_pair(rest(low, low_head), rest(high, high_head)));
-    }
+  static WICK_INLINE void split(VecF weight, BFloat16* first, BFloat16* second) {
+    const __m512i high = _mm512_srli_epi32(_mm512_castps_si512(weight.reg), 16);
+    const VecF rest = weight - VecF(_mm512_castsi512_ps(_mm512_slli_epi32(high, 16)));
+    const VecF least(0x1p-126f);
+    const VecF kept(_mm512_maskz_max_ps(_mm512_cmp_ps_mask(weight.reg, VecF(0).reg, _CMP_GT_OQ),
+                                        rest.reg, least.reg));
+    _mm256_store_si256(reinterpret_cast<__m256i*>(first), _mm512_cvtepi32_epi16(high));
+    _mm256_store_si256(reinterpret_cast<__m256i*>(second), round_half(kept));
   }
 
   // Tiles of pairs of features by 16 keys: by keys, then by features.
@@ -184,6 +184,11 @@ class Attention {
   WICK_INLINE void score(const BFloat16* q, const BFloat16* k, int64_t keys, float* to) const {
     const int64_t next = q_row_ / kBlock * kTileHalves;
     for (int64_t key = 0; key < keys; key += kBlock, k += 2 * next) {
+      if (!is_matrix_) {
+        multiply_pairs<2>(kBlock, q_row_, {q, kTile * q_row_, q_row_, kBlock},
+                          {k, next, kTileHalves}, false, to + key, kScoreRow);
+        continue;
+      }
       zero_block();
       for (int64_t c = 0; c < q_row_; c += kBlock) {
         multiply_block(q + c, kTile * q_row_, q_row_ * 2, k + c / kBlock * kTileHalves, next, 64);
@@ -196,6 +201,13 @@ class Attention {
                               int64_t keys, float* sums) const {
     const int64_t next = o_row_ / kBlock * 2 * kTileHalves;
     for (int64_t c = 0; c < o_row_; c += kBlock, v += 2 * kTileHalves) {
+      if (!is_matrix_) {
+        for (const BFloat16* const weights : {heads, rests}) {
+          multiply_pairs<2>(kBlock, keys, {weights, kTile * kWeightRow, kWeightRow, kBlock},
+                            {v, kTileHalves, next}, true, sums + c, o_row_);
+        }
+        continue;
+      }
       load_block(sums + c, o_row_);
       for (int64_t key = 0; key < keys; key += kBlock) {
         const BFloat16* const b = v + key / kBlock * next;
@@ -207,6 +219,8 @@ class Attention {
   }
 
   const FusedAttention& a_;
+  bool is_matrix_;     // else dot products of pairs
+  bool scales_first_;  // whether scores are scaled before the mask
   AttentionScores<float> scores_;
   int64_t queries_, features_, values_;
   int64_t q_row_, o_row_;  // elements of a row of features or values, in whole blocks
@@ -216,8 +230,8 @@ class Attention {
 }  // namespace
 }  // namespace amx
 
-void amx_attention(const FusedAttention& a, Workspace& workspace) {
-  amx::Attention(a).run(workspace);
+void bfloat16_attention(const FusedAttention& a, cpu::BFloat16Unit unit, Workspace& workspace) {
+  amx::Attention(a, unit).run(workspace);
 }
 
 }  // namespace wick::WICK_ISA
