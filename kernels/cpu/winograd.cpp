@@ -232,7 +232,7 @@ class Convolution {
     threads_ = is_shared_ ? 1 : smaller(num_threads(), (tiles_.count + kRows - 1) / kRows);
     const int64_t share = (tiles_.count + threads_ - 1) / threads_;
     const int64_t blocks = is_shared_ ? 1 : (share + fitting - 1) / fitting;
-    block_ = (share + blocks - 1) / blocks;
+    block_ = round_up((share + blocks - 1) / blocks, blocks > 1 ? kRows : 1);
     rows_ = block_ + 1;
     scratch_floats_ = kPoints * rows_ * (in_row_ + out_row_);
     scratch_ = floats(workspace, threads_ * scratch_floats_);
@@ -320,25 +320,32 @@ class Convolution {
       const Tile tile(tiles_, first + t);
       const int64_t rows = smaller(kOut, y_.h - tile.y), columns = smaller(kOut, y_.w - tile.x);
       T* const to = y_.pixel(tile.image, tile.y, tile.x);
-      [[maybe_unused]] const T* const residual =
-          residual_ == nullptr ? nullptr : residual_ + (to - y_.data);
-      for (int64_t k = 0; k < y_.c; k += kLanes) {
-        const VecF bias = bias_ != nullptr ? VecF::load(bias_ + k) : VecF(0);
-        transform<ResultTransform>(
-            [&](int i, int j) {
-              return VecF::load(out + ((i * kIn + j) * rows_ + t) * out_row_ + k);
-            },
-            [&](int i, int j, VecF v) {
-              if (i >= rows || j >= columns) return;
-              const int64_t at = (i * y_.w + j) * y_.c + k;
-              v += bias;
-              if constexpr (kFollows) {
-                if (residual != nullptr) v += VecF::load(residual + at);
-                if (relu_) v = max(v, VecF(0));
-              }
-              v.store(to + at);
-            });
+      if (!kFollows && rows == kOut && columns == kOut) {
+        store_tile<kFollows>(kOut, kOut, to, out + t * out_row_);
+      } else {
+        store_tile<kFollows>(rows, columns, to, out + t * out_row_);
       }
+    }
+  }
+  template <bool kFollows>
+  WICK_INLINE void store_tile(int64_t rows, int64_t columns, T* to, const float* out) const {
+    const int64_t point = rows_ * out_row_;
+    [[maybe_unused]] const T* const residual =
+        residual_ == nullptr ? nullptr : residual_ + (to - y_.data);
+    for (int64_t k = 0; k < y_.c; k += kLanes) {
+      const VecF bias = bias_ != nullptr ? VecF::load(bias_ + k) : VecF(0);
+      transform<ResultTransform>(
+          [&](int i, int j) { return VecF::load(out + (i * kIn + j) * point + k); },
+          [&](int i, int j, VecF v) {
+            if (i >= rows || j >= columns) return;
+            const int64_t at = (i * y_.w + j) * y_.c + k;
+            v += bias;
+            if constexpr (kFollows) {
+              if (residual != nullptr) v += VecF::load(residual + at);
+              if (relu_) v = max(v, VecF(0));
+            }
+            v.store(to + at);
+          });
     }
   }
 
