@@ -13,10 +13,12 @@ namespace {
 using CopyNest = LoopNest<2>;  // view 0 is the destination
 using CopyCursor = LoopCursor<2>;
 
-constexpr int64_t kTile = 64;           // a transposed tile of 64 x 64 stays in the nearest cache
-constexpr int64_t kPitch = 65;          // elements between the rows of a tile's buffer
-constexpr int64_t kNarrowTile = 8;      // a narrower tile needs no buffer
-constexpr int64_t kStreamBlock = 4096;  // bytes converted before they are streamed
+constexpr int64_t kTile = 64;       // a transposed tile of 64 x 64 stays in the nearest cache
+constexpr int64_t kPitch = 65;      // elements between the rows of a tile's buffer
+constexpr int64_t kNarrowTile = 8;  // a narrower tile needs no buffer
+// Bytes converted before they are streamed. A page at a time is slower where its addresses end in
+// the same 12 bits as the source's: loads wait for such stores.
+constexpr int64_t kStreamBlock = 1024;
 
 /// Writes the first `columns` columns of a tile as rows that are `to_row` elements apart, by
 /// squares of kSize elements, which `rows` and `columns` are multiples of.

@@ -234,6 +234,21 @@ TEST(Copy, TransposesOnEveryDevice) {
   }
 }
 
+TEST(Copy, TakesEverySecondElement) {
+  for (const int64_t n : {1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 65, 100, 300, 5000}) {
+    std::vector<double> values, want;
+    for (int64_t i = 0; i < 2 * n - 1; ++i) {
+      values.push_back(static_cast<double>(i * 7 % 127));
+      if (i % 2 == 0) want.push_back(values.back());
+    }
+    for (const Dtype dtype : kDtypes) {
+      const Tensor x = tensor(values).to(dtype);  // which ends with the last one wanted
+      const Tensor seconds = x.slice(0, 0, 2 * n, 2).contiguous();
+      ASSERT_TRUE(equal(seconds, tensor(want).to(dtype))) << n << dtype;
+    }
+  }
+}
+
 TEST(Copy, StoresLargeResultsWhole) {
   // Past the caches, on a first address that is not aligned.
   const int64_t n = (int64_t{1} << 20) + 13;
