@@ -37,22 +37,37 @@ WICK_INLINE void visit_sums(Dtype dtype, Visit&& visit) {
   }
 }
 
+// The rows of `from` that `at` names, one after the other. Row `skip` is taken as zeros.
+template <class T>
+void copy_rows(const T* from, const int64_t* at, int64_t count, int64_t inner, T* to,
+               int64_t skip) {
+  if (inner == 1) {
+    for (int64_t k = 0; k < count; ++k) to[k] = at[k] == skip ? T(0) : from[at[k]];
+    return;
+  }
+  for (int64_t k = 0; k < count; ++k, to += inner) {
+    const T* const row = from + at[k] * inner;
+    if (at[k] == skip) {
+      for (int64_t j = 0; j < inner; ++j) to[j] = 0;
+    } else if (inner < 16) {
+      for (int64_t j = 0; j < inner; ++j) to[j] = row[j];
+    } else {
+      __builtin_memcpy(to, row, static_cast<size_t>(inner) * sizeof(T));
+    }
+  }
+}
+
 template <class T>
 void select_rows(const View& x, const View& index, const View& y, int64_t skip) {
   const int64_t n = x.shape[1], inner = x.shape[2], count = index.shape[0];
   const int64_t* at = index.as<const int64_t>();
   const auto rows = [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const int64_t i = at[row % count];
-      const T* from = x.as<const T>() + (row / count * n + i) * inner;
-      T* to = y.as<T>() + row * inner;
-      if (i == skip) {
-        for (int64_t j = 0; j < inner; ++j) to[j] = 0;
-      } else if (inner < 16) {
-        for (int64_t j = 0; j < inner; ++j) to[j] = from[j];
-      } else {
-        __builtin_memcpy(to, from, static_cast<size_t>(inner) * sizeof(T));
-      }
+    for (int64_t row = begin; row < end;) {
+      const int64_t first = row % count;
+      const int64_t some = end - row < count - first ? end - row : count - first;
+      const T* from = x.as<const T>() + row / count * n * inner;
+      copy_rows(from, at + first, some, inner, y.as<T>() + row * inner, skip);
+      row += some;
     }
   };
   parallel_for(x.shape[0] * count, grain_of(inner), rows);

@@ -29,7 +29,8 @@ WICK_OP_CASE(
                 {normal({2, 5, 32}), index({3}, 0, 5)},
                 {normal({2, 3, 2}), index({0}, 0, 3)},
                 {normal({0, 3}), index({4}, 0, 3)},
-                {normal({4, 7, 1000}), index({9}, 0, 7)}},
+                {normal({4, 7, 1000}), index({9}, 0, 7)},
+                {normal({40, 50}), index({1000}, 0, 50)}},
     .call = [](const Tensors& x) -> Tensors { return {index_select(x[0], 1, x[1])}; },
     .reference = [](const Arrays& x) -> Arrays {
       return {remap(x[0], with(x[0].shape, 1, x[1].shape[0]), [&](Shape c) {
