@@ -100,20 +100,17 @@ struct PairedRows {
   const BFloat16* data;
   int64_t next, row, step;
 };
-/// Tiles of 16 columns as pairs along k: what lies between tiles and blocks of 32 along k.
-struct PairedColumns {
-  const BFloat16* data;
-  int64_t next, step;
-};
 
-/// c = a b, or c += a b with `adds`: `rows`, a multiple of 8, by kTiles tiles of columns. Sums run
-/// along the first `inner` elements of k.
+/// c = a b, or c += a b with `adds`: `rows`, a multiple of 8, by kTiles tiles of 16 columns. `b`
+/// has the tiles of 32 k one after the other, as pairs along k, and the next 32 k `b_step` later.
+/// Sums run along the first `inner` elements of k. Inlined: steps that are constants save 5 %.
 template <int kTiles>
-[[gnu::noinline]] void multiply_pairs(int64_t rows, int64_t inner, const PairedRows& a,
-                                      const PairedColumns& b, bool adds, float* c, int64_t c_row) {
+WICK_INLINE void multiply_pairs(int64_t rows, int64_t inner, const PairedRows& a, const BFloat16* b,
+                                int64_t b_step, bool adds, float* c, int64_t c_row) {
   constexpr int64_t kRows = 8;
+  const int64_t a_row = a.row, a_step = a.step;
   for (int64_t row = 0; row < rows; row += kRows, c += kRows * c_row) {
-    const BFloat16* const first = a.data + row / kTile * a.next + row % kTile * a.row;
+    const BFloat16* const first = a.data + row / kTile * a.next + row % kTile * a_row;
     VecF sums[kRows][kTiles];
 #pragma GCC unroll 8
     for (int64_t r = 0; r < kRows; ++r) {
@@ -123,14 +120,14 @@ template <int kTiles>
       }
     }
     for (int64_t k = 0; k < inner; k += kBlock) {
-      const BFloat16 *left = first + k / kBlock * a.step, *right = b.data + k / kBlock * b.step;
+      const BFloat16 *left = first + k / kBlock * a_step, *right = b + k / kBlock * b_step;
       for (int64_t pairs = smaller(kTile, (inner - k + 1) / 2); pairs > 0; --pairs) {
         VecF columns[kTiles];
 #pragma GCC unroll 2
-        for (int i = 0; i < kTiles; ++i) columns[i] = VecF(_mm512_load_ps(right + i * b.next));
+        for (int i = 0; i < kTiles; ++i) columns[i] = VecF(_mm512_load_ps(right + i * kTileHalves));
 #pragma GCC unroll 8
         for (int64_t r = 0; r < kRows; ++r) {
-          const VecF pair = MultiplyPairs::left(left + r * a.row);
+          const VecF pair = MultiplyPairs::left(left + r * a_row);
 #pragma GCC unroll 2
           for (int i = 0; i < kTiles; ++i) {
             sums[r][i] = MultiplyPairs::add(pair, columns[i], sums[r][i]);

@@ -149,18 +149,20 @@ class Attention {
     _mm256_store_si256(reinterpret_cast<__m256i*>(second), round_half(kept));
   }
 
-  // Tiles of pairs of features by 16 keys: by keys, then by features.
+  // Tiles of pairs of features by 16 keys: by 32 keys, by features, then by 16 keys.
   WICK_INLINE void pack_keys(const HeadRows<float>& k, int64_t key, int64_t keys,
                              BFloat16* to) const {
-    for (int64_t first = 0; first < round_up(keys, kBlock); first += kTile) {
-      for (int64_t c = 0; c < q_row_; c += kBlock, to += kTileHalves) {
-        __m512i rows[kTile];
-        for (int64_t i = 0; i < kTile; ++i) {
-          const int64_t left = first + i < keys ? features_ - c : 0;
-          rows[i] = exact_halves(k[key + first + i] + c, left);
+    for (int64_t block = 0; block < round_up(keys, kBlock); block += kBlock) {
+      for (int64_t c = 0; c < q_row_; c += kBlock) {
+        for (int64_t first = block; first < block + kBlock; first += kTile, to += kTileHalves) {
+          __m512i rows[kTile];
+          for (int64_t i = 0; i < kTile; ++i) {
+            const int64_t left = first + i < keys ? features_ - c : 0;
+            rows[i] = exact_halves(k[key + first + i] + c, left);
+          }
+          transpose(rows);
+          for (int64_t i = 0; i < kTile; ++i) _mm512_store_si512(to + i * kBlock, rows[i]);
         }
-        transpose(rows);
-        for (int64_t i = 0; i < kTile; ++i) _mm512_store_si512(to + i * kBlock, rows[i]);
       }
     }
   }
@@ -182,16 +184,16 @@ class Attention {
 
   // 32 queries by `keys` keys.
   WICK_INLINE void score(const BFloat16* q, const BFloat16* k, int64_t keys, float* to) const {
-    const int64_t next = q_row_ / kBlock * kTileHalves;
-    for (int64_t key = 0; key < keys; key += kBlock, k += 2 * next) {
+    for (int64_t key = 0; key < keys; key += kBlock, k += q_row_ / kBlock * 2 * kTileHalves) {
       if (!is_matrix_) {
-        multiply_pairs<2>(kBlock, q_row_, {q, kTile * q_row_, q_row_, kBlock},
-                          {k, next, kTileHalves}, false, to + key, kScoreRow);
+        multiply_pairs<2>(kBlock, q_row_, {q, kTile * q_row_, q_row_, kBlock}, k, 2 * kTileHalves,
+                          false, to + key, kScoreRow);
         continue;
       }
       zero_block();
       for (int64_t c = 0; c < q_row_; c += kBlock) {
-        multiply_block(q + c, kTile * q_row_, q_row_ * 2, k + c / kBlock * kTileHalves, next, 64);
+        multiply_block(q + c, kTile * q_row_, q_row_ * 2, k + c / kBlock * 2 * kTileHalves,
+                       kTileHalves, 64);
       }
       store_block(to + key, kScoreRow);
     }
@@ -203,8 +205,8 @@ class Attention {
     for (int64_t c = 0; c < o_row_; c += kBlock, v += 2 * kTileHalves) {
       if (!is_matrix_) {
         for (const BFloat16* const weights : {heads, rests}) {
-          multiply_pairs<2>(kBlock, keys, {weights, kTile * kWeightRow, kWeightRow, kBlock},
-                            {v, kTileHalves, next}, true, sums + c, o_row_);
+          multiply_pairs<2>(kBlock, keys, {weights, kTile * kWeightRow, kWeightRow, kBlock}, v,
+                            next, true, sums + c, o_row_);
         }
         continue;
       }

@@ -271,9 +271,8 @@ class MatrixProduct {
     if (p_.unit != cpu::BFloat16Unit::kMatrix) {
       const int64_t rows = a.is_tall ? kBlock : kTile;
       const PairedRows left{a.data, a.next, a.row, a.step};
-      const PairedColumns right{b, kTileHalves, kStep};
-      if (is_wide) return multiply_pairs<2>(rows, inner, left, right, adds, block, kBlock);
-      return multiply_pairs<1>(rows, inner, left, right, adds, block, kBlock);
+      if (is_wide) return multiply_pairs<2>(rows, inner, left, b, kStep, adds, block, kBlock);
+      return multiply_pairs<1>(rows, inner, left, b, kStep, adds, block, kBlock);
     }
     const int64_t steps = (inner + kBlock - 1) / kBlock;
     if (a.is_tall) {
