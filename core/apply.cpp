@@ -70,10 +70,7 @@ std::string describe(const OpType& type, const void* op) {
 SavedTensorHooks* saved_tensor_hooks() { return hooks_in_force; }
 SavedTensorScope::SavedTensorScope(SavedTensorHooks* hooks) : in_force_(hooks_in_force, hooks) {}
 
-// Work that is recorded must pass the door, and what is made again does not.
-bool recompute_enabled() {
-  return recompute_on.load(std::memory_order_relaxed) && thread_recorder() == nullptr;
-}
+bool recompute_enabled() { return recompute_on.load(std::memory_order_relaxed); }
 void set_recompute(bool on) { recompute_on.store(on, std::memory_order_relaxed); }
 
 FlopCounter::FlopCounter() : in_force_(flop_counter, this) {}
@@ -250,10 +247,12 @@ struct Door {
     }
   }
 
-  // Of what autocast made of a weight nothing needs to stay: the weight does anyway.
+  // Of what autocast made of a weight nothing needs to stay: the weight does anyway. Work that is
+  // recorded must pass the door, which the cast in backward does not.
   static void keep_weights(const Ref<OpNode>& node, std::span<const Tensor> given,
                            std::span<const Tensor> inputs) {
     if (given.data() == inputs.data() || !recompute_enabled()) return;
+    if (thread_recorder() != nullptr) return;
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Tensor& weight = given[i];
       if (weight.is_same(inputs[i]) || !amp::is_weight(weight)) continue;

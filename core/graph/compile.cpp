@@ -1,10 +1,12 @@
 #include "wick/core/graph/compile.h"
 
+#include <algorithm>
 #include <map>
 
 #include "wick/core/amp.h"
 #include "wick/core/base/deterministic.h"
 #include "wick/core/base/tf32.h"
+#include "wick/core/graph/host_call.h"
 #include "wick/core/graph/passes.h"
 
 namespace wick::graph {
@@ -55,6 +57,7 @@ struct Frozen {
 struct CompiledGraph {
   Executor executor;
   std::vector<std::pair<Tensor, Tensor>> gradients;
+  std::vector<Tensor> replaced;  // leaves whose gradients a run makes without reading the old ones
   std::vector<Frozen> frozen;
 
   CompiledGraph(Graph graph, std::vector<Frozen> copied)
@@ -69,6 +72,15 @@ struct CompiledGraph {
         }
       }
     }
+    for (const Tensor& leaf : leaves_given_gradients(executor.graph())) {
+      const auto is_read = [&](const auto& read) { return read.first.is_same(leaf); };
+      if (std::none_of(gradients.begin(), gradients.end(), is_read)) replaced.push_back(leaf);
+    }
+  }
+
+  std::vector<Tensor> run(const std::vector<Tensor>& inputs) {
+    for (const Tensor& leaf : replaced) leaf.set_grad(Tensor());  // as zero_grad() does
+    return executor.run(inputs);
   }
 
   bool holds() const {
@@ -113,7 +125,7 @@ struct CompiledFunction::State {
     }
     if (found != compiled.end()) {
       last = &found->second;
-      return found->second.executor.run(inputs);
+      return found->second.run(inputs);
     }
     if (traces == options.recompile_limit) {
       if (why_eager.empty()) {

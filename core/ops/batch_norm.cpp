@@ -8,6 +8,39 @@ namespace wick {
 
 namespace {
 
+// Completes `n` and runs it.
+void normalize(ChannelNorm& n, const Tensor& x, const Tensor& weight, const Tensor& bias,
+               const Tensor& mean, const Tensor& invstd, const Tensor& y) {
+  const Tensor scale = as_parameter(x, weight), shift = as_parameter(x, bias);
+  n.x = view_of(x);
+  n.weight = view_of(scale);
+  n.bias = view_of(shift);
+  n.y = view_of(y);
+  n.mean = view_of(mean);
+  n.invstd = view_of(invstd);
+  AllocatorWorkspace workspace(x.device());
+  n.workspace = &workspace;
+  WICK_DISPATCH(x.device(), channel_norm_forward(n));
+}
+
+// The result of a batch norm, from x, weight, bias, and the mean and invstd that forward found.
+struct BatchNormRecompute {
+  static constexpr OpInfo info{
+      .name = "batch_norm_recompute", .differentiable = false, .is_gradient = true};
+  bool relu;
+  static constexpr auto fields = std::tuple{field("relu", &BatchNormRecompute::relu)};
+
+  Tensor forward(Saved&, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                 const Tensor& mean, const Tensor& invstd) const {
+    const Tensor in = dense(x), y = empty_like(in);
+    ChannelNorm n;
+    n.has_statistics = true;
+    n.relu = relu;
+    normalize(n, in, weight, bias, mean, invstd, y);
+    return y;
+  }
+};
+
 // Inputs: x, residual, weight, bias, running_mean, running_var; all but x may be undefined.
 template <bool kTraining>
 struct BatchNorm {
@@ -35,6 +68,7 @@ struct BatchNorm {
       n.momentum = momentum;
       n.eps = eps;
       n.training = kTraining;
+      n.relu = relu;
       normalize(n, in, weight, bias, mean, invstd, y);
       saved.save(x, weight, bias, mean, invstd, mask);
     }
@@ -44,12 +78,7 @@ struct BatchNorm {
   // From what backward keeps anyway; a residual would have to be kept for it.
   bool can_recompute(const Saved& saved) const { return !saved.empty() && !saved.input(1).defined; }
   Tensor recompute(const Saved& saved) const {
-    const Tensor in = dense(saved[0].detach());
-    const Tensor y = empty_like(in);
-    ChannelNorm n;
-    n.has_statistics = true;
-    normalize(n, in, saved[1], saved[2], saved[3], saved[4], y);
-    return y;
+    return apply(BatchNormRecompute{relu}, saved[0], saved[1], saved[2], saved[3], saved[4]);
   }
 
   Gradients backward(const Saved& saved, const Tensor& dy) const {
@@ -58,23 +87,6 @@ struct BatchNorm {
           return kTraining ? composed_batch_norm(in[0], in[2], in[3], eps)
                            : composed_batch_norm_eval(in[0], in[2], in[3], saved[3], saved[4]);
         });
-  }
-
- private:
-  // Completes `n` and runs it.
-  void normalize(ChannelNorm& n, const Tensor& x, const Tensor& weight, const Tensor& bias,
-                 const Tensor& mean, const Tensor& invstd, const Tensor& y) const {
-    const Tensor scale = as_parameter(x, weight), shift = as_parameter(x, bias);
-    n.x = view_of(x);
-    n.weight = view_of(scale);
-    n.bias = view_of(shift);
-    n.y = view_of(y);
-    n.mean = view_of(mean);
-    n.invstd = view_of(invstd);
-    AllocatorWorkspace workspace(x.device());
-    n.workspace = &workspace;
-    n.relu = relu;
-    WICK_DISPATCH(x.device(), channel_norm_forward(n));
   }
 };
 

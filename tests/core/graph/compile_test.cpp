@@ -221,6 +221,61 @@ TEST(CompileStep, LeavesGradients) {
   }
 }
 
+// Outputs that are cheap to recompute are freed after forward, as in an eager step.
+TEST(CompileStep, RecomputesBatchNorms) {
+  const Tensor x = randn({8, 3, 16, 16});
+  const auto peak_of = [&](bool recomputes) {
+    set_recompute(recomputes);
+    manual_seed(1);
+    nn::Sequential eager{nn::Conv2d(3, 32, 3), nn::BatchNorm2d(32), nn::Conv2d(32, 16, 3),
+                         nn::BatchNorm2d(16), nn::Conv2d(16, 4, 3)};
+    nn::Sequential traced = nn::clone(eager);
+    const auto step_of = [](nn::Sequential& net) {
+      return [&net](const Tensors& in) -> Tensors {
+        net.zero_grad();
+        const Tensor loss = net(in[0]).square().mean();
+        loss.backward();
+        return {loss.detach()};
+      };
+    };
+    graph::CompiledFunction step = graph::compile_step(step_of(traced));
+    for (int i = 0; i < 5; ++i) expect_equal(step({x}), step_of(eager)({x}));
+    for (size_t p = 0; p < eager.parameters().size(); ++p) {
+      EXPECT_TRUE(bit_equal(traced.parameters()[p].grad(), eager.parameters()[p].grad())) << p;
+    }
+    const bool recomputed = ops_of(step.graph()).find("batch_norm_recompute") != std::string::npos;
+    EXPECT_EQ(recomputed, recomputes) << ops_of(step.graph());
+    reset_peak_memory_stats(kCpu);
+    step({x});
+    set_recompute(true);
+    return max_memory_allocated(kCpu);
+  };
+  EXPECT_LT(peak_of(true), peak_of(false));
+}
+
+// Gradients of the step before are freed first, as zero_grad() does.
+TEST(CompileStep, HoldsGradientsOnce) {
+  const size_t bytes = 1024 * 1024 * sizeof(float), before = memory_allocated(kCpu);
+  nn::Linear layer(1024, 1024);
+  graph::CompiledFunction step = graph::compile_step([&](const Tensors& in) -> Tensors {
+    layer.zero_grad();
+    const Tensor loss = layer(in[0]).square().mean();
+    loss.backward();
+    return {loss.detach()};
+  });
+  const Tensor x = randn({2, 1024});
+  for (int i = 0; i < 4; ++i) step({x});
+  Tensor held = layer.parameters()[0].grad();
+  const Tensor copy = held.clone();
+  step({x * 2});
+  EXPECT_FALSE(layer.parameters()[0].grad().is_same(held));
+  EXPECT_TRUE(bit_equal(held, copy));
+  held = Tensor();
+  reset_peak_memory_stats(kCpu);
+  step({x});
+  EXPECT_LT(max_memory_allocated(kCpu) - before, bytes * 7 / 2);  // weight, gradient, `copy`
+}
+
 TEST(HostCall, RunsInItsPlaceWithWhatItReads) {
   std::vector<float> seen;
   const auto f = [&](const Tensors& x) -> Tensors {
