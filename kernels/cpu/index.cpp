@@ -77,15 +77,17 @@ void select_rows(const View& x, const View& index, const View& y, int64_t skip) 
 template <class T>
 void add_rows(const View& y, const View& index, const View& x, int64_t skip) {
   const int64_t n = y.shape[1], inner = y.shape[2], count = index.shape[0];
-  const int64_t* at = index.as<const int64_t>();
-  const auto rows = [&](int64_t begin, int64_t end) {
+  const int64_t* const at = index.as<const int64_t>();
+  T* const all = y.as<T>();
+  const T* const added_rows = x.as<const T>();
+  const auto rows = [=](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end;) {
       const int64_t outer = row / n, first = row % n;
       const int64_t last = end - row < n - first ? first + end - row : n;
       for (int64_t k = 0; k < count; ++k) {
         if (at[k] < first || at[k] >= last || at[k] == skip) continue;
-        T* to = y.as<T>() + (outer * n + at[k]) * inner;
-        const T* from = x.as<const T>() + (outer * count + k) * inner;
+        T* to = all + (outer * n + at[k]) * inner;
+        const T* from = added_rows + (outer * count + k) * inner;
         for (int64_t j = 0; j < inner; ++j) to[j] = static_cast<T>(to[j] + from[j]);
       }
       row += last - first;
