@@ -5,6 +5,7 @@
 #include "wick/core/amp.h"
 #include "wick/core/graph/host_call.h"
 #include "wick/core/graph/passes.h"
+#include "wick/core/memory/stats.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/loss.h"
 #include "wick/core/ops/random.h"

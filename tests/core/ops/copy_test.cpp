@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "wick/core/ops/compare.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/stream.h"
 #include "wick/tests/core/ops/elementwise_cases.h"
