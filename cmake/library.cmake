@@ -82,7 +82,7 @@ function(wick_isa name)
     # As fast as -O3, in less time and fewer bytes; files that -O3 makes faster have it.
     target_compile_options(${target} PRIVATE -O2 -ftree-vectorize -fvect-cost-model=dynamic
                            -fpeel-loops -funswitch-loops -fversion-loops-for-strides)
-    foreach(file IN ITEMS ctc index interpolate random reduce winograd)
+    foreach(file IN ITEMS ctc index interpolate random reduce)
       set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/cpu/${file}.cpp PROPERTIES
                                   COMPILE_OPTIONS -O3)
     endforeach()
