@@ -8,21 +8,6 @@ namespace wick {
 
 namespace {
 
-// Completes `n` and runs it.
-void normalize(ChannelNorm& n, const Tensor& x, const Tensor& weight, const Tensor& bias,
-               const Tensor& mean, const Tensor& invstd, const Tensor& y) {
-  const Tensor scale = as_parameter(x, weight), shift = as_parameter(x, bias);
-  n.x = view_of(x);
-  n.weight = view_of(scale);
-  n.bias = view_of(shift);
-  n.y = view_of(y);
-  n.mean = view_of(mean);
-  n.invstd = view_of(invstd);
-  AllocatorWorkspace workspace(x.device());
-  n.workspace = &workspace;
-  WICK_DISPATCH(x.device(), channel_norm_forward(n));
-}
-
 // The result of a batch norm, from x, weight, bias, and the mean and invstd that forward found.
 struct BatchNormRecompute {
   static constexpr OpInfo info{
@@ -36,7 +21,7 @@ struct BatchNormRecompute {
     ChannelNorm n;
     n.has_statistics = true;
     n.relu = relu;
-    normalize(n, in, weight, bias, mean, invstd, y);
+    run_channel_norm(n, in, weight, bias, mean, invstd, y);
     return y;
   }
 };
@@ -69,7 +54,7 @@ struct BatchNorm {
       n.eps = eps;
       n.training = kTraining;
       n.relu = relu;
-      normalize(n, in, weight, bias, mean, invstd, y);
+      run_channel_norm(n, in, weight, bias, mean, invstd, y);
       saved.save(x, weight, bias, mean, invstd, mask);
     }
     return y;

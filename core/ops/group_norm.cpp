@@ -24,8 +24,7 @@ struct GroupNorm {
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& residual, const Tensor& weight,
                  const Tensor& bias) const {
-    const Tensor in = channel_norm_input(x, groups), scale = as_parameter(x, weight),
-                 shift = as_parameter(x, bias);
+    const Tensor in = channel_norm_input(x, groups);
     const Tensor added = residual.defined() ? laid_out_like(in, residual) : residual;
     Tensor y = empty_like(in);
     const Tensor mean = empty({x.size(0), groups}, kFloat64, x.device());
@@ -34,20 +33,12 @@ struct GroupNorm {
     if (x.numel() > 0) {
       if (relu && saved.recording()) mask = new_relu_mask(in, groups);
       ChannelNorm n;
-      n.x = view_of(in);
       n.residual = view_of(added);
       n.mask = view_of(mask);
       n.relu = relu;
-      n.weight = view_of(scale);
-      n.bias = view_of(shift);
-      n.y = view_of(y);
-      n.mean = view_of(mean);
-      n.invstd = view_of(invstd);
-      AllocatorWorkspace workspace(x.device());
-      n.workspace = &workspace;
       n.groups = groups;
       n.eps = eps;
-      WICK_DISPATCH(x.device(), channel_norm_forward(n));
+      run_channel_norm(n, in, weight, bias, mean, invstd, y);
     }
     saved.save(x, weight, bias, mean, invstd, mask);
     return y;

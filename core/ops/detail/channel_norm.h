@@ -76,6 +76,22 @@ struct ChannelNormBackward {
   }
 };
 
+/// The forward pass of `n`, completed by these tensors; weight and bias may be undefined.
+inline void run_channel_norm(ChannelNorm& n, const Tensor& x, const Tensor& weight,
+                             const Tensor& bias, const Tensor& mean, const Tensor& invstd,
+                             const Tensor& y) {
+  const Tensor scale = as_parameter(x, weight), shift = as_parameter(x, bias);
+  n.x = view_of(x);
+  n.weight = view_of(scale);
+  n.bias = view_of(shift);
+  n.y = view_of(y);
+  n.mean = view_of(mean);
+  n.invstd = view_of(invstd);
+  AllocatorWorkspace workspace(x.device());
+  n.workspace = &workspace;
+  WICK_DISPATCH(x.device(), channel_norm_forward(n));
+}
+
 /// The gradients of an op whose first inputs are x, residual, weight and bias, and which saved x,
 /// weight, bias, mean, invstd and the ReLU's mask. `composed(inputs)` is the op, but for the
 /// residual and the ReLU, of others that can be differentiated twice.
