@@ -261,10 +261,14 @@ void Optimizer::prepare_alike(int group, size_t first, std::vector<bool>& done,
 }
 
 void Optimizer::look_for_non_finite(std::vector<Update>& updates) {
-  non_finite_ = Tensor();
-  if (!checks_finite_) return;
+  if (!checks_finite_) {
+    non_finite_ = Tensor();
+    return;
+  }
   const Device device = groups_[0][0].device();
-  non_finite_ = empty({}, kInt32, device);
+  const bool is_free = non_finite_.defined() && non_finite_.impl()->use_count() == 1 &&
+                       non_finite_.impl()->storage->use_count() == 1;
+  if (!is_free || !(non_finite_.device() == device)) non_finite_ = empty({}, kInt32, device);
   bool is_first = true;
   for (Update& each : updates) {
     if (!(each.params[0].device() == device)) continue;

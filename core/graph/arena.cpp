@@ -45,14 +45,17 @@ size_t Arena::bytes() const { return phase_ == Phase::kServe && block_ ? block_-
 void Arena::begin_run() {
   next_ = 0;
   differs_ = false;
-  if (phase_ == Phase::kWatch) block_ = make_ref<Block>();
+  if (phase_ == Phase::kWatch) {
+    block_ = make_ref<Block>();
+  } else if (phase_ == Phase::kPlan) {
+    plan();
+    phase_ = Phase::kServe;
+  }
 }
 
 void Arena::end_run() {
   if (phase_ == Phase::kWatch) {
-    block_->is_watched = false;
-    plan();
-    phase_ = Phase::kServe;
+    phase_ = Phase::kPlan;
   } else if (phase_ == Phase::kFirst || differs_) {
     phase_ = Phase::kWatch;
   }
@@ -96,8 +99,10 @@ void* Arena::watch(size_t bytes, std::function<void()>& release) {
   return request->data;
 }
 
-// The largest first, each at the lowest place that nothing living at the same time has.
+// The largest first, each at the lowest place that nothing living at the same time has. What was
+// freed between the runs, as gradients are, lives to the end of a run.
 void Arena::plan() {
+  block_->is_watched = false;
   auto& requests = block_->requests;
   std::vector<size_t> order(requests.size());
   std::iota(order.begin(), order.end(), size_t{0});

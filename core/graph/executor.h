@@ -22,8 +22,9 @@ class Executor {
   std::vector<Tensor> run(const std::vector<Tensor>& inputs);
 
   const Graph& graph() const;  // the one given
-  /// Bytes of the block that runs on the CPU share for tensors that do not outlive a run; 0 before
-  /// the third run. With a block, a run asks the allocator for its results alone.
+  /// Bytes of the block that runs on the CPU share; 0 before the third run begins. With a block, a
+  /// run asks the allocator for no memory, but for results that the program held when the third
+  /// run, or this one, began.
   int64_t arena_bytes() const;
   /// Fused nodes that ran tile by tile, or on a GPU as one kernel. The ops of other fused nodes run
   /// one after another.

@@ -74,6 +74,7 @@ struct Node {
   std::vector<ValueId> kept = {};
   uint64_t needs = 0;        // which inputs wanted a gradient, where `kept` is not empty
   int64_t draw = -1;         // of a random op: which draw of a run it is
+  int64_t workspace = 0;     // bytes it asked for beside its results when traced; not saved
   std::string place = {};    // the module it ran in, where one is known
   std::vector<Node> body{};  // of fused elementwise ops; `op` is then the last of them
 };

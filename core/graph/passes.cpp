@@ -196,6 +196,7 @@ void optimize(Graph& graph) {
   fold_constants(graph);
   merge_common_nodes(graph);
   remove_dead_nodes(graph);
+  if (recompute_enabled()) recompute_cheap_nodes(graph);
   fuse_epilogues(graph);
   fuse_elementwise(graph);
 }

@@ -36,8 +36,14 @@ int64_t fuse_epilogues(Graph& graph);
 /// runs the node tile by tile in the cache.
 int64_t fuse_elementwise(Graph& graph);
 
-/// fold_constants(), merge_common_nodes(), remove_dead_nodes(), fuse_epilogues() and
-/// fuse_elementwise(), in this order.
+/// Frees results of batch norms and of convolutions with few products after forward, and recomputes
+/// them before backward reads them, as long as that lowers the most memory that values hold at
+/// once. Eager steps recompute norms without a residual alone (set_recompute()). Returns the number
+/// of nodes added.
+int64_t recompute_cheap_nodes(Graph& graph);
+
+/// fold_constants(), merge_common_nodes(), remove_dead_nodes(), recompute_cheap_nodes() unless
+/// set_recompute() is off, fuse_epilogues() and fuse_elementwise(), in this order.
 void optimize(Graph& graph);
 
 /// freeze_constants(), fold_constants() and fold_batch_norms(), then optimize().

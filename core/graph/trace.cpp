@@ -67,6 +67,7 @@ class Tracer final : public OpRecorder, public StorageObserver {
   // Before it runs: an op may change what is kept as a constant here.
   void begin(const OpType& type, std::span<const Tensor> inputs) override {
     free_unreachable();
+    asked_bytes_ = 0;
     next_inputs_.clear();
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (type.info.shape_from_data) host_read(type.info.name, inputs[i]);
@@ -78,6 +79,7 @@ class Tracer final : public OpRecorder, public StorageObserver {
               std::span<const Tensor> outputs, const KeptForBackward* kept) override {
     last_op_ = type.info.name;
     Node node{OpInstance(type, op)};
+    node.workspace = asked_bytes_;
     node.place = anomaly::module_path();
     node.inputs = std::move(next_inputs_);
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -96,6 +98,11 @@ class Tracer final : public OpRecorder, public StorageObserver {
         node.kept.push_back(is_new ? make(tensor) : kNone);
       }
     }
+    for_each_output(node, [&](ValueId id) {
+      const Value& made = graph_.value(id);
+      if (made.root == id) node.workspace -= made.shape.numel() * size_of(made.dtype);
+    });
+    node.workspace = std::max(node.workspace, int64_t{0});
     graph_.nodes.push_back(std::move(node));
   }
 
@@ -127,7 +134,10 @@ class Tracer final : public OpRecorder, public StorageObserver {
         "leave_gradients", [](const std::vector<Tensor>&) { return Tensor(); }, leaves);
   }
 
-  void* place(size_t, Device, std::function<void()>&) override { return nullptr; }
+  void* place(size_t bytes, Device, std::function<void()>&) override {
+    asked_bytes_ += static_cast<int64_t>(bytes);
+    return nullptr;
+  }
   void made(const Storage& storage) override { born_.insert(&storage); }
 
   Graph finish(const std::vector<Tensor>& outputs) {
@@ -317,6 +327,7 @@ class Tracer final : public OpRecorder, public StorageObserver {
 
   Graph graph_;
   std::vector<ValueId> next_inputs_;
+  int64_t asked_bytes_ = 0;  // since the op began
   std::map<const Storage*, Memory> memories_;
   std::vector<Storage*> held_;  // of those, whose memory is not given back
   std::map<const Storage*, std::string> names_;

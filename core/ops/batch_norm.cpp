@@ -8,21 +8,28 @@ namespace wick {
 
 namespace {
 
-// The result of a batch norm, from x, weight, bias, and the mean and invstd that forward found.
+// The result of a batch norm, from its inputs, and the mean and invstd that forward found.
+// Residual, weight and bias may be undefined. With `masks`, the ReLU's mask is a second result.
 struct BatchNormRecompute {
   static constexpr OpInfo info{
       .name = "batch_norm_recompute", .differentiable = false, .is_gradient = true};
-  bool relu;
-  static constexpr auto fields = std::tuple{field("relu", &BatchNormRecompute::relu)};
+  bool relu, masks;
+  static constexpr auto fields = std::tuple{field("relu", &BatchNormRecompute::relu),
+                                            field("masks", &BatchNormRecompute::masks)};
 
-  Tensor forward(Saved&, const Tensor& x, const Tensor& weight, const Tensor& bias,
-                 const Tensor& mean, const Tensor& invstd) const {
+  std::array<Tensor, 2> forward(Saved&, const Tensor& x, const Tensor& residual,
+                                const Tensor& weight, const Tensor& bias, const Tensor& mean,
+                                const Tensor& invstd) const {
     const Tensor in = dense(x), y = empty_like(in);
+    const Tensor added = residual.defined() ? laid_out_like(in, residual) : residual;
+    const Tensor mask = masks ? new_relu_mask(in, 0) : Tensor();
     ChannelNorm n;
+    n.residual = view_of(added);
+    n.mask = view_of(mask);
     n.has_statistics = true;
     n.relu = relu;
     run_channel_norm(n, in, weight, bias, mean, invstd, y);
-    return y;
+    return {y, mask};
   }
 };
 
@@ -60,10 +67,12 @@ struct BatchNorm {
     return y;
   }
 
-  // From what backward keeps anyway; a residual would have to be kept for it.
+  // From what backward keeps anyway; a residual would have to be kept for it. Graphs recompute with
+  // a residual, too (core/graph/recompute.cpp).
   bool can_recompute(const Saved& saved) const { return !saved.empty() && !saved.input(1).defined; }
   Tensor recompute(const Saved& saved) const {
-    return apply(BatchNormRecompute{relu}, saved[0], saved[1], saved[2], saved[3], saved[4]);
+    return apply(BatchNormRecompute{relu, false}, saved[0], Tensor(), saved[1], saved[2], saved[3],
+                 saved[4])[0];
   }
 
   Gradients backward(const Saved& saved, const Tensor& dy) const {

@@ -8,9 +8,10 @@
 namespace wick::graph {
 
 /// Host memory that the runs of one graph share. One run is watched: which memory it asks for, and
-/// when each piece is free again. Then all pieces that do not outlive a run get a place in one
-/// block, so that further runs ask no allocator for them. A run that asks for something else gets
-/// it from the allocator; the next one is watched again.
+/// when each piece is free again. All pieces that are free when the next run begins get a place in
+/// one block, so that further runs ask no allocator for them. A piece that a program holds longer
+/// keeps its place; what else has a part of that place comes from the allocator until then. A run
+/// that asks for something else gets it from the allocator; the next one is watched again.
 class Arena final : public StorageObserver {
  public:
   Arena();
@@ -27,7 +28,7 @@ class Arena final : public StorageObserver {
  private:
   struct Request;
   struct Block;
-  enum class Phase { kFirst, kWatch, kServe };
+  enum class Phase { kFirst, kWatch, kPlan, kServe };
 
   void* watch(size_t bytes, std::function<void()>& release);
   void plan();

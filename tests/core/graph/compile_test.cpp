@@ -277,6 +277,38 @@ TEST(CompileStep, HoldsGradientsOnce) {
   EXPECT_LT(max_memory_allocated(kCpu) - before, bytes * 7 / 2);  // weight, gradient, `copy`
 }
 
+TEST(CompileStep, RecomputesResidualBlocksAndAllocatesNothing) {
+  const Tensor x = randn({8, 3, 16, 16});
+  const auto peak_of = [&](bool recomputes) {
+    set_recompute(recomputes);
+    manual_seed(1);
+    nn::ResNet eager({.classes = 10, .width = 8, .small_input = true}), traced = nn::clone(eager);
+    const auto step_of = [](nn::ResNet& net, optim::SGD& sgd) {
+      return [&net, &sgd](const Tensors& in) -> Tensors {
+        sgd.zero_grad();
+        const Tensor loss = net(in[0]).square().mean();
+        loss.backward();
+        sgd.step();
+        return {loss.detach()};
+      };
+    };
+    optim::SGD eager_sgd(eager.parameters(), {.lr = 0.1, .momentum = 0.9}),
+        traced_sgd(traced.parameters(), {.lr = 0.1, .momentum = 0.9});
+    graph::CompiledFunction step = graph::compile_step(step_of(traced, traced_sgd));
+    for (int i = 0; i < 6; ++i) expect_equal(step({x}), step_of(eager, eager_sgd)({x}));
+    for (size_t p = 0; p < eager.parameters().size(); ++p) {
+      EXPECT_TRUE(bit_equal(traced.parameters()[p], eager.parameters()[p])) << p;
+    }
+    const int64_t allocations = memory_stats(kCpu).all.allocation.allocated;
+    reset_peak_memory_stats(kCpu);
+    step({x});
+    EXPECT_EQ(memory_stats(kCpu).all.allocation.allocated, allocations);
+    set_recompute(true);
+    return max_memory_allocated(kCpu);
+  };
+  EXPECT_LT(peak_of(true), peak_of(false));
+}
+
 TEST(HostCall, RunsInItsPlaceWithWhatItReads) {
   std::vector<float> seen;
   const auto f = [&](const Tensors& x) -> Tensors {
