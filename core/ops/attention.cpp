@@ -115,6 +115,11 @@ Tensor composed_attention(const Tensor& query, const Tensor& key, const Tensor& 
   const std::span<const Tensor> operands = amp::cast_inputs(info, given, cast);
   settings.is_bfloat16 = std::all_of(operands.begin(), operands.end(),
                                      [](const Tensor& x) { return x.dtype() == kBFloat16; });
+  if (settings.is_bfloat16) {
+    const amp::Pause pause;
+    const Tensor y = fused_attention(operands[0], operands[1], operands[2], mask, settings);
+    if (y.defined()) return y;
+  }
   return computed_wide({operands.begin(), operands.end()}, [&](const std::vector<Tensor>& in) {
     const Tensor y = fused_attention(in[0], in[1], in[2], mask, settings);
     return y.defined() ? y : attention_of_ops(in[0], in[1], in[2], mask, settings);

@@ -118,7 +118,7 @@ void embedding_renorm_(const Tensor& weight, const Tensor& index, double max_nor
 
 Tensor scale_grad_by_freq(const Tensor& rows, const Tensor& index, int64_t count) {
   const Tensor flat = index.reshape({-1}).to(kInt64);
-  const Dtype dtype = rows.dtype() == kFloat64 ? kFloat64 : kFloat32;
+  const Dtype dtype = accumulator_dtype(rows.dtype());
   const Tensor times = index_add(zeros({count}, dtype, rows.device()), 0, flat,
                                  ones({flat.numel()}, dtype, rows.device()));
   const Tensor factor = reciprocal(index_select(times, 0, flat));

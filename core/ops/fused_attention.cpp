@@ -8,7 +8,9 @@
 #include "wick/core/memory/detail/workspace.h"
 #include "wick/core/ops/attention.h"
 #include "wick/core/ops/detail/composed_gradient.h"
+#include "wick/core/ops/detail/wide.h"
 #include "wick/core/random.h"
+#include "wick/kernels/cpu/product.h"
 #include "wick/kernels/fused_attention.h"
 
 namespace wick {
@@ -124,7 +126,8 @@ struct FusedAttentionForward : AttentionFields<kDrops> {
   Tensor forward(Saved& saved, const Tensor& q, const Tensor& k, const Tensor& v,
                  const Tensor& mask) const {
     const Tensor o = empty_heads({q.size(0), q.size(1), q.size(2), v.size(3)}, q);
-    const Tensor stats = empty({q.size(0), q.size(1), q.size(2), 2}, q.dtype(), q.device());
+    const Tensor stats =
+        empty({q.size(0), q.size(1), q.size(2), 2}, accumulator_dtype(q.dtype()), q.device());
     AllocatorWorkspace workspace(kCpu);
     WICK_CALL_CPU(fused_attention(this->describe(q, k, v, mask, o, stats), workspace));
     saved.save(q, k, v, mask, o, stats);
@@ -176,7 +179,14 @@ Shape leading(const Tensor& x, int most) {
 bool kernel_takes(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
                   const AttentionSettings& settings) {
   if (!fused_attention_enabled() || query.device() != kCpu || settings.dropout_p >= 1) return false;
-  if (query.dtype() != kFloat32 && query.dtype() != kFloat64) return false;
+  if (query.dtype() == kBFloat16) {
+    if (cpu::bfloat16_unit() == cpu::BFloat16Unit::kFloat32) return false;
+    for (const Tensor* x : {&query, &key, &value}) {
+      if (grad_enabled() && x->requires_grad()) return false;  // backward needs o before it rounds
+    }
+  } else if (query.dtype() != kFloat32 && query.dtype() != kFloat64) {
+    return false;
+  }
   for (const Tensor* x : {&query, &key, &value}) {
     if (x->dtype() != query.dtype() || x->device() != kCpu || x->numel() == 0) return false;
   }
@@ -212,7 +222,7 @@ Tensor fused_attention(const Tensor& query, const Tensor& key, const Tensor& val
     for (const int64_t size : {heads, query.size(-2), key.size(-2)}) scores.push_back(size);
     if (batch.rank() > 1 || !broadcasts_to(mask.shape(), scores)) return {};
     scores = {batch.numel(), heads, query.size(-2), key.size(-2)};
-    added = mask.detach().to(mask.dtype() == kBool ? kBool : query.dtype());
+    added = mask.detach().to(mask.dtype() == kBool ? kBool : accumulator_dtype(query.dtype()));
     added = added.reshape(as_rank_4(mask.shape())).expand(scores);
   }
   const Tensor q = in_rows(as_heads(query, batch, heads));

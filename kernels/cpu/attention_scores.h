@@ -103,8 +103,8 @@ WICK_INLINE_ALL A sum_groups(int64_t size, const Term& term) {
 
 /// Calls `store(i, exponentials)` for the vectors of a row of scores times `scale`, which is above
 /// 0: each exponential is of what a score is above the largest one so far, `most`. Returns what the
-/// results of earlier keys shrink by; `sum`, of all exponentials, shrinks here. Elements up to the
-/// end of a group of kSumLanes are to be excluded already.
+/// results of earlier keys, if any counted, shrink by; `sum`, of all exponentials, shrinks here.
+/// Elements up to the end of a group of kSumLanes are to be excluded already.
 template <class A, class Store>
 WICK_INLINE_ALL A weigh_scores(const A* row, int64_t keys, A scale, A& most, A& sum,
                                const Store& store) {
@@ -117,7 +117,7 @@ WICK_INLINE_ALL A weigh_scores(const A* row, int64_t keys, A scale, A& most, A& 
     return e;
   });
   A shrink = 1;
-  if (most > before) {
+  if (most > before && before != kExcludedScore<A>) {
     shrink = first_lane(exp(Vec<A>(before) - shift));
     sum *= shrink;
   }

@@ -289,7 +289,7 @@ class AttentionBackward {
 void fused_attention(const FusedAttention& a, Workspace& workspace) {
 #ifdef __AVX512F__
   const cpu::BFloat16Unit unit = cpu::bfloat16_unit();
-  if (a.is_bfloat16 && a.q.dtype == Dtype::kFloat32 && unit != cpu::BFloat16Unit::kFloat32) {
+  if (a.is_bfloat16 && unit != cpu::BFloat16Unit::kFloat32) {
     return bfloat16_attention(a, unit, workspace);
   }
 #endif

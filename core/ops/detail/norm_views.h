@@ -1,13 +1,11 @@
 #pragma once
 
+#include "wick/core/ops/detail/wide.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/kernels/norm.h"
 
 // What the normalisations pass to kernels.
 namespace wick {
-
-/// The type that weights, biases and their gradients are computed in for elements of `dtype`.
-inline Dtype accumulator_dtype(Dtype dtype) { return dtype == kFloat64 ? kFloat64 : kFloat32; }
 
 /// A weight or bias as kernels take it; undefined if it is.
 inline Tensor as_parameter(const Tensor& x, const Tensor& parameter) {

@@ -7,6 +7,9 @@
 
 namespace wick {
 
+/// The type that sums over elements of `dtype` have.
+inline Dtype accumulator_dtype(Dtype dtype) { return dtype == kFloat64 ? kFloat64 : kFloat32; }
+
 /// `compute(inputs)`, an op made of other ops, without rounding between them: with 16-bit inputs in
 /// float32 and the result, of the dtype that the inputs together have, rounded once. Gradients go
 /// through the float32 ops and are rounded once too. Autocast, whose casts come before, is off
