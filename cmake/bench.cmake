@@ -69,6 +69,9 @@ wick_bench_program(bench_saving ${PROJECT_SOURCE_DIR}/bench/saving_bench.cpp)
 # Inference of a ResNet: eager, compiled and with folded norms: bench_inference
 wick_bench_program(bench_inference ${PROJECT_SOURCE_DIR}/bench/inference_bench.cpp)
 
+# Memory, allocations and time of compiled steps beside eager ones: bench_compiled_step resnet18
+wick_bench_program(bench_compiled_step ${PROJECT_SOURCE_DIR}/bench/compiled_step_bench.cpp)
+
 # What checks of weights and the profiler cost a step: bench_step_cost mlp
 wick_bench_program(bench_step_cost ${PROJECT_SOURCE_DIR}/bench/step_cost_bench.cpp)
 target_link_libraries(bench_step_cost PRIVATE wick_tool_common)
