@@ -38,8 +38,8 @@ int64_t fuse_elementwise(Graph& graph);
 
 /// Frees results of batch norms and of convolutions with few products after forward, and recomputes
 /// them before backward reads them, as long as that lowers the most memory that values hold at
-/// once. Eager steps recompute norms without a residual alone (set_recompute()). Returns the number
-/// of nodes added.
+/// once. Eager steps recompute norms without a residual alone (set_recompute()). Graphs without a
+/// backward pass stay as they are. Returns the number of nodes added.
 int64_t recompute_cheap_nodes(Graph& graph);
 
 /// fold_constants(), merge_common_nodes(), remove_dead_nodes(), recompute_cheap_nodes() unless

@@ -269,6 +269,8 @@ void recompute_masks(Graph& graph) {
 }  // namespace
 
 int64_t recompute_cheap_nodes(Graph& graph) {
+  const auto keeps = [](const Node& node) { return !node.kept.empty(); };
+  if (std::none_of(graph.nodes.begin(), graph.nodes.end(), keeps)) return 0;
   const auto before = std::ssize(graph.nodes);
   for (;;) {
     // A lower peak may lie elsewhere, where others are held.

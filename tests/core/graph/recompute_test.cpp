@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #include "wick/core/graph/executor.h"
 #include "wick/core/graph/host_call.h"
 #include "wick/core/graph/passes.h"
@@ -98,6 +102,18 @@ TEST(RecomputeCheapNodes, KeepsEveryBit) {
     expect_equal(run(made, {x}), want);
     expect_equal(step({x}), want);
   }
+}
+
+// Inference keeps its speed.
+TEST(RecomputeCheapNodes, LeavesGraphsWithoutBackward) {
+  const Tensor narrow = randn({4, 4, 1, 1}), wide = randn({64, 4, 1, 1}),
+               back = randn({4, 64, 1, 1});
+  const auto skip = [&](const Tensors& x) -> Tensors {
+    const Tensor y = conv2d(x[0], narrow);  // held while the wide ones are
+    return {conv2d(conv2d(y, wide).exp(), back) + y};
+  };
+  graph::Graph made = graph::trace(skip, {randn({2, 4, 8, 8})});
+  EXPECT_EQ(graph::recompute_cheap_nodes(made), 0);
 }
 
 }  // namespace
