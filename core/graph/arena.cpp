@@ -16,7 +16,8 @@ constexpr size_t kAlignment = 64;
 
 struct Arena::Request {
   size_t bytes = 0;
-  size_t begin = 0, end = kNever;  // in the order of requests and releases
+  size_t begin = 0;  // in the order of requests and releases
+  std::atomic<size_t> end = kNever;
   size_t offset = kNever;          // in the block; kNever: left to the allocator
   std::vector<size_t> neighbours;  // requests whose places overlap
   void* data = nullptr;            // of the allocator, while watched
@@ -27,10 +28,11 @@ struct Arena::Request {
 // Lives as long as any memory of it.
 struct Arena::Block final : RefCounted {
   std::vector<std::unique_ptr<Request>> requests;
-  size_t clock = 0;
+  // Other threads may free what the program got.
+  std::atomic<size_t> clock = 0;
+  std::atomic<bool> is_watched = true;
   char* data = nullptr;
   size_t bytes = 0;
-  bool is_watched = true;
 
   ~Block() override {
     if (data != nullptr) allocator(kCpu).deallocate(data);
