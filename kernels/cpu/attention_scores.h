@@ -101,18 +101,17 @@ WICK_INLINE_ALL A sum_groups(int64_t size, const Term& term) {
   return sums.total();
 }
 
-/// Calls `store(i, exponentials)` for the vectors of a row of scores times `scale`, which is above
-/// 0: each exponential is of what a score is above the largest one so far, `most`. Returns what the
-/// results of earlier keys, if any counted, shrink by; `sum`, of all exponentials, shrinks here.
-/// Elements up to the end of a group of kSumLanes are to be excluded already.
+/// Calls `store(i, exponentials)` for the vectors of a row of scores: each exponential is of what a
+/// score is above the largest one so far, `most`. Returns what the results of earlier keys, if any
+/// counted, shrink by; `sum`, of all exponentials, shrinks here. Elements up to the end of a group
+/// of kSumLanes are to be excluded already.
 template <class A, class Store>
-WICK_INLINE_ALL A weigh_scores(const A* row, int64_t keys, A scale, A& most, A& sum,
-                               const Store& store) {
-  const A before = most, here = max_row<A>(row, keys) * scale;
+WICK_INLINE_ALL A weigh_scores(const A* row, int64_t keys, A& most, A& sum, const Store& store) {
+  const A before = most, here = max_row<A>(row, keys);
   if (here > most) most = here;
-  const Vec<A> factor(scale), shift(most == kExcludedScore<A> ? A(0) : most);
+  const Vec<A> shift(most == kExcludedScore<A> ? A(0) : most);
   const A added = sum_groups<A>(round_up(keys, kSumLanes<A>), [&](int64_t i) {
-    const Vec<A> e = exp(fma(Vec<A>::load(row + i), factor, -shift));
+    const Vec<A> e = exp(Vec<A>::load(row + i) - shift);
     store(i, e);
     return e;
   });

@@ -132,9 +132,9 @@ class AttentionForward {
       for (int64_t r = 0; r < rows; ++r) {
         A* const row = scores + r * kScoreRow;
         scores_.mask_row(batch, head, first + r, key, keys, row);
-        const A shrink = weigh_scores(row, keys, A(1), most[r], sums[r],
+        const A shrink = weigh_scores(row, keys, most[r], sums[r],
                                       [row](int64_t i, Vec<A> e) { e.store(row + i); });
-        if (key > 0 && shrink != 1) scale_by(o[first + r], shrink);
+        if (shrink != 1) scale_by(o[first + r], shrink);
         if (!scores_.drops()) continue;
         scores_.keep_row(batch, head, first + r, key, keys, factors);
         for_vectors<A>(round_up(keys, kSumLanes<A>), [&](int64_t i, int64_t) {
