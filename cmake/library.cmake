@@ -37,6 +37,7 @@ set_target_properties(wick_archive wick_fast PROPERTIES POSITION_INDEPENDENT_COD
 wick_options(wick_archive)
 wick_options(wick_fast)
 target_compile_options(wick_archive PRIVATE $<$<CONFIG:Release>:-Os>)
+target_compile_options(wick_archive INTERFACE ${WICK_NOT_UNIQUE})
 target_compile_definitions(wick_fast PRIVATE $<TARGET_PROPERTY:wick_archive,COMPILE_DEFINITIONS>)
 target_include_directories(wick_fast PRIVATE $<TARGET_PROPERTY:wick_archive,INCLUDE_DIRECTORIES>)
 target_include_directories(wick_fast SYSTEM PRIVATE ${WICK_EIGEN_INCLUDE} ${WICK_JSON_INCLUDE})

@@ -12,12 +12,16 @@ if(WICK_WERROR)
   list(APPEND WICK_WARNINGS -Werror)
 endif()
 
+# g++ makes what templates and inline functions keep one in the whole process, even for plugins that
+# are loaded apart from each other. Two plugins would share lists of ops, and what threads own.
+set(WICK_NOT_UNIQUE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-gnu-unique>)
+
 # Sets warnings, the include path and the baseline instruction set of `target`.
 function(wick_options target)
   target_compile_features(${target} PRIVATE cxx_std_20)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF UNITY_BUILD_BATCH_SIZE 20)
   # Objects name files from the root of the tree on, so clones can share a compiler cache.
-  target_compile_options(${target} PRIVATE ${WICK_WARNINGS} -march=x86-64-v3
+  target_compile_options(${target} PRIVATE ${WICK_WARNINGS} -march=x86-64-v3 ${WICK_NOT_UNIQUE}
                          $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=524288>
                          $<$<COMPILE_LANGUAGE:CXX>:-fvisibility-inlines-hidden>
                          $<$<COMPILE_LANGUAGE:CXX>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=>)

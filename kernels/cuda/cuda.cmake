@@ -34,7 +34,8 @@ add_library(wick_cuda_kernels OBJECT ${cuda_kernels} ${optim_kernels})
 # The dialect by hand: CMake 3.25 does not know that nvcc 13 has it.
 # Kernels' checks of indices stay in a release build.
 target_compile_options(wick_cuda_kernels PRIVATE -std=c++20 --expt-relaxed-constexpr -UNDEBUG
-  $<$<BOOL:${WICK_WERROR}>:-Werror=all-warnings> -Xcompiler=-march=x86-64-v3)
+  $<$<BOOL:${WICK_WERROR}>:-Werror=all-warnings> -Xcompiler=-march=x86-64-v3
+  $<$<CXX_COMPILER_ID:GNU>:-Xcompiler=-fno-gnu-unique>)
 target_compile_definitions(wick_cuda_kernels PRIVATE WICK_HAS_CUDA=1)
 target_include_directories(wick_cuda_kernels PRIVATE ${PROJECT_BINARY_DIR}/include)
 

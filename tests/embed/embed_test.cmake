@@ -68,9 +68,12 @@ function(build_and_run name compiler)
   run(${build}/seams)
   # A host with ThreadSanitizer's runtime does not export all of it to a library that is loaded.
   if(NOT FLAGS MATCHES "-fsanitize=thread")
+    # A copy is another library to the loader. Those that were built before come too.
+    file(COPY_FILE ${build}/libplugin.so ${build}/libcopy.so)
+    file(GLOB plugins ${work}/*/lib*.so)
     # LeakSanitizer of clang 14 crashes on what threads own in a library that was loaded.
     run(${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0
-        ${build}/plugin_host ${build}/libplugin.so)
+        ${build}/plugin_host ${build} ${plugins})
   endif()
 endfunction()
 

@@ -1,7 +1,10 @@
 // What a program compiles of the library for itself, and when it calls it: inline functions that
-// hand closures on, static objects, threads. Built by each compiler, as a program and as a plugin.
+// hand closures on, static objects, threads, graphs. Built by each compiler, as a program and as a
+// plugin.
 #include <atomic>
+#include <bit>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -150,6 +153,38 @@ void check_gradients() {
   }
 }
 
+// Adds the bytes of `values` to the FNV-1a digest `digest`.
+void add_to(uint64_t& digest, const Tensor& values) {
+  for (const float value : values.detach().to_vector<float>()) {
+    digest = (digest ^ std::bit_cast<uint32_t>(value)) * 1099511628211U;
+  }
+}
+
+// Trains with dropout by compiled steps, and runs the model's stored graph. Returns a digest of the
+// weights and results.
+uint64_t use_graphs(nn::Module& model, const std::string& folder) {
+  const Tensor x = randn({8, 1, 4, 4});
+  optim::AdamW optimizer(model.parameters(), {.lr = 0.01});
+  graph::CompiledFunction step = graph::compile_step([&](const std::vector<Tensor>& batch) {
+    optimizer.zero_grad();
+    const Tensor loss = cross_entropy(dropout(gelu(model(batch[0])) * 2 + 1, 0.2), batch[1]);
+    loss.backward();
+    optimizer.step();
+    return std::vector{loss.detach()};
+  });
+  uint64_t digest = 14695981039346656037U;
+  for (int i = 0; i < 200; ++i) add_to(digest, step({x, zeros({8}, kInt64)})[0]);
+  check(step.num_graphs() == 1 && step.why_eager().empty(), "a compiled step");
+  const auto forward = [&](const std::vector<Tensor>& in) { return std::vector{model(in[0])}; };
+  const std::string path = folder + "/model.json";
+  save(graph::trace(forward, {x}), path);
+  const Tensor y = run(graph::load(path), {x})[0];
+  check(y.equal(model(x)), "a stored graph");
+  add_to(digest, y);
+  for (const Tensor& parameter : model.parameters()) add_to(digest, parameter);
+  return digest;
+}
+
 }  // namespace
 
 extern "C" int wick_seams();
@@ -165,4 +200,19 @@ int wick_seams() {
     return 1;
   }
   return 0;
+}
+
+// Trains model 0 or 1 and keeps its graph in `folder`. Returns a digest, or 0 after an error.
+extern "C" uint64_t wick_train(int model, const char* folder);
+uint64_t wick_train(int model, const char* folder) {
+  try {
+    manual_seed(static_cast<uint64_t>(model));
+    set_num_threads(2);
+    nn::Sequential layers{nn::Flatten(), nn::Linear(16, 600), nn::Tanh(), nn::Linear(600, 2)};
+    Net net;
+    return model == 0 ? use_graphs(layers, folder) : use_graphs(net, folder);
+  } catch (const std::exception& error) {
+    std::printf("seams: training: %s\n", error.what());
+    return 0;
+  }
 }
