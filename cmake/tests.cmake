@@ -270,7 +270,7 @@ if(WICK_INSTALL AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
            COMMAND ${CMAKE_COMMAND} -DBINARY_DIR=${PROJECT_BINARY_DIR}
                    -DSOURCE_DIR=${PROJECT_SOURCE_DIR} -DCXX=${CMAKE_CXX_COMPILER}
                    -DFLAGS=${CMAKE_CXX_FLAGS} -DGENERATOR=${CMAKE_GENERATOR}
-                   -DPYTHON=${Python3_EXECUTABLE}
+                   -DPYTHON=${Python3_EXECUTABLE} -DGPU=${WICK_GPU}
                    -P ${WICK_TEST_ROOT}/embed/embed_test.cmake)
 endif()
 

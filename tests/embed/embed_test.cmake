@@ -1,7 +1,7 @@
 # Installs the built library, moves the installation, and builds and runs tests/embed against it
 # as a project of its own, by the library's compiler and by the other one: the preset release builds
 # the library by g++, asan by clang++.
-#   cmake -DBINARY_DIR= -DSOURCE_DIR= -DCXX= -DFLAGS= -DGENERATOR= -P embed_test.cmake
+#   cmake -DBINARY_DIR= -DSOURCE_DIR= -DCXX= -DFLAGS= -DGENERATOR= -DGPU= -P embed_test.cmake
 set(work ${BINARY_DIR}/embed)
 file(REMOVE_RECURSE ${work})
 file(MAKE_DIRECTORY ${work})
@@ -80,6 +80,9 @@ endfunction()
 build_and_run(own ${CXX})
 run(${PYTHON} ${SOURCE_DIR}/tests/embed/text_test.py ${work}/own/text)
 run(${PYTHON} ${SOURCE_DIR}/tests/embed/own_program_test.py ${work}/own/own_program)
+if(NOT FLAGS MATCHES "-fsanitize=" AND NOT GPU STREQUAL "cuda")
+  run(${PYTHON} ${SOURCE_DIR}/tests/embed/linked_test.py ${CXX} ${work}/own ${work}/moved)
+endif()
 
 execute_process(COMMAND ${CXX} --version OUTPUT_VARIABLE version)
 if(version MATCHES clang)
