@@ -163,18 +163,21 @@ TEST(Passes, FusedCastsAreCopies) {
   }
 }
 
-// A result of some MiB goes past the caches, in pieces of several threads.
+// Results of some MiB go past the caches, the first four of a chain, in pieces of several threads.
 TEST(Passes, FusedChainsOfLargeTensors) {
   const auto f = [](const Tensors& x) -> Tensors {
-    const Tensor a = x[0] * 2 + 1;
-    return {a, a.square() - x[1], x[0].exp().to(kBFloat16).mul(x[1].to(kBFloat16)).neg()};
+    const Tensor a = x[0] * 2 + 1, b = a.square() - x[1];
+    const Tensor c = x[0].exp().to(kBFloat16).mul(x[1].to(kBFloat16)).neg();
+    return {a, b, c, b.abs(), b * a, (b - a).to(kFloat64)};
   };
-  const Tensors x = {randn({1100, 1023}), randn({1023})};
-  graph::Graph graph = graph::trace(f, x);
-  graph::optimize(graph);
-  graph::Executor executor(graph);
-  expect_equal(executor.run(x), f(x));
-  EXPECT_GE(executor.num_fused(), 1);
+  const Tensor x = randn({1100, 1023});
+  for (const Tensor& other : {randn({1023}), randn({1100, 1023}), randn({1100, 1})}) {
+    graph::Graph graph = graph::trace(f, {x, other});
+    graph::optimize(graph);
+    graph::Executor executor(graph);
+    expect_equal(executor.run({x, other}), f({x, other}));
+    EXPECT_GE(executor.num_fused(), 1);
+  }
 }
 
 // Parameters and running statistics of `channels` channels, far from the initial ones.
