@@ -12,6 +12,7 @@
 #include "wick/core/base/parallel.h"
 #include "wick/core/base/sha256.h"
 #include "wick/core/graph/executor.h"
+#include "wick/core/graph/passes.h"
 #include "wick/core/graph/trace.h"
 #include "wick/core/random.h"
 #include "wick/core/stream.h"
@@ -287,8 +288,17 @@ graph::Graph stored_and_loaded(const OpCase& op_case, const graph::Graph& made) 
   return graph::load(path);
 }
 
-// The case and its gradients, traced, written to a file, read back and run on other inputs, against
-// the case called with those.
+// With what is computed from them, so that elementwise ops have others to be fused with.
+Tensors and_more(Tensors results) {
+  for (size_t i = results.size(); i-- > 0;) {
+    const Tensor& y = results[i];
+    if (y.defined() && is_floating(y.dtype())) results.push_back(y.detach() * 1.5 + 1);
+  }
+  return results;
+}
+
+// The case and its gradients, traced, written to a file, read back and run on other inputs, as
+// traced and after all passes, against the case called with those.
 void check_graph(const OpCase& op_case, Dtype dtype) {
   int refused = 0;
   for (size_t i = 0; i < op_case.samples.size(); ++i) {
@@ -299,7 +309,8 @@ void check_graph(const OpCase& op_case, Dtype dtype) {
                  other = make_inputs(concat(op_case.name, ".other/", i), sample);
     const Run traced(op_case, first, sample, dtype), eager(op_case, other, sample, dtype);
     const auto compute = [&](const Run& run, const Tensors& in) {
-      return op_case.differentiable ? run.forward_backward(op_case.call, in) : op_case.call(in);
+      return and_more(op_case.differentiable ? run.forward_backward(op_case.call, in)
+                                             : op_case.call(in));
     };
     const auto trace = [&] {
       return graph::trace([&](const Tensors& in) { return compute(traced, in); }, traced.inputs());
@@ -313,11 +324,16 @@ void check_graph(const OpCase& op_case, Dtype dtype) {
     EXPECT_EQ(to_string(loaded), to_string(made));
     manual_seed(i);
     const Tensors want = compute(eager, eager.inputs());
-    manual_seed(i);
-    const Tensors got = graph::run(loaded, eager.inputs());
-    ASSERT_EQ(got.size(), want.size());
-    for (size_t k = 0; k < got.size(); ++k) {
-      EXPECT_TRUE(bit_equal(got[k], want[k])) << "output or gradient " << k << "\n" << made;
+    graph::Graph optimized = loaded;
+    graph::freeze_constants(optimized);
+    graph::optimize(optimized);
+    for (const graph::Graph& each : {loaded, optimized}) {
+      manual_seed(i);
+      const Tensors got = graph::run(each, eager.inputs());
+      ASSERT_EQ(got.size(), want.size());
+      for (size_t k = 0; k < got.size(); ++k) {
+        EXPECT_TRUE(bit_equal(got[k], want[k])) << "output or gradient " << k << "\n" << each;
+      }
     }
   }
   EXPECT_EQ(refused > 0, !op_case.traceable);
