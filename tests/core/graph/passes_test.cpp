@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "wick/core/graph/compile.h"
 #include "wick/core/graph/executor.h"
 #include "wick/core/graph/trace.h"
 #include "wick/core/ops/activation.h"
@@ -96,6 +97,25 @@ TEST(Passes, FuseElementwise) {
   for (int i = 0; i < 4; ++i) expect_equal(executor.run(x), f(x));
   EXPECT_EQ(executor.num_fused(), 2);
   EXPECT_NE(to_string(graph).find("fused("), std::string::npos);
+}
+
+// Chains, and ends of chains, that nothing reads.
+TEST(Passes, FusedChainsWithoutReaders) {
+  const auto f = [](const Tensors& x) -> Tensors {
+    const Tensor y = x[0].exp();
+    (y * 2).sin();
+    (x[0].cos() * 2).tanh();
+    return {x[0].sum(), y + 1};
+  };
+  const Tensors x = {randn({40, 30})};
+  graph::Graph graph = graph::trace(f, x);
+  graph::fuse_elementwise(graph);
+  check(graph);
+  EXPECT_EQ(ops_of(graph), "sum add_scalar{ exp mul_scalar sin add_scalar }");
+  expect_equal(run(graph, x), f(x));
+  graph::CompiledFunction compiled(f, {.mode = graph::CompileMode::kFuse});
+  for (int i = 0; i < 3; ++i) expect_equal(compiled(x), f(x));
+  EXPECT_EQ(ops_of(compiled.graph()), "sum add_scalar{ exp add_scalar }");
 }
 
 // Every dtype, rounding where the ops round, layouts and shapes that broadcast, short rows and
