@@ -15,6 +15,7 @@
 #include "wick/core/base/threads.h"
 #include "wick/core/detail/capture.h"
 #include "wick/core/file.h"
+#include "wick/core/graph/trace.h"
 #include "wick/core/profile/span.h"
 
 namespace wick::dist {
@@ -311,6 +312,8 @@ void ProcessGroup::note_end(CollectiveKind kind, uint64_t sequence) {
 void ProcessGroup::leave_record() { engine_->leave_record(); }
 
 Work ProcessGroup::enqueue(Collective collective) {
+  WICK_CHECK(!graph::is_tracing(), to_string(collective.kind),
+             ": a graph cannot hold it: got a collective within a trace, expected one outside");
   const std::vector<Tensor> tensors = collective.tensors();
   auto state = std::make_shared<Work::State>();
   if (!tensors.empty()) {

@@ -1,7 +1,9 @@
 #include "wick/core/graph/compile.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
+#include <mutex>
 
 #include "wick/core/amp.h"
 #include "wick/core/base/deterministic.h"
@@ -25,6 +27,12 @@ std::string kind_of(const std::vector<Tensor>& inputs) {
     kind += concat(" ", x.dtype(), x.shape(), x.strides(), x.device(), x.requires_grad());
   }
   return kind;
+}
+
+void tell_why_eager(const std::string& why) {
+  static std::once_flag told;
+  std::call_once(
+      told, [&] { std::fprintf(stderr, "wick: %s\n", why.substr(0, why.find('\n')).c_str()); });
 }
 
 }  // namespace
@@ -132,6 +140,7 @@ struct CompiledFunction::State {
         why_eager =
             concat("compile: ", traces, " kinds of calls were traced, the most that ",
                    "recompile_limit allows: calls of further kinds run eagerly, the first: ", kind);
+        tell_why_eager(why_eager);
       }
       return function(inputs);
     }
@@ -150,6 +159,7 @@ struct CompiledFunction::State {
     } else if (options.mode == CompileMode::kFull) {
       optimize(graph);
     } else {
+      remove_dead_nodes(graph);
       fuse_elementwise(graph);
     }
     last =

@@ -53,7 +53,8 @@ class CompiledFunction {
   int64_t num_graphs() const;
   /// The graph that ran last, after its passes. Error before the second call of a kind.
   const Graph& graph() const;
-  /// Why calls of further kinds run eagerly; empty while they are traced.
+  /// Why calls of further kinds run eagerly; empty while they are traced. A process prints it to
+  /// stderr for the first function of which it is true.
   const std::string& why_eager() const;
   /// Executor::why_unfused() of the graph that ran last; empty before.
   std::string why_unfused() const;

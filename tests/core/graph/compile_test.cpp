@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "wick/core/amp.h"
 #include "wick/core/graph/host_call.h"
 #include "wick/core/graph/passes.h"
@@ -46,6 +48,25 @@ TEST(Compile, TracesEachKindOnce) {
   EXPECT_NE(f.why_eager().find("compile: 3 kinds of calls were traced"), std::string::npos);
   g(randn({4, 5}));
   EXPECT_EQ(calls, 5);
+}
+
+// Exits with 0 if calls of two functions that run eagerly print the reason once.
+[[noreturn]] void fall_back_twice() {
+  ::testing::internal::CaptureStderr();
+  for (int i = 0; i < 2; ++i) {
+    graph::CompiledFunction f([](const Tensors& x) { return x; }, {.recompile_limit = 0});
+    for (int k = 0; k < 2; ++k) f({ones({2, 3})});
+  }
+  const std::string text = ::testing::internal::GetCapturedStderr();
+  const std::string begin = "wick: compile: 0 kinds of calls were traced";
+  const bool is_once =
+      text.find(begin) == 0 && text.rfind(begin) == 0 && text.find('\n') == text.size() - 1;
+  std::exit(is_once ? 0 : 1);
+}
+
+TEST(Compile, SaysOnceWhyItRunsEagerly) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // in a process of its own
+  EXPECT_EXIT(fall_back_twice(), ::testing::ExitedWithCode(0), "");
 }
 
 TEST(Compile, FollowsModesAutocastAndParameters) {
