@@ -3,6 +3,7 @@
 #include "wick/core/amp.h"
 #include "wick/core/autograd.h"
 #include "wick/core/detail/capture.h"
+#include "wick/core/detail/op_recorder.h"
 #include "wick/core/random.h"
 
 namespace wick {
@@ -159,7 +160,9 @@ class RecomputeRegion final : public RefCounted, private SavedTensorHooks {
       slot.tensor = tensor.detach();
       slot.version = tensor.version();
     }
-    if (options_.early_stop && i == last_wanted_) throw EndOfRecomputation{this};
+    // A recorder is told of an op once the op has run, which one that keeps its result must.
+    const bool stops = options_.early_stop && thread_recorder() == nullptr;
+    if (stops && i == last_wanted_) throw EndOfRecomputation{this};
   }
 
   static void check(const Slot& slot, const Tensor& tensor) {

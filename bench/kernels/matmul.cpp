@@ -38,23 +38,29 @@ bool add_matmul(const Size& z) {
 }
 
 // With the weight as layers keep it, transposed, and a bias.
-bool add_linear(int64_t m, int64_t n, int64_t k) {
+template <Activation kActivation = Activation::kNone>
+bool add_linear(const char* name, int64_t m, int64_t n, int64_t k) {
   return add_op(
-      {.name = concat("matmul/linear_", m, "x", n, "x", k),
+      {.name = concat("matmul/", name, "_", m, "x", n, "x", k),
        .inputs =
            [=](const Setting& s) {
              return Tensors{normal({s.some(m), k}), normal({n, k}), normal({n})};
            },
-       .call = [](const Tensors& x) { return Tensors{linear(x[0], x[1], x[2])}; },
-       .plain = [](const Tensors& x) { return Tensors{plain_matmul(x[0], x[1].t()) + x[2]}; },
+       .call = [](const Tensors& x) { return Tensors{linear(x[0], x[1], x[2], kActivation)}; },
+       .plain =
+           [](const Tensors& x) {
+             const Tensor y = plain_matmul(x[0], x[1].t()) + x[2];
+             return Tensors{kActivation == Activation::kRelu ? relu(y) : y};
+           },
        .check_shrink = 16});
 }
 
 [[maybe_unused]] const bool kAll = [] {
   for (const Size& size : kSizes) add_matmul(size);
-  add_linear(64, 512, 784);
-  add_linear(1, 4096, 4096);
-  return add_linear(1024, 768, 3072);
+  add_linear("linear", 64, 512, 784);
+  add_linear("linear", 1, 4096, 4096);
+  add_linear<Activation::kRelu>("linear_relu", 2048, 3072, 768);
+  return add_linear("linear", 1024, 768, 3072);
 }();
 
 }  // namespace

@@ -150,6 +150,7 @@ struct CompiledFunction::State {
     } else if (options.mode == CompileMode::kFull) {
       optimize(graph);
     } else {
+      remove_dead_nodes(graph);
       fuse_elementwise(graph);
     }
     last =

@@ -137,6 +137,7 @@ class Fuser {
     for (const ValueId id : group.made) {
       if (is_result(group, id)) fused.outputs.push_back(id);
     }
+    if (fused.outputs.empty()) return;  // nothing reads what the group computes
     fused.place = group.nodes.back().place;
     fused.body = std::move(group.nodes);
     graph_.nodes.push_back(std::move(fused));

@@ -2,6 +2,7 @@
 
 #include "wick/core/base/parallel.h"
 #include "wick/kernels/cpu/amx_tiles.h"
+#include "wick/kernels/cpu/product_finish.h"
 #include "wick/kernels/cpu/product_parts.h"
 #include "wick/kernels/cpu/product_tile.h"
 
@@ -315,13 +316,14 @@ class MatrixProduct {
         _mm512_mask_storeu_epi16(c + r * p_.c_row, mask,
                                  round_pair(VecF::load(block), VecF::load(block + kTile)));
       }
-      return;
+      return finish_block(p_, at, rows, columns);
     }
     float* const c = static_cast<float*>(p_.c) + at;
     const float* const bias = static_cast<const float*>(p_.bias);
     if (!is_first || p_.accumulate) add_floats(block, rows, columns, c, p_.c_row);
     if (is_first && bias != nullptr) add_floats(block, rows, columns, bias + bias_at, 0);
     store_floats(block, rows, columns, c, p_.c_row);
+    if (is_last) finish_block(p_, at, rows, columns);
   }
 
   const cpu::Product& p_;

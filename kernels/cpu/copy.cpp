@@ -94,7 +94,9 @@ class Copy {
     const int64_t most = kStreamBlock / bytes;
     for (int64_t i = 0; i < n; i += most) {
       const int64_t count = n - i < most ? n - i : most;
-      convert_(block, 1, in + i * stride * size_of(x_.dtype), stride, count);
+      if (i == 0 || stride != 0) {  // else the block is full of the one value
+        convert_(block, 1, in + i * stride * size_of(x_.dtype), stride, count);
+      }
       stream_bytes(out + i * bytes, block, count * bytes);
     }
   }

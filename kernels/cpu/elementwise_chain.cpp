@@ -13,6 +13,9 @@ using ChainNest = LoopNest<Chain::kMaxViews>;
 using ChainCursor = LoopCursor<Chain::kMaxViews>;
 
 constexpr int64_t kChainTile = 1024;  // elements of a slot
+constexpr int kMaxStreams = 4;        // results that may go past the caches
+constexpr int64_t kTilesAhead = 2;    // of the prefetch
+constexpr int64_t kLine = 64;         // bytes
 
 struct alignas(64) ChainSlot {
   alignas(64) double elements[kChainTile];  // of any dtype
@@ -25,12 +28,14 @@ class ChainWalk {
       : chain_(chain), views_(views), nest_(views, chain.num_views) {
     bool all_dense = true;
     for (int v = 0; v < chain.num_views; ++v) {
+      stream_[v] = -1;
       is_dense_[v] = nest_.is_dense(v);
       all_dense = all_dense && is_dense_[v];
     }
+    share_ = (kChainTile / kLine + chain.num_steps - 1) / chain.num_steps * kLine;
     within_row_ = !all_dense && nest_.row() >= kShortRow;
-    for (int v = 0; v < chain.num_results; ++v) {
-      streams_[v] = nest_.numel * size_of(views[v]->dtype) >= kStreamBytes;
+    for (int v = 0; v < chain.num_results && num_streams_ < kMaxStreams; ++v) {
+      if (nest_.numel * size_of(views[v]->dtype) >= kStreamBytes) stream_[v] = num_streams_++;
     }
   }
 
@@ -40,78 +45,115 @@ class ChainWalk {
   }
 
  private:
-  void run(int64_t begin, int64_t end) const {
+  // What a thread computes with. Results that go past the caches are stored while the next tile is
+  // computed, a share with each step, so that the memory never waits.
+  struct Work {
     ChainSlot slots[Chain::kMaxSlots];
+    ChainSlot streamed[2][kMaxStreams];  // of this tile and of the one before
+    int parity = 0;
+    int64_t position = 0, n = 0;                // of this tile
+    int64_t stored_position = 0, stored_n = 0;  // of the one before
+  };
+
+  void run(int64_t begin, int64_t end) const {
+    Work work;
     ChainCursor cursor(nest_, begin);
-    for (int64_t position = begin; position < end;) {
-      int64_t n = smaller(end - position, kChainTile);
-      if (within_row_) n = smaller(n, nest_.row() - cursor.index[0]);
+    for (work.position = begin; work.position < end;) {
+      work.n = smaller(end - work.position, kChainTile);
+      if (within_row_) work.n = smaller(work.n, nest_.row() - cursor.index[0]);
       for (int s = 0; s < chain_.num_steps; ++s) {
-        run_step(chain_.steps[s], slots, cursor, position, n);
+        prefetch(work, end, s);
+        store_share(work, s);
+        run_step(s, work, cursor);
       }
-      position += n;
-      move(cursor, n);
+      work.stored_position = work.position;
+      work.stored_n = work.n;
+      work.parity = 1 - work.parity;
+      work.position += work.n;
+      move(cursor, work.n);
     }
+    for (int s = 0; s < chain_.num_steps; ++s) store_share(work, s);
     stream_fence();
   }
 
-  void run_step(const Chain::Step& step, ChainSlot* slots, const ChainCursor& cursor,
-                int64_t position, int64_t n) const {
+  // Asks for a step's share of a tile to come. Inline: else g++ 12 drops the call as one without
+  // effect.
+  WICK_INLINE void prefetch(const Work& work, int64_t end, int s) const {
+    const int64_t position = work.position + kTilesAhead * kChainTile;
+    const int64_t n = smaller(end - position, kChainTile);
+    const int64_t first = s * share_, last = smaller(first + share_, n);
+    for (int v = chain_.num_results; v < chain_.num_views; ++v) {
+      if (!is_dense_[v]) continue;
+      const int64_t size = size_of(views_[v]->dtype);
+      const char* tile = views_[v]->as<char>() + position * size;
+      for (int64_t i = first * size; i < last * size; i += kLine) __builtin_prefetch(tile + i);
+    }
+  }
+
+  // Stores a step's share of the tile before.
+  void store_share(const Work& work, int s) const {
+    const int64_t first = s * share_, n = smaller(share_, work.stored_n - first);
+    if (n <= 0) return;
+    for (int v = 0; v < chain_.num_results; ++v) {
+      if (stream_[v] < 0) continue;
+      const int64_t size = size_of(views_[v]->dtype);
+      const ChainSlot& from = work.streamed[1 - work.parity][stream_[v]];
+      stream_bytes(views_[v]->as<char>() + (work.stored_position + first) * size,
+                   reinterpret_cast<const char*>(from.elements) + first * size, n * size);
+    }
+  }
+
+  // Where the result of a step is.
+  char* result_of(int s, Work& work) const {
+    const Chain::Step& step = chain_.steps[s];
+    ChainSlot& slot = step.view >= 0 && stream_[step.view] >= 0
+                          ? work.streamed[work.parity][stream_[step.view]]
+                          : work.slots[step.slot];
+    return reinterpret_cast<char*>(slot.elements);
+  }
+
+  void run_step(int s, Work& work, const ChainCursor& cursor) const {
+    const Chain::Step& step = chain_.steps[s];
     const void* x[ElementwiseCall::kMaxInputs] = {};
-    for (int k = 0; k < step.arity; ++k) {
-      x[k] = source(step.x[k], step.compute, slots, cursor, position, n);
-    }
-    void* result = slots[step.slot].elements;
+    for (int k = 0; k < step.arity; ++k) x[k] = source(step.x[k], step.compute, work, cursor);
+    char* result = result_of(s, work);
     if (step.computed >= 0) {
-      void* computed = slots[step.computed].elements;
-      step.loop(step.functor, computed, x, n);
-      row_converter(step.dtype, step.compute)(result, 1, computed, 1, n);
+      void* computed = work.slots[step.computed].elements;
+      step.loop(step.functor, computed, x, work.n);
+      row_converter(step.dtype, step.compute)(result, 1, computed, 1, work.n);
     } else {
-      step.loop(step.functor, result, x, n);
+      step.loop(step.functor, result, x, work.n);
     }
-    if (step.view < 0) return;
-    char* to = views_[step.view]->as<char>() + position * size_of(step.dtype);
-    if (streams_[step.view]) {
-      stream_bytes(to, result, n * size_of(step.dtype));
-    } else {
-      __builtin_memcpy(to, result, static_cast<size_t>(n * size_of(step.dtype)));
-    }
+    if (step.view < 0 || stream_[step.view] >= 0) return;
+    const int64_t size = size_of(step.dtype);
+    __builtin_memcpy(views_[step.view]->as<char>() + work.position * size, result,
+                     static_cast<size_t>(work.n * size));
   }
 
-  // Where a step finds `n` elements of an input, of its computing type.
-  const void* source(const Chain::Source& from, Dtype compute, ChainSlot* slots,
-                     const ChainCursor& cursor, int64_t position, int64_t n) const {
-    if (from.view < 0) {
-      const void* kept = slots[from.slot].elements;
-      return from.dtype == compute ? kept : converted(from, compute, slots, kept, n);
-    }
-    const char* data = views_[from.view]->as<char>();
-    const int64_t size = size_of(from.dtype);
-    if (is_dense_[from.view]) {
-      const void* first = data + position * size;
-      return from.dtype == compute ? first : converted(from, compute, slots, first, n);
-    }
-    return gathered(from, compute, slots, cursor, n);
-  }
-
-  static const void* converted(const Chain::Source& from, Dtype compute, ChainSlot* slots,
-                               const void* first, int64_t n) {
-    void* to = slots[from.converted].elements;
-    row_converter(compute, from.dtype)(to, 1, first, 1, n);
+  // Where a step finds the tile's elements of an input, of its computing type.
+  const void* source(const Chain::Source& from, Dtype compute, Work& work,
+                     const ChainCursor& cursor) const {
+    if (from.view >= 0 && !is_dense_[from.view]) return gathered(from, compute, work, cursor);
+    const char* first = from.view < 0
+                            ? result_of(from.step, work)
+                            : views_[from.view]->as<char>() + work.position * size_of(from.dtype);
+    if (from.dtype == compute) return first;
+    void* to = work.slots[from.converted].elements;
+    row_converter(compute, from.dtype)(to, 1, first, 1, work.n);
     return to;
   }
 
-  const void* gathered(const Chain::Source& from, Dtype compute, ChainSlot* slots,
-                       ChainCursor cursor, int64_t n) const {
+  const void* gathered(const Chain::Source& from, Dtype compute, Work& work,
+                       ChainCursor cursor) const {
     const int64_t stride = nest_.strides[from.view][0], size = size_of(from.dtype);
     const char* data = views_[from.view]->as<char>();
     if (within_row_ && stride == 1 && from.dtype == compute) {
       return data + cursor.offset[from.view] * size;
     }
     const RowConverter convert = row_converter(compute, from.dtype);
-    char* to = reinterpret_cast<char*>(slots[from.converted].elements);
-    for (int64_t done = 0; done < n;) {
-      const int64_t count = smaller(n - done, nest_.row() - cursor.index[0]);
+    char* to = reinterpret_cast<char*>(work.slots[from.converted].elements);
+    for (int64_t done = 0; done < work.n;) {
+      const int64_t count = smaller(work.n - done, nest_.row() - cursor.index[0]);
       convert(to + done * size_of(compute), 1, data + cursor.offset[from.view] * size, stride,
               count);
       done += count;
@@ -135,7 +177,9 @@ class ChainWalk {
   const View* const* views_;
   ChainNest nest_;
   bool is_dense_[Chain::kMaxViews] = {};
-  bool streams_[Chain::kMaxViews] = {};
+  int stream_[Chain::kMaxViews];  // the place in Work::streamed; -1: not past the caches
+  int num_streams_ = 0;
+  int64_t share_;    // of a tile's elements, in whole lines
   bool within_row_;  // tiles end where rows do
 };
 

@@ -2,6 +2,7 @@
 
 #include "wick/core/base/parallel.h"
 #include "wick/kernels/cpu/product_dot.h"
+#include "wick/kernels/cpu/product_finish.h"
 #include "wick/kernels/cpu/product_parts.h"
 
 namespace wick::WICK_ISA {
@@ -74,9 +75,12 @@ class Blocks {
     return static_cast<const S*>(p_.b.data) + part.product * p_.b_step + k * p_.b.row +
            (part.column + column) * p_.b.column;
   }
+  WICK_INLINE int64_t place_of(const Part& part) const {
+    return part.product * p_.c_step + part.row * p_.c_row + part.column;
+  }
   template <class O>
   WICK_INLINE O* c_at(const Part& part) const {
-    return static_cast<O*>(p_.c) + part.product * p_.c_step + part.row * p_.c_row + part.column;
+    return static_cast<O*>(p_.c) + place_of(part);
   }
 
   // How many rows are not worth packing `b`. AVX2's narrow panels feel it where every few k lie in
@@ -133,9 +137,15 @@ class Blocks {
           tile.a_step = kBlockRows;
         }
         multiply_rows(part, tile, k, first, rows, packed_b, sums);
+        if (!rounds_ && k + inner >= k_) {
+          finish_block(p_, place_of(part) + first * p_.c_row, rows, part.columns);
+        }
       }
     }
-    if (rounds_) round(part, sums);
+    if (rounds_) {
+      round(part, sums);
+      finish_block(p_, place_of(part), part.rows, part.columns);
+    }
   }
 
   // Of types that need no conversion; others are packed.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "wick/core/base/activation.h"
 #include "wick/core/base/dtype.h"
 #include "wick/core/base/workspace.h"
 
@@ -27,6 +28,14 @@ enum class BFloat16Unit { kFloat32, kDotProduct, kMatrix };
 /// The best one this process may use.
 BFloat16Unit bfloat16_unit();
 
+/// What follows the sums of a product: c += residual, then activated = activation(c). All are laid
+/// out as c, and each step is rounded to c's dtype.
+struct Finish {
+  const void* residual = nullptr;
+  Activation activation = Activation::kNone;
+  void* activated = nullptr;  // may be c
+};
+
 /// c_i = a_i · b_i + bias, or c_i + a_i · b_i with `accumulate`, for `count` products.
 struct Product {
   int64_t count = 1;
@@ -38,6 +47,7 @@ struct Product {
   void* c = nullptr;
   int64_t c_row = 0, c_step = 0;
   bool accumulate = false;
+  Finish finish{};  // not of integers
   BFloat16Unit unit = BFloat16Unit::kFloat32;
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "wick/core/base/parallel.h"
-#include "wick/kernels/cpu/product.h"
+#include "wick/kernels/cpu/product_finish.h"
 #include "wick/kernels/cpu/product_pack.h"
 
 // Products of few rows, or few columns, by a matrix whose lines along k are contiguous: nothing is
@@ -132,19 +132,19 @@ class Dots {
   }
 
  private:
-  // Columns `first` to `last` of all rows, where a turned product has rows for columns.
-  void compute(int64_t product, int64_t first, int64_t last) const {
+  // Columns `begin` to `end` of all rows, where a turned product has rows for columns.
+  void compute(int64_t product, int64_t begin, int64_t end) const {
     const S* const few = static_cast<const S*>(turned_ ? p_.b.data : p_.a.data);
     const S* const many = static_cast<const S*>(turned_ ? p_.a.data : p_.b.data);
     constexpr int64_t kRows = WICK_WIDE(4, 2);
-    while (first < last) {
+    for (int64_t first = begin; first < end;) {
       const S* const b = many + product * many_step_ + first * many_line_;
       int64_t columns = 0;
       for (int64_t row = 0; row < few_; row += kRows) {
         const S* const a = few + product * few_step_ + row * few_line_;
         const int64_t rows = smaller(kRows, few_ - row);
         alignas(64) T results[kRows * kDotColumns];
-        columns = some_rows(rows, a, b, last - first, results);
+        columns = some_rows(rows, a, b, end - first, results);
         for (int64_t c = 0; c < columns; ++c) {
           for (int64_t r = 0; r < rows; ++r) {
             store(product, row + r, first + c, results[c * rows + r]);
@@ -153,6 +153,9 @@ class Dots {
       }
       first += columns;
     }
+    const int64_t some = end - begin, at = product * p_.c_step;
+    if (turned_) return finish_block(p_, at + begin * p_.c_row, some, few_);
+    finish_block(p_, at + begin, few_, some);
   }
 
   WICK_INLINE int64_t some_rows(int64_t rows, const S* a, const S* b, int64_t columns,

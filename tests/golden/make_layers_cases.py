@@ -10,7 +10,8 @@ import sys
 
 import torch
 import torch.nn.functional as F
-from safetensors.torch import save_file
+
+from safetensors_file import save_safetensors
 
 SIGNAL, IMAGE, VOLUME = (2, 3, 10), (2, 3, 7, 5), (2, 2, 5, 4, 6)
 
@@ -167,7 +168,7 @@ def main():
     source = f"PyTorch {torch.__version__.split('+')[0]}"
     text = json.dumps({"family": "layers", "source": source, "cases": cases.cases}, indent=1)
     (folder / "layers.json").write_text(text + "\n")
-    save_file(cases.tensors, folder / "layers.safetensors")
+    save_safetensors(cases.tensors, folder / "layers.safetensors")
 
 
 main()

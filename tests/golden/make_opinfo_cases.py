@@ -14,7 +14,6 @@ import math
 import pathlib
 import random
 import re
-import struct
 import sys
 import warnings
 
@@ -22,13 +21,11 @@ import torch
 import torch.testing._internal.common_methods_invocations as common_methods
 import torch.utils._pytree as pytree
 
+from safetensors_file import NAMES, load_safetensors, save_safetensors
+
 # The database gives random functions one seed; here they show that they are random.
 common_methods.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
 
-DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16,
-          "BF16": torch.bfloat16, "I64": torch.int64, "I32": torch.int32, "U8": torch.uint8,
-          "BOOL": torch.bool}
-NAMES = {dtype: name for name, dtype in DTYPES.items()}
 # Relative errors that are allowed, and absolute ones where no element is above 1.
 TOLERANCES = {torch.float64: (1e-7, 1e-8), torch.float32: (1e-4, 1e-5),
               torch.float16: (4e-3, 4e-3), torch.bfloat16: (3e-2, 3e-2)}
@@ -42,33 +39,6 @@ SMALL = 800  # bytes of tensors of a case that may be chosen
 
 class Unsupported(Exception):
     """A sample that the files have no way to write."""
-
-
-def save_safetensors(tensors, path):
-    header, offset, parts = {}, 0, []
-    for name, tensor in tensors.items():
-        flat = torch.empty(tensor.numel(), dtype=tensor.dtype)
-        flat.copy_(tensor.reshape(-1))  # strides of an axis of size 1 may be anything
-        data = flat.view(torch.uint8).numpy().tobytes()
-        header[name] = {"dtype": NAMES[tensor.dtype], "shape": list(tensor.shape),
-                        "data_offsets": [offset, offset + len(data)]}
-        offset += len(data)
-        parts.append(data)
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(parts))
-
-
-def load_safetensors(path):
-    data = path.read_bytes()
-    start = 8 + struct.unpack("<Q", data[:8])[0]
-    tensors = {}
-    for name, entry in json.loads(data[8:start]).items():
-        begin, end = (start + offset for offset in entry["data_offsets"])
-        flat = torch.frombuffer(bytearray(data[begin:end]), dtype=torch.uint8) \
-            if end > begin else torch.empty(0, dtype=torch.uint8)
-        tensors[name] = flat.view(DTYPES[entry["dtype"]]).reshape(entry["shape"])
-    return tensors
 
 
 def storable(tensor):

@@ -8,8 +8,9 @@ import pathlib
 import sys
 
 import torch
-from safetensors.torch import save_file
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from safetensors_file import save_safetensors
 
 STEPS, BATCH, INPUT, HIDDEN = 5, 3, 4, 6
 LENGTHS = [3, 5, 1]  # not sorted
@@ -79,7 +80,7 @@ def main():
     source = f"PyTorch {torch.__version__.split('+')[0]}"
     text = json.dumps({"family": "rnn", "source": source, "cases": cases}, indent=1)
     (folder / "rnn.json").write_text(text + "\n")
-    save_file(tensors, folder / "rnn.safetensors")
+    save_safetensors(tensors, folder / "rnn.safetensors")
 
 
 main()

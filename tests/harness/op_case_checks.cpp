@@ -12,7 +12,9 @@
 #include "wick/core/base/parallel.h"
 #include "wick/core/base/sha256.h"
 #include "wick/core/graph/executor.h"
+#include "wick/core/graph/passes.h"
 #include "wick/core/graph/trace.h"
+#include "wick/core/ops/elementwise.h"
 #include "wick/core/random.h"
 #include "wick/core/stream.h"
 #include "wick/tests/harness/deterministic.h"
@@ -80,6 +82,11 @@ class Run {
     }
     results.insert(results.end(), gradients.begin(), gradients.end());
     return results;
+  }
+
+  /// The case's outputs, and its gradients if it has any.
+  Tensors compute(const Tensors& in) const {
+    return op_case_.differentiable ? forward_backward(op_case_.call, in) : op_case_.call(in);
   }
 
  private:
@@ -264,9 +271,7 @@ void check_threads(const OpCase& op_case) {
     Tensors results[2];
     for (const int threads : {1, 2}) {
       set_num_threads(threads);
-      results[threads - 1] = op_case.differentiable
-                                 ? run.forward_backward(op_case.call, run.inputs())
-                                 : op_case.call(run.inputs());
+      results[threads - 1] = run.compute(run.inputs());
     }
     set_num_threads(before);
     for (size_t i = 0; i < results[0].size(); ++i) {
@@ -287,8 +292,17 @@ graph::Graph stored_and_loaded(const OpCase& op_case, const graph::Graph& made) 
   return graph::load(path);
 }
 
-// The case and its gradients, traced, written to a file, read back and run on other inputs, against
-// the case called with those.
+// With what is computed from them, so that elementwise ops have others to be fused with.
+Tensors and_more(Tensors results) {
+  for (size_t i = results.size(); i-- > 0;) {
+    const Tensor& y = results[i];
+    if (y.defined() && is_floating(y.dtype())) results.push_back(y.detach() * 1.5 + 1);
+  }
+  return results;
+}
+
+// The case and its gradients, traced, written to a file, read back and run on other inputs, as
+// traced and after all passes, against the case called with those.
 void check_graph(const OpCase& op_case, Dtype dtype) {
   int refused = 0;
   for (size_t i = 0; i < op_case.samples.size(); ++i) {
@@ -298,11 +312,9 @@ void check_graph(const OpCase& op_case, Dtype dtype) {
     const Arrays first = make_inputs(op_case, i),
                  other = make_inputs(concat(op_case.name, ".other/", i), sample);
     const Run traced(op_case, first, sample, dtype), eager(op_case, other, sample, dtype);
-    const auto compute = [&](const Run& run, const Tensors& in) {
-      return op_case.differentiable ? run.forward_backward(op_case.call, in) : op_case.call(in);
-    };
     const auto trace = [&] {
-      return graph::trace([&](const Tensors& in) { return compute(traced, in); }, traced.inputs());
+      return graph::trace([&](const Tensors& in) { return and_more(traced.compute(in)); },
+                          traced.inputs());
     };
     if (!op_case.traceable) {
       refused += error_of(trace).find("trace: ") == 0;
@@ -312,12 +324,17 @@ void check_graph(const OpCase& op_case, Dtype dtype) {
     const graph::Graph loaded = i == 0 ? stored_and_loaded(op_case, made) : made;
     EXPECT_EQ(to_string(loaded), to_string(made));
     manual_seed(i);
-    const Tensors want = compute(eager, eager.inputs());
-    manual_seed(i);
-    const Tensors got = graph::run(loaded, eager.inputs());
-    ASSERT_EQ(got.size(), want.size());
-    for (size_t k = 0; k < got.size(); ++k) {
-      EXPECT_TRUE(bit_equal(got[k], want[k])) << "output or gradient " << k << "\n" << made;
+    const Tensors want = and_more(eager.compute(eager.inputs()));
+    graph::Graph optimized = loaded;
+    graph::freeze_constants(optimized);
+    graph::optimize(optimized);
+    for (const graph::Graph& each : {loaded, optimized}) {
+      manual_seed(i);
+      const Tensors got = graph::run(each, eager.inputs());
+      ASSERT_EQ(got.size(), want.size());
+      for (size_t k = 0; k < got.size(); ++k) {
+        EXPECT_TRUE(bit_equal(got[k], want[k])) << "output or gradient " << k << "\n" << each;
+      }
     }
   }
   EXPECT_EQ(refused > 0, !op_case.traceable);
@@ -368,9 +385,6 @@ void check_other_device(const OpCase& op_case, Dtype dtype, bool large) {
   }
   for_samples(op_case, large, [&](const Arrays& arrays, const Sample& sample) {
     const Run run(op_case, arrays, sample, dtype);
-    const auto compute = [&](const Run& with, const Tensors& in) {
-      return op_case.differentiable ? with.forward_backward(op_case.call, in) : op_case.call(in);
-    };
     // Results of 16 bits are held against the reference, as the CPU's are.
     Arrays exact = arrays;
     const Dtype reference = is_reduced(dtype) ? kFloat64 : dtype;
@@ -380,13 +394,13 @@ void check_other_device(const OpCase& op_case, Dtype dtype, bool large) {
       }
     }
     const Run wide(op_case, exact, sample, reference);
-    const Tensors want = compute(wide, wide.inputs());
+    const Tensors want = wide.compute(wide.inputs());
     for (size_t l = 0; l < layouts.size(); ++l) {
       Tensors first;
       for (int r = 0; r < runs; ++r) {
         const DeviceOrder order(dtype, r);
         const std::vector<GuardedTensor> inputs = run.guarded(layouts[l], device);
-        const Tensors got = compute(run, Run::tensors(inputs));
+        const Tensors got = run.compute(Run::tensors(inputs));
         for (const GuardedTensor& input : inputs) {
           EXPECT_TRUE(input.unchanged()) << "an input or memory around it was changed";
         }

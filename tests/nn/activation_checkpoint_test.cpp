@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "wick/core/core.h"
+#include "wick/core/graph/compile.h"
 #include "wick/nn/nn.h"
 #include "wick/tests/harness/expect_error.h"
 
@@ -352,6 +353,56 @@ TEST(Checkpoint, PassesErrorsOfTheSecondRunOn) {
   loss.backward();
   EXPECT_EQ(calls, 3);
   EXPECT_EQ(bits(x.grad()), bits(grad({x.exp().sin().sum()}, {x})[0]));
+}
+
+// A graph has the ops of the second run, the last one too: what it keeps is its own result.
+TEST(Checkpoint, IsPartOfCompiledSteps) {
+  const auto step_of = [](nn::Sequential& net, int levels) {
+    return [&net, levels](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+      net.zero_grad();
+      std::function<Tensor(const Tensor&)> f = [&net](const Tensor& x) { return net(x); };
+      for (int i = 0; i < levels; ++i) f = [f](const Tensor& x) { return nn::checkpoint(f, x); };
+      const Tensor loss = f(in[0]).square().sum();
+      loss.backward();
+      return {loss.detach()};
+    };
+  };
+  const std::vector<nn::Sequential (*)()> blocks = {
+      [] {
+        return nn::Sequential{nn::Linear(6, 6), nn::ReLU()};
+      },
+      [] {
+        return nn::Sequential{nn::Linear(6, 6), nn::Tanh()};
+      },
+      [] {
+        return nn::Sequential{nn::Linear(6, 6), nn::LayerNorm({6})};
+      },
+      [] {
+        return nn::Sequential{nn::Linear(6, 6), nn::BatchNorm1d(6)};
+      },
+      [] {
+        return nn::Sequential{nn::Tanh(), nn::Linear(6, 6), nn::Dropout(0.5), nn::Tanh()};
+      }};
+  for (size_t block = 0; block < blocks.size(); ++block) {
+    for (const graph::CompileMode mode : {graph::CompileMode::kFuse, graph::CompileMode::kFull}) {
+      for (const int levels : {1, 2}) {
+        SCOPED_TRACE(::testing::Message() << "block " << block << ", levels " << levels);
+        nn::Sequential eager = blocks[block](), traced = nn::clone(eager);
+        graph::CompiledFunction step = graph::compile_step(step_of(traced, levels), {.mode = mode});
+        for (int i = 0; i < 5; ++i) {
+          const Tensor x = randn({4, 6});
+          manual_seed(i);
+          const Tensor want = step_of(eager, levels)({x})[0];
+          manual_seed(i);
+          EXPECT_TRUE(step({x})[0].equal(want));
+          for (size_t p = 0; p < eager.parameters().size(); ++p) {
+            EXPECT_TRUE(traced.parameters()[p].grad().equal(eager.parameters()[p].grad())) << p;
+          }
+        }
+        EXPECT_EQ(step.num_graphs(), 1);
+      }
+    }
+  }
 }
 
 TEST(Checkpoint, RefusesWrongRangesAndSegments) {

@@ -40,7 +40,7 @@ def figures(program, name, folder):
              for test in suite["testsuite"]]
     known = {key: value for test in tests for key, value in test.items()}
     row = [f"{float(known[key]):.0e}" if key in known else "none" for key in COLUMNS]
-    exported = re.search(r"1 models, 0 failed, largest difference (\S+)", done.stdout)
+    exported = re.search(r"\d+ models, 0 failed, largest difference (\S+)", done.stdout)
     row.append(f"{float(exported[1]):.0e}" if exported else "none")
     if done.returncode != 0:
         print(done.stdout, file=sys.stderr)

@@ -4,9 +4,9 @@ and five steps of SGD.
 
   tests/onnx/make_cases.py [--large] [--only NAME] [FOLDER]
 
-Without a folder it makes tests/onnx/cases. It needs torch, torchvision, onnx, onnxscript and
-safetensors from PyPI. With --large the models are those of large_models.py, which onnx_test reads
-from the folder that WICK_ONNX_CASES names.
+Without a folder it makes tests/onnx/cases. It needs torch, torchvision and onnx from PyPI, and
+onnxscript for the newer exporter. With --large the models are those of large_models.py, which
+onnx_test reads from the folder that WICK_ONNX_CASES names.
 """
 import argparse
 import copy
@@ -17,10 +17,11 @@ import warnings
 import numpy
 import onnx
 import torch
-from safetensors.torch import save_file
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "golden")]
 from large_models import LARGE  # noqa: E402
+from safetensors_file import save_safetensors  # noqa: E402
 from small_models import MODELS, NEWER  # noqa: E402
 
 RATE, MOMENTUM, STEPS = 0.02, 0.9, 5
@@ -110,7 +111,7 @@ def record(model, x, large):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="?", type=pathlib.Path,
-                        default=pathlib.Path(__file__).resolve().parent / "cases")
+                        default=HERE / "cases")
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--only", help="the model to make, in place of all")
     arguments = parser.parse_args()
@@ -129,7 +130,8 @@ def main():
         path = arguments.folder / f"{name}.onnx"
         export(model, x, str(path), newer)
         take_statistics(model, path)
-        save_file(record(model, x, arguments.large), arguments.folder / f"{name}.safetensors")
+        save_safetensors(record(model, x, arguments.large),
+                         arguments.folder / f"{name}.safetensors")
         print(f"{name}: {path.stat().st_size} bytes", flush=True)
 
 

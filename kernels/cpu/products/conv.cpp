@@ -135,10 +135,11 @@ void conv2d_fused(const View& x, const View& weight, const void* packed,
   if (is_direct(plan.algorithm, weight, params) && is_whole) {
     return WICK_CALL_CPU(direct_forward(x, weight, packed, epilogue, y, params, workspace));
   }
-  const View& bias = epilogue.bias;
   if (plan.algorithm == ConvAlgorithm::kIm2col) {
-    im2col_forward(x, weight, bias, y, params, workspace);
-  } else if (plan.algorithm == ConvAlgorithm::kWinograd) {
+    return im2col_forward(x, weight, epilogue, y, params, workspace);
+  }
+  const View& bias = epilogue.bias;
+  if (plan.algorithm == ConvAlgorithm::kWinograd) {
     WICK_CALL_CPU(winograd_forward(x, weight, nullptr, {bias}, y, params.padding, workspace));
   } else if (plan.algorithm == ConvAlgorithm::kAmx) {
     const bool is_first = is_first_layer(weight.shape, params);

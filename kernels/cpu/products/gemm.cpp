@@ -79,7 +79,7 @@ BFloat16Unit bfloat16_unit() {
 }
 
 void gemm(GemmSizes sizes, Dtype in, const Matrix& a, const Matrix& b, const void* bias, Dtype out,
-          void* c, int64_t ldc, bool accumulate, Workspace& workspace) {
+          void* c, int64_t ldc, bool accumulate, const Finish& finish, Workspace& workspace) {
   multiply({.sizes = sizes,
             .in = in,
             .out = out,
@@ -88,7 +88,8 @@ void gemm(GemmSizes sizes, Dtype in, const Matrix& a, const Matrix& b, const voi
             .bias = bias,
             .c = c,
             .c_row = ldc,
-            .accumulate = accumulate},
+            .accumulate = accumulate,
+            .finish = finish},
            workspace);
 }
 

@@ -140,7 +140,7 @@ Dtype sum_dtype(Dtype dtype) { return dtype == kBFloat16 ? kFloat32 : dtype; }
 
 }  // namespace
 
-void im2col_forward(const View& x, const View& weight, const View& bias, const View& y,
+void im2col_forward(const View& x, const View& weight, const ConvEpilogue& epilogue, const View& y,
                     const Conv2dParams& params, Workspace& workspace) {
   const Problem d(x.shape, weight.shape, y.shape, size_of(x.dtype), params);
   const int64_t bytes = size_of(x.dtype);
@@ -152,10 +152,14 @@ void im2col_forward(const View& x, const View& weight, const View& bias, const V
     for (int64_t g = 0; g < d.groups; ++g) {
       const Matrix a = patch_matrix(d, x, g, first, last, patches);
       const Matrix b{at(weight, g * d.k * d.columns), 1, d.columns};
+      const View &bias = epilogue.bias, &residual = epilogue.residual;
       const void* group_bias = bias.defined() ? at(bias, g * d.k) : nullptr;
-      gemm({rows, d.k, d.columns}, x.dtype, a, b, group_bias, x.dtype,
-           mutable_at(y, first * d.rows_per_image * d.groups * d.k + g * d.k), d.groups * d.k,
-           false, workspace);
+      const int64_t begin = first * d.rows_per_image * d.groups * d.k + g * d.k;
+      void* const results = mutable_at(y, begin);
+      const Finish finish{residual.defined() ? at(residual, begin) : nullptr,
+                          epilogue.relu ? Activation::kRelu : Activation::kNone, results};
+      gemm({rows, d.k, d.columns}, x.dtype, a, b, group_bias, x.dtype, results, d.groups * d.k,
+           false, finish, workspace);
     }
   }
 }
@@ -173,7 +177,7 @@ void im2col_backward_data(const View& dy, const View& weight, const View& dx,
       const Matrix a{at(dy, first * d.rows_per_image * d.groups * d.k + g * d.k), d.groups * d.k,
                      1};
       const Matrix b{at(weight, g * d.k * d.columns), d.columns, 1};
-      gemm({rows, d.columns, d.k}, dy.dtype, a, b, nullptr, sum, patches, d.columns, false,
+      gemm({rows, d.columns, d.k}, dy.dtype, a, b, nullptr, sum, patches, d.columns, false, {},
            workspace);
       visit_floating(dx.dtype, [&](auto type) {
         using T = typename decltype(type)::type;
@@ -204,7 +208,7 @@ void im2col_backward_weights(const View& x, const View& dy, const View& dweight,
       const Matrix a{at(dy, first * d.rows_per_image * d.groups * d.k + g * d.k), 1,
                      d.groups * d.k};
       gemm({d.k, d.columns, rows}, x.dtype, a, b, nullptr, sum,
-           sums + g * d.k * d.columns * size_of(sum), d.columns, first > 0, workspace);
+           sums + g * d.k * d.columns * size_of(sum), d.columns, first > 0, {}, workspace);
     }
   }
   if (sum != x.dtype) {

@@ -6,7 +6,7 @@
 
 namespace wick::cpu {
 
-void im2col_forward(const View& x, const View& weight, const View& bias, const View& y,
+void im2col_forward(const View& x, const View& weight, const ConvEpilogue& epilogue, const View& y,
                     const Conv2dParams& params, Workspace& workspace);
 void im2col_backward_data(const View& dy, const View& weight, const View& dx,
                           const Conv2dParams& params, Workspace& workspace);

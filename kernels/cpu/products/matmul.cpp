@@ -1,6 +1,5 @@
 #include "wick/kernels/matmul.h"
 
-#include "wick/kernels/activate.h"
 #include "wick/kernels/cpu/products/gemm.h"
 
 namespace wick::cpu {
@@ -36,25 +35,6 @@ int64_t batch_offset(const View& x, int batch_rank, int64_t index) {
   return offset;
 }
 
-void multiply(const View& a, const View& b, const View& bias, const View& y, Workspace& workspace) {
-  const int rank = y.rank(), batch_rank = rank - 2;
-  const GemmSizes sizes{y.shape[rank - 2], y.shape[rank - 1], a.shape[rank - 1]};
-  int64_t batch = 1;
-  for (int axis = 0; axis < batch_rank; ++axis) batch *= y.shape[axis];
-  const int64_t matrix = sizes.m * sizes.n;
-  if (batch * matrix == 0) return;
-  const int64_t a_step = batch_step(a, batch_rank), b_step = batch_step(b, batch_rank);
-  if (!bias.defined() && batch > 1 && a_step >= 0 && b_step >= 0) {
-    return gemm_batch(batch, sizes, y.dtype, last_two(a, 0), a_step, last_two(b, 0), b_step, y.data,
-                      matrix, workspace);
-  }
-  for (int64_t i = 0; i < batch; ++i) {
-    gemm(sizes, y.dtype, last_two(a, batch_offset(a, batch_rank, i)),
-         last_two(b, batch_offset(b, batch_rank, i)), bias.data, y.dtype,
-         y.as<char>() + i * matrix * size_of(y.dtype), sizes.n, false, workspace);
-  }
-}
-
 }  // namespace
 
 void matmul_engines(const View&, const View&, const MatMulEpilogue&, const View&,
@@ -64,9 +44,26 @@ void matmul_engines(const View&, const View&, const MatMulEpilogue&, const View&
 
 void matmul(const View& a, const View& b, const MatMulEpilogue& epilogue, const View& y, int,
             Workspace& workspace) {
+  const int rank = y.rank(), batch_rank = rank - 2;
+  const GemmSizes sizes{y.shape[rank - 2], y.shape[rank - 1], a.shape[rank - 1]};
+  int64_t batch = 1;
+  for (int axis = 0; axis < batch_rank; ++axis) batch *= y.shape[axis];
+  const int64_t matrix = sizes.m * sizes.n;
+  if (batch * matrix == 0) return;
+  const View& bias = epilogue.bias;
+  const bool has_epilogue = bias.defined() || epilogue.activation != Activation::kNone;
+  const int64_t a_step = batch_step(a, batch_rank), b_step = batch_step(b, batch_rank);
+  if (!has_epilogue && batch > 1 && a_step >= 0 && b_step >= 0) {
+    return gemm_batch(batch, sizes, y.dtype, last_two(a, 0), a_step, last_two(b, 0), b_step, y.data,
+                      matrix, workspace);
+  }
   const View& product = epilogue.before.defined() ? epilogue.before : y;
-  multiply(a, b, epilogue.bias, product, workspace);
-  activate(epilogue.activation, product, y);
+  for (int64_t i = 0; i < batch; ++i) {
+    const int64_t at = i * matrix * size_of(y.dtype);
+    gemm(sizes, y.dtype, last_two(a, batch_offset(a, batch_rank, i)),
+         last_two(b, batch_offset(b, batch_rank, i)), bias.data, y.dtype, product.as<char>() + at,
+         sizes.n, false, {nullptr, epilogue.activation, y.as<char>() + at}, workspace);
+  }
 }
 
 }  // namespace wick::cpu

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "wick/core/graph/compile.h"
 #include "wick/core/graph/executor.h"
 #include "wick/core/graph/trace.h"
 #include "wick/core/ops/activation.h"
@@ -98,6 +99,25 @@ TEST(Passes, FuseElementwise) {
   EXPECT_NE(to_string(graph).find("fused("), std::string::npos);
 }
 
+// Chains, and ends of chains, that nothing reads.
+TEST(Passes, FusedChainsWithoutReaders) {
+  const auto f = [](const Tensors& x) -> Tensors {
+    const Tensor y = x[0].exp();
+    (y * 2).sin();
+    (x[0].cos() * 2).tanh();
+    return {x[0].sum(), y + 1};
+  };
+  const Tensors x = {randn({40, 30})};
+  graph::Graph graph = graph::trace(f, x);
+  graph::fuse_elementwise(graph);
+  check(graph);
+  EXPECT_EQ(ops_of(graph), "sum add_scalar{ exp mul_scalar sin add_scalar }");
+  expect_equal(run(graph, x), f(x));
+  graph::CompiledFunction compiled(f, {.mode = graph::CompileMode::kFuse});
+  for (int i = 0; i < 3; ++i) expect_equal(compiled(x), f(x));
+  EXPECT_EQ(ops_of(compiled.graph()), "sum add_scalar{ exp add_scalar }");
+}
+
 // Every dtype, rounding where the ops round, layouts and shapes that broadcast, short rows and
 // long.
 TEST(Passes, FusedChainsRoundAsTheirOps) {
@@ -163,18 +183,21 @@ TEST(Passes, FusedCastsAreCopies) {
   }
 }
 
-// A result of some MiB goes past the caches, in pieces of several threads.
+// Results of some MiB go past the caches, the first four of a chain, in pieces of several threads.
 TEST(Passes, FusedChainsOfLargeTensors) {
   const auto f = [](const Tensors& x) -> Tensors {
-    const Tensor a = x[0] * 2 + 1;
-    return {a, a.square() - x[1], x[0].exp().to(kBFloat16).mul(x[1].to(kBFloat16)).neg()};
+    const Tensor a = x[0] * 2 + 1, b = a.square() - x[1];
+    const Tensor c = x[0].exp().to(kBFloat16).mul(x[1].to(kBFloat16)).neg();
+    return {a, b, c, b.abs(), b * a, (b - a).to(kFloat64)};
   };
-  const Tensors x = {randn({1100, 1023}), randn({1023})};
-  graph::Graph graph = graph::trace(f, x);
-  graph::optimize(graph);
-  graph::Executor executor(graph);
-  expect_equal(executor.run(x), f(x));
-  EXPECT_GE(executor.num_fused(), 1);
+  const Tensor x = randn({1100, 1023});
+  for (const Tensor& other : {randn({1023}), randn({1100, 1023}), randn({1100, 1})}) {
+    graph::Graph graph = graph::trace(f, {x, other});
+    graph::optimize(graph);
+    graph::Executor executor(graph);
+    expect_equal(executor.run({x, other}), f({x, other}));
+    EXPECT_GE(executor.num_fused(), 1);
+  }
 }
 
 // Parameters and running statistics of `channels` channels, far from the initial ones.

@@ -100,12 +100,14 @@ struct Trial {
   int64_t gap = 0;                            // between lines, and before the first one
   Dtype in = Dtype::kFloat32, out = Dtype::kFloat32;
   bool bias = false, accumulate = false;
+  bool residual = false, relu = false;  // what follows the sums
 
   std::string text() const {
     return std::to_string(count) + " x " + std::to_string(m) + "x" + std::to_string(n) + "x" +
            std::to_string(k) + (a_columns ? " T" : " N") + (b_columns ? "T" : "N") + " gap " +
            std::to_string(gap) + " " + std::string(to_string(in)) + " to " +
-           std::string(to_string(out)) + (bias ? " bias" : "") + (accumulate ? " accumulate" : "");
+           std::string(to_string(out)) + (bias ? " bias" : "") + (accumulate ? " accumulate" : "") +
+           (residual ? " residual" : "") + (relu ? " relu" : "");
   }
 };
 
@@ -124,11 +126,13 @@ class Operands {
         a_(t.in, t.gap + t.count * a_step_, NAN),
         b_(t.in, t.gap + t.count * b_step_, NAN),
         bias_(t.out, t.n, 0),
-        start_(t.out, t.gap + t.count * c_step_ + 8, kGuard) {
+        start_(t.out, t.gap + t.count * c_step_ + 8, kGuard),
+        residual_(t.out, start_.size(), NAN) {
     for (int64_t i = 0; i < t.count; ++i) {
       for (int64_t r = 0; r < t.m; ++r) {
         for (int64_t k = 0; k < t.k; ++k) a_.set(a_at(i, r, k), draw());
         for (int64_t j = 0; j < t.n; ++j) start_.set(c_at(i, r, j), draw());
+        for (int64_t j = 0; j < t.n; ++j) residual_.set(c_at(i, r, j), draw());
       }
       for (int64_t k = 0; k < t.k; ++k) {
         for (int64_t j = 0; j < t.n; ++j) b_.set(b_at(i, k, j), draw());
@@ -154,6 +158,8 @@ class Operands {
     p.c_step = c_step_;
     p.accumulate = t_.accumulate;
     p.unit = variant.unit;
+    p.finish = {t_.residual ? residual_.at(t_.gap) : nullptr,
+                t_.relu ? Activation::kRelu : Activation::kNone, p.c};
     HostBlocks workspace;
     const int before = num_threads();
     set_num_threads(threads);
@@ -181,7 +187,8 @@ class Operands {
           }
         }
         for (int64_t j = 0; j < t_.n; ++j) {
-          c[static_cast<size_t>(c_at(i, r, j))] = row[static_cast<size_t>(j)];
+          const int64_t at = c_at(i, r, j);
+          c[static_cast<size_t>(at)] = finished(row[static_cast<size_t>(j)], at);
         }
       }
     }
@@ -203,9 +210,17 @@ class Operands {
  private:
   static constexpr double kGuard = 77;
 
+  // The result whose sum is `x`. What follows the sum starts with its rounded value.
+  double finished(double x, int64_t at) {
+    Numbers rounded(t_.out, 1, x);
+    if (t_.residual) rounded.set(0, rounded.get(0) + residual_.get(at));
+    if (t_.relu) rounded.set(0, std::fmax(rounded.get(0), 0));
+    return t_.residual || t_.relu ? rounded.get(0) : x;
+  }
+
   Trial t_;
   int64_t a_line_, b_line_, c_line_, a_step_, b_step_, c_step_;
-  Numbers a_, b_, bias_, start_;
+  Numbers a_, b_, bias_, start_, residual_;
 };
 
 // Sixteenths: their products' sums are exact in float32, whatever the order.
@@ -250,6 +265,8 @@ Trial draw_trial(std::mt19937& random) {
   t.out = t.in == Dtype::kBFloat16 && random() % 3 == 0 ? Dtype::kFloat32 : t.in;
   t.bias = random() % 3 == 0;
   t.accumulate = !t.bias && random() % 3 == 0;
+  t.residual = random() % 4 == 0;
+  t.relu = random() % 4 == 0;
   return t;
 }
 
