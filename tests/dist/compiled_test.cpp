@@ -142,7 +142,7 @@ struct Net : nn::Module {
 };
 
 // What a rank is left with.
-struct Trained {
+struct RankResults {
   Tensors losses, parameters, buffers;
   std::vector<double> scales;
 };
@@ -191,12 +191,12 @@ struct Trainee {
   amp::GradScaler scaler{{.init_scale = 1024, .growth_interval = 2, .enabled = run.scaled}};
 };
 
-Trained train(const Group& group, const Run& run, bool compiled) {
+RankResults train(const Group& group, const Run& run, bool compiled) {
   const RandomScope scope(static_cast<uint64_t>(group->rank()) + 1);
   Trainee trainee(group, run);
   graph::CompiledFunction step = graph::compile_step(
       [&](const Tensors& batch) { return trainee.step(batch); }, {.mode = run.mode});
-  Trained result;
+  RankResults result;
   for (int i = 0; i < run.steps; ++i) {
     Generator generator(static_cast<uint64_t>(100 * i + group->rank()));
     const Tensors batch{randn({8, 2, 4, 4}, kFloat32, kCpu, &generator).to(trainee.device),
@@ -222,17 +222,17 @@ void expect_same(const Tensors& got, const Tensors& expected) {
 }
 
 // By rank, once all were seen to have the same parameters.
-std::vector<Trained> train_all(const Run& run, bool compiled) {
-  std::vector<Trained> all(static_cast<size_t>(run.ranks));
+std::vector<RankResults> train_all(const Run& run, bool compiled) {
+  std::vector<RankResults> all(static_cast<size_t>(run.ranks));
   on_ranks(run.ranks, [&](const Group& group) {
     all[static_cast<size_t>(group->rank())] = train(group, run, compiled);
   });
-  for (const Trained& other : all) expect_same(other.parameters, all[0].parameters);
+  for (const RankResults& other : all) expect_same(other.parameters, all[0].parameters);
   return all;
 }
 
-std::vector<Trained> expect_steps_of_eager(const Run& run) {
-  std::vector<Trained> eager = train_all(run, false), compiled = train_all(run, true);
+std::vector<RankResults> expect_steps_of_eager(const Run& run) {
+  std::vector<RankResults> eager = train_all(run, false), compiled = train_all(run, true);
   for (size_t r = 0; r < eager.size(); ++r) {
     expect_same(compiled[r].losses, eager[r].losses);
     EXPECT_EQ(compiled[r].scales, eager[r].scales);
