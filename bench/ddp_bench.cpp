@@ -4,7 +4,9 @@
 //   run N       seconds of N training steps
 //   plain N     the same without the wrapper, on a model of its own
 //   sharded N   the same with the optimizer's state shared out among the ranks (ZeRO stage 1)
+//   compiled N  the same with the step as a graph (graph::compile_step)
 //   overlap N   of the time in which gradients were exchanged, the part before the last gradient
+//   compiled_overlap N  the same of compiled steps
 //   trace FILE  seconds of one step, of which FILE becomes a trace (a JSON list of Chrome's events)
 #include <algorithm>
 #include <chrono>
@@ -60,24 +62,35 @@ class Training {
     loss().backward();
     optimizer_.step();
   }
+  void step_compiled() { compiled_({}); }
 
  private:
   std::shared_ptr<nn::Module> model_;
   optim::SGD optimizer_;
   Data data_;
+  graph::CompiledFunction compiled_ = graph::compile_step([this](const std::vector<Tensor>&) {
+    step();
+    return std::vector<Tensor>();
+  });
 };
 
 // Of one backward: microseconds in which reductions were under way, in all and before the last
 // bucket was full.
-std::pair<double, double> exchange_of(Training& training, dist::ProcessGroup& group) {
-  const Tensor loss = training.loss();
+std::pair<double, double> exchange_of(Training& training, dist::ProcessGroup& group,
+                                      bool is_compiled) {
+  const Tensor loss = is_compiled ? Tensor() : training.loss();
   group.barrier().wait();
-  loss.backward();
+  if (is_compiled) {
+    training.step_compiled();
+  } else {
+    loss.backward();
+  }
   const std::vector<dist::FlightRecord> records = group.flight_records();
   const auto end = static_cast<double>(records.back().queued_us);
   double all = 0, before = 0;
   for (size_t i = records.size(); i-- > 0;) {
     if (records[i].kind == dist::CollectiveKind::kBarrier) break;
+    if (records[i].kind != dist::CollectiveKind::kAllReduce) continue;  // of buffers
     const auto from = static_cast<double>(records[i].begin_us);
     const auto to = static_cast<double>(records[i].end_us);
     all += to - from;
@@ -131,7 +144,7 @@ int serve(const std::string& workload, int64_t images) {
   const auto wrap = [&] {
     return std::make_shared<dist::DistributedDataParallel>(make_model(workload), group);
   };
-  Training plain(make_model(workload), data), wrapped(wrap(), data);
+  Training plain(make_model(workload), data), wrapped(wrap(), data), compiled(wrap(), data);
   const auto shared_model = wrap();
   Training shared(shared_model, data);
   dist::shard_optimizer(shared.optimizer(), *shared_model);
@@ -143,20 +156,31 @@ int serve(const std::string& workload, int64_t images) {
       continue;
     }
     const int64_t count = std::stoll(argument);
-    if (command == "overlap") {
+    const bool is_compiled = command.starts_with("compiled");
+    if (command == "overlap" || command == "compiled_overlap") {
       double all = 0, before = 0;
       for (int64_t i = 0; i < count; ++i) {
-        const auto [whole, early] = exchange_of(wrapped, *group);
+        const auto [whole, early] =
+            exchange_of(is_compiled ? compiled : wrapped, *group, is_compiled);
         all += whole;
         before += early;
       }
       std::cout << before / all << std::endl;
       continue;
     }
-    Training& training = command == "plain" ? plain : command == "sharded" ? shared : wrapped;
+    Training& training = command == "plain"     ? plain
+                         : command == "sharded" ? shared
+                         : is_compiled          ? compiled
+                                                : wrapped;
     group->barrier().wait();
     const auto start = std::chrono::steady_clock::now();
-    for (int64_t i = 0; i < count; ++i) training.step();
+    for (int64_t i = 0; i < count; ++i) {
+      if (is_compiled) {
+        training.step_compiled();
+      } else {
+        training.step();
+      }
+    }
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     std::cout << seconds.count() << std::endl;
   }

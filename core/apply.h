@@ -54,6 +54,8 @@ struct OpInfo {
   // One new result, element by element, by one call of the functor's kernel (kernels/elementwise.h)
   // on the inputs: ops that follow one another may run as one (docs/graphs.md).
   bool elementwise = false;
+  // Exchanges tensors with other ranks: a graph keeps each call, as all ranks must make it.
+  bool exchanges = false;
 };
 
 /// What an op keeps from forward for backward.

@@ -7,7 +7,7 @@ namespace wick::dist {
 namespace {
 
 struct AllReduceSum {
-  static constexpr OpInfo info{.name = "all_reduce_sum"};
+  static constexpr OpInfo info{.name = "all_reduce_sum", .exchanges = true};
   std::shared_ptr<ProcessGroup> group;
   static constexpr auto fields = std::tuple{field("group", &AllReduceSum::group)};
 

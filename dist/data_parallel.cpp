@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "wick/core/graph/trace.h"
 #include "wick/dist/all_reduce.h"
 #include "wick/dist/detail/reducer.h"
 #include "wick/nn/norm.h"
@@ -81,7 +82,8 @@ void DistributedDataParallel::end_pass(const std::vector<Tensor>& outputs) {
 }
 
 DistributedDataParallel::NoSync::NoSync(DistributedDataParallel& model)
-    : sync_(model.reducer_->sync, false) {}
+    : sync_(model.reducer_->sync, false),
+      around_(model.reducer_->sync_around, graph::is_tracing() && model.reducer_->sync_around) {}
 
 void synchronize_batch_norms(nn::Module& module, const std::shared_ptr<ProcessGroup>& group) {
   WICK_CHECK(group != nullptr, "synchronize_batch_norms: expected a process group, got null");

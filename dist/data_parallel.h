@@ -85,13 +85,14 @@ class DistributedDataParallel final : public nn::Module {
   const std::shared_ptr<Reducer>& reducer() const { return reducer_; }
 
   /// While it lives, backward adds to each rank's own gradients and nothing is exchanged; the first
-  /// backward whose forward was outside it reduces what has gathered.
+  /// backward whose forward was outside it reduces what has gathered. In a compiled step it belongs
+  /// within the step: error if it is around a step that was traced without it.
   class NoSync {
    public:
     explicit NoSync(DistributedDataParallel& model);
 
    private:
-    ScopedValue<bool> sync_;
+    ScopedValue<bool> sync_, around_;
   };
 
  private:

@@ -3,12 +3,15 @@
 #include <utility>
 
 #include "wick/core/autograd.h"
+#include "wick/core/graph/trace.h"
 #include "wick/dist/detail/reducer.h"
 #include "wick/nn/norm.h"
 
 namespace wick::dist {
 
 void Reducer::announce(bool has_input) {
+  WICK_CHECK(!graph::is_tracing(), "join: a pass within a trace: expected an eager step, as ranks ",
+             "agree in each pass on who has inputs");
   const Device device = parameters_[0].tensor.device();
   const Tensor flags = empty({group_->size(), 1}, kInt32, device);
   group_->all_gather(tensor<int32_t>({has_input ? 1 : 0}).to(device), flags).wait();

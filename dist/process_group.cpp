@@ -15,67 +15,11 @@
 #include "wick/core/base/threads.h"
 #include "wick/core/detail/capture.h"
 #include "wick/core/file.h"
+#include "wick/core/graph/host_call.h"
 #include "wick/core/graph/trace.h"
 #include "wick/core/profile/span.h"
 
 namespace wick::dist {
-
-const char* to_string(ReduceOp op) {
-  static constexpr const char* kNames[] = {"sum", "average", "product", "min", "max"};
-  return kNames[static_cast<int>(op)];
-}
-
-const char* to_string(Backend backend) {
-  static constexpr const char* kNames[] = {"auto", "nccl", "gloo"};
-  return kNames[static_cast<int>(backend)];
-}
-
-Backend parse_backend(const std::string& name) {
-  for (const Backend b : {Backend::kAuto, Backend::kNccl, Backend::kGloo}) {
-    if (name == to_string(b)) return b;
-  }
-  throw Error(concat("backend: unknown: got ", name, ", expected auto, nccl or gloo"));
-}
-
-const char* to_string(CollectiveKind kind) {
-  static constexpr const char* kNames[] = {"all_reduce",     "broadcast", "all_gather",
-                                           "reduce_scatter", "barrier",   "send",
-                                           "recv",           "batch"};
-  return kNames[static_cast<int>(kind)];
-}
-
-std::vector<Tensor> Collective::tensors() const {
-  std::vector<Tensor> all;
-  for (const Tensor& x : {tensor, result}) {
-    if (x.defined()) all.push_back(x);
-  }
-  for (const Transfer& t : transfers) all.push_back(t.tensor);
-  return all;
-}
-
-std::string Collective::description() const {
-  std::string text = to_string(kind);
-  if (!is_between_two()) text += concat(" #", sequence);
-  if (kind == CollectiveKind::kBarrier) return text;
-  text += " (";
-  if (kind == CollectiveKind::kBatch) {
-    for (const Transfer& t : transfers) {
-      const Collective alone{.kind = t.kind, .transfers = {t}};
-      text += concat(text.back() == '(' ? "" : ", ", alone.description());
-    }
-    return text + ")";
-  }
-  if (kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduceScatter) {
-    text += concat(to_string(op), ", ");
-  } else if (kind == CollectiveKind::kBroadcast) {
-    text += concat("from rank ", peer, ", ");
-  } else if (is_between_two()) {
-    text +=
-        concat(kind == CollectiveKind::kSend ? "to rank " : "from rank ", transfers[0].peer, ", ");
-  }
-  const Tensor& x = is_between_two() ? transfers[0].tensor : tensor;
-  return text + concat(x.dtype(), " ", x.shape(), ")");
-}
 
 struct Work::State {
   std::mutex mutex;
@@ -85,14 +29,30 @@ struct Work::State {
   Device device;
   std::optional<Event> ready;   // what was queued before the call
   std::optional<Event> behind;  // behind the collective's own work
+  // Of a collective within a trace: that of the graph's last run, and the trace's tensors.
+  std::shared_ptr<std::optional<Work>> live;
+  std::vector<Tensor> tensors;
 };
 
 bool Work::is_done() const {
+  WICK_CHECK(!graph::is_tracing(), "is_done: the host asks within a trace: a graph would keep the ",
+             "answer, expected wait()");
+  if (state_->live) return (*state_->live)->is_done();
   const std::lock_guard lock(state_->mutex);
   return state_->done;
 }
 
 void Work::wait() const {
+  if (state_->live) {
+    const auto again = [live = state_->live](const std::vector<Tensor>&) {
+      (*live)->wait();
+      return Tensor();
+    };
+    graph::host_call("wait", again, {}, state_->tensors);
+    return;
+  }
+  WICK_CHECK(!graph::is_tracing(), "wait: the collective began before the trace: a graph cannot ",
+             "wait for it in each run, expected one that began within");
   const profile::Span span(profile::EventKind::kCollectiveWait, "Work.wait");
   std::unique_lock lock(state_->mutex);
   state_->changed.wait(lock, [&] { return state_->done; });
@@ -311,9 +271,43 @@ void ProcessGroup::note_end(CollectiveKind kind, uint64_t sequence) {
 
 void ProcessGroup::leave_record() { engine_->leave_record(); }
 
+namespace {
+
+// What a graph keeps of a collective: each run has tensors of its own.
+Collective without_tensors(Collective collective) {
+  collective.tensor = collective.result = Tensor();
+  for (Transfer& t : collective.transfers) t.tensor = Tensor();
+  return collective;
+}
+
+// `given`: in the order of Collective::tensors().
+Collective with_tensors(Collective collective, const std::vector<Tensor>& given) {
+  for (size_t i = 0; i < collective.transfers.size(); ++i) {
+    collective.transfers[i].tensor = given[i];
+  }
+  if (collective.is_between_two()) return collective;
+  if (!given.empty()) collective.tensor = given[0];
+  if (given.size() > 1) collective.result = given[1];
+  return collective;
+}
+
+}  // namespace
+
 Work ProcessGroup::enqueue(Collective collective) {
-  WICK_CHECK(!graph::is_tracing(), to_string(collective.kind),
-             ": a graph cannot hold it: got a collective within a trace, expected one outside");
+  if (!graph::is_tracing()) return start(std::move(collective));
+  auto state = std::make_shared<Work::State>();
+  state->live = std::make_shared<std::optional<Work>>();
+  state->tensors = collective.tensors();
+  const auto again = [this, asked = without_tensors(collective),
+                      live = state->live](const std::vector<Tensor>& given) {
+    *live = start(with_tensors(asked, given));
+    return Tensor();
+  };
+  graph::host_call(to_string(collective.kind), again, {}, state->tensors);
+  return Work(std::move(state));
+}
+
+Work ProcessGroup::start(Collective collective) {
   const std::vector<Tensor> tensors = collective.tensors();
   auto state = std::make_shared<Work::State>();
   if (!tensors.empty()) {

@@ -63,10 +63,11 @@ struct Collective {
 /// A collective under way. Copies are of the same one.
 class Work {
  public:
-  /// Whether it is over, or on a GPU queued; be it with an error.
+  /// Whether it is over, or on a GPU queued; be it with an error. Error within a trace.
   bool is_done() const;
   /// Waits for it, and throws what it failed with. On a GPU the host waits until it is queued, and
-  /// what the current stream does from now on comes after it.
+  /// what the current stream does from now on comes after it. Within a trace: error for a
+  /// collective that began before.
   void wait() const;
 
  private:
@@ -123,6 +124,9 @@ struct FlightRecord {
 /// order. Each returns at once, and a thread of the group carries them out in that order, on a GPU
 /// on a stream of its own. Tensors given must not be changed, nor results read, before wait(). One
 /// thread at a time may call a group.
+///
+/// Within a trace (docs/graphs.md) collectives and their wait() become nodes of the graph, so that
+/// each run exchanges its own tensors. The group must outlive the graph.
 ///
 /// Results are the same bits on every rank, and in every run with the same number of ranks. NCCL
 /// promises neither, see docs/data_parallel.md.
@@ -193,7 +197,8 @@ class ProcessGroup {
 
  private:
   struct Engine;
-  Work enqueue(Collective collective);
+  Work enqueue(Collective collective);  // or has a graph do so in each run
+  Work start(Collective collective);
   Work exchange(CollectiveKind kind, std::vector<Transfer> transfers);
 
   int rank_, size_;

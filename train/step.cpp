@@ -129,7 +129,7 @@ Step::Step(std::shared_ptr<nn::Module> model, optim::Optimizer& optimizer, LossF
   optimizer_.set_check_finite(!options_.allow_non_finite);
   scaler_.name_parameters(model_->named_parameters());
   const auto whole = [this](const std::vector<Tensor>& fields) {
-    return values_of(take({fields}));
+    return values_of(take({fields}, parallel_.value_or(nullptr)));
   };
   if (const auto mode = compile_mode(options_.compile)) {
     compiled_.emplace(graph::compile_step(whole, {.mode = *mode}));
@@ -210,7 +210,9 @@ Step::Result Step::take(const data::Batch& batch, dist::DistributedDataParallel*
 Step::Result Step::take_or_replay(const data::Batch& batch,
                                   dist::DistributedDataParallel* parallel) {
   if (compiled_) {
-    WICK_CHECK(parallel == nullptr, "train: a compiled step: got several ranks, expected one");
+    WICK_CHECK(parallel_.value_or(parallel) == parallel,
+               "train: a compiled step: got another model around the ranks than in the first step");
+    parallel_ = parallel;
     return result_of((*compiled_)(batch.fields));
   }
   if (!captured_) return take(batch, parallel);

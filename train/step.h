@@ -57,7 +57,7 @@ struct StepOptions {
   bool cuda_graph = false;
   /// "fuse" or "full": from the second step on a step is traced and runs as a graph
   /// (graph::CompileMode, docs/graphs.md), and a Trainer's evaluations run as graphs too; "off": it
-  /// runs as it is. Error with cuda_graph, offload_activations, or several ranks.
+  /// runs as it is. Error with cuda_graph or offload_activations.
   std::string compile = "off";
 };
 
@@ -123,9 +123,10 @@ class Step {
   std::vector<Tensor> values_of(const Result& result);
   Result result_of(const std::vector<Tensor>& values) const;
 
-  std::optional<CapturedFunction> captured_;         // take()
-  std::optional<graph::CompiledFunction> compiled_;  // take()
-  std::vector<std::string> sum_names_;               // of what these return
+  std::optional<CapturedFunction> captured_;                // take()
+  std::optional<graph::CompiledFunction> compiled_;         // take()
+  std::optional<dist::DistributedDataParallel*> parallel_;  // of compiled steps
+  std::vector<std::string> sum_names_;                      // of what these return
 };
 
 /// The device of the model's tensors; the CPU for a model without any. Error if there are several.

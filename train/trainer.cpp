@@ -75,8 +75,6 @@ Trainer::Trainer(std::shared_ptr<nn::Module> model, std::shared_ptr<optim::Optim
                 *optimizer_) {
   require(options_.ranks.alone() || !options_.step.cuda_graph, "cuda_graph",
           "not with several ranks");
-  require(options_.ranks.alone() || options_.step.compile == "off", "compile",
-          "not with several ranks");
   if (!options_.folder.empty() && options_.ranks.first()) {
     folder_ = RunFolder::of_other(options_.folder);
     writer_ = std::make_unique<CheckpointWriter>(options_.keep_checkpoints);

@@ -132,11 +132,15 @@ def own_figures(ranks, workload, count, steps, rounds):
     if count == 1:
         return [f"{workload}: the wrapper at one rank takes {ratio:.4f} of the plain model's time "
                 f"({low:.4f} to {high:.4f})"]
-    share = ranks.ask("overlap", 5)
+    share, in_graphs = ranks.ask("overlap", 5), ranks.ask("compiled_overlap", 5)
+    _, _, (least, compiled, most) = in_turns(lambda: ranks.ask("run", steps),
+                                             lambda: ranks.ask("compiled", steps), rounds)
     return [f"{workload}: with the optimizer's state shared by 2 ranks a step takes "
             f"{1 / ratio:.2f} of the time ({1 / high:.2f} to {1 / low:.2f})",
+            f"{workload}: a compiled step of 2 ranks takes {compiled:.4f} of the time "
+            f"({least:.4f} to {most:.4f})",
             f"{workload}: {100 * share:.0f} % of the exchange of 2 ranks happens before the last "
-            "gradient is there"]
+            f"gradient is there, {100 * in_graphs:.0f} % in compiled steps"]
 
 
 def write_trace(ranks, path):

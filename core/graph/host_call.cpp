@@ -56,6 +56,8 @@ Tensor host_call(const std::string& name, std::function<Tensor(const std::vector
 
 bool is_host_call(const Node& node) { return &node.op.type() == &host_call_type(); }
 
+bool is_lasting(const Node& node) { return is_host_call(node) || node.op.info().exchanges; }
+
 std::vector<Tensor> leaves_given_gradients(const Graph& graph) {
   std::vector<bool> is_made(graph.values.size());
   std::vector<Tensor> given;

@@ -37,7 +37,7 @@ int64_t remove_dead_nodes(Graph& graph) {
   std::vector<bool> stays(graph.nodes.size());
   for (size_t n = graph.nodes.size(); n-- > 0;) {
     const Node& node = graph.nodes[n];
-    stays[n] = is_host_call(node);
+    stays[n] = is_lasting(node);
     for_each_output(node, [&](ValueId id) { stays[n] = stays[n] || is_read[at(id)]; });
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (!changes(node, i) || node.inputs[i] == kNone) continue;
@@ -58,7 +58,9 @@ namespace {
 
 // All that decides about a node's results; none where something else may.
 std::optional<std::string> key_of(const Node& node) {
-  if (!node.body.empty() || node.draw >= 0 || node.op.info().mutates != 0) return std::nullopt;
+  if (!node.body.empty() || node.draw >= 0 || node.op.info().mutates != 0 || is_lasting(node)) {
+    return std::nullopt;
+  }
   std::string key;
   const auto append = [&key](const auto& value) {
     key.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -160,7 +162,7 @@ int64_t fold_constants(Graph& graph) {
   std::vector<Node> kept;
   for (Node& node : graph.nodes) {
     bool is_known = node.draw < 0 && node.op.info().mutates == 0 && node.body.empty() &&
-                    node.kept.empty() && !node.inputs.empty() && !is_host_call(node);
+                    node.kept.empty() && !node.inputs.empty() && !is_lasting(node);
     for_each_input(node, [&](ValueId id) { is_known = is_known && known.contains(id); });
     for_each_output(node, [&](ValueId id) {
       const Value& value = graph.value(id);

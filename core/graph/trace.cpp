@@ -369,6 +369,11 @@ std::vector<Tensor> copies(const std::vector<Tensor>& examples) {
 
 bool is_tracing() { return op_recorder() != nullptr; }
 
+Untraced::Untraced()
+    : ops_(op_recorder(), nullptr),
+      thread_(thread_recorder(), nullptr),
+      storages_(storage_observer(), nullptr) {}
+
 Graph trace(const Function& function, const std::vector<Tensor>& examples, const TensorMap& names,
             const TraceOptions& options) {
   WICK_CHECK(!is_tracing(), "trace: a trace within a trace");

@@ -3,8 +3,14 @@
 #include <functional>
 #include <vector>
 
+#include "wick/core/base/scoped_value.h"
 #include "wick/core/graph/graph.h"
 #include "wick/core/serialize.h"
+
+namespace wick {
+class OpRecorder;
+class StorageObserver;
+}  // namespace wick
 
 namespace wick::graph {
 
@@ -33,5 +39,17 @@ Graph trace(const Function& function, const std::vector<Tensor>& examples,
 
 /// Whether this thread is within trace().
 bool is_tracing();
+
+/// Work on the side of a trace: while it lives, this thread's ops and reads are no part of the
+/// graph, and tensors that are made are the program's own. What is done so is done once, not in
+/// each run.
+class Untraced {
+ public:
+  Untraced();
+
+ private:
+  ScopedValue<OpRecorder*> ops_, thread_;
+  ScopedValue<StorageObserver*> storages_;
+};
 
 }  // namespace wick::graph

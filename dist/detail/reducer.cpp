@@ -5,6 +5,8 @@
 #include <set>
 
 #include "wick/core/autograd.h"
+#include "wick/core/graph/host_call.h"
+#include "wick/core/graph/trace.h"
 #include "wick/core/sparse_rows.h"
 #include "wick/dist/detail/reduction.h"
 
@@ -61,13 +63,37 @@ void Reducer::add_hooks() {
 }
 
 void Reducer::before_forward(bool training) {
-  if (alone() || parameters_.empty() || !sync || !grad_enabled()) return;
+  if (alone() || parameters_.empty() || !grad_enabled()) return;
+  if (graph::is_tracing()) check_each_run();
+  if (!sync) return;
   check_finished();
   if (!training) return;
   if (join_) announce(true);
   const bool all_are_here = !join_ || active_ == group_->size();
   if (!order_.empty() && !rebuilt_ && all_are_here) rebuild();
-  if (options_.broadcast_buffers) broadcast_all(buffers_, root_);
+  if (options_.broadcast_buffers) share_buffers();
+}
+
+// A graph has what the host decided when it was traced.
+void Reducer::check_each_run() {
+  const auto again = [self = shared_from_this(), traced = sync_around](const auto&) {
+    WICK_CHECK(!self->join_, "join: a step within a graph: got a compiled one, expected an eager ",
+               "one, as ranks agree in each pass on who has inputs");
+    WICK_CHECK(self->sync_around == traced, "NoSync: around a step that was traced ",
+               traced ? "without" : "with", " it: expected NoSync within the step");
+    return Tensor();
+  };
+  graph::host_call("check_data_parallel", again, {});
+}
+
+void Reducer::share_buffers() {
+  const auto again = [self = shared_from_this()](const std::vector<Tensor>&) {
+    self->broadcast_all(self->buffers_, self->root_);
+    return Tensor();
+  };
+  std::vector<Tensor> changed;
+  for (const auto& [name, buffer] : buffers_) changed.push_back(buffer);
+  graph::host_call("broadcast_buffers", again, {}, changed);
 }
 
 void Reducer::after_forward(const std::vector<Tensor>& outputs) {
@@ -172,6 +198,7 @@ void Reducer::lay_out(size_t b) {
     parameter.bucket = b;
     parameter.begin = begin;
     parameter.place = in_layout_of(bucket.memory.narrow(0, begin, x.numel()), x);
+    parameter.gradient = parameter.place.detach();
     begin += padded(x);
   }
   bucket.pending = bucket.parameters.size();
@@ -179,6 +206,7 @@ void Reducer::lay_out(size_t b) {
 
 // Once, in the order in which rank 0 saw the gradients become ready.
 void Reducer::rebuild() {
+  const graph::Untraced once;
   rebuilt_ = true;
   std::vector<int64_t> order(order_.begin(), order_.end());
   const Tensor agreed = tensor<int64_t>(order).to(parameters_[0].tensor.device());
@@ -251,7 +279,7 @@ void Reducer::put_in_place(Parameter& parameter) {
   if (!grad.defined() || grad.raw_data() == parameter.place.raw_data()) return;
   parameter.place.copy_(grad);
   const bool fits = grad.dtype() == parameter.place.dtype();
-  if (parameter.is_used && fits) parameter.tensor.set_grad(parameter.place);
+  if (parameter.is_used && fits) parameter.tensor.set_grad(parameter.gradient);
 }
 
 // Buckets are reduced in their order, which is the same on all ranks.
@@ -297,10 +325,21 @@ void Reducer::finish() {
     const Parameter& p = parameters_[i];
     p.shard.set_grad(used[i] ? p.shard_grad.to(p.tensor.dtype()) : Tensor());
   }
+  if (graph::is_tracing()) set_gradients_in_each_run();
   expecting_ = started_ = false;
   finished_ = true;
   if (may_be_unused()) rebuilt_ = true;
   if (order_.size() != parameters_.size()) order_.clear();
+}
+
+void Reducer::set_gradients_in_each_run() const {
+  std::vector<Tensor> leaves;
+  for (const Parameter& p : parameters_) {
+    leaves.push_back(p.tensor);
+    if (sharded_) leaves.push_back(p.shard);
+  }
+  graph::host_call(
+      "set_gradients", [](const std::vector<Tensor>&) { return Tensor(); }, leaves);
 }
 
 // Which parameters any rank used. Those that none did keep whatever grad() they have.
@@ -309,10 +348,18 @@ std::vector<bool> Reducer::settle_unused() {
   if (!may_be_unused()) return used;
   std::vector<int32_t> here(parameters_.size(), 1);
   for (const size_t u : unused_) here[u] = parameters_[u].is_used ? 1 : 0;
-  const Tensor map = tensor<int32_t>(here).to(parameters_[0].tensor.device());
-  group_->all_reduce(map, ReduceOp::kMax).wait();
-  const std::vector<int32_t> anywhere = map.to_vector<int32_t>();
-  for (size_t i = 0; i < used.size(); ++i) used[i] = anywhere[i] != 0;
+  const auto anywhere = std::make_shared<std::vector<int32_t>>();
+  const auto settle = [self = shared_from_this(), here, anywhere](const std::vector<Tensor>&) {
+    const Tensor map = tensor<int32_t>(here).to(self->parameters_[0].tensor.device());
+    self->group_->all_reduce(map, ReduceOp::kMax).wait();
+    const std::vector<int32_t> found = map.to_vector<int32_t>();
+    WICK_CHECK(anywhere->empty() || *anywhere == found, "DistributedDataParallel: ranks use other ",
+               "parameters than when the step was traced: expected the same ones in each run");
+    *anywhere = found;
+    return Tensor();
+  };
+  graph::host_call("settle_unused", settle, {});
+  for (size_t i = 0; i < used.size(); ++i) used[i] = (*anywhere)[i] != 0;
   return used;
 }
 

@@ -23,6 +23,9 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
     size_t bucket = 0;
     int64_t begin = 0;  // in its bucket, in elements
     Tensor place = {};  // there, as the parameter is laid out
+    // The same, as the parameter's grad(): by this handle a graph knows whether a step reads the
+    // gradients of the step before.
+    Tensor gradient = {};
     bool ready = false;
     bool is_used = false;  // by a pass since gradients were last reduced
     /// This rank's part of the parameter's own memory, a leaf of rank 1 (maybe empty), and of the
@@ -37,6 +40,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   void before_forward(bool training);
   void after_forward(const std::vector<Tensor>& outputs);
   bool sync = true;
+  bool sync_around = true;  // as NoSync has it outside of a trace
 
   bool alone() const { return group_->size() == 1; }
   ProcessGroup& group() const { return *group_; }
@@ -83,6 +87,9 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   static std::pair<Dtype, int> kind_of(const Tensor& x);
   void broadcast_all(const nn::NamedTensors& tensors, int root = 0);
 
+  void check_each_run();
+  void share_buffers();
+  void set_gradients_in_each_run() const;
   void begin_pass();
   void check_finished() const;
   std::vector<size_t> find_unused(const std::vector<Tensor>& outputs) const;

@@ -334,5 +334,37 @@ TEST(Trainer, RanksEndWithTheSameWeightsAndShareEachBatch) {
   EXPECT_EQ(samples, (std::vector<int64_t>{80, 80}));
 }
 
+// Weights and buffers of two ranks, and their losses.
+std::vector<double> results_of_ranks(TrainerOptions options, const char* compile) {
+  std::vector<std::vector<double>> all(2);
+  dist::on_ranks(2, [&](const dist::Group& group) {
+    const RandomScope scope(3);
+    TrainerOptions own = options;
+    own.ranks = train::Ranks(group, group->rank());
+    own.step.compile = compile;
+    std::vector<double>& results = all[static_cast<size_t>(group->rank())];
+    own.on_step = [&](const train::StepEvent& event) { results.push_back(event.loss); };
+    SmallRun run(own);
+    run.trainer.run();
+    EXPECT_EQ(run.trainer.why_eager(), "");
+    const std::vector<double> weights = run.weights();
+    results.insert(results.end(), weights.begin(), weights.end());
+  });
+  all[0].insert(all[0].end(), all[1].begin(), all[1].end());
+  return all[0];
+}
+
+TEST(Trainer, CompiledRanksEndWithTheWeightsOfEagerOnes) {
+  const std::vector<TrainerOptions> all = {
+      {.epochs = 2},
+      {.epochs = 2, .step = {.accumulate = 2}, .sync_batch_norm = true},
+      {.epochs = 2, .step = {.autocast = kFloat16, .clip_norm = 0.5, .ema = 0.9}, .zero = true}};
+  for (const TrainerOptions& options : all) {
+    const std::vector<double> eager = results_of_ranks(options, "off");
+    EXPECT_EQ(results_of_ranks(options, "fuse"), eager);
+    EXPECT_EQ(results_of_ranks(options, "full"), eager);
+  }
+}
+
 }  // namespace
 }  // namespace wick::testing

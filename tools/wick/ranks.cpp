@@ -34,7 +34,6 @@ train::Ranks join_ranks(const train::Recipe& recipe, std::optional<int64_t> rank
   train::check_shares(recipe, size);
   if (size == 1) return {};
   require(!recipe.step.cuda_graph, "cuda_graph", "not with several ranks");
-  require(recipe.step.compile == "off", "compile", "not with several ranks");
   check_backend(recipe);
   const Device device = train::choose_device(recipe.run.device, env->local_rank);
   train::Ranks joined = train::Ranks::join(train::group_options(recipe.ranks, device));
