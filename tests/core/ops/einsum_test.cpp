@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "wick/core/amp.h"
 #include "wick/core/autograd.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/elementwise.h"
@@ -11,6 +12,7 @@
 #include "wick/core/ops/reduce.h"
 #include "wick/core/ops/slice.h"
 #include "wick/tests/core/ops/remap.h"
+#include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
 
 namespace wick::testing {
@@ -36,22 +38,59 @@ WICK_OP_CASE(
     },
     .tolerance = Tolerance::matmul());
 WICK_OP_CASE(
-    einsum_three, .samples = {{positive({3}), positive({3, 4}), positive({4})}},
+    einsum_three,
+    .samples = {{positive({3}), positive({3, 4}), positive({4})},
+                {positive({31}), positive({31, 33}), positive({33})}},
     .call = equation("i,ij,j->"),
     .composed = [](const Tensors& x) -> Tensors { return {sum(x[0].unsqueeze(1) * x[1] * x[2])}; },
-    .dtypes = {kFloat64, kFloat32}, .tolerance = Tolerance::matmul());
+    .tolerance = Tolerance::matmul());
 WICK_OP_CASE(
     einsum_ellipsis, .samples = {{positive({2, 1, 3, 5}), positive({4, 5, 3})}},
     .call = equation("...ij,...ji->...i"),
     .composed = [](const Tensors& x) -> Tensors {
       return {sum(x[0] * x[1].transpose(1, 2), {-1})};
     },
-    .dtypes = {kFloat64, kFloat32}, .tolerance = Tolerance::matmul());
+    .tolerance = Tolerance::matmul());
 WICK_OP_CASE(
     einsum_products, .samples = {{positive({3, 4}), positive({3, 5})}},
     .call = equation("ab,ac->abc"), .composed = [](const Tensors& x) -> Tensors {
       return {x[0].unsqueeze(2) * x[1].unsqueeze(1)};
     });
+
+// Sums between two products exceed float16, and the result does not.
+TEST(Einsum, StaysFiniteBetweenItsProducts) {
+  struct Product {
+    const char* equation;
+    Tensors operands;
+    double result;
+  };
+  const Product products[] = {
+      {"ij,jk->k", {full({1000, 4}, 100), full({4, 1}, 0x1p-10)}, 400000 * 0x1p-10},
+      {"ij,jk,kl->il", {full({2, 64}, 40), full({64, 2}, 40), full({2, 2}, 0x1p-10)}, 200}};
+  for (const Device device : devices()) {
+    for (const Product& product : products) {
+      Tensors leaves;
+      for (const Tensor& x : product.operands) {
+        leaves.push_back(x.to(kFloat16).to(device).requires_grad_());
+      }
+      const Tensor y = einsum(product.equation, leaves);
+      EXPECT_EQ(y.dtype(), kFloat16);
+      EXPECT_NEAR(y.reshape({-1})[0].item(), product.result, 0.25) << product.equation;
+      (mean(y) * 0x1p-4).backward();
+      for (const Tensor& leaf : leaves) {
+        EXPECT_TRUE(isfinite(leaf.grad()).all().item<bool>()) << product.equation;
+      }
+    }
+  }
+}
+
+TEST(Einsum, HasTheDtypeOfAutocast) {
+  const amp::Autocast autocast(kCpu);
+  const Tensor x = ones({2, 2});
+  EXPECT_EQ(einsum("ij,jk", {x, x}).dtype(), kBFloat16);
+  EXPECT_EQ(einsum("ij,jk,kl", {x, x.to(kBFloat16), x}).dtype(), kBFloat16);
+  EXPECT_EQ(einsum("ij,jk->k", {x, x}).dtype(), kBFloat16);
+}
 
 TEST(Einsum, FollowsTheEquation) {
   const Tensor x = arange(9, kFloat64).reshape({3, 3}), y = arange(3, kFloat64);
