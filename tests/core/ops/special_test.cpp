@@ -219,6 +219,9 @@ TEST(Special, ClampSharesTheGradientAtABound) {
   y.narrow(0, 0, 3).sum().backward();
   EXPECT_EQ(x.grad().to_vector<double>(), (Numbers{0, 0.5, 0, 0}));
   EXPECT_EQ(low.grad().item(), 1.5);
+  x.set_grad({});
+  clamp(x, 0.0, 1.0).narrow(0, 0, 3).sum().backward();  // numbers take all of it
+  EXPECT_EQ(x.grad().to_vector<double>(), (Numbers{0, 0, 0, 0}));
   EXPECT_TRUE(std::isnan(clamp(tensor({1.0}), tensor({double{NAN}}), Tensor()).item()));
 }
 
