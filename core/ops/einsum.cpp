@@ -330,14 +330,20 @@ Tensor mv(const Tensor& matrix, const Tensor& vector) {
 }
 
 namespace {
+// factor x, which is of x's dtype: factors of integers lose their fractions.
+Tensor scaled(const Tensor& x, Scalar factor) {
+  if (factor.to_double() == 1) return x;
+  if (x.dtype() == kBool) return factor.to_double() != 0 ? x : zeros_like(x);
+  return mul(x, is_floating(x.dtype()) ? factor : Scalar(factor.to_int64()));
+}
+
 // beta x + alpha product(a, b), rounded once; x is not read where beta is 0.
 template <class Product>
 Tensor added(const Tensor& x, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha,
              const Product& product) {
   return computed_wide({x, a, b}, [&](const std::vector<Tensor>& in) {
-    const Tensor scaled = mul(product(in[1], in[2]), alpha);
-    if (beta.to_double() == 0) return scaled;
-    return add(beta.to_double() == 1 ? in[0] : mul(in[0], beta), scaled);
+    const Tensor y = scaled(product(in[1], in[2]), alpha);
+    return beta.to_double() == 0 ? y : add(scaled(in[0], beta), y);
   });
 }
 }  // namespace
@@ -351,6 +357,9 @@ Tensor addmv(const Tensor& x, const Tensor& matrix, const Tensor& vector, Scalar
                [](const Tensor& p, const Tensor& q) { return mv(p, q); });
 }
 Tensor addr(const Tensor& x, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
+  WICK_CHECK(is_floating(x.dtype("addr")) || (beta.is_integral() && alpha.is_integral()),
+             "addr: factors of integers must be whole: got beta ", beta.to_double(), " and alpha ",
+             alpha.to_double());
   return added(x, a, b, beta, alpha, [](const Tensor& p, const Tensor& q) { return outer(p, q); });
 }
 

@@ -74,7 +74,7 @@ Tensor rsub(const Tensor& x, const Tensor& y, Scalar alpha = 1);
 
 /// x log(1 + y), 0 where x is 0 and y is a number.
 Tensor xlog1py(const Tensor& x, const Tensor& y);
-/// x 2^y
+/// x 2^y. Integers y leave the dtype to x, of which integers become float32.
 Tensor ldexp(const Tensor& x, const Tensor& y);
 /// pow in float64.
 Tensor float_power(const Tensor& x, const Tensor& y);

@@ -136,7 +136,9 @@ TEST(Arrange, SumsBackToASize) {
   EXPECT_TRUE(equal(sum_to_size(x, {3, 1}), x.sum({0}).sum({1}, true)));
   EXPECT_TRUE(equal(sum_to_size(x, {2, 3, 4}), x));
   EXPECT_EQ(sum_to_size(x, {}).item(), 276);
-  EXPECT_EQ(sum_to_size(ones({3}, kInt32), {1}).dtype(), kInt32);
+  EXPECT_EQ(sum_to_size(ones({3}, kInt32), {1}).dtype(), kInt64);
+  EXPECT_EQ(sum_to_size(ones({3}, kBool), {1}).item<int64_t>(), 3);
+  EXPECT_EQ(sum_to_size(ones({3}, kBool), {3}).dtype(), kBool);
   EXPECT_EQ(
       error_of([&] {
         sum_to_size(x, {2, 1});

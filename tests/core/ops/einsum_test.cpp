@@ -167,6 +167,21 @@ TEST(MatrixProducts, KeepToTheirShapes) {
   EXPECT_THROW(tensordot(x, x, 3), Error);
 }
 
+TEST(MatrixProducts, OfIntegersAreIntegers) {
+  const Tensor v = tensor<int64_t>({1, 2}), m = tensor<int64_t>({1, 2, 3, 4}).reshape({2, 2});
+  const Tensor stack = m.unsqueeze(0);
+  EXPECT_TRUE(equal(addmv(v, m, v, 1.7, 2.9), v + matmul(m, v) * 2));
+  EXPECT_TRUE(equal(baddbmm(stack, stack, stack, 0.5, -1.5), -matmul(stack, stack)));
+  EXPECT_TRUE(equal(addbmm(m, stack, stack, 2.5, 0.5), m * 2));
+  EXPECT_TRUE(equal(addr(m, v, v, 2, 3), m * 2 + outer(v, v) * 3));
+  EXPECT_EQ(error_of([&] { addr(m, v, v, 1, 0.5); }),
+            "addr: factors of integers must be whole: got beta 1 and alpha 0.5");
+  const Tensor yes = tensor<bool>({true, false}), none = zeros({2, 2}, kBool);
+  EXPECT_TRUE(equal(addr(none, yes, yes), outer(yes, yes)));
+  EXPECT_TRUE(equal(addr(none, yes, yes, 1, 0), none));
+  EXPECT_TRUE(equal(addr(logical_not(none), yes, yes, 2, 2), logical_not(none)));
+}
+
 // --- Distances ----------------------------------------------------------------------------------
 
 Arrays reference_distances(const Arrays& in, double p) {

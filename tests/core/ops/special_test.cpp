@@ -228,6 +228,11 @@ TEST(Special, ClampSharesTheGradientAtABound) {
 TEST(Special, CheckTheirInputs) {
   const Tensor whole = tensor<int64_t>({15, -4});
   EXPECT_EQ(exp2(whole).dtype(), kFloat32);
+  const Tensor few = tensor<int64_t>({-20, 100}), halves = full({2}, 1.5, kBFloat16);
+  EXPECT_TRUE(equal(ldexp(halves, few), tensor({0x1.8p-20, 0x1.8p100}).to(kBFloat16)));
+  EXPECT_EQ(ldexp(few, few).dtype(), kFloat32);
+  EXPECT_EQ(ldexp(few, halves).dtype(), kBFloat16);
+  EXPECT_EQ(ldexp(tensor({1.0}), tensor<int64_t>({1000})).item(), 0x1p1000);
   EXPECT_EQ(round(whole, 2).to_vector<int64_t>(), (std::vector<int64_t>{15, -4}));
   EXPECT_EQ(bitwise_not(whole).to_vector<int64_t>(), (std::vector<int64_t>{-16, 3}));
   EXPECT_FALSE(bitwise_not(tensor({1.f}) > 0).item<bool>());
