@@ -122,6 +122,10 @@ Autocast::~Autocast() {
   if (--depth == 0) cache().clear();
 }
 
+bool is_on(Device device) {
+  return !paused && (device.is_cpu() ? current.cpu : current.cuda).enabled;
+}
+
 Pause::Pause() : paused_(paused, true) {}
 
 std::span<const Tensor> cast_inputs(const OpInfo& info, std::span<const Tensor> inputs,

@@ -34,7 +34,8 @@ Tensor arange(Scalar start, Scalar stop, Scalar step = 1, std::optional<Dtype> d
 inline Tensor arange(Scalar stop, std::optional<Dtype> dtype = {}, Device device = kCpu) {
   return arange(0, stop, 1, dtype, device);
 }
-/// `steps` numbers from `start` to `stop`, both included, evenly apart.
+/// `steps` numbers from `start` to `stop`, both included, evenly apart. For an integer dtype start
+/// and stop lose their fractions first, as do the numbers then.
 Tensor linspace(double start, double stop, int64_t steps, Dtype dtype = kFloat32,
                 Device device = kCpu);
 /// The powers of `base` with the exponents linspace(start, stop, steps).

@@ -220,6 +220,11 @@ int64_t steps_between(double start, double stop, double step) {
   return steps > 0 ? static_cast<int64_t>(steps) : 0;
 }
 
+// Whole for an integer dtype.
+double bound_of(double value, Dtype dtype) {
+  return is_floating(dtype) ? value : std::trunc(value);
+}
+
 }  // namespace
 
 Tensor arange(Scalar start, Scalar stop, Scalar step, std::optional<Dtype> wanted, Device device) {
@@ -236,6 +241,8 @@ Tensor arange(Scalar start, Scalar stop, Scalar step, std::optional<Dtype> wante
 
 Tensor linspace(double start, double stop, int64_t steps, Dtype dtype, Device device) {
   WICK_CHECK(steps >= 0, "linspace: negative number of steps: got ", steps, ", expected 0 or more");
+  start = bound_of(start, dtype);
+  stop = bound_of(stop, dtype);
   const Tensor values = empty({steps}, kFloat64);
   const double step = steps > 1 ? (stop - start) / static_cast<double>(steps - 1) : 0;
   for (int64_t i = 0; i < steps; ++i) {  // from both ends, so that both are met
@@ -247,7 +254,7 @@ Tensor linspace(double start, double stop, int64_t steps, Dtype dtype, Device de
 }
 
 Tensor logspace(double start, double stop, int64_t steps, double base, Dtype dtype, Device device) {
-  const Tensor values = linspace(start, stop, steps, kFloat64);
+  const Tensor values = linspace(bound_of(start, dtype), bound_of(stop, dtype), steps, kFloat64);
   for (int64_t i = 0; i < steps; ++i) {
     values.data<double>()[i] = std::pow(base, values.data<double>()[i]);
   }

@@ -209,7 +209,7 @@ struct Clamp : OnNumbers<1> {
   }
   template <class V>
   WICK_HOST_DEVICE V gradient(V dy, V x) const {
-    return select(x >= low.real, select(x <= high.real, dy, 0.0), 0.0);
+    return select(x > low.real, select(x < high.real, dy, 0.0), 0.0);
   }
 };
 

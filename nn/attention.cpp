@@ -5,6 +5,7 @@
 
 #include "wick/core/ops/attention.h"
 #include "wick/core/ops/compare.h"
+#include "wick/core/ops/detail/wide.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/join.h"
 #include "wick/core/ops/matmul.h"
@@ -64,15 +65,18 @@ Tensor seen(int64_t length, int64_t keys, Device device) {
   return le(arange(0, keys, 1, kInt64, device), arange(0, length, 1, kInt64, device).unsqueeze(1));
 }
 
-// Scores of `k` for `q`, under a mask of scaled_dot_product_attention's kind, to weights.
+// Scores of `k` for `q`, under a mask of scaled_dot_product_attention's kind, to weights, which are
+// rounded once: scores in 16 bits are too far apart for softmax.
 Tensor weights_of(const Tensor& q, const Tensor& k, const Tensor& mask) {
   const double scale = 1 / std::sqrt(static_cast<double>(q.size(-1)));
-  const Tensor scores = matmul(q * scale, k.transpose(-2, -1));
-  if (!mask.defined()) return softmax(scores, -1);
-  const Tensor masked = mask.dtype() == kBool ? masked_fill(scores, logical_not(mask), kExcluded)
-                                              : scores + mask.to(scores.dtype());
-  const Tensor none = all(eq(masked, kExcluded), {-1}, true);
-  return masked_fill(softmax(masked_fill(masked, none, 0), -1), none, 0);
+  return computed_wide({q, k, mask}, [&](const std::vector<Tensor>& in) {
+    const Tensor scores = matmul(in[0] * scale, in[1].transpose(-2, -1));
+    if (!mask.defined()) return softmax(scores, -1);
+    const Tensor masked = mask.dtype() == kBool ? masked_fill(scores, logical_not(mask), kExcluded)
+                                                : scores + in[2].to(scores.dtype());
+    const Tensor none = all(eq(masked, kExcluded), {-1}, true);
+    return masked_fill(softmax(masked_fill(masked, none, 0), -1), none, 0);
+  });
 }
 
 }  // namespace

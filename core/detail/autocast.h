@@ -25,6 +25,9 @@ class Pause {
   ScopedValue<bool> paused_;
 };
 
+/// Whether autocast is on for `device` on this thread, and not suspended.
+bool is_on(Device device);
+
 /// Drops this thread's copies of weights: work that is captured must make its own, and what is
 /// replayed changes weights unseen.
 void forget_casts();

@@ -191,7 +191,7 @@ Tensor sum_to_size(const Tensor& x, const Shape& shape) {
   }
   WICK_CHECK(fits, op, ": shapes do not fit: got ", x.shape(), ", expected one that ", shape,
              " broadcasts to");
-  return axes.empty() ? x : sum(x, axes, true, x.dtype()).reshape(shape);
+  return axes.empty() ? x : sum(x, axes, true).reshape(shape);
 }
 
 Tensor combinations(const Tensor& x, int64_t length, bool with_replacement) {

@@ -49,6 +49,7 @@ Tensor atleast_1d(const Tensor& x);
 Tensor atleast_2d(const Tensor& x);
 Tensor atleast_3d(const Tensor& x);
 /// x summed over what it would take to broadcast `shape` to x: the reverse of expand.
+/// Sums of bool and of narrow integers are int64.
 Tensor sum_to_size(const Tensor& x, const Shape& shape);
 /// The tensors expanded to the shape that they broadcast to.
 std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors);

@@ -447,9 +447,10 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
   // Whole strides of output_padding are rows of zeros behind x: such an x is what a convolution of
   // an image of that size gives.
   const Shape behind{extra[0] / geometry.stride[0], extra[1] / geometry.stride[1]};
-  const Tensor wide = behind == Shape{0, 0} ? x : pad(x, {0, behind[1], 0, behind[0]});
-  const Tensor y = apply(Conv2dBackwardInput{geometry, size}, wide, weight);
-  return bias.defined() ? y + bias.reshape({1, channels, 1, 1}).to(y.dtype()) : y;
+  const Tensor longer = behind == Shape{0, 0} ? x : pad(x, {0, behind[1], 0, behind[0]});
+  return transposed_with_bias(longer, weight, bias, [&](const Tensor& dy, const Tensor& w) {
+    return apply(Conv2dBackwardInput{geometry, size}, dy, w);
+  });
 }
 
 }  // namespace wick

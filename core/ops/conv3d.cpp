@@ -233,8 +233,9 @@ Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bia
   // of that size gives.
   const Tensor longer =
       behind == Shape{0, 0, 0} ? x : pad(x, {0, behind[2], 0, behind[1], 0, behind[0]});
-  const Tensor y = apply(Conv3dBackwardInput{steps, size}, longer, weight);
-  return bias.defined() ? y + bias.reshape({1, channels, 1, 1, 1}).to(y.dtype()) : y;
+  return transposed_with_bias(longer, weight, bias, [&](const Tensor& dy, const Tensor& w) {
+    return apply(Conv3dBackwardInput{steps, size}, dy, w);
+  });
 }
 
 }  // namespace wick

@@ -76,11 +76,15 @@ Tensor diff(const Tensor& x, int64_t times, int64_t axis, const Tensor& before,
   WICK_CHECK(x.rank("diff") > 0, "diff: a number has no neighbours: expected 1 axis or more");
   WICK_CHECK(times >= 0, "diff: times: got ", times, ", expected 0 or more");
   if (times == 0) return x;
-  Tensor y = joined(x, axis, before, after);
-  for (int64_t i = 0; i < times && y.size(axis) > 0; ++i) {
-    y = y.dtype() == kBool ? ne(tail(y, axis), head(y, axis)) : tail(y, axis) - head(y, axis);
-  }
-  return y;
+  const auto differences = [&](const std::vector<Tensor>& in) {
+    Tensor y = in[0];
+    for (int64_t i = 0; i < times && y.size(axis) > 0; ++i) {
+      y = y.dtype() == kBool ? ne(tail(y, axis), head(y, axis)) : tail(y, axis) - head(y, axis);
+    }
+    return y;
+  };
+  const std::vector<Tensor> all{joined(x, axis, before, after)};
+  return times == 1 ? differences(all) : computed_wide(all, differences);
 }
 
 std::vector<Tensor> gradient(const Tensor& x, const GradientOptions& options) {

@@ -25,6 +25,10 @@ struct Labelled {
 
 constexpr char kLastOfEllipsis = 8;
 
+// For autocast alone.
+constexpr OpInfo kInfo{.name = "einsum",
+                       .autocast = {.cuda = Autocast::kLower, .cpu = Autocast::kLower}};
+
 [[noreturn]] void wrong_equation(const std::string& equation, const std::string& what) {
   detail::fail("einsum: ", what, ": got \"", equation, "\"");
 }
@@ -159,6 +163,42 @@ std::string implied_result(std::string all) {
   return result;
 }
 
+// The product of all, summed over what `result` does not name.
+Tensor product_of(const std::vector<Labelled>& in, const std::string& result,
+                  const std::string& equation) {
+  Labelled product = in[0];
+  for (size_t i = 1; i < in.size(); ++i) {
+    std::string keep = result;
+    for (size_t j = i + 1; j < in.size(); ++j) keep += in[j].labels;
+    product = multiplied(product, in[i], keep, equation);
+  }
+  return ordered(summed(product, result), result);
+}
+
+// Whether the product is more than one op that rounds: more than two operands, or two of which one
+// is summed before they are multiplied.
+bool rounds_between(const std::vector<Labelled>& in, const std::string& result) {
+  if (in.size() != 2) return in.size() > 2;
+  const auto is_summed = [&](const Labelled& one, const Labelled& other) {
+    return std::any_of(one.labels.begin(), one.labels.end(), [&](char label) {
+      return !other.has(label) && result.find(label) == std::string::npos;
+    });
+  };
+  return is_summed(in[0], in[1]) || is_summed(in[1], in[0]);
+}
+
+// product_of without rounding between its steps.
+Tensor wide_product_of(std::vector<Labelled> in, const std::string& result,
+                       const std::string& equation) {
+  std::vector<Tensor> given, cast;
+  for (const Labelled& one : in) given.push_back(one.x);
+  const std::span<const Tensor> operands = amp::cast_inputs(kInfo, given, cast);
+  return computed_wide({operands.begin(), operands.end()}, [&](const std::vector<Tensor>& x) {
+    for (size_t i = 0; i < in.size(); ++i) in[i].x = x[i];
+    return product_of(in, result, equation);
+  });
+}
+
 int ellipsis_axes(const std::string& equation, const std::string& term, const Tensor& x) {
   if (term.find("...") == std::string::npos) return 0;
   const int axes = x.rank() - static_cast<int>(term.size() - 3);
@@ -206,13 +246,8 @@ Tensor einsum(const std::string& equation, const std::vector<Tensor>& operands) 
       wrong_equation(equation, "the result names an axis twice, or one that no operand has");
     }
   }
-  Labelled product = in[0];
-  for (size_t i = 1; i < in.size(); ++i) {
-    std::string keep = result;
-    for (size_t j = i + 1; j < in.size(); ++j) keep += in[j].labels;
-    product = multiplied(product, in[i], keep, equation);
-  }
-  const Tensor y = ordered(summed(product, result), result);
+  const Tensor y = rounds_between(in, result) ? wide_product_of(in, result, equation)
+                                              : product_of(in, result, equation);
   return in.size() == 1 && y.raw_data() == operands[0].raw_data() ? y.clone() : y;
 }
 
@@ -295,14 +330,20 @@ Tensor mv(const Tensor& matrix, const Tensor& vector) {
 }
 
 namespace {
+// factor x, which is of x's dtype: factors of integers lose their fractions.
+Tensor scaled(const Tensor& x, Scalar factor) {
+  if (factor.to_double() == 1) return x;
+  if (x.dtype() == kBool) return factor.to_double() != 0 ? x : zeros_like(x);
+  return mul(x, is_floating(x.dtype()) ? factor : Scalar(factor.to_int64()));
+}
+
 // beta x + alpha product(a, b), rounded once; x is not read where beta is 0.
 template <class Product>
 Tensor added(const Tensor& x, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha,
              const Product& product) {
   return computed_wide({x, a, b}, [&](const std::vector<Tensor>& in) {
-    const Tensor scaled = mul(product(in[1], in[2]), alpha);
-    if (beta.to_double() == 0) return scaled;
-    return add(beta.to_double() == 1 ? in[0] : mul(in[0], beta), scaled);
+    const Tensor y = scaled(product(in[1], in[2]), alpha);
+    return beta.to_double() == 0 ? y : add(scaled(in[0], beta), y);
   });
 }
 }  // namespace
@@ -316,6 +357,9 @@ Tensor addmv(const Tensor& x, const Tensor& matrix, const Tensor& vector, Scalar
                [](const Tensor& p, const Tensor& q) { return mv(p, q); });
 }
 Tensor addr(const Tensor& x, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
+  WICK_CHECK(is_floating(x.dtype("addr")) || (beta.is_integral() && alpha.is_integral()),
+             "addr: factors of integers must be whole: got beta ", beta.to_double(), " and alpha ",
+             alpha.to_double());
   return added(x, a, b, beta, alpha, [](const Tensor& p, const Tensor& q) { return outer(p, q); });
 }
 

@@ -27,13 +27,15 @@ Tensor inner(const Tensor& a, const Tensor& b);
 Tensor kron(const Tensor& a, const Tensor& b);
 /// Matrix [M, K] times vector [K].
 Tensor mv(const Tensor& matrix, const Tensor& vector);
-/// beta x + alpha (a · b) for batches of matrices; x broadcasts.
+/// beta x + alpha (a · b) for batches of matrices; x broadcasts. Here and in addmv and addbmm, beta
+/// and alpha lose their fractions where x is of integers.
 Tensor baddbmm(const Tensor& x, const Tensor& a, const Tensor& b, Scalar beta = 1,
                Scalar alpha = 1);
 /// beta x + alpha (matrix · vector); x broadcasts to [M].
 Tensor addmv(const Tensor& x, const Tensor& matrix, const Tensor& vector, Scalar beta = 1,
              Scalar alpha = 1);
-/// beta x + alpha outer(a, b); x broadcasts to [M, N].
+/// beta x + alpha outer(a, b); x broadcasts to [M, N]. For bool this is "or" and "and". Error if x
+/// is of integers and beta or alpha is not.
 Tensor addr(const Tensor& x, const Tensor& a, const Tensor& b, Scalar beta = 1, Scalar alpha = 1);
 
 /// beta x + alpha times the sum of all products of a batch of matrices; x broadcasts.

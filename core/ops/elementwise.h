@@ -39,7 +39,7 @@ Tensor pow(const Tensor& x, Scalar y);
 /// The larger (smaller) of the two; NaN if either is. At ties each gets half of the gradient.
 Tensor maximum(const Tensor& x, const Tensor& y);
 Tensor minimum(const Tensor& x, const Tensor& y);
-/// min(max(x, low), high); either bound may be missing. The gradient passes at the bounds too.
+/// min(max(x, low), high); either bound may be missing. The gradient is 0 at the bounds.
 Tensor clamp(const Tensor& x, std::optional<Scalar> low, std::optional<Scalar> high = {});
 
 inline Tensor operator+(const Tensor& x, const Tensor& y) { return add(x, y); }

@@ -51,7 +51,7 @@ HistogramOfPoints histogram_of(const char* op, const Tensor& points,
   if (density) {
     counts = counts / sum(counts);
     for (int d = 0; d < bins.rank(); ++d) {
-      const Tensor& e = edges[static_cast<size_t>(d)];
+      const Tensor e = wide(edges[static_cast<size_t>(d)]);
       Shape along = Shape::filled(bins.rank(), 1);
       along[d] = bins[d];
       counts = counts / (e.narrow(0, 1, bins[d]) - e.narrow(0, 0, bins[d])).reshape(along);

@@ -219,11 +219,8 @@ Tensor clamp(const Tensor& x, const Tensor& low, const Tensor& high) {
              "clamp: no bound: got none, expected low, high or both");
   check_bound(x, low);
   check_bound(x, high);
-  Tensor y = x;
-  // In this form NaN stays NaN, whichever of the two it is.
-  if (low.defined()) y = where(ge(y, low) | isnan(y), y, low);
-  if (high.defined()) y = where(le(y, high) | isnan(y), y, high);
-  return y;
+  const Tensor above = low.defined() ? maximum(x, low) : x;
+  return high.defined() ? minimum(above, high) : above;
 }
 
 template Tensor clamp<void>(const Tensor& x, const Tensor& low, const Tensor& high);

@@ -63,9 +63,9 @@ Tensor heaviside(const Tensor& x, const Tensor& values);
 /// gradient.
 Tensor fmax(const Tensor& x, const Tensor& y);
 Tensor fmin(const Tensor& x, const Tensor& y);
-/// min(max(x, low), high) with bounds for each element, either of which may be undefined. Where
-/// x is at a bound, x gets the gradient. A template, so that `clamp(x, {}, {})` is the form of
-/// numbers and not ambiguous. Error without a bound.
+/// minimum(maximum(x, low), high) with bounds for each element, either of which may be undefined:
+/// at a bound x gets half of the gradient, and the bound the other half. A template, so that
+/// `clamp(x, {}, {})` is the form of numbers and not ambiguous. Error without a bound.
 template <class = void>
 Tensor clamp(const Tensor& x, const Tensor& low, const Tensor& high);
 extern template Tensor clamp<void>(const Tensor& x, const Tensor& low, const Tensor& high);
@@ -74,7 +74,7 @@ Tensor rsub(const Tensor& x, const Tensor& y, Scalar alpha = 1);
 
 /// x log(1 + y), 0 where x is 0 and y is a number.
 Tensor xlog1py(const Tensor& x, const Tensor& y);
-/// x 2^y
+/// x 2^y. Integers y leave the dtype to x, of which integers become float32.
 Tensor ldexp(const Tensor& x, const Tensor& y);
 /// pow in float64.
 Tensor float_power(const Tensor& x, const Tensor& y);

@@ -25,8 +25,13 @@ Tensor xlog1py(const Tensor& x, const Tensor& y) {
 }
 
 Tensor ldexp(const Tensor& x, const Tensor& y) {
-  return computed_wide({floating(x), floating(y)},
-                       [](const std::vector<Tensor>& in) { return in[0] * exp2(in[1]); });
+  const Tensor fraction = is_floating(y.dtype("ldexp")) && !is_floating(x.dtype("ldexp"))
+                              ? x.to(y.dtype())
+                              : floating(x);
+  return computed_wide({fraction, y}, [](const std::vector<Tensor>& in) {
+    const Tensor power = is_floating(in[1].dtype()) ? in[1] : in[1].to(in[0].dtype());
+    return in[0] * exp2(power);
+  });
 }
 
 Tensor float_power(const Tensor& x, const Tensor& y) { return pow(x.to(kFloat64), y.to(kFloat64)); }

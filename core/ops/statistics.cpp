@@ -62,8 +62,9 @@ Tensor ranks_of(const Tensor& q, const Tensor& numbers, QuantileMode mode) {
 Tensor quantiles(const char* op, const Tensor& x, const Tensor& q, std::optional<int64_t> axis,
                  bool keepdim, QuantileMode mode, bool skips_nan) {
   check_floating(op, x);
-  WICK_CHECK(q.rank() <= 1 && q.dtype() == x.dtype(), op, ": q does not fit: got ", q.dtype(), " ",
-             q.shape(), ", expected ", x.dtype(), " with at most one axis");
+  WICK_CHECK(q.rank() <= 1 && (q.dtype() == x.dtype() || q.dtype() == kFloat64), op,
+             ": q does not fit: got ", q.dtype(), " ", q.shape(), ", expected ", x.dtype(),
+             " or float64 with at most one axis");
   WICK_CHECK(x.numel() > 0, op, ": no elements to choose from: got shape ", x.shape());
   const int a = axis ? wrap_axis(op, *axis, x.rank()) : 0;
   const Tensor lines = axis ? with_axis(x).movedim(a, -1) : x.reshape({x.numel()});
@@ -79,8 +80,9 @@ Tensor quantiles(const char* op, const Tensor& x, const Tensor& q, std::optional
   if (mode == QuantileMode::kLinear || mode == QuantileMode::kMidpoint) {
     const Tensor next = gather(sorted, -1, above.to(kInt64));
     const Tensor weight = mode == QuantileMode::kLinear ? ranks - below : (above - below) * 0.5;
-    y = computed_wide({y, next, weight.to(x.dtype())},
-                      [](const std::vector<Tensor>& in) { return lerp(in[0], in[1], in[2]); });
+    y = computed_wide({y, next}, [&](const std::vector<Tensor>& in) {
+      return lerp(in[0], in[1], weight.to(in[0].dtype()));
+    });
   }
   // The quantiles come first, then the axes that are left.
   y = y.movedim(-1, 0);
@@ -96,7 +98,7 @@ Tensor quantiles(const char* op, const Tensor& x, const Tensor& q, std::optional
 
 Tensor share(const Tensor& x, double q) {
   WICK_CHECK(q >= 0 && q <= 1, "quantile: q: got ", q, ", expected 0 to 1");
-  return scalar_tensor(q, x.dtype(), x.device());
+  return scalar_tensor(q, kFloat64, x.device());
 }
 
 // Where the best element so far is, by doubling: after k passes those of the last 2^k are known.

@@ -42,8 +42,8 @@ Sorted mode(const Tensor& x, int64_t axis = -1, bool keepdim = false);
 enum class QuantileMode : uint8_t { kLinear, kLower, kHigher, kNearest, kMidpoint };
 
 /// The element below which the share q (0 to 1) of the elements along `axis`, or of all, lies: NaN
-/// if one is. For a vector q of x's dtype the result has its size as a first axis; kLinear is
-/// differentiable by q too. Floating.
+/// if one is. For a vector q of x's dtype or float64 the result has its size as a first axis;
+/// kLinear is differentiable by q too. Floating.
 Tensor quantile(const Tensor& x, double q, std::optional<int64_t> axis = {}, bool keepdim = false,
                 QuantileMode mode = QuantileMode::kLinear);
 Tensor quantile(const Tensor& x, const Tensor& q, std::optional<int64_t> axis = {},

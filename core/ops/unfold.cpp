@@ -87,12 +87,14 @@ Tensor unfold(const Tensor& x, const Shape& kernel, const UnfoldOptions& options
   const auto pair = windows_of("unfold", kernel, options);
   const AxisWindows &down = pair.first, &across = pair.second;
   const int64_t rows = down.count("unfold", x.size(2)), columns = across.count("unfold", x.size(3));
-  Tensor y = x;
-  if (down.padding + across.padding > 0) {
-    y = pad(x, {across.padding, across.padding, down.padding, down.padding});
-  }
-  y = index_select(y, 2, down.places(rows, x.device()));
-  y = index_select(y, 3, across.places(columns, x.device()));
+  // Wide for the gradients, which are summed along both axes.
+  Tensor y = computed_wide({x}, [&](const std::vector<Tensor>& in) {
+    const bool pads = down.padding + across.padding > 0;
+    const Tensor padded =
+        pads ? pad(in[0], {across.padding, across.padding, down.padding, down.padding}) : in[0];
+    const Tensor lines = index_select(padded, 2, down.places(rows, x.device()));
+    return index_select(lines, 3, across.places(columns, x.device()));
+  });
   const int64_t n = x.size(0), channels = x.size(1);
   y = y.reshape({n, channels, down.kernel, rows, across.kernel, columns});
   return y.permute({0, 1, 2, 4, 3, 5})

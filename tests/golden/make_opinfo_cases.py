@@ -2,11 +2,12 @@
 """Makes reference cases of PyTorch's own samples (OpInfo), with the PyTorch that runs it.
 
   tests/golden/make_opinfo_cases.py FOLDER [--dtypes float32,float64] [--ops REGEX]
-  tests/golden/make_opinfo_cases.py FOLDER --sample 1500 --passed SURVEY.json
+  tests/golden/make_opinfo_cases.py FOLDER --sample 1500 --source FOLDER... --passed SURVEY.json...
 
 The first writes all samples: FOLDER/opinfo.OP.json and .safetensors for each op. The second writes
 FOLDER/opinfo.json and .safetensors: a choice, the same each time, of the cases that
-`golden_test --survey SURVEY.json` passed. cases/README.md describes the files.
+`golden_test --survey SURVEY.json` passed, and of those in float16, bfloat16, int64 and bool up to
+two of each op beside them. cases/README.md describes the files.
 """
 import argparse
 import json
@@ -33,8 +34,9 @@ NARROW = (torch.float32, torch.float16, torch.bfloat16)
 # What says no more than what holds anyway.
 USUAL = {"device": ("cpu",), "layout": (torch.strided,), "requires_grad": (False,),
          "pin_memory": (False,), "out": (None,)}
-EXAMPLES_PER_OP = 4
-SMALL = 800  # bytes of tensors of a case that may be chosen
+# How many cases of an op are chosen of each group of dtypes, and the bytes of a case's tensors.
+EXAMPLES_PER_OP = {("float32", "float64"): (4, 800), ("float16", "bfloat16"): (1, 250),
+                   ("int64", "bool"): (1, 250)}
 
 
 class Unsupported(Exception):
@@ -265,27 +267,39 @@ def write_all(folder, dtypes, pattern):
             write(folder, family, cases, tensors)
 
 
-def write_sample(source, folder, count, survey):
-    """A few small cases of each op, until there are `count`."""
-    passed = set(json.loads(pathlib.Path(survey).read_text())["passed"])
+def chosen_cases(paths, passed, dtypes):
+    """A few small cases of each op, as (how many of it came before, case, tensors)."""
+    examples, small = EXAMPLES_PER_OP[dtypes]
     rng = random.Random(1)
-    chosen = []
-    for path in sorted(source.glob("opinfo.*.json")):
-        cases = [case for case in json.loads(path.read_text())["cases"] if case["name"] in passed]
+    for path in paths:
+        cases = [case for case in json.loads(path.read_text())["cases"]
+                 if case["name"] in passed and case["name"].split(".")[-2] in dtypes]
+        if not cases:
+            continue
         tensors = load_safetensors(path.with_suffix(".safetensors"))
         rng.shuffle(cases)
         kept = 0
         for case in cases:
             own = {name: tensor for name, tensor in tensors.items()
                    if name.startswith(case["name"] + "/")}
-            if sum(t.numel() * t.element_size() for t in own.values()) > SMALL:
+            if sum(t.numel() * t.element_size() for t in own.values()) > small:
                 continue
-            chosen.append((kept, case, own))
+            yield kept, case, own
             kept += 1
-            if kept == EXAMPLES_PER_OP:
+            if kept == examples:
                 break
-    chosen.sort(key=lambda entry: entry[0])
-    chosen = sorted(chosen[:count], key=lambda entry: entry[1]["name"])
+
+
+def write_sample(sources, folder, count, surveys):
+    """The choice: `count` in float32 and float64, and all that is chosen in other dtypes."""
+    passed = {name for survey in surveys for name in json.loads(survey.read_text())["passed"]}
+    paths = sorted((path for source in sources for path in source.glob("opinfo.*.json")),
+                   key=lambda path: path.name)
+    chosen = []
+    for dtypes in EXAMPLES_PER_OP:
+        found = sorted(chosen_cases(paths, passed, dtypes), key=lambda entry: entry[0])
+        chosen += found[:count]
+    chosen.sort(key=lambda entry: entry[1]["name"])
     write(folder, "opinfo", [case for _, case, _ in chosen],
           {name: tensor for _, _, own in chosen for name, tensor in own.items()})
 
@@ -297,8 +311,9 @@ def main():
     parser.add_argument("--dtypes", default="float32,float64")
     parser.add_argument("--ops", default=".*", help="names, as a regular expression")
     parser.add_argument("--sample", type=int, help="how many cases to choose, of all in --source")
-    parser.add_argument("--source", type=pathlib.Path, help="the folder of all cases")
-    parser.add_argument("--passed", help="the survey that says which cases pass")
+    parser.add_argument("--source", type=pathlib.Path, nargs="+", help="folders of all cases")
+    parser.add_argument("--passed", type=pathlib.Path, nargs="+",
+                        help="the surveys that say which cases pass")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     options.folder.mkdir(parents=True, exist_ok=True)

@@ -24,6 +24,20 @@ inline constexpr HalfException kHalfExceptions[] = {
     {"tanh", 4, "backward starts from the output, in 16 bits"},
 };
 
+/// A differentiable case that has no 16-bit dtypes.
+struct FullPrecisionCase {
+  std::string_view op_case;
+  const char* reason;
+};
+
+inline constexpr const char* kDecomposes = "linalg takes float32 and float64 alone, as PyTorch's";
+inline constexpr FullPrecisionCase kFullPrecisionCases[] = {
+    {"cholesky", kDecomposes},  {"cholesky_solve", kDecomposes}, {"eigh", kDecomposes},
+    {"lu_factor", kDecomposes}, {"pinv", kDecomposes},           {"qr", kDecomposes},
+    {"slogdet", kDecomposes},   {"solve", kDecomposes},          {"solve_triangular", kDecomposes},
+    {"svd", kDecomposes},
+};
+
 /// The units in the last place that the 16-bit results of a case may be wrong by.
 constexpr double half_units(std::string_view op_case) {
   for (const HalfException& exception : kHalfExceptions) {

@@ -253,6 +253,22 @@ TEST(MultiheadAttention, GivesItsWeights) {
   EXPECT_EQ(layer.forward_with_weights(q[0], k[0], k[0]).weights.shape(), (Shape{3, 5}));
 }
 
+// Scores of hundreds, which 16-bit numbers round by as much as they differ.
+TEST(MultiheadAttention, HasNo16BitScores) {
+  Generator generator(3);
+  for (const Dtype dtype : {kFloat16, kBFloat16}) {
+    MultiheadAttention layer(8, 2, {.batch_first = true});
+    randomize(layer);
+    layer.to(dtype);
+    const Tensor x = (randn({2, 3, 8}, kFloat32, kCpu, &generator) * 6).to(dtype);
+    const Tensor mask = randn({3, 3}, kFloat32, kCpu, &generator).to(dtype);
+    const Tensor got = layer.forward_with_weights(x, x, x, {}, mask).output.detach();
+    const Tensor want = layer.forward(x, x, x, {}, mask).detach();
+    const double unit = dtype == kFloat16 ? 0x1p-10 : 0x1p-7;
+    EXPECT_LT((got - want).abs().amax().item(), 4 * unit * want.abs().amax().item()) << dtype;
+  }
+}
+
 TEST(MultiheadAttention, TakesKeysAndValuesOfOtherWidths) {
   MultiheadAttention layer(8, 2, {.kdim = 6, .vdim = 4, .batch_first = true});
   std::string names;

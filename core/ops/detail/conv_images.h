@@ -1,6 +1,7 @@
 #pragma once
 
-#include "wick/core/tensor.h"
+#include "wick/core/ops/detail/compute_dtype.h"
+#include "wick/core/ops/detail/wide.h"
 
 // The gradients of conv2d as functions, for convolutions that are made of it.
 namespace wick {
@@ -38,6 +39,23 @@ Tensor conv2d_fused(const Tensor& x, const Tensor& weight, const Tensor& bias,
 void check_conv_dtypes(const char* op, const Tensor& x, const Tensor& weight);
 /// Error unless there is none, or one number for each of `channels`.
 void check_conv_bias(const char* op, const Tensor& bias, int64_t channels);
+
+/// transposed(x, weight) + bias. Where convolutions of that dtype are converted to float32, the sum
+/// is rounded once; else the 16-bit convolution is rounded before the bias is added.
+template <class Transposed>
+Tensor transposed_with_bias(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                            const Transposed& transposed) {
+  if (!bias.defined()) return transposed(x, weight);
+  const auto sum = [&](const std::vector<Tensor>& in) {
+    const Tensor y = transposed(in[0], in[1]);
+    Shape along = Shape::filled(y.rank(), 1);
+    along[1] = in[2].numel();
+    return y + in[2].reshape(along).to(y.dtype());
+  };
+  const bool alike = x.dtype() == weight.dtype() && x.dtype() == bias.dtype();
+  const bool widens = alike && convolves_in_float32(x.device(), x.dtype());
+  return widens ? computed_wide({x, weight, bias}, sum) : sum({x, weight, bias});
+}
 
 /// What to `pad` x by, the last axis first, so that a convolution keeps its size.
 std::vector<int64_t> same_padding(const char* op, const Tensor& weight, const Shape& stride,

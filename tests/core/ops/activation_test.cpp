@@ -144,8 +144,8 @@ TEST(ActivationCorners, KinksInfinitiesAndNan) {
   expect_at(relu_of, INFINITY, INFINITY, 1);
   expect_at(relu_of, NAN, NAN, 1);
   const auto clamp_of = [](const Tensor& x) { return clamp(x, -1, 2.5); };
-  expect_at(clamp_of, -1, -1, 1);
-  expect_at(clamp_of, 2.5, 2.5, 1);
+  expect_at(clamp_of, -1, -1, 0);
+  expect_at(clamp_of, 2.5, 2.5, 0);
   expect_at(clamp_of, 3, 2.5, 0);
   expect_at(clamp_of, NAN, NAN, 0);
   const auto leaky = [](const Tensor& x) { return leaky_relu(x, 0.5); };

@@ -7,6 +7,7 @@
 #include "wick/core/apply.h"
 #include "wick/core/stream.h"
 #include "wick/tests/harness/graph_ops.h"
+#include "wick/tests/harness/half_exceptions.h"
 #include "wick/tests/harness/op_case.h"
 
 namespace wick::testing {
@@ -87,6 +88,22 @@ TEST(Coverage, NamesOnlyOpsThatExist) {
           << op_case.name << " names " << name;
     }
   }
+}
+
+bool has_dtype(const OpCase& op_case, Dtype dtype) {
+  return std::count(op_case.dtypes.begin(), op_case.dtypes.end(), dtype) > 0;
+}
+
+TEST(Coverage, DifferentiableCasesHave16BitDtypes) {
+  std::set<std::string_view> excepted;
+  for (const FullPrecisionCase& one : kFullPrecisionCases) excepted.insert(one.op_case);
+  for (const OpCase& op_case : op_cases()) {
+    if (!op_case.differentiable) continue;
+    const bool all = has_dtype(op_case, kFloat16) && has_dtype(op_case, kBFloat16);
+    EXPECT_NE(all, excepted.erase(op_case.name) == 1)
+        << op_case.name << (all ? " is no exception (half_exceptions.h)" : " has no 16-bit dtypes");
+  }
+  for (const std::string_view name : excepted) ADD_FAILURE() << "no differentiable case " << name;
 }
 
 }  // namespace

@@ -20,6 +20,15 @@ Sample apart(const Shape& x, const Shape& y) {
 const Samples kBelowOne = {apart({}, {}), apart({31, 33}, {31, 33}), apart({5, 1}, {7}),
                            apart({0, 3}, {3}), apart({1025}, {1})};
 
+// Numbers just above 1, and divisors between two.
+Samples divided_by(double low, double high) {
+  Samples samples;
+  for (const Sample& pair : kBelowOne) {
+    samples.push_back({uniform(pair[0].shape, 1.05, 1.08), uniform(pair[1].shape, low, high)});
+  }
+  return samples;
+}
+
 WICK_OP_CASE(
     trunc_divide, .samples = kBelowOne,
     .call = [](const Tensors& x) -> Tensors { return {div(x[0] * 4, x[1], Rounding::kTrunc)}; },
@@ -31,15 +40,14 @@ WICK_OP_CASE(
     .reference = elementwise([](double x, double y) { return std::floor(-x / y); }),
     .second_order = true);
 WICK_OP_CASE(
-    remainder, .samples = kBelowOne,
-    .call = [](const Tensors& x) -> Tensors { return {remainder(x[1], x[0] - 2.5)}; },
-    .reference = elementwise([](double x, double y) { return floor_remainder(y, x - 2.5); }),
-    .dtypes = {kFloat64, kFloat32}, .second_order = true);
+    remainder, .samples = divided_by(-2.4, -1.6),
+    .call = [](const Tensors& x) -> Tensors { return {remainder(x[0], x[1])}; },
+    .reference = elementwise(floor_remainder), .second_order = true);
 WICK_OP_CASE(
-    fmod, .samples = kBelowOne,
-    .call = [](const Tensors& x) -> Tensors { return {fmod(-x[1] - 1, x[0] + 0.5)}; },
-    .reference = elementwise([](double x, double y) { return std::fmod(-y - 1, x + 0.5); }),
-    .dtypes = {kFloat64, kFloat32}, .tolerance = Tolerance::reduction());
+    fmod, .samples = divided_by(0.55, 0.65),
+    .call = [](const Tensors& x) -> Tensors { return {fmod(-x[0], x[1])}; },
+    .reference = elementwise([](double x, double y) { return std::fmod(-x, y); }),
+    .tolerance = Tolerance::reduction());
 
 using Numbers = std::vector<double>;
 using Integers = std::vector<int64_t>;

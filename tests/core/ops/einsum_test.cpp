@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "wick/core/amp.h"
 #include "wick/core/autograd.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/elementwise.h"
@@ -11,6 +12,7 @@
 #include "wick/core/ops/reduce.h"
 #include "wick/core/ops/slice.h"
 #include "wick/tests/core/ops/remap.h"
+#include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
 
 namespace wick::testing {
@@ -36,22 +38,59 @@ WICK_OP_CASE(
     },
     .tolerance = Tolerance::matmul());
 WICK_OP_CASE(
-    einsum_three, .samples = {{positive({3}), positive({3, 4}), positive({4})}},
+    einsum_three,
+    .samples = {{positive({3}), positive({3, 4}), positive({4})},
+                {positive({31}), positive({31, 33}), positive({33})}},
     .call = equation("i,ij,j->"),
     .composed = [](const Tensors& x) -> Tensors { return {sum(x[0].unsqueeze(1) * x[1] * x[2])}; },
-    .dtypes = {kFloat64, kFloat32}, .tolerance = Tolerance::matmul());
+    .tolerance = Tolerance::matmul());
 WICK_OP_CASE(
     einsum_ellipsis, .samples = {{positive({2, 1, 3, 5}), positive({4, 5, 3})}},
     .call = equation("...ij,...ji->...i"),
     .composed = [](const Tensors& x) -> Tensors {
       return {sum(x[0] * x[1].transpose(1, 2), {-1})};
     },
-    .dtypes = {kFloat64, kFloat32}, .tolerance = Tolerance::matmul());
+    .tolerance = Tolerance::matmul());
 WICK_OP_CASE(
     einsum_products, .samples = {{positive({3, 4}), positive({3, 5})}},
     .call = equation("ab,ac->abc"), .composed = [](const Tensors& x) -> Tensors {
       return {x[0].unsqueeze(2) * x[1].unsqueeze(1)};
     });
+
+// Sums between two products exceed float16, and the result does not.
+TEST(Einsum, StaysFiniteBetweenItsProducts) {
+  struct Product {
+    const char* equation;
+    Tensors operands;
+    double result;
+  };
+  const Product products[] = {
+      {"ij,jk->k", {full({1000, 4}, 100), full({4, 1}, 0x1p-10)}, 400000 * 0x1p-10},
+      {"ij,jk,kl->il", {full({2, 64}, 40), full({64, 2}, 40), full({2, 2}, 0x1p-10)}, 200}};
+  for (const Device device : devices()) {
+    for (const Product& product : products) {
+      Tensors leaves;
+      for (const Tensor& x : product.operands) {
+        leaves.push_back(x.to(kFloat16).to(device).requires_grad_());
+      }
+      const Tensor y = einsum(product.equation, leaves);
+      EXPECT_EQ(y.dtype(), kFloat16);
+      EXPECT_NEAR(y.reshape({-1})[0].item(), product.result, 0.25) << product.equation;
+      (mean(y) * 0x1p-4).backward();
+      for (const Tensor& leaf : leaves) {
+        EXPECT_TRUE(isfinite(leaf.grad()).all().item<bool>()) << product.equation;
+      }
+    }
+  }
+}
+
+TEST(Einsum, HasTheDtypeOfAutocast) {
+  const amp::Autocast autocast(kCpu);
+  const Tensor x = ones({2, 2});
+  EXPECT_EQ(einsum("ij,jk", {x, x}).dtype(), kBFloat16);
+  EXPECT_EQ(einsum("ij,jk,kl", {x, x.to(kBFloat16), x}).dtype(), kBFloat16);
+  EXPECT_EQ(einsum("ij,jk->k", {x, x}).dtype(), kBFloat16);
+}
 
 TEST(Einsum, FollowsTheEquation) {
   const Tensor x = arange(9, kFloat64).reshape({3, 3}), y = arange(3, kFloat64);
@@ -110,7 +149,7 @@ WICK_OP_CASE(
     .composed = [](const Tensors& x) -> Tensors {
       return {x[0] * 0.5 + matmul(x[1], x[2]) * 2, x[1] * 2 + outer(x[0], x[2]) * 3};
     },
-    .dtypes = {kFloat64, kFloat32}, .tolerance = Tolerance::matmul());
+    .tolerance = Tolerance::matmul());
 
 TEST(MatrixProducts, KeepToTheirShapes) {
   const Tensor x = arange(6, kFloat32).reshape({2, 3}), v = ones({3});
@@ -126,6 +165,21 @@ TEST(MatrixProducts, KeepToTheirShapes) {
   EXPECT_THROW(tensordot(x, x, {0, 0}, {0, 1}), Error);
   EXPECT_THROW(tensordot(x, x, 1), Error);
   EXPECT_THROW(tensordot(x, x, 3), Error);
+}
+
+TEST(MatrixProducts, OfIntegersAreIntegers) {
+  const Tensor v = tensor<int64_t>({1, 2}), m = tensor<int64_t>({1, 2, 3, 4}).reshape({2, 2});
+  const Tensor stack = m.unsqueeze(0);
+  EXPECT_TRUE(equal(addmv(v, m, v, 1.7, 2.9), v + matmul(m, v) * 2));
+  EXPECT_TRUE(equal(baddbmm(stack, stack, stack, 0.5, -1.5), -matmul(stack, stack)));
+  EXPECT_TRUE(equal(addbmm(m, stack, stack, 2.5, 0.5), m * 2));
+  EXPECT_TRUE(equal(addr(m, v, v, 2, 3), m * 2 + outer(v, v) * 3));
+  EXPECT_EQ(error_of([&] { addr(m, v, v, 1, 0.5); }),
+            "addr: factors of integers must be whole: got beta 1 and alpha 0.5");
+  const Tensor yes = tensor<bool>({true, false}), none = zeros({2, 2}, kBool);
+  EXPECT_TRUE(equal(addr(none, yes, yes), outer(yes, yes)));
+  EXPECT_TRUE(equal(addr(none, yes, yes, 1, 0), none));
+  EXPECT_TRUE(equal(addr(logical_not(none), yes, yes, 2, 2), logical_not(none)));
 }
 
 // --- Distances ----------------------------------------------------------------------------------
@@ -146,11 +200,11 @@ WICK_OP_CASE(
     cdist_by_cubes, .samples = {{normal({5, 7}), normal({3, 7})}},
     .call = [](const Tensors& x) -> Tensors { return {cdist(x[0], x[1], 3)}; },
     .reference = [](const Arrays& in) { return reference_distances(in, 3); },
-    .dtypes = {kFloat64, kFloat32}, .tolerance = Tolerance::reduction());
+    .tolerance = Tolerance::reduction());
 WICK_OP_CASE(
     cdist_by_products, .samples = {{uniform({31, 7}, 2, 3), uniform({3, 7}, -1, 0)}},
     .call = [](const Tensors& x) -> Tensors { return {cdist(x[0], x[1])}; },
-    .reference = [](const Arrays& in) { return reference_distances(in, 2); }, .dtypes = {kFloat64},
+    .reference = [](const Arrays& in) { return reference_distances(in, 2); },
     .tolerance = Tolerance::matmul(), .second_order = true);
 WICK_OP_CASE(
     pdist, .samples = {{normal({5, 7})}, {normal({1, 3})}},
@@ -164,7 +218,7 @@ WICK_OP_CASE(
       y.shape = {static_cast<int64_t>(y.values.size())};
       return {y};
     },
-    .dtypes = {kFloat64, kFloat32}, .tolerance = Tolerance::reduction(), .traceable = false);
+    .tolerance = Tolerance::reduction(), .traceable = false);
 
 TEST(Cdist, HasNoGradientWhereRowsAreEqual) {
   const Tensor few = ones({2, 3}, kFloat64).set_requires_grad();

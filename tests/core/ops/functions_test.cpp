@@ -229,6 +229,10 @@ TEST(Making, Arange) {
 TEST(Making, Linspace) {
   EXPECT_EQ(linspace(-1, 1, 5).to_vector<float>(), (std::vector<float>{-1, -0.5, 0, 0.5, 1}));
   EXPECT_EQ(linspace(3, 1, 2, kInt64).to_vector<int64_t>(), (std::vector<int64_t>{3, 1}));
+  EXPECT_EQ(linspace(-3.7, 2.9, 5, kInt64).to_vector<int64_t>(),
+            (std::vector<int64_t>{-3, -1, 0, 0, 2}));
+  EXPECT_EQ(logspace(4.3, 1, 2, 10, kInt64).to_vector<int64_t>(),
+            (std::vector<int64_t>{10000, 10}));
   EXPECT_EQ(linspace(2, 9, 1).to_vector<float>(), (std::vector<float>{2}));
   EXPECT_EQ(linspace(2, 9, 0).numel(), 0);
   EXPECT_EQ(linspace(0, 0.1, 1000, kFloat64).to_vector<double>().back(), 0.1);

@@ -43,12 +43,10 @@ Input between(const Shape& shape) { return uniform(shape, -0.2, -0.05); }
 
 WICK_OP_CASE(grid_sample, .samples = {{normal({2, 3, 3, 3}), between({2, 2, 4, 2})}},
              .call = sampled_by(GridMode::kBilinear, GridPadding::kZeros, true),
-             .reference = reference_bilinear, .dtypes = {kFloat64, kFloat32},
-             .tolerance = Tolerance::reduction());
+             .reference = reference_bilinear, .tolerance = Tolerance::reduction());
 WICK_OP_CASE(grid_sample_reflected, .samples = {{normal({2, 3, 3, 3}), between({2, 2, 4, 2})}},
              .call = sampled_by(GridMode::kBilinear, GridPadding::kReflection, true),
-             .reference = reference_bilinear, .dtypes = {kFloat64, kFloat32},
-             .tolerance = Tolerance::reduction());
+             .reference = reference_bilinear, .tolerance = Tolerance::reduction());
 WICK_OP_CASE(
     affine_grid, .samples = {{normal({2, 2, 3})}},
     .call = [](const Tensors& x) -> Tensors {
@@ -64,8 +62,7 @@ WICK_OP_CASE(
       });
       return {y};
     },
-    .dtypes = {kFloat64, kFloat32}, .tolerance = Tolerance::matmul(),
-    .same_for_any_threads = false);
+    .tolerance = Tolerance::matmul(), .same_for_any_threads = false);
 
 // The figures are PyTorch's.
 TEST(GridSample, IsPyTorchsOutsideOfTheImage) {

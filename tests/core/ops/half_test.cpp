@@ -8,10 +8,14 @@
 #include "wick/core/ops/activation.h"
 #include "wick/core/ops/attention.h"
 #include "wick/core/ops/compare.h"
+#include "wick/core/ops/conv.h"
+#include "wick/core/ops/difference.h"
 #include "wick/core/ops/elementwise.h"
+#include "wick/core/ops/histogram.h"
 #include "wick/core/ops/loss.h"
 #include "wick/core/ops/matmul.h"
 #include "wick/core/ops/reduce.h"
+#include "wick/core/ops/unfold.h"
 #include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/half_exceptions.h"
 #include "wick/tests/harness/op_case.h"
@@ -65,6 +69,36 @@ TEST(Half, GradientsThatCancelAreRoundedAfterTheirSum) {
                     u * u / 4)
             << dtype << " add";
       }
+    }
+  }
+}
+
+// Sums whose first part loses, once rounded, what is left when the second has cancelled the rest.
+TEST(Half, StepsOfAnOpAreNotRounded) {
+  for (const Device device : devices()) {
+    for (const Dtype dtype : {kFloat16, kBFloat16}) {
+      SCOPED_TRACE(concat(device, " ", dtype));
+      const double u = unit_in_last_place(dtype, 1);
+      const auto of = [&](std::initializer_list<double> values, const Shape& shape) {
+        return tensor<double>(values).reshape(shape).to(dtype).to(device);
+      };
+      const Tensor factor = of({1 + u}, {1, 1, 1}), bias = of({-1 - 2 * u}, {1});
+      if (device.is_cpu() && dtype == kFloat16) {  // elsewhere there may be 16-bit convolutions
+        EXPECT_EQ(value_of(conv_transpose1d(factor, factor, bias)), u * u);
+        const Tensor square = factor.unsqueeze(0), cube = square.unsqueeze(0);
+        EXPECT_EQ(value_of(conv_transpose2d(square, square, bias)), u * u);
+        EXPECT_EQ(value_of(conv_transpose3d(cube, cube, bias)), u * u);
+      }
+      EXPECT_EQ(value_of(diff(of({u / 4, 1, 2}, {3}), 2)), u / 4);
+      // The pixel in the middle is in four windows: at the end of the first and so on.
+      const Tensor image = zeros({1, 3, 3}, dtype, device).set_requires_grad();
+      unfold(image, {2, 2})
+          .backward(of({0, 0, 0, -1, 0, 0, 0, 0, 0, u / 4, 0, 0, 1, 0, 0, 0}, {4, 4}));
+      EXPECT_EQ(value_of(image.grad()[0][1][1]), u / 4);
+      // Bins of width 1 + u / 2 and of 1.
+      const Tensor edges = of({-u / 2, 1, 2}, {3});
+      const Tensor density = histogram(of({0.5}, {1}), edges, {.density = true}).counts;
+      EXPECT_EQ(value_of(density[0]), value_of(of({1 / (1 + u / 2)}, {})));
     }
   }
 }

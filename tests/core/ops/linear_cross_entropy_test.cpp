@@ -2,14 +2,42 @@
 
 #include <gtest/gtest.h>
 
+#include "wick/core/amp.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/matmul.h"
 #include "wick/core/ops/random.h"
 #include "wick/core/ops/softmax.h"
 #include "wick/tests/harness/devices.h"
+#include "wick/tests/harness/expect_error.h"
+#include "wick/tests/harness/op_case.h"
 
 namespace wick::testing {
 namespace {
+
+// Logits of about 64, of which 16-bit numbers would be 1/32 or 1/4 apart, and losses of about 3.
+const Samples kLayers = {
+    {uniform({9, 64}, 0.5, 1.5), uniform({7, 64}, 0.5, 1.5), uniform({7}), index({9}, 0, 7)}};
+const CrossEntropyOptions kEach{.reduction = LossReduction::kNone};
+
+WICK_OP_CASE(
+    linear_cross_entropy, .samples = kLayers,
+    .call = [](const Tensors& x) -> Tensors {
+      return {linear_cross_entropy(x[0], x[1], x[3], x[2], kEach)};
+    },
+    .composed = [](const Tensors& x) -> Tensors {
+      return {cross_entropy(linear(x[0], x[1], x[2]), x[3], kEach)};
+    },
+    .tolerance = Tolerance::matmul());
+WICK_OP_CASE(
+    linear_cross_entropy_of_probabilities,
+    .samples = {{kLayers[0][0], kLayers[0][1], uniform({9, 7}, 0, 1)}},
+    .call = [](const Tensors& x) -> Tensors {
+      return {linear_cross_entropy(x[0], x[1], x[2], {}, kEach)};
+    },
+    .composed = [](const Tensors& x) -> Tensors {
+      return {cross_entropy(linear(x[0], x[1]), x[2], kEach)};
+    },
+    .tolerance = Tolerance::matmul());
 
 // Loss and gradients of `loss(x, weight, bias)`.
 template <class Loss>
@@ -40,6 +68,16 @@ TEST(LinearCrossEntropy, IsTheLossOfALayer) {
       for (size_t i = 0; i < fused.size(); ++i) EXPECT_TRUE(allclose(fused[i], apart[i]));
     }
   }
+}
+
+TEST(LinearCrossEntropy, TakesOneDtypeUnlessAutocastChoosesIt) {
+  const Tensor x = ones({2, 3}, kBFloat16), weight = ones({4, 3}), target = tensor<int64_t>({0, 3});
+  EXPECT_EQ(linear_cross_entropy(x, weight.to(kBFloat16), target).dtype(), kBFloat16);
+  EXPECT_EQ(error_of([&] { linear_cross_entropy(x, weight, target); }),
+            "linear_cross_entropy: dtypes differ: got bfloat16 and float32");
+  const amp::Autocast autocast(kCpu);
+  EXPECT_EQ(linear_cross_entropy(x, weight, target).dtype(), kFloat32);
+  EXPECT_EQ(linear_cross_entropy(x, weight.to(kBFloat16), target).dtype(), kFloat32);
 }
 
 }  // namespace
