@@ -260,10 +260,13 @@ TEST(MultiheadAttention, HasNo16BitScores) {
     MultiheadAttention layer(8, 2, {.batch_first = true});
     randomize(layer);
     layer.to(dtype);
-    const Tensor x = (randn({2, 3, 8}, kFloat32, kCpu, &generator) * 6).to(dtype);
-    const Tensor mask = randn({3, 3}, kFloat32, kCpu, &generator).to(dtype);
-    const Tensor got = layer.forward_with_weights(x, x, x, {}, mask).output.detach();
-    const Tensor want = layer.forward(x, x, x, {}, mask).detach();
+    const auto random = [&](const Shape& shape) {
+      return randn(shape, kFloat32, kCpu, &generator);
+    };
+    const Tensor x = (random({2, 1, 8}) * 20 + random({2, 3, 8}) / 8).to(dtype);
+    const Tensor v = random({2, 3, 8}).to(dtype), mask = random({3, 3}).to(dtype);
+    const Tensor got = layer.forward_with_weights(x, x, v, {}, mask).output.detach();
+    const Tensor want = layer.forward(x, x, v, {}, mask).detach();
     const double unit = dtype == kFloat16 ? 0x1p-10 : 0x1p-7;
     EXPECT_LT((got - want).abs().amax().item(), 4 * unit * want.abs().amax().item()) << dtype;
   }

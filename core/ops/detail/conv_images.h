@@ -1,6 +1,5 @@
 #pragma once
 
-#include "wick/core/ops/detail/compute_dtype.h"
 #include "wick/core/ops/detail/wide.h"
 
 // The gradients of conv2d as functions, for convolutions that are made of it.
@@ -40,8 +39,8 @@ void check_conv_dtypes(const char* op, const Tensor& x, const Tensor& weight);
 /// Error unless there is none, or one number for each of `channels`.
 void check_conv_bias(const char* op, const Tensor& bias, int64_t channels);
 
-/// transposed(x, weight) + bias. Where convolutions of that dtype are converted to float32, the sum
-/// is rounded once; else the 16-bit convolution is rounded before the bias is added.
+/// transposed(x, weight) + bias, rounded once on the CPU, where 16-bit convolutions are not faster
+/// than those in float32. A GPU's library rounds the 16-bit convolution before the bias is added.
 template <class Transposed>
 Tensor transposed_with_bias(const Tensor& x, const Tensor& weight, const Tensor& bias,
                             const Transposed& transposed) {
@@ -53,8 +52,8 @@ Tensor transposed_with_bias(const Tensor& x, const Tensor& weight, const Tensor&
     return y + in[2].reshape(along).to(y.dtype());
   };
   const bool alike = x.dtype() == weight.dtype() && x.dtype() == bias.dtype();
-  const bool widens = alike && convolves_in_float32(x.device(), x.dtype());
-  return widens ? computed_wide({x, weight, bias}, sum) : sum({x, weight, bias});
+  return alike && x.device().is_cpu() ? computed_wide({x, weight, bias}, sum)
+                                      : sum({x, weight, bias});
 }
 
 /// What to `pad` x by, the last axis first, so that a convolution keeps its size.

@@ -83,7 +83,7 @@ TEST(Half, StepsOfAnOpAreNotRounded) {
         return tensor<double>(values).reshape(shape).to(dtype).to(device);
       };
       const Tensor factor = of({1 + u}, {1, 1, 1}), bias = of({-1 - 2 * u}, {1});
-      if (device.is_cpu() && dtype == kFloat16) {  // elsewhere there may be 16-bit convolutions
+      if (device.is_cpu()) {  // a GPU's library rounds before the bias
         EXPECT_EQ(value_of(conv_transpose1d(factor, factor, bias)), u * u);
         const Tensor square = factor.unsqueeze(0), cube = square.unsqueeze(0);
         EXPECT_EQ(value_of(conv_transpose2d(square, square, bias)), u * u);
