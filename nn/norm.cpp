@@ -28,7 +28,7 @@ BatchNorm::BatchNorm(const char* name, int min_rank, int max_rank, int64_t num_f
 
 template <class Compute>
 Tensor BatchNorm::normalize(const Tensor& x, const Compute& compute) {
-  WICK_CHECK(x.rank() >= min_rank_ && x.rank() <= max_rank_, name_,
+  WICK_CHECK(x.rank(name_) >= min_rank_ && x.rank() <= max_rank_, name_,
              ": wrong number of axes: got shape ", x.shape(), ", expected ", min_rank_,
              min_rank_ == max_rank_ ? "" : concat(" or ", max_rank_));
   const bool training = is_training() || !running_mean.defined();

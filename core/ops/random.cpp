@@ -7,6 +7,7 @@
 #include "wick/core/autograd.h"
 #include "wick/core/detail/capture.h"
 #include "wick/core/ops/compare.h"
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/detail/wide.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/index.h"
@@ -234,10 +235,12 @@ Tensor randn(const Shape& shape, Dtype dtype, Device device, Generator* generato
 }
 
 Tensor rand_like(const Tensor& like, Generator* generator) {
+  check_defined("rand_like", like);
   return uniform(empty_like(like), 0, 1, generator);
 }
 
 Tensor randn_like(const Tensor& like, Generator* generator) {
+  check_defined("randn_like", like);
   return normal(empty_like(like), 0, 1, generator);
 }
 
