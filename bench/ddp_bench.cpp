@@ -3,6 +3,7 @@
 // input, each answered by a number:
 //   run N       seconds of N training steps
 //   plain N     the same without the wrapper, on a model of its own
+//   replicas N  the same by DataParallel, with two replicas in this process
 //   sharded N   the same with the optimizer's state shared out among the ranks (ZeRO stage 1)
 //   overlap N   of the time in which gradients were exchanged, the part before the last gradient
 //   trace FILE  seconds of one step, of which FILE becomes a trace (a JSON list of Chrome's events)
@@ -132,6 +133,9 @@ int serve(const std::string& workload, int64_t images) {
     return std::make_shared<dist::DistributedDataParallel>(make_model(workload), group);
   };
   Training plain(make_model(workload), data), wrapped(wrap(), data);
+  Training replicas(std::make_shared<dist::DataParallel>([&] { return make_model(workload); },
+                                                         std::vector<Device>{kCpu, kCpu}),
+                    data);
   const auto shared_model = wrap();
   Training shared(shared_model, data);
   dist::shard_optimizer(shared.optimizer(), *shared_model);
@@ -153,7 +157,10 @@ int serve(const std::string& workload, int64_t images) {
       std::cout << before / all << std::endl;
       continue;
     }
-    Training& training = command == "plain" ? plain : command == "sharded" ? shared : wrapped;
+    Training& training = command == "plain"      ? plain
+                         : command == "replicas" ? replicas
+                         : command == "sharded"  ? shared
+                                                 : wrapped;
     group->barrier().wait();
     const auto start = std::chrono::steady_clock::now();
     for (int64_t i = 0; i < count; ++i) training.step();
