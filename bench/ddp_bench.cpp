@@ -3,6 +3,7 @@
 // input, each answered by a number:
 //   run N       seconds of N training steps
 //   plain N     the same without the wrapper, on a model of its own
+//   replicas N  the same by DataParallel, with two replicas in this process
 //   sharded N   the same with the optimizer's state shared out among the ranks (ZeRO stage 1)
 //   compiled N  the same with the step as a graph (graph::compile_step)
 //   overlap N   of the time in which gradients were exchanged, the part before the last gradient
@@ -145,6 +146,9 @@ int serve(const std::string& workload, int64_t images) {
     return std::make_shared<dist::DistributedDataParallel>(make_model(workload), group);
   };
   Training plain(make_model(workload), data), wrapped(wrap(), data), compiled(wrap(), data);
+  Training replicas(std::make_shared<dist::DataParallel>([&] { return make_model(workload); },
+                                                         std::vector<Device>{kCpu, kCpu}),
+                    data);
   const auto shared_model = wrap();
   Training shared(shared_model, data);
   dist::shard_optimizer(shared.optimizer(), *shared_model);
@@ -168,10 +172,11 @@ int serve(const std::string& workload, int64_t images) {
       std::cout << before / all << std::endl;
       continue;
     }
-    Training& training = command == "plain"     ? plain
-                         : command == "sharded" ? shared
-                         : is_compiled          ? compiled
-                                                : wrapped;
+    Training& training = command == "plain"      ? plain
+                         : command == "replicas" ? replicas
+                         : command == "sharded"  ? shared
+                         : is_compiled           ? compiled
+                                                 : wrapped;
     group->barrier().wait();
     const auto start = std::chrono::steady_clock::now();
     for (int64_t i = 0; i < count; ++i) {

@@ -39,7 +39,7 @@ endfunction()
 # built by name, as tools/mutate_barriers.py does.
 set(not_in_sample)
 if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
-  set(not_in_sample "^(core/ops|errors|golden_runner|onnx|optim)$")
+  set(not_in_sample "^(core/functions|core/ops|errors|golden_runner|onnx|optim)$")
 endif()
 set(WICK_TEST_PARTS "sample" CACHE STRING "Parts of slow tests with sanitizers: sample or all")
 set_property(CACHE WICK_TEST_PARTS PROPERTY STRINGS sample all)

@@ -93,7 +93,7 @@ bool Tensor::is_contiguous(MemoryFormat format) const {
 }
 
 Scalar Tensor::item_scalar() const {
-  WICK_CHECK(numel() == 1, "item: needs exactly one element: got shape ", shape(),
+  WICK_CHECK(numel("item") == 1, "item: needs exactly one element: got shape ", shape(),
              ": to_vector() gives all");
   if (OpRecorder* recorder = op_recorder()) recorder->host_read("item", *this);
   const Tensor host = detach().cpu();

@@ -100,7 +100,7 @@ class ChannelShuffle : public Module {
   int64_t groups_;
 };
 
-/// pixel_shuffle: [N, C r^2, H, W] -> [N, C, H r, W r].
+/// pixel_shuffle: [..., C r^2, H, W] -> [..., C, H r, W r].
 class PixelShuffle : public Module {
  public:
   explicit PixelShuffle(int64_t upscale_factor) : factor_(upscale_factor) {}

@@ -28,7 +28,7 @@ BatchNorm::BatchNorm(const char* name, int min_rank, int max_rank, int64_t num_f
 
 template <class Compute>
 Tensor BatchNorm::normalize(const Tensor& x, const Compute& compute) {
-  WICK_CHECK(x.rank() >= min_rank_ && x.rank() <= max_rank_, name_,
+  WICK_CHECK(x.rank(name_) >= min_rank_ && x.rank() <= max_rank_, name_,
              ": wrong number of axes: got shape ", x.shape(), ", expected ", min_rank_,
              min_rank_ == max_rank_ ? "" : concat(" or ", max_rank_));
   const bool training = is_training() || !running_mean.defined();
@@ -158,18 +158,39 @@ std::string GroupNorm::description() const {
 
 InstanceNorm::InstanceNorm(const char* name, int rank, int64_t num_features,
                            const InstanceNormOptions& options)
-    : name_(name), rank_(rank), num_features_(num_features), eps_(options.eps) {
+    : name_(name), rank_(rank), num_features_(num_features), options_(options) {
   WICK_CHECK(num_features >= 1, name, ": features must be 1 or more: got ", num_features);
   weight = add_parameter("weight", options.affine ? ones({num_features}) : Tensor());
   bias = add_parameter("bias", options.affine ? zeros({num_features}) : Tensor());
+  const bool track = options.track_running_stats;
+  running_mean = add_buffer("running_mean", track ? zeros({num_features}) : Tensor());
+  running_var = add_buffer("running_var", track ? ones({num_features}) : Tensor());
+  num_batches_tracked = add_buffer("num_batches_tracked", track ? zeros({}, kInt64) : Tensor());
+}
+
+void InstanceNorm::update_running_statistics(const Tensor& x) {
+  const NoGrad no_grad;
+  const Dtype dtype = x.dtype() == kFloat64 ? kFloat64 : kFloat32;
+  const Tensor samples = x.detach().to(dtype).flatten(2);
+  const double share = options_.momentum;
+  running_mean.mul_(1 - share).add_(samples.mean({0, 2}), share);
+  running_var.mul_(1 - share).add_(samples.var({2}).mean({0}), share);
 }
 
 Tensor InstanceNorm::forward(const Tensor& x) {
-  WICK_CHECK(x.rank() == rank_ && x.size(1) == num_features_, name_, ": wrong shape: got ",
-             x.shape(), ", expected ", rank_, " axes and ", num_features_, " channels");
+  const int rank = x.rank(name_);
+  WICK_CHECK((rank == rank_ || rank == rank_ - 1) && x.size(1 + rank - rank_) == num_features_,
+             name_, ": wrong shape: got ", x.shape(), ", expected ", rank_, " axes, or ", rank_ - 1,
+             " without N, and ", num_features_, " channels");
+  if (rank == rank_ - 1) return forward(x.unsqueeze(0)).squeeze(0);
+  if (!is_training() && running_mean.defined()) {
+    return batch_norm(x, weight, bias, running_mean, running_var,
+                      {.training = false, .eps = options_.eps});
+  }
   WICK_CHECK(x.numel() != x.size(0) * num_features_, name_,
              ": a channel of a sample has one value, whose variance is 0: got shape ", x.shape());
-  return group_norm(x, num_features_, weight, bias, eps_);
+  if (running_mean.defined() && !is_recomputing()) update_running_statistics(x);
+  return group_norm(x, num_features_, weight, bias, options_.eps);
 }
 
 std::string InstanceNorm::description() const { return concat(name_, "(", num_features_, ")"); }

@@ -137,47 +137,56 @@ class GroupNorm : public Module {
 };
 
 /// Options of instance normalisation. `eps` is added to the variance. `affine`: with a weight and a
-/// bias for each channel.
+/// bias for each channel. `momentum` is the share of the newest batch in the running statistics,
+/// which `track_running_stats` keeps.
 struct InstanceNormOptions {
   double eps = 1e-5;
+  double momentum = 0.1;
   bool affine = false;
+  bool track_running_stats = false;
 };
 
 /// Normalises each channel of each sample by its own mean and variance (Ulyanov et al. 2016, arXiv
-/// 1607.08022), in training and evaluation alike. Error for samples of one position.
+/// 1607.08022). Evaluation uses the running statistics, if they are tracked: the means over the
+/// samples of their mean and unbiased variance. Else it does as training. Without N in x there is
+/// none in the result. Error for samples of one position, unless running statistics are used.
 class InstanceNorm : public Module {
  public:
   Tensor forward(const Tensor& x) override;
   std::string description() const override;
 
-  Parameter weight, bias;  // [num_features], or undefined
+  Parameter weight, bias;            // [num_features], or undefined
+  Buffer running_mean, running_var;  // [num_features], or undefined
+  Buffer num_batches_tracked;        // int64, rank 0, and 0 as in PyTorch; or undefined
 
  protected:
   InstanceNorm(const char* name, int rank, int64_t num_features,
                const InstanceNormOptions& options);
 
  private:
+  void update_running_statistics(const Tensor& x);
+
   const char* name_;
   int rank_;
   int64_t num_features_;
-  double eps_;
+  InstanceNormOptions options_;
 };
 
-/// For x [N, C, L].
+/// For x [N, C, L] or [C, L].
 class InstanceNorm1d final : public InstanceNorm {
  public:
   explicit InstanceNorm1d(int64_t num_features, const InstanceNormOptions& options = {})
       : InstanceNorm("InstanceNorm1d", 3, num_features, options) {}
 };
 
-/// For x [N, C, H, W].
+/// For x [N, C, H, W] or [C, H, W].
 class InstanceNorm2d final : public InstanceNorm {
  public:
   explicit InstanceNorm2d(int64_t num_features, const InstanceNormOptions& options = {})
       : InstanceNorm("InstanceNorm2d", 4, num_features, options) {}
 };
 
-/// For x [N, C, D, H, W].
+/// For x [N, C, D, H, W] or [C, D, H, W].
 class InstanceNorm3d final : public InstanceNorm {
  public:
   explicit InstanceNorm3d(int64_t num_features, const InstanceNormOptions& options = {})

@@ -2,9 +2,10 @@
 """Training steps of 1 and 2 ranks of this machine beside PyTorch's DistributedDataParallel with
 Gloo, in turns: milliseconds, medians, and the medians and quartiles of each pair's ratio. All ranks
 together have the same images per step and share --threads, each having at least one. Then what the
-wrapper costs at one rank, beside the plain model in turns, and which part of the exchange of
-gradients happened before the last of them was there. --trace FOLDER leaves a picture of one step of
-2 ranks there, WORKLOAD.json, for Perfetto or chrome://tracing.
+wrapper costs at one rank, beside the plain model in turns, what DataParallel with two replicas on
+the CPU costs so, and which part of the exchange of gradients happened before the last of them was
+there. --trace FOLDER leaves a picture of one step of 2 ranks there, WORKLOAD.json, for Perfetto or
+chrome://tracing.
 
 usage: ddp.py [--python PATH] [--bench PATH] [--rounds 7] [--threads 2]
               [--workloads mlp,resnet18] [--trace FOLDER]
@@ -130,7 +131,11 @@ def own_figures(ranks, workload, count, steps, rounds):
     _, _, (low, ratio, high) = in_turns(lambda: ranks.ask(what, steps),
                                         lambda: ranks.ask("run", steps), rounds)
     if count == 1:
-        return [f"{workload}: the wrapper at one rank takes {ratio:.4f} of the plain model's time "
+        _, _, (least, times, most) = in_turns(lambda: ranks.ask("plain", steps),
+                                              lambda: ranks.ask("replicas", steps), rounds)
+        return [f"{workload}: DataParallel with two replicas takes {times:.3f} of the plain "
+                f"model's time ({least:.3f} to {most:.3f})",
+                f"{workload}: the wrapper at one rank takes {ratio:.4f} of the plain model's time "
                 f"({low:.4f} to {high:.4f})"]
     share, in_graphs = ranks.ask("overlap", 5), ranks.ask("compiled_overlap", 5)
     _, _, (least, compiled, most) = in_turns(lambda: ranks.ask("run", steps),

@@ -62,7 +62,7 @@ class Run {
  public:
   explicit Run(const Options& options)
       : options_(options),
-        table_(options.format == "json" ? stderr : stdout),
+        table_(options.format == "console" ? stdout : stderr),
         setting_(setting_of(options)),
         measure_(measure_options(options, setting_.device)),
         rows_(choose_rows(options, setting_.device)) {
@@ -86,7 +86,8 @@ class Run {
       if (now() - saved_ > kSaveEverySeconds) save();
     }
     save();
-    if (table_ != stdout) fmt::print("{}", to_json(report_));
+    if (options_.format == "json") fmt::print("{}", to_json(report_));
+    if (options_.format == "csv") fmt::print("{}", to_csv(report_));
     if (interrupted()) {
       fmt::print(table_, "interrupted: {} of {} rows measured\n", report_.results.size(),
                  rows_.size());
@@ -150,7 +151,7 @@ class Run {
   }
 
   Options options_;
-  std::FILE* table_;  // where people read; JSON has standard output for itself
+  std::FILE* table_;  // where people read; JSON and CSV have standard output for themselves
   Setting setting_;
   MeasureOptions measure_;
   std::vector<const Row*> rows_;
@@ -171,9 +172,10 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--repetitions,--benchmark_repetitions", options.repetitions,
                  "samples of each row (default: until its median is known to 2 %)")
       ->check(CLI::Range(1, 1000000));
-  app.add_option("--format,--benchmark_format", options.format,
-                 "console: a table; json: JSON on standard output, the table on standard error")
-      ->check(CLI::IsMember({"console", "json"}))
+  app.add_option(
+         "--format,--benchmark_format", options.format,
+         "console: a table; json, csv: that on standard output, the table on standard error")
+      ->check(CLI::IsMember({"console", "json", "csv"}))
       ->capture_default_str();
   app.add_option("--json,--benchmark_out", options.json,
                  "write this file, as Google Benchmark does");

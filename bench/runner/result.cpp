@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <ctime>
 #include <nlohmann/json.hpp>
@@ -150,6 +151,35 @@ void add_result(ordered_json& to, const Result& r, size_t row) {
   add_aggregate(to, r, row, "stddev", stddev_of);
 }
 
+ordered_json entries(const Report& report) {
+  ordered_json all = ordered_json::array();
+  for (size_t i = 0; i < report.results.size(); ++i) add_result(all, report.results[i], i);
+  return all;
+}
+
+// Google Benchmark's, and what rows have beside them.
+constexpr std::array kColumns = {"name",
+                                 "iterations",
+                                 "real_time",
+                                 "cpu_time",
+                                 "time_unit",
+                                 "bytes_per_second",
+                                 "items_per_second",
+                                 "label",
+                                 "error_occurred",
+                                 "error_message",
+                                 "flops_per_second",
+                                 "bound_seconds",
+                                 "fraction_of_bound"};
+
+// Texts in quotes, in which a quote is doubled; units are no texts there.
+std::string cell_of(const ordered_json& value) {
+  if (!value.is_string()) return value.dump();
+  std::string text;
+  for (const char c : value.get<std::string>()) text += c == '"' ? "\"\"" : std::string(1, c);
+  return text == "ns" ? text : '"' + text + '"';
+}
+
 }  // namespace
 
 std::string duration(double seconds) {
@@ -181,11 +211,23 @@ std::string table_row(const Result& r) {
 }
 
 std::string to_json(const Report& report) {
-  ordered_json all = {{"context", context_json(report)}, {"benchmarks", ordered_json::array()}};
-  for (size_t i = 0; i < report.results.size(); ++i) {
-    add_result(all["benchmarks"], report.results[i], i);
-  }
+  const ordered_json all = {{"context", context_json(report)}, {"benchmarks", entries(report)}};
   return all.dump(1) + "\n";
+}
+
+std::string to_csv(const Report& report) {
+  std::string text;
+  const auto add = [&](const std::string& cell, const char* column) {
+    text += cell + (column == kColumns.back() ? "\n" : ",");
+  };
+  for (const char* column : kColumns) add(column, column);
+  for (const ordered_json& one : entries(report)) {
+    for (const char* column : kColumns) {
+      const auto found = one.find(column);
+      add(found == one.end() ? "" : cell_of(*found), column);
+    }
+  }
+  return text;
 }
 
 void write_json(const Report& report, const std::string& path) {

@@ -44,5 +44,7 @@ std::string duration(double seconds);
 void write_json(const Report& report, const std::string& path);
 /// The same text.
 std::string to_json(const Report& report);
+/// The entries as Google Benchmark writes CSV: its columns, and ours behind them.
+std::string to_csv(const Report& report);
 
 }  // namespace wick::bench

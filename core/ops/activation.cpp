@@ -94,8 +94,8 @@ Dtype set_bounds(const char* name, Op& op, const Tensor& x, std::optional<Scalar
   WICK_CHECK(low || high, name, ": no bound: got none, expected low, high or both");
   if (low) op.low = to_number(*low);
   if (high) op.high = to_number(*high);
-  return promote(low ? result_dtype(x, *low) : x.dtype(),
-                 high ? result_dtype(x, *high) : x.dtype());
+  return promote(low ? result_dtype(x, *low, name) : x.dtype(name),
+                 high ? result_dtype(x, *high, name) : x.dtype(name));
 }
 }  // namespace
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/join.h"
 #include "wick/core/ops/reduce.h"
@@ -60,7 +61,10 @@ Tensor unsqueeze(const Tensor& x, const Shape& axes) {
   return y;
 }
 
-Tensor swapaxes(const Tensor& x, int64_t axis0, int64_t axis1) { return x.transpose(axis0, axis1); }
+Tensor swapaxes(const Tensor& x, int64_t axis0, int64_t axis1) {
+  check_defined("swapaxes", x);
+  return x.transpose(axis0, axis1);
+}
 
 Tensor roll(const Tensor& x, const Shape& shifts, const Shape& axes) {
   WICK_CHECK(shifts.rank() == axes.rank() && shifts.rank() > 0,
@@ -87,7 +91,10 @@ Tensor fliplr(const Tensor& x) {
   WICK_CHECK(x.rank() >= 2, "fliplr: too few axes: got shape ", x.shape(), ", expected 2 or more");
   return flip(x, 1);
 }
-Tensor flipud(const Tensor& x) { return flip(x, 0); }
+Tensor flipud(const Tensor& x) {
+  check_defined("flipud", x);
+  return flip(x, 0);
+}
 
 Tensor diag_embed(const Tensor& x, int64_t offset, int64_t axis0, int64_t axis1) {
   WICK_CHECK(x.rank() > 0, "diag_embed: no axis: got shape [], expected 1 axis or more");
@@ -127,11 +134,18 @@ Tensor tile(const Tensor& x, const Shape& times) {
 }
 
 Tensor hstack(const std::vector<Tensor>& tensors) {
+  check_defined("hstack", tensors);
   const std::vector<Tensor> rows = all_as_rows(tensors, 1);
   return cat(rows, !rows.empty() && rows[0].rank() == 1 ? 0 : 1);
 }
-Tensor vstack(const std::vector<Tensor>& tensors) { return cat(all_as_rows(tensors, 2), 0); }
-Tensor dstack(const std::vector<Tensor>& tensors) { return cat(all_as_rows(tensors, 3), 2); }
+Tensor vstack(const std::vector<Tensor>& tensors) {
+  check_defined("vstack", tensors);
+  return cat(all_as_rows(tensors, 2), 0);
+}
+Tensor dstack(const std::vector<Tensor>& tensors) {
+  check_defined("dstack", tensors);
+  return cat(all_as_rows(tensors, 3), 2);
+}
 Tensor column_stack(const std::vector<Tensor>& tensors) {
   std::vector<Tensor> columns;
   for (const Tensor& x : tensors) {
@@ -141,6 +155,7 @@ Tensor column_stack(const std::vector<Tensor>& tensors) {
 }
 
 Tensor cartesian_prod(const std::vector<Tensor>& vectors) {
+  check_defined("cartesian_prod", vectors);
   WICK_CHECK(!vectors.empty(), "cartesian_prod: got no vectors, expected one or more");
   if (vectors.size() == 1) return vectors[0].clone();
   std::vector<Tensor> columns;
@@ -151,6 +166,7 @@ Tensor cartesian_prod(const std::vector<Tensor>& vectors) {
 Tensor diagflat(const Tensor& x, int64_t offset) { return diag(x.reshape({x.numel()}), offset); }
 
 Tensor block_diag(const std::vector<Tensor>& matrices) {
+  check_defined("block_diag", matrices);
   WICK_CHECK(!matrices.empty(), "block_diag: no matrices");
   const std::vector<Tensor> blocks = all_as_rows(matrices, 2);
   int64_t columns = 0, before = 0;
@@ -167,9 +183,18 @@ Tensor block_diag(const std::vector<Tensor>& matrices) {
   return cat(rows, 0);
 }
 
-Tensor atleast_1d(const Tensor& x) { return as_rows(x, 1); }
-Tensor atleast_2d(const Tensor& x) { return as_rows(x, 2); }
-Tensor atleast_3d(const Tensor& x) { return as_rows(x, 3); }
+Tensor atleast_1d(const Tensor& x) {
+  check_defined("atleast_1d", x);
+  return as_rows(x, 1);
+}
+Tensor atleast_2d(const Tensor& x) {
+  check_defined("atleast_2d", x);
+  return as_rows(x, 2);
+}
+Tensor atleast_3d(const Tensor& x) {
+  check_defined("atleast_3d", x);
+  return as_rows(x, 3);
+}
 
 std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors) {
   Shape shape;

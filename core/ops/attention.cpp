@@ -113,6 +113,10 @@ Tensor composed_attention(const Tensor& query, const Tensor& key, const Tensor& 
   const std::array<Tensor, 3> given{query, key, value};
   std::vector<Tensor> cast;
   const std::span<const Tensor> operands = amp::cast_inputs(info, given, cast);
+  for (const Tensor& x : operands) {
+    WICK_CHECK(x.dtype() == operands[0].dtype(), info.name, ": dtypes differ: got ",
+               to_string(operands[0].dtype()), " and ", to_string(x.dtype()));
+  }
   settings.is_bfloat16 = std::all_of(operands.begin(), operands.end(),
                                      [](const Tensor& x) { return x.dtype() == kBFloat16; });
   if (settings.is_bfloat16) {
@@ -202,6 +206,33 @@ Tensor as_additive(const Tensor& mask, const Tensor& query) {
                                          logical_not(mask), kExcluded)
                            : mask.to(query.dtype());
   return added.rank() == 0 ? added.reshape({1}) : added;
+}
+
+// All axes but the last two, where key and value have as many heads as query.
+Shape leading(const Tensor& x, int64_t heads) {
+  Shape axes;
+  for (int axis = 0; axis + 2 < x.rank(); ++axis) axes.push_back(x.size(axis));
+  if (heads >= 0) axes[axes.rank() - 1] = heads;
+  return axes;
+}
+
+// Error unless leading axes broadcast to each other, and the mask to the scores.
+void check_shapes(const char* op, const Tensor& query, const Tensor& key, const Tensor& value,
+                  const Tensor& mask, bool enable_gqa) {
+  const int64_t heads = enable_gqa ? query.size(-3) : -1;
+  Shape scores = broadcast_shapes(op, leading(query, -1),
+                                  broadcast_shapes(op, leading(key, heads), leading(value, heads)));
+  scores.push_back(query.size(-2));
+  scores.push_back(key.size(-2));
+  if (!mask.defined()) return;
+  WICK_CHECK(mask.dtype() == kBool || is_floating(mask.dtype()), op, ": attn_mask: got ",
+             to_string(mask.dtype()), ", expected bool or a floating dtype");
+  bool fits = mask.rank() <= scores.rank();
+  for (int axis = 1; fits && axis <= mask.rank(); ++axis) {
+    fits = mask.size(-axis) == 1 || mask.size(-axis) == scores[scores.rank() - axis];
+  }
+  WICK_CHECK(fits, op, ": attn_mask does not broadcast to the scores: got ", mask.shape(),
+             ", expected ", scores);
 }
 
 // The library's answer, or nothing where it has none.
@@ -315,6 +346,7 @@ Tensor scaled_dot_product_attention(const Tensor& given_query, const Tensor& giv
                  ", do not divide those of query: got ", heads);
     }
   }
+  check_shapes(op, query, key, value, attn_mask, enable_gqa);
   const AttentionSettings settings{
       .scale = scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1)))),
       .is_causal = is_causal,

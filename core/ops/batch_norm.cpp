@@ -1,4 +1,5 @@
 #include "wick/core/ops/detail/channel_norm.h"
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/detail/norm_composed.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/norm.h"
@@ -127,7 +128,7 @@ Tensor batch_norm_relu(const Tensor& x, const Tensor& weight, const Tensor& bias
 Tensor batch_norm_add_relu(const Tensor& x, const Tensor& residual, const Tensor& weight,
                            const Tensor& bias, const Tensor& running_mean,
                            const Tensor& running_var, const BatchNormOptions& options) {
-  WICK_CHECK(residual.defined(), "batch_norm_add_relu: needs a residual");
+  check_defined("batch_norm_add_relu", residual);
   return run("batch_norm_add_relu", x, residual, weight, bias, running_mean, running_var, options,
              true);
 }

@@ -1,5 +1,6 @@
 #include "wick/core/ops/compare.h"
 
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/detail/elementwise_op.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/core/ops/special.h"
@@ -205,6 +206,7 @@ bool equal(const Tensor& x, const Tensor& y) {
 }
 
 bool allclose(const Tensor& x, const Tensor& y, double rtol, double atol, bool equal_nan) {
+  check_defined("allclose", x, y);
   return all(isclose(x, y, rtol, atol, equal_nan)).item<bool>();
 }
 

@@ -6,6 +6,7 @@
 #include "wick/core/memory/detail/workspace.h"
 #include "wick/core/ops/detail/compute_dtype.h"
 #include "wick/core/ops/detail/conv_images.h"
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/detail/image_format.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/join.h"
@@ -360,70 +361,37 @@ std::vector<int64_t> same_padding(const char* op, const Tensor& weight, const Sh
   return pads;
 }
 
-Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& stride,
-              const Shape& padding, const Shape& dilation, int64_t groups) {
-  if (x.rank() == 3) {
-    return conv2d(x.unsqueeze(0), weight, bias, stride, padding, dilation, groups).squeeze(0);
+namespace {
+
+// conv2d, and conv1d of images one row high: `op` says which.
+Tensor convolved(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                 const Shape& stride, const Shape& padding, const Shape& dilation, int64_t groups) {
+  if (x.rank(op) == 3) {
+    return convolved(op, x.unsqueeze(0), weight, bias, stride, padding, dilation, groups)
+        .squeeze(0);
   }
-  const Geometry geometry =
-      checked_geometry("conv2d", x, weight, stride, padding, dilation, groups);
-  WICK_CHECK(x.size(1) == weight.size(1) * groups, "conv2d: channels differ: got x ", x.shape(),
+  const Geometry geometry = checked_geometry(op, x, weight, stride, padding, dilation, groups);
+  WICK_CHECK(x.size(1) == weight.size(1) * groups, op, ": channels differ: got x ", x.shape(),
              " and weight ", weight.shape(), " with ", groups, " groups, expected ",
              weight.size(1) * groups, " channels in x");
-  check_conv_bias("conv2d", bias, weight.size(0));
+  check_conv_bias(op, bias, weight.size(0));
   for (const int axis : {0, 1}) {
     const int64_t padded = x.size(axis + 2) + 2 * geometry.padding[axis];
-    const int64_t reach = checked_mul("conv2d", geometry.dilation[axis], weight.size(axis + 2) - 1);
-    WICK_CHECK(reach < padded, "conv2d: kernel is larger than the padded image: got x ", x.shape(),
+    const int64_t reach = checked_mul(op, geometry.dilation[axis], weight.size(axis + 2) - 1);
+    WICK_CHECK(reach < padded, op, ": kernel is larger than the padded image: got x ", x.shape(),
                ", weight ", weight.shape(), ", padding ", geometry.padding, ", dilation ",
                geometry.dilation);
   }
   return apply(Conv2d{geometry}, x, weight, bias);
 }
 
-Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& stride,
-              ConvPadding padding, const Shape& dilation, int64_t groups) {
-  if (padding == ConvPadding::kValid) return conv2d(x, weight, bias, stride, 0, dilation, groups);
-  const Shape apart = image_pair("conv2d", "dilation", dilation, 1);
-  return conv2d(pad(x, same_padding("conv2d", weight, stride, apart)), weight, bias, stride, 0,
-                apart, groups);
-}
-
-Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t stride,
-              int64_t padding, int64_t dilation, int64_t groups) {
-  WICK_CHECK(x.rank() == 3 || x.rank() == 2,
-             "conv1d: x needs 3 axes (N, C, L) or 2 (C, L): got shape ", x.shape());
-  WICK_CHECK(weight.rank() == 3, "conv1d: weight needs 3 axes: got shape ", weight.shape());
-  return conv2d(x.unsqueeze(-2), weight.unsqueeze(2), bias, {1, stride}, {0, padding},
-                {1, dilation}, groups)
-      .squeeze(-2);
-}
-
-Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t stride,
-              ConvPadding padding, int64_t dilation, int64_t groups) {
-  if (padding == ConvPadding::kValid) return conv1d(x, weight, bias, stride, 0, dilation, groups);
-  return conv1d(pad(x, same_padding("conv1d", weight, stride, dilation)), weight, bias, stride, 0,
-                dilation, groups);
-}
-
-Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t stride,
-                        int64_t padding, int64_t output_padding, int64_t groups, int64_t dilation) {
-  WICK_CHECK(x.rank() == 3 || x.rank() == 2,
-             "conv_transpose1d: x needs 3 axes (N, C, L) or 2 (C, L): got shape ", x.shape());
-  WICK_CHECK(weight.rank() == 3, "conv_transpose1d: weight needs 3 axes: got shape ",
-             weight.shape());
-  return conv_transpose2d(x.unsqueeze(-2), weight.unsqueeze(2), bias, {1, stride}, {0, padding},
-                          {0, output_padding}, groups, {1, dilation})
-      .squeeze(-2);
-}
-
-Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                        const Shape& stride, const Shape& padding, const Shape& output_padding,
-                        int64_t groups, const Shape& dilation) {
-  const char* op = "conv_transpose2d";
-  if (x.rank() == 3) {
-    return conv_transpose2d(x.unsqueeze(0), weight, bias, stride, padding, output_padding, groups,
-                            dilation)
+// conv_transpose2d, and conv_transpose1d of images one row high: `op` says which.
+Tensor transposed(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                  const Shape& stride, const Shape& padding, const Shape& output_padding,
+                  int64_t groups, const Shape& dilation) {
+  if (x.rank(op) == 3) {
+    return transposed(op, x.unsqueeze(0), weight, bias, stride, padding, output_padding, groups,
+                      dilation)
         .squeeze(0);
   }
   const Geometry geometry = checked_geometry(op, x, weight, stride, padding, dilation, groups);
@@ -451,6 +419,59 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
   return transposed_with_bias(longer, weight, bias, [&](const Tensor& dy, const Tensor& w) {
     return apply(Conv2dBackwardInput{geometry, size}, dy, w);
   });
+}
+
+}  // namespace
+
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& stride,
+              const Shape& padding, const Shape& dilation, int64_t groups) {
+  return convolved("conv2d", x, weight, bias, stride, padding, dilation, groups);
+}
+
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& stride,
+              ConvPadding padding, const Shape& dilation, int64_t groups) {
+  check_defined("conv2d", x, weight);
+  if (padding == ConvPadding::kValid) return conv2d(x, weight, bias, stride, 0, dilation, groups);
+  const Shape apart = image_pair("conv2d", "dilation", dilation, 1);
+  return conv2d(pad(x, same_padding("conv2d", weight, stride, apart)), weight, bias, stride, 0,
+                apart, groups);
+}
+
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t stride,
+              int64_t padding, int64_t dilation, int64_t groups) {
+  const char* op = "conv1d";
+  WICK_CHECK(x.rank(op) == 3 || x.rank() == 2, op,
+             ": x needs 3 axes (N, C, L) or 2 (C, L): got shape ", x.shape());
+  WICK_CHECK(weight.rank(op) == 3, op, ": weight needs 3 axes: got shape ", weight.shape());
+  return convolved(op, x.unsqueeze(-2), weight.unsqueeze(2), bias, {1, stride}, {0, padding},
+                   {1, dilation}, groups)
+      .squeeze(-2);
+}
+
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t stride,
+              ConvPadding padding, int64_t dilation, int64_t groups) {
+  check_defined("conv1d", x, weight);
+  if (padding == ConvPadding::kValid) return conv1d(x, weight, bias, stride, 0, dilation, groups);
+  return conv1d(pad(x, same_padding("conv1d", weight, stride, dilation)), weight, bias, stride, 0,
+                dilation, groups);
+}
+
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t stride,
+                        int64_t padding, int64_t output_padding, int64_t groups, int64_t dilation) {
+  const char* op = "conv_transpose1d";
+  WICK_CHECK(x.rank(op) == 3 || x.rank() == 2, op,
+             ": x needs 3 axes (N, C, L) or 2 (C, L): got shape ", x.shape());
+  WICK_CHECK(weight.rank(op) == 3, op, ": weight needs 3 axes: got shape ", weight.shape());
+  return transposed(op, x.unsqueeze(-2), weight.unsqueeze(2), bias, {1, stride}, {0, padding},
+                    {0, output_padding}, groups, {1, dilation})
+      .squeeze(-2);
+}
+
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const Shape& stride, const Shape& padding, const Shape& output_padding,
+                        int64_t groups, const Shape& dilation) {
+  return transposed("conv_transpose2d", x, weight, bias, stride, padding, output_padding, groups,
+                    dilation);
 }
 
 }  // namespace wick

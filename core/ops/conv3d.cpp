@@ -2,6 +2,7 @@
 #include "wick/core/base/detail/checked.h"
 #include "wick/core/ops/conv.h"
 #include "wick/core/ops/detail/conv_images.h"
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/detail/volume.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/join.h"
@@ -195,6 +196,7 @@ Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const S
 
 Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Shape& stride,
               ConvPadding padding, const Shape& dilation, int64_t groups) {
+  check_defined("conv3d", x, weight);
   if (padding == ConvPadding::kValid) return conv3d(x, weight, bias, stride, 0, dilation, groups);
   const Shape apart = image_sizes("conv3d", "dilation", dilation, 1, 3);
   return conv3d(pad(x, same_padding("conv3d", weight, stride, apart)), weight, bias, stride, 0,

@@ -4,6 +4,7 @@
 
 #include "wick/core/autograd.h"
 #include "wick/core/ops/compare.h"
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/detail/elementwise_op.h"
 #include "wick/core/ops/divide.h"
 #include "wick/core/ops/elementwise.h"
@@ -136,6 +137,7 @@ Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right) {
 }
 
 Tensor bucketize(const Tensor& x, const Tensor& boundaries, bool right) {
+  check_defined("bucketize", x, boundaries);
   WICK_CHECK(boundaries.rank() == 1, "bucketize: boundaries need one axis: got shape ",
              boundaries.shape());
   return searchsorted(boundaries, x, right);
@@ -174,7 +176,10 @@ Tensor isin(const Tensor& x, const Tensor& values, bool invert) {
   return invert ? ne(found, wanted) : eq(found, wanted);
 }
 
-Tensor argwhere(const Tensor& x) { return nonzero(x); }
+Tensor argwhere(const Tensor& x) {
+  check_defined("argwhere", x);
+  return nonzero(x);
+}
 
 std::vector<Tensor> unravel_index(const Tensor& places, const Shape& shape) {
   const NoGrad no_grad;

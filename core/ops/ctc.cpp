@@ -4,6 +4,7 @@
 
 #include "wick/core/apply.h"
 #include "wick/core/ops/compare.h"
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/detail/wide.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/loss.h"
@@ -167,6 +168,7 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets,
 
 Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
                 const Tensor& target_lengths, const CtcOptions& options) {
+  check_defined("ctc_loss", log_probs, targets, input_lengths, target_lengths);
   return ctc_loss(log_probs, targets, as_list(input_lengths), as_list(target_lengths), options);
 }
 

@@ -1,6 +1,7 @@
 #include "wick/core/ops/difference.h"
 
 #include "wick/core/ops/compare.h"
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/detail/reduce_axes.h"
 #include "wick/core/ops/detail/wide.h"
 #include "wick/core/ops/elementwise.h"
@@ -111,15 +112,19 @@ std::vector<Tensor> gradient(const Tensor& x, const GradientOptions& options) {
 }
 
 Tensor trapezoid(const Tensor& y, double dx, int64_t axis) {
+  check_defined("trapezoid", y);
   return integral<false>("trapezoid", y, {}, dx, axis);
 }
 Tensor trapezoid(const Tensor& y, const Tensor& x, int64_t axis) {
+  check_defined("trapezoid", y, x);
   return integral<false>("trapezoid", y, x, 1, axis);
 }
 Tensor cumulative_trapezoid(const Tensor& y, double dx, int64_t axis) {
+  check_defined("cumulative_trapezoid", y);
   return integral<true>("cumulative_trapezoid", y, {}, dx, axis);
 }
 Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, int64_t axis) {
+  check_defined("cumulative_trapezoid", y, x);
   return integral<true>("cumulative_trapezoid", y, x, 1, axis);
 }
 

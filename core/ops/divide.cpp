@@ -1,5 +1,6 @@
 #include "wick/core/ops/divide.h"
 
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/detail/elementwise_op.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/kernels/elementwise_ops_special.h"
@@ -33,7 +34,7 @@ struct RestRule : F {
 
 template <class Rule>
 Tensor divided(const Tensor& x, const Tensor& y) {
-  const Dtype dtype = result_dtype(x, y);
+  const Dtype dtype = result_dtype(x, y, Rule::name);
   WICK_CHECK(dtype != kBool, Rule::name, ": not defined on bool: got two bool tensors");
   if (!is_floating(dtype) && y.device().is_cpu()) {
     WICK_CHECK(!any(eq(y, 0)).item<bool>(), Rule::name, ": division of integers by 0");
@@ -42,13 +43,14 @@ Tensor divided(const Tensor& x, const Tensor& y) {
 }
 
 // A number as the other operand of x.
-Tensor beside(const Tensor& x, Scalar y) {
-  return scalar_tensor(y, result_dtype(x, y), x.device());
+Tensor beside(const char* op, const Tensor& x, Scalar y) {
+  return scalar_tensor(y, result_dtype(x, y, op), x.device(op));
 }
 
 }  // namespace
 
 Tensor div(const Tensor& x, const Tensor& y, Rounding rounding) {
+  check_defined("div", x, y);
   if (rounding == Rounding::kFloor) return floor_divide(x, y);
   return divided<QuotientRule<fn::TruncDivide>>(x, y);
 }
@@ -62,9 +64,13 @@ Tensor fmod(const Tensor& x, const Tensor& y) {
   return divided<RestRule<fn::Fmod, Rounding::kTrunc>>(x, y);
 }
 
-Tensor div(const Tensor& x, Scalar y, Rounding rounding) { return div(x, beside(x, y), rounding); }
-Tensor floor_divide(const Tensor& x, Scalar y) { return floor_divide(x, beside(x, y)); }
-Tensor remainder(const Tensor& x, Scalar y) { return remainder(x, beside(x, y)); }
-Tensor fmod(const Tensor& x, Scalar y) { return fmod(x, beside(x, y)); }
+Tensor div(const Tensor& x, Scalar y, Rounding rounding) {
+  return div(x, beside("div", x, y), rounding);
+}
+Tensor floor_divide(const Tensor& x, Scalar y) {
+  return floor_divide(x, beside("floor_divide", x, y));
+}
+Tensor remainder(const Tensor& x, Scalar y) { return remainder(x, beside("remainder", x, y)); }
+Tensor fmod(const Tensor& x, Scalar y) { return fmod(x, beside("fmod", x, y)); }
 
 }  // namespace wick

@@ -1,8 +1,11 @@
 #include "wick/core/ops/einsum.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 
+#include "wick/core/detail/autocast.h"
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/detail/wide.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/join.h"
@@ -111,6 +114,18 @@ Labelled without_broadcast(const Labelled& in, const Labelled& other, const std:
   return out;
 }
 
+// matmul, whose errors of dtypes name einsum.
+Tensor matrix_product(const Tensor& a, const Tensor& b) {
+  const OpInfo info{.name = "einsum",
+                    .autocast = {.cuda = Autocast::kLower, .cpu = Autocast::kLower}};
+  const std::array<Tensor, 2> given{a, b};
+  std::vector<Tensor> cast;
+  const std::span<const Tensor> in = amp::cast_inputs(info, given, cast);
+  WICK_CHECK(in[0].dtype() == in[1].dtype(), "einsum: dtypes differ: got ", a.dtype(), " and ",
+             b.dtype());
+  return matmul(in[0], in[1]);
+}
+
 // The product of two, summed over what `keep` does not name: one batched matrix product.
 Labelled multiplied(const Labelled& left, const Labelled& right, const std::string& keep,
                     const std::string& equation) {
@@ -147,7 +162,7 @@ Labelled multiplied(const Labelled& left, const Labelled& right, const std::stri
   const Tensor y = ordered(b, batch + inner + only_b).reshape({batches, depth, columns});
   const std::string labels = batch + only_a + only_b;
   // Without a sum the product of elements is exact and does not need a matrix product.
-  const Tensor z = depth == 1 && inner.empty() ? x * y : matmul(x, y);
+  const Tensor z = depth == 1 && inner.empty() ? x * y : matrix_product(x, y);
   return {z.reshape(shape), labels};
 }
 
@@ -349,14 +364,17 @@ Tensor added(const Tensor& x, const Tensor& a, const Tensor& b, Scalar beta, Sca
 }  // namespace
 
 Tensor baddbmm(const Tensor& x, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
+  check_defined("baddbmm", x, a, b);
   return added(x, a, b, beta, alpha, [](const Tensor& p, const Tensor& q) { return bmm(p, q); });
 }
 Tensor addmv(const Tensor& x, const Tensor& matrix, const Tensor& vector, Scalar beta,
              Scalar alpha) {
+  check_defined("addmv", x, matrix, vector);
   return added(x, matrix, vector, beta, alpha,
                [](const Tensor& p, const Tensor& q) { return mv(p, q); });
 }
 Tensor addr(const Tensor& x, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
+  check_defined("addr", x, a, b);
   WICK_CHECK(is_floating(x.dtype("addr")) || (beta.is_integral() && alpha.is_integral()),
              "addr: factors of integers must be whole: got beta ", beta.to_double(), " and alpha ",
              alpha.to_double());
@@ -364,11 +382,15 @@ Tensor addr(const Tensor& x, const Tensor& a, const Tensor& b, Scalar beta, Scal
 }
 
 Tensor addbmm(const Tensor& x, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
+  check_defined("addbmm", x, a, b);
   return added(x, a, b, beta, alpha,
                [](const Tensor& p, const Tensor& q) { return sum(bmm(p, q), {0}); });
 }
 
-Tensor vdot(const Tensor& a, const Tensor& b) { return dot(a, b); }
+Tensor vdot(const Tensor& a, const Tensor& b) {
+  check_defined("vdot", a, b);
+  return dot(a, b);
+}
 
 Tensor cross(const Tensor& a, const Tensor& b, int64_t axis) {
   WICK_CHECK(a.size(axis) == 3 && b.size(axis) == 3, "cross: sizes along axis ", axis, ": got ",

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/detail/elementwise_op.h"
 #include "wick/core/ops/detail/wide.h"
 #include "wick/kernels/elementwise_ops_arithmetic.h"
@@ -199,8 +200,14 @@ Tensor mul(const Tensor& x, Scalar y) {
   return apply(with<Unary>(&fn::MulScalar::other, y), widened(x, y));
 }
 Tensor div(const Tensor& x, const Tensor& y) { return apply(Binary<DivRule>{}, x, y); }
-Tensor div(const Tensor& x, Scalar y) { return apply(with<Unary>(&fn::DivScalar::other, y), x); }
-Tensor div(Scalar x, const Tensor& y) { return apply(with<Unary>(&fn::DivScalarBy::other, x), y); }
+Tensor div(const Tensor& x, Scalar y) {
+  check_defined("div", x);
+  return apply(with<Unary>(&fn::DivScalar::other, y), x);
+}
+Tensor div(Scalar x, const Tensor& y) {
+  check_defined("div", y);
+  return apply(with<Unary>(&fn::DivScalarBy::other, x), y);
+}
 Tensor pow(const Tensor& x, const Tensor& y) { return apply(Binary<PowRule>{}, x, y); }
 Tensor pow(const Tensor& x, Scalar y) {
   if (y.to_double() == 2) return square(widened(x, y));
@@ -217,6 +224,7 @@ namespace {
 template <class F>
 Tensor add_result(const char* op, const Tensor& x, const Tensor& a, const Tensor& b, Scalar value,
                   const F& f) {
+  check_defined(op, x, a, b);
   const OpInfo info{.name = op, .autocast = {.cuda = Autocast::kPromote}};
   const std::array<Tensor, 3> given{x, a, b};
   std::vector<Tensor> cast;
@@ -236,6 +244,7 @@ Tensor from_end(const Tensor& x, const Tensor& end, const Tensor& weight) {
 }
 
 void check_lerp(const Tensor& x, const Tensor& end, const Tensor& weight) {
+  check_defined("lerp", x, end, weight);
   WICK_CHECK(is_floating(x.dtype()) && end.dtype() == x.dtype() && weight.dtype() == x.dtype(),
              "lerp: needs one floating dtype: got ", x.dtype(), ", ", end.dtype(), " and ",
              weight.dtype());
@@ -247,6 +256,7 @@ Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, Scalar value) 
                     [](const Tensor& p, const Tensor& q) { return mul(p, q); });
 }
 Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, Scalar value) {
+  check_defined("addcdiv", x, a, b);
   WICK_CHECK(is_floating(a.dtype()) || is_floating(b.dtype()),
              "addcdiv: integers are not divided: got ", a.dtype(), " and ", b.dtype(),
              ", expected a floating dtype: convert one, or use div and add");

@@ -87,7 +87,7 @@ namespace {
 // Whole numbers are whole already, but the result is the caller's own.
 template <class F>
 Tensor whole(const Tensor& x) {
-  return is_floating(x.dtype()) ? apply(Unary<F>{}, x) : x.clone();
+  return is_floating(x.dtype(F::name)) ? apply(Unary<F>{}, x) : x.clone();
 }
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include "wick/core/apply.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/count.h"
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/detail/wide.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/index.h"
@@ -108,6 +109,7 @@ Tensor embedding_bag(const Tensor& weight, const Tensor& indices,
 
 void embedding_renorm_(const Tensor& weight, const Tensor& index, double max_norm,
                        double norm_type) {
+  check_defined("embedding_renorm_", weight, index);
   const NoGrad no_grad;
   const Tensor flat = index.reshape({-1}).to(kInt64);
   const Tensor rows = wide(index_select(weight.detach(), 0, flat));
@@ -117,6 +119,7 @@ void embedding_renorm_(const Tensor& weight, const Tensor& index, double max_nor
 }
 
 Tensor scale_grad_by_freq(const Tensor& rows, const Tensor& index, int64_t count) {
+  check_defined("scale_grad_by_freq", rows, index);
   const Tensor flat = index.reshape({-1}).to(kInt64);
   const Dtype dtype = accumulator_dtype(rows.dtype());
   const Tensor times = index_add(zeros({count}, dtype, rows.device()), 0, flat,

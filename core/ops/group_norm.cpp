@@ -1,6 +1,7 @@
 #include <array>
 
 #include "wick/core/ops/detail/channel_norm.h"
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/detail/norm_composed.h"
 #include "wick/core/ops/detail/wide.h"
 #include "wick/core/ops/elementwise.h"
@@ -78,7 +79,7 @@ Tensor group_norm_relu(const Tensor& x, int64_t groups, const Tensor& weight, co
 
 Tensor group_norm_add_relu(const Tensor& x, const Tensor& residual, int64_t groups,
                            const Tensor& weight, const Tensor& bias, double eps) {
-  WICK_CHECK(residual.defined(), "group_norm_add_relu: needs a residual");
+  check_defined("group_norm_add_relu", residual);
   return run("group_norm_add_relu", x, residual, groups, weight, bias, eps, true);
 }
 

@@ -8,6 +8,8 @@
 #include "wick/core/base/parallel.h"
 #include "wick/core/detail/op_recorder.h"
 #include "wick/core/ops/compare.h"
+#include "wick/core/ops/detail/checked_index.h"
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/view.h"
 #include "wick/core/sparse_rows.h"
@@ -52,8 +54,8 @@ struct CheckIndex {
   }
 };
 
-// `index` as contiguous int64; an error for other types, and on the CPU for an entry outside
-// [low, high). On a GPU the kernels check it.
+}  // namespace
+
 Tensor checked_index(const char* op, const Tensor& index, int64_t low, int64_t high) {
   WICK_CHECK(index.dtype(op) == kInt64 || index.dtype() == kInt32, op,
              ": indices must be int64 or int32: got ", to_string(index.dtype()));
@@ -63,6 +65,8 @@ Tensor checked_index(const char* op, const Tensor& index, int64_t low, int64_t h
   check_entries(op, checked, low, high);
   return checked;
 }
+
+namespace {
 
 // x as [outer, n, inner] around `axis`, contiguous.
 Tensor around_axis(const Tensor& x, int axis) {
@@ -296,9 +300,11 @@ Tensor gather(const Tensor& x, int64_t axis, const Tensor& index) {
 }
 
 Tensor scatter(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source) {
+  check_defined("scatter", x, index, source);
   return scatter_with("scatter", x, axis, index, source, false);
 }
 Tensor scatter_add(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source) {
+  check_defined("scatter_add", x, index, source);
   WICK_CHECK(x.dtype() != kBool, "scatter_add: bool tensors cannot be added");
   return scatter_with("scatter_add", x, axis, index, source, true);
 }

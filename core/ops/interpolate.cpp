@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/detail/volume.h"
 #include "wick/core/ops/detail/wide.h"
 #include "wick/core/ops/matmul.h"
@@ -211,6 +212,7 @@ Tensor interpolate(const Tensor& x, const Shape& size, Interpolation mode, bool 
 
 Tensor interpolate_by(const Tensor& x, const std::vector<double>& scale_factors, Interpolation mode,
                       bool align_corners, bool recompute_scale_factor, bool antialias) {
+  check_defined("interpolate_by", x);
   check_arguments(x, mode, align_corners, antialias);
   const auto axes = static_cast<size_t>(x.rank() - 2);
   WICK_CHECK(scale_factors.size() == 1 || scale_factors.size() == axes,

@@ -37,6 +37,7 @@ requires std::is_arithmetic_v<Number>  // a template, so that {3} means a size
     Tensor interpolate(const Tensor& x, Number scale_factor,
                        Interpolation mode = Interpolation::kNearest, bool align_corners = false,
                        bool antialias = false) {
+  static_cast<void>(x.rank("interpolate"));  // whose error would name the other
   return interpolate_by(x, {static_cast<double>(scale_factor)}, mode, align_corners, false,
                         antialias);
 }

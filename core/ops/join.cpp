@@ -4,6 +4,7 @@
 
 #include "wick/core/apply.h"
 #include "wick/core/base/detail/checked.h"
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/index.h"
 #include "wick/core/ops/reduce.h"
@@ -142,6 +143,7 @@ Tensor replicate_axis(const Tensor& x, int axis, int64_t before, int64_t after) 
 }  // namespace
 
 Tensor cat(const std::vector<Tensor>& tensors, int64_t axis) {
+  check_defined("cat", tensors);
   WICK_CHECK(!tensors.empty(), "cat: nothing to join: got no tensors, expected one or more");
   std::vector<Tensor> parts = tensors;
   const auto first = std::find_if(tensors.begin(), tensors.end(),
@@ -233,6 +235,7 @@ Tensor repeat(const Tensor& x, const Shape& times) {
 }
 
 Tensor repeat_interleave(const Tensor& x, int64_t times, std::optional<int64_t> axis) {
+  check_defined("repeat_interleave", x);
   const char* op = "repeat_interleave";
   WICK_CHECK(times >= 0, op, ": negative number: got ", times, ", expected 0 or more");
   if (!axis) return repeat_interleave(x.reshape({-1}), times, 0);
@@ -245,6 +248,7 @@ Tensor repeat_interleave(const Tensor& x, int64_t times, std::optional<int64_t> 
 }
 
 Tensor repeat_interleave(const Tensor& x, const Tensor& times, std::optional<int64_t> axis) {
+  check_defined("repeat_interleave", x, times);
   const char* op = "repeat_interleave";
   if (!axis) return repeat_interleave(x.reshape({-1}), times, 0);
   if (x.rank() == 0) return repeat_interleave(x.reshape({1}), times, axis);
@@ -264,8 +268,14 @@ Tensor repeat_interleave(const Tensor& x, const Tensor& times, std::optional<int
   return index_select(x, a, cumsum(ended, 0).narrow(0, 0, total));
 }
 
-Tensor tril(const Tensor& x, int64_t diagonal) { return triangle_of("tril", x, diagonal, false); }
-Tensor triu(const Tensor& x, int64_t diagonal) { return triangle_of("triu", x, diagonal, true); }
+Tensor tril(const Tensor& x, int64_t diagonal) {
+  check_defined("tril", x);
+  return triangle_of("tril", x, diagonal, false);
+}
+Tensor triu(const Tensor& x, int64_t diagonal) {
+  check_defined("triu", x);
+  return triangle_of("triu", x, diagonal, true);
+}
 
 Tensor flip(const Tensor& x, const Shape& axes) {
   Tensor y = x;

@@ -1,6 +1,7 @@
 #include "wick/core/apply.h"
 #include "wick/core/memory/detail/workspace.h"
 #include "wick/core/ops/detail/composed_gradient.h"
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/detail/norm_composed.h"
 #include "wick/core/ops/detail/norm_views.h"
 #include "wick/core/ops/norm.h"
@@ -155,7 +156,7 @@ SumAndNorm add_norm(const Tensor& x, const Tensor& residual, const Shape& normal
                     const Tensor& weight, const Tensor& bias, std::optional<double> eps) {
   using Op = LayerNorm<kRms, true>;
   const char* const op = Op::info.name;
-  WICK_CHECK(residual.defined(), op, ": needs a residual");
+  check_defined(op, x, residual);
   WICK_CHECK(residual.shape() == x.shape(), op, ": residual must match x: got shape ",
              residual.shape(), ", expected ", x.shape());
   const Dtype dtype = promote(x.dtype(), residual.dtype());

@@ -9,6 +9,7 @@
 #include "wick/core/apply.h"
 #include "wick/core/ops/arrange.h"
 #include "wick/core/ops/compare.h"
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/detail/matrices.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/index.h"
@@ -299,6 +300,7 @@ LuFactors lu_factor(const Tensor& a) {
 
 Lu lu_unpack(const Tensor& lu, const Tensor& pivots) {
   check_matrix("lu_unpack", lu);
+  check_defined("lu_unpack", pivots);
   const int64_t rows = lu.size(-2), rank = std::min(rows, lu.size(-1));
   const Tensor unit = eye(rows, {}, lu.dtype(), lu.device());
   const Tensor order = order_of(pivots, rows);
@@ -307,12 +309,14 @@ Lu lu_unpack(const Tensor& lu, const Tensor& pivots) {
 }
 
 Lu lu(const Tensor& a) {
+  check_defined("lu", a);
   const LuFactors factors = lu_factor(a);
   return lu_unpack(factors.lu, factors.pivots);
 }
 
 Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left, bool adjoint) {
   check_square("lu_solve", lu);
+  check_defined("lu_solve", pivots);
   check_matrix("lu_solve", b);
   if (!left) return transposed(lu_solve(lu, pivots, transposed(b), true, !adjoint));
   const auto [factors, right] = in_one_batch("lu_solve", lu, b);
@@ -353,11 +357,13 @@ SignAndLog slogdet(const Tensor& a) {
 }
 
 Tensor det(const Tensor& a) {
+  check_square("det", a);
   const SignAndLog found = slogdet(a);
   return found.sign * found.logabsdet.exp();
 }
 
 Tensor logdet(const Tensor& a) {
+  check_square("logdet", a);
   const SignAndLog found = slogdet(a);
   return found.logabsdet + where(found.sign < 0, std::nan(""), zeros_like(found.sign));
 }

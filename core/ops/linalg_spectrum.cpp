@@ -179,7 +179,10 @@ Svd svd(const Tensor& a) {
   return {u, s, vh};
 }
 
-Tensor svdvals(const Tensor& a) { return svd(a).s; }
+Tensor svdvals(const Tensor& a) {
+  check_matrix("svdvals", a);
+  return svd(a).s;
+}
 
 Eigh eigh(const Tensor& a, bool upper) {
   check_square("eigh", a);
@@ -187,7 +190,10 @@ Eigh eigh(const Tensor& a, bool upper) {
   return {w, v};
 }
 
-Tensor eigvalsh(const Tensor& a, bool upper) { return eigh(a, upper).w; }
+Tensor eigvalsh(const Tensor& a, bool upper) {
+  check_square("eigvalsh", a);
+  return eigh(a, upper).w;
+}
 
 Tensor matrix_norm(const Tensor& a, const MatrixOrder& order, std::pair<int64_t, int64_t> axes,
                    bool keepdim) {

@@ -4,6 +4,7 @@
 
 #include "wick/core/ops/activation.h"
 #include "wick/core/ops/compare.h"
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/detail/wide.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/index.h"
@@ -45,6 +46,7 @@ Tensor detail::reduced_loss(const Tensor& loss, LossReduction reduction) {
 
 Tensor poisson_nll_loss(const Tensor& x, const Tensor& target, bool log_input, bool full,
                         double eps, LossReduction reduction) {
+  check_defined("poisson_nll_loss", x, target);
   check_floats("poisson_nll_loss", x);
   return computed_wide({x, target}, [&](const std::vector<Tensor>& in) {
     const Tensor &a = in[0], &t = in[1];
@@ -59,6 +61,7 @@ Tensor poisson_nll_loss(const Tensor& x, const Tensor& target, bool log_input, b
 
 Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& var, bool full,
                          double eps, LossReduction reduction) {
+  check_defined("gaussian_nll_loss", x, target, var);
   const char* op = "gaussian_nll_loss";
   check_floats(op, x);
   Tensor v = var;
@@ -77,6 +80,7 @@ Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& va
 
 Tensor margin_ranking_loss(const Tensor& x1, const Tensor& x2, const Tensor& target, double margin,
                            LossReduction reduction) {
+  check_defined("margin_ranking_loss", x1, x2, target);
   check_floats("margin_ranking_loss", x1);
   return computed_wide({x1, x2, target}, [&](const std::vector<Tensor>& in) {
     return detail::reduced_loss(above_zero(margin - in[2] * (in[0] - in[1])), reduction);
@@ -85,6 +89,7 @@ Tensor margin_ranking_loss(const Tensor& x1, const Tensor& x2, const Tensor& tar
 
 Tensor hinge_embedding_loss(const Tensor& x, const Tensor& target, double margin,
                             LossReduction reduction) {
+  check_defined("hinge_embedding_loss", x, target);
   check_floats("hinge_embedding_loss", x);
   return computed_wide({x, target}, [&](const std::vector<Tensor>& in) {
     const Tensor alike = masked_fill(in[0], eq(in[1], -1), 0);
@@ -111,17 +116,18 @@ Tensor cosine_embedding_loss(const Tensor& x1, const Tensor& x2, const Tensor& t
 }
 
 Tensor pairwise_distance(const Tensor& x, const Tensor& y, double p, double eps, bool keepdim) {
+  check_defined("pairwise_distance", x, y);
   check_floats("pairwise_distance", x);
   return computed_wide({x, y}, [&](const std::vector<Tensor>& in) {
     return norm(in[0] - in[1] + eps, p, {-1}, keepdim);
   });
 }
 
-Tensor triplet_margin_with_distance_loss(
-    const Tensor& anchor, const Tensor& positive, const Tensor& negative,
-    const std::function<Tensor(const Tensor&, const Tensor&)>& distance, double margin, bool swap,
-    LossReduction reduction) {
-  const char* op = "triplet_margin_loss";
+namespace {
+template <class Distance>
+Tensor triplet_loss(const char* op, const Tensor& anchor, const Tensor& positive,
+                    const Tensor& negative, const Distance& distance, double margin, bool swap,
+                    LossReduction reduction) {
   check_floats(op, anchor);
   WICK_CHECK(margin > 0, op, ": margin: got ", margin, ", expected more than 0");
   WICK_CHECK(anchor.rank() == positive.rank(op) && anchor.rank() == negative.rank(op), op,
@@ -134,6 +140,15 @@ Tensor triplet_margin_with_distance_loss(
     return detail::reduced_loss(above_zero(near - far + margin), reduction);
   });
 }
+}  // namespace
+
+Tensor triplet_margin_with_distance_loss(
+    const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+    const std::function<Tensor(const Tensor&, const Tensor&)>& distance, double margin, bool swap,
+    LossReduction reduction) {
+  return triplet_loss("triplet_margin_with_distance_loss", anchor, positive, negative, distance,
+                      margin, swap, reduction);
+}
 
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                            double margin, double p, double eps, bool swap,
@@ -141,8 +156,8 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
   const auto distance = [&](const Tensor& a, const Tensor& b) {
     return pairwise_distance(a, b, p, eps);
   };
-  return triplet_margin_with_distance_loss(anchor, positive, negative, distance, margin, swap,
-                                           reduction);
+  return triplet_loss("triplet_margin_loss", anchor, positive, negative, distance, margin, swap,
+                      reduction);
 }
 
 Tensor soft_margin_loss(const Tensor& x, const Tensor& target, LossReduction reduction) {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "wick/core/ops/compare.h"
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/detail/reduce_axes.h"
 #include "wick/core/ops/detail/wide.h"
 #include "wick/core/ops/elementwise.h"
@@ -18,9 +19,10 @@ namespace wick::masked {
 namespace {
 
 void check(const char* op, const Tensor& x, const Tensor& mask) {
+  check_defined(op, x);
   if (!mask.defined()) return;
   WICK_CHECK(mask.dtype() == kBool, op, ": mask: got dtype ", mask.dtype(), ", expected bool");
-  WICK_CHECK(broadcast_shapes(op, x.shape(op), mask.shape()) == x.shape(), op,
+  WICK_CHECK(broadcast_shapes(op, x.shape(), mask.shape()) == x.shape(), op,
              ": the mask does not broadcast to the elements: got shapes ", mask.shape(), " and ",
              x.shape());
 }
@@ -106,6 +108,7 @@ Tensor var(const Tensor& x, const Tensor& mask, const Shape& axes, double correc
 
 Tensor stddev(const Tensor& x, const Tensor& mask, const Shape& axes, double correction,
               bool keepdim) {
+  check_floating("masked::stddev", x);
   return computed_wide({x}, [&](const std::vector<Tensor>& in) {
     return sqrt(var(in[0], mask, axes, correction, keepdim));
   });

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "wick/core/ops/compare.h"
+#include "wick/core/ops/detail/checked_index.h"
 #include "wick/core/ops/detail/pooling.h"
 #include "wick/core/ops/divide.h"
 #include "wick/core/ops/index.h"
@@ -73,7 +74,7 @@ Sorted pool_integers(const Tensor& x, const Pooling& pool) {
 
 Tensor max_pool(const char* op, int axes, const Tensor& x, const Shape& kernel_size,
                 const Shape& stride, const Shape& padding, const Shape& dilation, bool ceil_mode) {
-  return batched(x, axes, [&](const Tensor& given) {
+  return batched(op, x, axes, [&](const Tensor& given) {
     const Pooling pool =
         checked_pooling(op, axes, given, kernel_size, stride, padding, dilation, ceil_mode);
     if (!is_floating(given.dtype())) return pool_integers(given, pool).values;
@@ -86,7 +87,7 @@ Tensor max_pool(const char* op, int axes, const Tensor& x, const Shape& kernel_s
 Sorted max_pool_with_indices(const char* op, int axes, const Tensor& x, const Shape& kernel_size,
                              const Shape& stride, const Shape& padding, const Shape& dilation,
                              bool ceil_mode) {
-  return batched_with_indices(x, axes, [&](const Tensor& given) {
+  return batched_with_indices(op, x, axes, [&](const Tensor& given) {
     const Pooling pool =
         checked_pooling(op, axes, given, kernel_size, stride, padding, dilation, ceil_mode);
     if (!is_floating(given.dtype())) return pool_integers(given, pool);
@@ -96,7 +97,7 @@ Sorted max_pool_with_indices(const char* op, int axes, const Tensor& x, const Sh
 }
 
 Tensor adaptive_max_pool(const char* op, int axes, const Tensor& x, const Shape& output_size) {
-  return batched(x, axes, [&](const Tensor& given) {
+  return batched(op, x, axes, [&](const Tensor& given) {
     return pool_values(cast_to_pool(op, given, axes), axes,
                        adaptive_windows(op, axes, given, output_size), max_pool_images);
   });
@@ -104,7 +105,7 @@ Tensor adaptive_max_pool(const char* op, int axes, const Tensor& x, const Shape&
 
 Sorted adaptive_max_pool_with_indices(const char* op, int axes, const Tensor& x,
                                       const Shape& output_size) {
-  return batched_with_indices(x, axes, [&](const Tensor& given) {
+  return batched_with_indices(op, x, axes, [&](const Tensor& given) {
     return pool_with_indices(cast_to_pool(op, given, axes), axes,
                              adaptive_windows(op, axes, given, output_size));
   });
@@ -142,7 +143,8 @@ Tensor max_unpool(const char* op, int axes, const Tensor& x, const Tensor& indic
     size.push_back(image[axis]);
   }
   const Tensor target = zeros({x.size(0), x.size(1), image.numel()}, x.dtype(), x.device());
-  return scatter(target, 2, indices.flatten(2), x.flatten(2)).reshape(size);
+  const Tensor at = checked_index(op, indices.flatten(2), 0, image.numel());
+  return scatter(target, 2, at, x.flatten(2)).reshape(size);
 }
 
 }  // namespace
@@ -164,20 +166,20 @@ Tensor max_pool3d(const Tensor& x, const Shape& kernel_size, const Shape& stride
 
 Sorted max_pool1d_with_indices(const Tensor& x, const Shape& kernel_size, const Shape& stride,
                                const Shape& padding, const Shape& dilation, bool ceil_mode) {
-  return max_pool_with_indices("max_pool1d", 1, x, kernel_size, stride, padding, dilation,
-                               ceil_mode);
+  return max_pool_with_indices("max_pool1d_with_indices", 1, x, kernel_size, stride, padding,
+                               dilation, ceil_mode);
 }
 
 Sorted max_pool2d_with_indices(const Tensor& x, const Shape& kernel_size, const Shape& stride,
                                const Shape& padding, const Shape& dilation, bool ceil_mode) {
-  return max_pool_with_indices("max_pool2d", 2, x, kernel_size, stride, padding, dilation,
-                               ceil_mode);
+  return max_pool_with_indices("max_pool2d_with_indices", 2, x, kernel_size, stride, padding,
+                               dilation, ceil_mode);
 }
 
 Sorted max_pool3d_with_indices(const Tensor& x, const Shape& kernel_size, const Shape& stride,
                                const Shape& padding, const Shape& dilation, bool ceil_mode) {
-  return max_pool_with_indices("max_pool3d", 3, x, kernel_size, stride, padding, dilation,
-                               ceil_mode);
+  return max_pool_with_indices("max_pool3d_with_indices", 3, x, kernel_size, stride, padding,
+                               dilation, ceil_mode);
 }
 
 Tensor max_unpool1d(const Tensor& x, const Tensor& indices, const Shape& kernel_size,
@@ -208,15 +210,15 @@ Tensor adaptive_max_pool3d(const Tensor& x, const Shape& output_size) {
 }
 
 Sorted adaptive_max_pool1d_with_indices(const Tensor& x, const Shape& output_size) {
-  return adaptive_max_pool_with_indices("adaptive_max_pool1d", 1, x, output_size);
+  return adaptive_max_pool_with_indices("adaptive_max_pool1d_with_indices", 1, x, output_size);
 }
 
 Sorted adaptive_max_pool2d_with_indices(const Tensor& x, const Shape& output_size) {
-  return adaptive_max_pool_with_indices("adaptive_max_pool2d", 2, x, output_size);
+  return adaptive_max_pool_with_indices("adaptive_max_pool2d_with_indices", 2, x, output_size);
 }
 
 Sorted adaptive_max_pool3d_with_indices(const Tensor& x, const Shape& output_size) {
-  return adaptive_max_pool_with_indices("adaptive_max_pool3d", 3, x, output_size);
+  return adaptive_max_pool_with_indices("adaptive_max_pool3d_with_indices", 3, x, output_size);
 }
 
 }  // namespace wick

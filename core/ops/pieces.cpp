@@ -4,6 +4,7 @@
 
 #include "wick/core/apply.h"
 
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/slice.h"
 #include "wick/core/ops/view.h"
 
@@ -81,6 +82,7 @@ Gradients ReplacePiece::backward(const Saved& saved, const Tensor& dy) const {
 // `cut` says which view of a tensor the piece is.
 template <class Cut>
 Tensor replaced(const char* op, const Tensor& x, const Tensor& source, const Cut& cut) {
+  check_defined(op, x, source);
   Piece piece;
   {
     const NoGrad no_grad;

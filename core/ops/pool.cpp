@@ -16,7 +16,7 @@ Tensor avg_pool(const char* op, int axes, const Tensor& x, const Shape& kernel_s
                 const Shape& stride, const Shape& padding, bool ceil_mode, bool count_include_pad,
                 std::optional<int64_t> divisor) {
   WICK_CHECK(!divisor || *divisor != 0, op, ": divisor_override must not be 0");
-  return batched(x, axes, [&](const Tensor& given) {
+  return batched(op, x, axes, [&](const Tensor& given) {
     check_floating(op, given);
     Pooling pool = checked_pooling(op, axes, given, kernel_size, stride, padding, 1, ceil_mode);
     pool.common.count_include_pad = count_include_pad;
@@ -34,7 +34,7 @@ Tensor avg_pool(const char* op, int axes, const Tensor& x, const Shape& kernel_s
 }
 
 Tensor adaptive_avg_pool(const char* op, int axes, const Tensor& x, const Shape& output_size) {
-  return batched(x, axes, [&](const Tensor& given) {
+  return batched(op, x, axes, [&](const Tensor& given) {
     const auto windows_of = adaptive_windows(op, axes, given, output_size);
     if (axes < 3) return pool_values(given, axes, windows_of, avg_pool_images);
     return computed_wide({cast_to_pool(op, given, axes)}, [&](const std::vector<Tensor>& in) {

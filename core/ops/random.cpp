@@ -7,6 +7,7 @@
 #include "wick/core/autograd.h"
 #include "wick/core/detail/capture.h"
 #include "wick/core/ops/compare.h"
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/detail/wide.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/index.h"
@@ -234,10 +235,12 @@ Tensor randn(const Shape& shape, Dtype dtype, Device device, Generator* generato
 }
 
 Tensor rand_like(const Tensor& like, Generator* generator) {
+  check_defined("rand_like", like);
   return uniform(empty_like(like), 0, 1, generator);
 }
 
 Tensor randn_like(const Tensor& like, Generator* generator) {
+  check_defined("randn_like", like);
   return normal(empty_like(like), 0, 1, generator);
 }
 
@@ -269,12 +272,13 @@ Tensor multinomial(const Tensor& weights, int64_t num_samples, bool replacement,
                    Generator* generator) {
   check_floating("multinomial", weights.dtype());
   const int rank = weights.rank();
-  WICK_CHECK((rank == 1 || rank == 2) && weights.numel() > 0,
+  WICK_CHECK((rank == 1 || rank == 2) && weights.size(-1) > 0,
              "multinomial: wrong shape of weights: got ", weights.shape(),
              ", expected [C] or [N, C]");
   WICK_CHECK(num_samples > 0, "multinomial: wrong num_samples: got ", num_samples,
              ", expected 1 or more");
   const NoGrad no_grad;
+  if (weights.numel() == 0) return zeros({0, num_samples}, kInt64, weights.device());
   const Tensor w = weights.detach().to(kFloat64).reshape({-1, weights.size(-1)});
   WICK_CHECK(w.amin().item() >= 0 && std::isfinite(w.sum().item()),
              "multinomial: a weight is not finite, or below 0");

@@ -3,6 +3,7 @@
 #include "wick/core/apply.h"
 #include "wick/core/memory/detail/workspace.h"
 #include "wick/core/ops/compare.h"
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/detail/elementwise_op.h"
 #include "wick/core/ops/detail/reduce_axes.h"
 
@@ -216,6 +217,7 @@ Tensor prod(const Tensor& x, const Shape& axes, bool keepdim) {
   return apply(Prod{reduced_axes("prod", x, axes), keepdim}, x);
 }
 Tensor prod(const Tensor& x, const Shape& axes, bool keepdim, Dtype dtype) {
+  check_defined("prod", x);
   return prod(x.to(dtype), axes, keepdim).to(dtype);
 }
 Tensor amax(const Tensor& x, const Shape& axes, bool keepdim) {
@@ -223,6 +225,14 @@ Tensor amax(const Tensor& x, const Shape& axes, bool keepdim) {
 }
 Tensor amin(const Tensor& x, const Shape& axes, bool keepdim) {
   return extreme<false>(x, axes, keepdim);
+}
+Tensor max(const Tensor& x) {
+  check_defined("max", x);
+  return amax(x);
+}
+Tensor min(const Tensor& x) {
+  check_defined("min", x);
+  return amin(x);
 }
 Tensor any(const Tensor& x, const Shape& axes, bool keepdim) {
   return truth_of(x, apply(Truth<true>{reduced_axes("any", x, axes), keepdim}, x));

@@ -27,8 +27,8 @@ Tensor amax(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
 /// Smallest element; see amax.
 Tensor amin(const Tensor& x, const Shape& axes = {}, bool keepdim = false);
 /// Of all elements; along an axis, with positions: see sort.h.
-inline Tensor max(const Tensor& x) { return amax(x); }
-inline Tensor min(const Tensor& x) { return amin(x); }
+Tensor max(const Tensor& x);
+Tensor min(const Tensor& x);
 /// Mean squared deviation from the mean, over n - `correction` degrees of freedom.
 Tensor var(const Tensor& x, const Shape& axes = {}, int64_t correction = 1, bool keepdim = false);
 /// Square root of var(), with gradient 0 where it is 0.

@@ -2,6 +2,8 @@
 
 #include "wick/core/apply.h"
 #include "wick/core/ops/compare.h"
+#include "wick/core/ops/detail/checked_index.h"
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/detail/wide.h"
 #include "wick/core/ops/divide.h"
 #include "wick/core/ops/elementwise.h"
@@ -16,10 +18,11 @@ namespace {
 
 // `index` [n] as an index for scatter along `axis` of `shape`.
 Tensor spread_index(const char* op, const Tensor& index, int axis, Shape shape) {
-  WICK_CHECK(index.rank() <= 1, op, ": index needs one axis: got shape ", index.shape());
+  WICK_CHECK(index.rank(op) <= 1, op, ": index needs one axis: got shape ", index.shape());
+  const Tensor checked = checked_index(op, index, 0, shape[axis]);
   Shape line = Shape::filled(shape.rank(), 1);
   line[axis] = shape[axis] = index.numel();
-  return index.reshape(line).expand(shape);
+  return checked.reshape(line).expand(shape);
 }
 
 // Indices into `size` elements, of which negative ones count from the end.
@@ -93,12 +96,13 @@ Tensor products(const Tensor& like, int axis, const Tensor& index, const Tensor&
   return where(arrivals(like.shape(), axis, index) > 0, sums, 1);
 }
 
-Tensor reduced(const Tensor& x, int axis, const Tensor& index, const Tensor& source,
+Tensor reduced(const char* op, const Tensor& x, int axis, const Tensor& index, const Tensor& source,
                ScatterReduction reduction, bool include_self) {
   if (reduction == ScatterReduction::kAmax || reduction == ScatterReduction::kAmin) {
     return apply(ScatterExtreme{axis, reduction == ScatterReduction::kAmax, include_self}, x, index,
                  source);
   }
+  WICK_CHECK(x.dtype() != kBool, op, ": bool tensors cannot be added");
   return computed_wide({x, source}, [&](const std::vector<Tensor>& in) -> Tensor {
     const Tensor count = arrivals(x.shape(), axis, index);
     const Tensor touched = count > 0;
@@ -128,6 +132,7 @@ Tensor index_copy(const Tensor& x, int64_t axis, const Tensor& index, const Tens
 }
 
 Tensor index_fill(const Tensor& x, int64_t axis, const Tensor& index, Scalar value) {
+  check_defined("index_fill", x, index);
   const int a = wrap_axis("index_fill", axis, x.rank());
   if (x.rank() == 0) return index_fill(x.reshape({1}), 0, index, value).reshape({});
   return scatter(x, a, spread_index("index_fill", index, a, x.shape()), value);
@@ -137,14 +142,14 @@ Tensor scatter(const Tensor& x, int64_t axis, const Tensor& index, Scalar value)
   return scatter(x, axis, index, full(index.shape(), value, x.dtype(), x.device()));
 }
 
-Tensor scatter_reduce(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source,
-                      ScatterReduction reduction, bool include_self) {
-  const char* op = "scatter_reduce";
-  WICK_CHECK(x.dtype() == source.dtype(op), op, ": dtypes differ: got ", x.dtype(), " and ",
+namespace {
+Tensor checked_reduce(const char* op, const Tensor& x, int64_t axis, const Tensor& index,
+                      const Tensor& source, ScatterReduction reduction, bool include_self) {
+  WICK_CHECK(x.dtype(op) == source.dtype(op), op, ": dtypes differ: got ", x.dtype(), " and ",
              source.dtype());
   if (x.rank() == 0 && index.rank() == 0 && source.rank() == 0) {
-    return scatter_reduce(x.reshape({1}), axis, index.reshape({1}), source.reshape({1}), reduction,
-                          include_self)
+    return checked_reduce(op, x.reshape({1}), axis, index.reshape({1}), source.reshape({1}),
+                          reduction, include_self)
         .reshape({});
   }
   const int a = wrap_axis(op, axis, x.rank());
@@ -152,24 +157,33 @@ Tensor scatter_reduce(const Tensor& x, int64_t axis, const Tensor& index, const 
              ": numbers of axes differ: got ", x.shape(), ", index ", index.shape(), " and source ",
              source.shape());
   if (index.numel() == 0) return x.clone();
+  const Tensor places = checked_index(op, index, 0, x.shape()[a]);
   Tensor part = source;
   for (int i = 0; i < x.rank(); ++i) {
     WICK_CHECK(index.shape()[i] <= source.shape()[i], op, ": index does not fit: got index ",
                index.shape(), " for a source of shape ", source.shape());
     part = part.narrow(i, 0, index.shape()[i]);
   }
-  return reduced(x, a, index.to(kInt64), part, reduction, include_self);
+  return reduced(op, x, a, places.to(kInt64), part, reduction, include_self);
+}
+
+}  // namespace
+
+Tensor scatter_reduce(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source,
+                      ScatterReduction reduction, bool include_self) {
+  return checked_reduce("scatter_reduce", x, axis, index, source, reduction, include_self);
 }
 
 Tensor index_reduce(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source,
                     ScatterReduction reduction, bool include_self) {
+  check_defined("index_reduce", x, index, source);
   const int a = wrap_axis("index_reduce", axis, x.rank());
   if (x.rank() == 0) {
     return index_reduce(x.reshape({1}), 0, index, source.reshape({1}), reduction, include_self)
         .reshape({});
   }
-  return scatter_reduce(x, a, spread_index("index_reduce", index, a, x.shape()), source, reduction,
-                        include_self);
+  return checked_reduce("index_reduce", x, a, spread_index("index_reduce", index, a, x.shape()),
+                        source, reduction, include_self);
 }
 
 Tensor take(const Tensor& x, const Tensor& index) {
@@ -214,6 +228,7 @@ std::vector<Tensor> without_masks(const char* op, const Tensor& x,
 
 Tensor index_put(const Tensor& x, const std::vector<Tensor>& given, const Tensor& values,
                  bool accumulate) {
+  check_defined("index_put", x, values);
   const std::vector<Tensor> indices = without_masks("index_put", x, given);
   const auto axes = static_cast<int>(indices.size());
   WICK_CHECK(axes > 0 && axes <= x.rank("index_put"), "index_put: wrong number of indices: got ",

@@ -1,5 +1,6 @@
 #include "wick/core/ops/activation.h"
 #include "wick/core/ops/compare.h"
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/detail/elementwise_op.h"
 #include "wick/core/ops/detail/wide.h"
 #include "wick/core/ops/random.h"
@@ -34,9 +35,11 @@ Tensor scaled_elu(const Tensor& x, double alpha, double scale, double input_scal
 }  // namespace
 
 Tensor selu(const Tensor& x) {
+  check_defined("selu", x);
   return scaled_elu(x, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1);
 }
 Tensor celu(const Tensor& x, double alpha) {
+  check_defined("celu", x);
   WICK_CHECK(alpha != 0, "celu: alpha: got 0, expected another number");
   return scaled_elu(x, alpha, 1, 1 / alpha);
 }
@@ -68,6 +71,7 @@ Tensor threshold(const Tensor& x, Scalar threshold, Scalar value) {
   return apply(op, x);
 }
 Tensor rrelu(const Tensor& x, double lower, double upper, bool training, Generator* generator) {
+  check_defined("rrelu", x);
   WICK_CHECK(lower <= upper, "rrelu: wrong range: got ", lower, " to ", upper,
              ", expected the lower bound first");
   if (!training) return leaky_relu(x, (lower + upper) / 2);

@@ -1,6 +1,7 @@
 #include "wick/core/ops/softmax.h"
 
 #include "wick/core/apply.h"
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/detail/dense.h"
 #include "wick/core/ops/detail/elementwise_op.h"
 #include "wick/core/ops/reduce.h"
@@ -82,7 +83,10 @@ Tensor checked_softmax(const Tensor& x, int64_t axis) {
 
 Tensor softmax(const Tensor& x, int64_t axis) { return checked_softmax<false>(x, axis); }
 
-Tensor softmin(const Tensor& x, int64_t axis) { return softmax(-x, axis); }
+Tensor softmin(const Tensor& x, int64_t axis) {
+  check_defined("softmin", x);
+  return softmax(-x, axis);
+}
 Tensor log_softmax(const Tensor& x, int64_t axis) { return checked_softmax<true>(x, axis); }
 
 }  // namespace wick

@@ -2,6 +2,7 @@
 
 #include "wick/core/apply.h"
 #include "wick/core/memory/detail/workspace.h"
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/index.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/kernels/scan.h"
@@ -158,8 +159,12 @@ Sorted sort(const Tensor& x, int64_t axis, bool descending) {
   return along(Sort{descending}, x, wrap_axis("sort", axis, x.rank()));
 }
 
-Tensor msort(const Tensor& x) { return sort(x, 0).values; }
+Tensor msort(const Tensor& x) {
+  check_defined("msort", x);
+  return sort(x, 0).values;
+}
 Tensor argsort(const Tensor& x, int64_t axis, bool descending) {
+  check_defined("argsort", x);
   return sort(x.detach(), axis, descending).indices;
 }
 
@@ -182,9 +187,11 @@ Sorted extreme(const Tensor& x, const Tensor& place, int64_t axis, bool keepdim)
 }  // namespace
 
 Sorted max(const Tensor& x, int64_t axis, bool keepdim) {
+  check_defined("max", x);
   return extreme(x, argmax(x, axis, true), axis, keepdim);
 }
 Sorted min(const Tensor& x, int64_t axis, bool keepdim) {
+  check_defined("min", x);
   return extreme(x, argmin(x, axis, true), axis, keepdim);
 }
 

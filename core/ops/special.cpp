@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "wick/core/ops/compare.h"
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/detail/elementwise_op.h"
 #include "wick/core/ops/detail/wide.h"
 #include "wick/kernels/elementwise_ops_special.h"
@@ -138,6 +139,7 @@ Tensor digamma(const Tensor& x) { return apply(Unary<fn::Digamma>{}, x); }
 Tensor trigamma(const Tensor& x) { return apply(Trigamma{}, x); }
 Tensor sinc(const Tensor& x) { return apply(Unary<fn::Sinc>{}, x); }
 Tensor logit(const Tensor& x, std::optional<double> eps) {
+  check_defined("logit", x);
   return computed_wide({x}, [&](const std::vector<Tensor>& in) {
     if (!eps) return log(in[0] / (1 - in[0]));
     // The lower bound goes first, which counts for an eps above 0.5.
@@ -210,11 +212,18 @@ void check_bound(const Tensor& x, const Tensor& bound) {
 }
 }  // namespace
 
-Tensor fmax(const Tensor& x, const Tensor& y) { return unless_nan(maximum, x, y); }
-Tensor fmin(const Tensor& x, const Tensor& y) { return unless_nan(minimum, x, y); }
+Tensor fmax(const Tensor& x, const Tensor& y) {
+  check_defined("fmax", x, y);
+  return unless_nan(maximum, x, y);
+}
+Tensor fmin(const Tensor& x, const Tensor& y) {
+  check_defined("fmin", x, y);
+  return unless_nan(minimum, x, y);
+}
 
 template <class>
 Tensor clamp(const Tensor& x, const Tensor& low, const Tensor& high) {
+  check_defined("clamp", x);
   WICK_CHECK(low.defined() || high.defined(),
              "clamp: no bound: got none, expected low, high or both");
   check_bound(x, low);
@@ -225,9 +234,13 @@ Tensor clamp(const Tensor& x, const Tensor& low, const Tensor& high) {
 
 template Tensor clamp<void>(const Tensor& x, const Tensor& low, const Tensor& high);
 
-Tensor rsub(const Tensor& x, const Tensor& y, Scalar alpha) { return sub(y, x, alpha); }
+Tensor rsub(const Tensor& x, const Tensor& y, Scalar alpha) {
+  check_defined("rsub", x, y);
+  return sub(y, x, alpha);
+}
 
 Tensor isclose(const Tensor& x, const Tensor& y, double rtol, double atol, bool equal_nan) {
+  check_defined("isclose", x, y);
   WICK_CHECK(rtol >= 0 && atol >= 0, "isclose: wrong tolerance: got ", rtol, " and ", atol,
              ", expected 0 or more");
   const NoGrad no_grad;
@@ -235,8 +248,14 @@ Tensor isclose(const Tensor& x, const Tensor& y, double rtol, double atol, bool 
   const Tensor close = eq(x, y) | (isfinite(apart) & (apart <= abs(wide(y)) * rtol + atol));
   return equal_nan ? close | (isnan(x) & isnan(y)) : close;
 }
-Tensor isposinf(const Tensor& x) { return isinf(x) & gt(x, 0); }
-Tensor isneginf(const Tensor& x) { return isinf(x) & lt(x, 0); }
+Tensor isposinf(const Tensor& x) {
+  check_defined("isposinf", x);
+  return isinf(x) & gt(x, 0);
+}
+Tensor isneginf(const Tensor& x) {
+  check_defined("isneginf", x);
+  return isinf(x) & lt(x, 0);
+}
 
 Tensor bitwise_not(const Tensor& x) {
   return x.dtype() == kBool ? logical_not(x)

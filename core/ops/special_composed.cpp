@@ -2,6 +2,7 @@
 #include <numbers>
 
 #include "wick/core/ops/compare.h"
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/detail/wide.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/reduce.h"
@@ -17,6 +18,7 @@ Tensor floating(const Tensor& x) { return is_floating(x.dtype()) ? x : x.to(kFlo
 }  // namespace
 
 Tensor xlog1py(const Tensor& x, const Tensor& y) {
+  check_defined("xlog1py", x, y);
   return computed_wide({floating(x), floating(y)}, [](const std::vector<Tensor>& in) {
     const Tensor none = logical_and(eq(in[0], 0), logical_not(isnan(in[1])));
     const Tensor product = in[0] * log1p(masked_fill(in[1], none, 0));
@@ -25,19 +27,26 @@ Tensor xlog1py(const Tensor& x, const Tensor& y) {
 }
 
 Tensor ldexp(const Tensor& x, const Tensor& y) {
-  const Tensor fraction = is_floating(y.dtype("ldexp")) && !is_floating(x.dtype("ldexp"))
-                              ? x.to(y.dtype())
-                              : floating(x);
+  check_defined("ldexp", x, y);
+  const Tensor fraction =
+      is_floating(y.dtype()) && !is_floating(x.dtype()) ? x.to(y.dtype()) : floating(x);
   return computed_wide({fraction, y}, [](const std::vector<Tensor>& in) {
     const Tensor power = is_floating(in[1].dtype()) ? in[1] : in[1].to(in[0].dtype());
     return in[0] * exp2(power);
   });
 }
 
-Tensor float_power(const Tensor& x, const Tensor& y) { return pow(x.to(kFloat64), y.to(kFloat64)); }
-Tensor float_power(const Tensor& x, double y) { return pow(x.to(kFloat64), y); }
+Tensor float_power(const Tensor& x, const Tensor& y) {
+  check_defined("float_power", x, y);
+  return pow(x.to(kFloat64), y.to(kFloat64));
+}
+Tensor float_power(const Tensor& x, double y) {
+  check_defined("float_power", x);
+  return pow(x.to(kFloat64), y);
+}
 
 Tensor entr(const Tensor& x) {
+  check_defined("entr", x);
   return computed_wide({floating(x)}, [](const std::vector<Tensor>& in) {
     const Tensor none = le(in[0], 0);  // where log has no value
     const Tensor y = masked_fill(-in[0] * log(masked_fill(in[0], none, 1)), none, 0);
@@ -46,12 +55,14 @@ Tensor entr(const Tensor& x) {
 }
 
 Tensor ndtr(const Tensor& x) {
+  check_defined("ndtr", x);
   return computed_wide({floating(x)}, [](const std::vector<Tensor>& in) {
     return erfc(in[0] * -std::numbers::sqrt2 / 2) * 0.5;
   });
 }
 
 Tensor mvlgamma(const Tensor& x, int64_t p) {
+  check_defined("mvlgamma", x);
   WICK_CHECK(p >= 1, "mvlgamma: p: got ", p, ", expected 1 or more");
   return computed_wide({floating(x)}, [&](const std::vector<Tensor>& in) {
     const auto variables = static_cast<double>(p);
@@ -72,16 +83,31 @@ Tensor vander(const Tensor& x, std::optional<int64_t> columns, bool increasing) 
   return pow(x.to(dtype).unsqueeze(1), powers);
 }
 
-Tensor sgn(const Tensor& x) { return sign(x); }
+Tensor sgn(const Tensor& x) {
+  check_defined("sgn", x);
+  return sign(x);
+}
 Tensor signbit(const Tensor& x) {
   if (!is_floating(x.dtype())) return lt(x, 0);
   const NoGrad no_grad;
   return lt(copysign(ones({}, x.dtype(), x.device()), x), 0);
 }
 
-Tensor clamp_min(const Tensor& x, Scalar low) { return clamp(x, low); }
-Tensor clamp_min(const Tensor& x, const Tensor& low) { return clamp(x, low, Tensor()); }
-Tensor clamp_max(const Tensor& x, Scalar high) { return clamp(x, {}, high); }
-Tensor clamp_max(const Tensor& x, const Tensor& high) { return clamp(x, Tensor(), high); }
+Tensor clamp_min(const Tensor& x, Scalar low) {
+  check_defined("clamp_min", x);
+  return clamp(x, low);
+}
+Tensor clamp_min(const Tensor& x, const Tensor& low) {
+  check_defined("clamp_min", x, low);
+  return clamp(x, low, Tensor());
+}
+Tensor clamp_max(const Tensor& x, Scalar high) {
+  check_defined("clamp_max", x);
+  return clamp(x, {}, high);
+}
+Tensor clamp_max(const Tensor& x, const Tensor& high) {
+  check_defined("clamp_max", x, high);
+  return clamp(x, Tensor(), high);
+}
 
 }  // namespace wick

@@ -1,6 +1,7 @@
 #include "wick/core/ops/statistics.h"
 
 #include "wick/core/ops/compare.h"
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/detail/reduce_axes.h"
 #include "wick/core/ops/detail/wide.h"
 #include "wick/core/ops/index.h"
@@ -135,13 +136,16 @@ Sorted running(const char* op, const Tensor& x, int64_t axis, bool largest) {
 
 std::pair<Tensor, Tensor> var_mean(const Tensor& x, const Shape& axes, int64_t correction,
                                    bool keepdim) {
+  check_defined("var_mean", x);
   return {var(x, axes, correction, keepdim), mean(x, axes, keepdim)};
 }
 std::pair<Tensor, Tensor> std_mean(const Tensor& x, const Shape& axes, int64_t correction,
                                    bool keepdim) {
+  check_defined("std_mean", x);
   return {stddev(x, axes, correction, keepdim), mean(x, axes, keepdim)};
 }
 std::pair<Tensor, Tensor> aminmax(const Tensor& x, std::optional<int64_t> axis, bool keepdim) {
+  check_defined("aminmax", x);
   const Shape axes = axis ? Shape{*axis} : Shape{};
   return {amin(x, axes, keepdim), amax(x, axes, keepdim)};
 }
@@ -157,7 +161,10 @@ Tensor nanmean(const Tensor& x, const Shape& axes, bool keepdim) {
     return nansum(in[0], axes, keepdim) / numbers.to(in[0].dtype());
   });
 }
-Tensor count_nonzero(const Tensor& x, const Shape& axes) { return sum(ne(x, 0), axes); }
+Tensor count_nonzero(const Tensor& x, const Shape& axes) {
+  check_defined("count_nonzero", x);
+  return sum(ne(x, 0), axes);
+}
 
 Sorted kthvalue(const Tensor& x, int64_t k, int64_t axis, bool keepdim) {
   wrap_axis("kthvalue", axis, x.rank());
@@ -169,15 +176,24 @@ Sorted kthvalue(const Tensor& x, int64_t k, int64_t axis, bool keepdim) {
 }
 
 Sorted median(const Tensor& x, int64_t axis, bool keepdim) {
+  check_defined("median", x);
   return middle("median", x, axis, keepdim, false);
 }
-Tensor median(const Tensor& x) { return median(x.reshape({x.numel()}), 0).values; }
+Tensor median(const Tensor& x) {
+  check_defined("median", x);
+  return median(x.reshape({x.numel()}), 0).values;
+}
 Sorted nanmedian(const Tensor& x, int64_t axis, bool keepdim) {
+  check_defined("nanmedian", x);
   return middle("nanmedian", x, axis, keepdim, true);
 }
-Tensor nanmedian(const Tensor& x) { return nanmedian(x.reshape({x.numel()}), 0).values; }
+Tensor nanmedian(const Tensor& x) {
+  check_defined("nanmedian", x);
+  return nanmedian(x.reshape({x.numel()}), 0).values;
+}
 
 Sorted mode(const Tensor& x, int64_t axis, bool keepdim) {
+  check_defined("mode", x);
   const Tensor from = with_axis(x.detach());
   const int a = wrap_axis("mode", axis, from.rank());
   check_not_empty("mode", x, axis);
@@ -198,23 +214,33 @@ Sorted mode(const Tensor& x, int64_t axis, bool keepdim) {
 
 Tensor quantile(const Tensor& x, const Tensor& q, std::optional<int64_t> axis, bool keepdim,
                 QuantileMode mode) {
+  check_defined("quantile", x, q);
   return quantiles("quantile", x, q, axis, keepdim, mode, false);
 }
 Tensor quantile(const Tensor& x, double q, std::optional<int64_t> axis, bool keepdim,
                 QuantileMode mode) {
+  check_defined("quantile", x);
   return quantile(x, share(x, q), axis, keepdim, mode);
 }
 Tensor nanquantile(const Tensor& x, const Tensor& q, std::optional<int64_t> axis, bool keepdim,
                    QuantileMode mode) {
+  check_defined("nanquantile", x, q);
   return quantiles("nanquantile", x, q, axis, keepdim, mode, true);
 }
 Tensor nanquantile(const Tensor& x, double q, std::optional<int64_t> axis, bool keepdim,
                    QuantileMode mode) {
+  check_defined("nanquantile", x);
   return nanquantile(x, share(x, q), axis, keepdim, mode);
 }
 
-Sorted cummax(const Tensor& x, int64_t axis) { return running("cummax", x, axis, true); }
-Sorted cummin(const Tensor& x, int64_t axis) { return running("cummin", x, axis, false); }
+Sorted cummax(const Tensor& x, int64_t axis) {
+  check_defined("cummax", x);
+  return running("cummax", x, axis, true);
+}
+Sorted cummin(const Tensor& x, int64_t axis) {
+  check_defined("cummin", x);
+  return running("cummin", x, axis, false);
+}
 
 Tensor logcumsumexp(const Tensor& x, int64_t axis) {
   check_floating("logcumsumexp", x);

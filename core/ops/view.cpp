@@ -227,21 +227,40 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& vectors) {
 // --- Pixels and channels
 // --------------------------------------------------------------------------
 
+namespace {
+// How many images [C, H, W] x holds, and x's shape with others in their place.
+int64_t images_of(const Tensor& x) {
+  int64_t images = 1;
+  for (int axis = 0; axis + 3 < x.rank(); ++axis) images *= x.size(axis);
+  return images;
+}
+Shape with_image(const Tensor& x, const Shape& image) {
+  Shape shape = x.shape();
+  for (int axis = 0; axis < 3; ++axis) shape[x.rank() - 3 + axis] = image[axis];
+  return shape;
+}
+}  // namespace
+
 Tensor pixel_shuffle(const Tensor& x, int64_t upscale_factor) {
   const int64_t r = upscale_factor;
-  WICK_CHECK(r >= 1 && x.rank() == 4 && x.size(1) % (r * r) == 0, "pixel_shuffle: factor ", r,
-             " does not fit: got shape ", x.shape(), ", expected [N, C r^2, H, W]");
-  const int64_t n = x.size(0), c = x.size(1) / (r * r), h = x.size(2), w = x.size(3);
-  return x.reshape({n, c, r, r, h, w}).permute({0, 1, 4, 2, 5, 3}).reshape({n, c, h * r, w * r});
+  WICK_CHECK(r >= 1 && x.rank("pixel_shuffle") >= 3 && x.size(-3) % (r * r) == 0,
+             "pixel_shuffle: factor ", r, " does not fit: got shape ", x.shape(),
+             ", expected [..., C r^2, H, W]");
+  const int64_t c = x.size(-3) / (r * r), h = x.size(-2), w = x.size(-1);
+  const int64_t n = images_of(x);
+  const Tensor y = x.reshape({n, c, r, r, h, w}).permute({0, 1, 4, 2, 5, 3});
+  return y.reshape(with_image(x, {c, h * r, w * r}));
 }
 
 Tensor pixel_unshuffle(const Tensor& x, int64_t downscale_factor) {
   const int64_t r = downscale_factor;
-  WICK_CHECK(r >= 1 && x.rank() == 4 && x.size(2) % r == 0 && x.size(3) % r == 0,
+  WICK_CHECK(r >= 1 && x.rank("pixel_unshuffle") >= 3 && x.size(-2) % r == 0 && x.size(-1) % r == 0,
              "pixel_unshuffle: factor ", r, " does not fit: got shape ", x.shape(),
-             ", expected [N, C, H r, W r]");
-  const int64_t n = x.size(0), c = x.size(1), h = x.size(2) / r, w = x.size(3) / r;
-  return x.reshape({n, c, h, r, w, r}).permute({0, 1, 3, 5, 2, 4}).reshape({n, c * r * r, h, w});
+             ", expected [..., C, H r, W r]");
+  const int64_t c = x.size(-3), h = x.size(-2) / r, w = x.size(-1) / r;
+  const int64_t n = images_of(x);
+  const Tensor y = x.reshape({n, c, h, r, w, r}).permute({0, 1, 3, 5, 2, 4});
+  return y.reshape(with_image(x, {c * r * r, h, w}));
 }
 
 // --- Order of axes ------------------------------------------------------------------------------

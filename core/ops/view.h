@@ -16,10 +16,10 @@ Tensor unflatten(const Tensor& x, int64_t axis, const Shape& sizes);
 /// The axes `from` moved to the places `to`, the others in order around them.
 Tensor movedim(const Tensor& x, const Shape& from, const Shape& to);
 
-/// [N, C r^2, H, W] -> [N, C, H r, W r]: each pixel's channels become r x r pixels, a copy.
+/// [..., C r^2, H, W] -> [..., C, H r, W r]: each pixel's channels become r x r pixels, a copy.
 /// Shi et al.: Real-time single image super-resolution (CVPR 2016).
 Tensor pixel_shuffle(const Tensor& x, int64_t upscale_factor);
-/// The inverse: [N, C, H r, W r] -> [N, C r^2, H, W].
+/// The inverse: [..., C, H r, W r] -> [..., C r^2, H, W].
 Tensor pixel_unshuffle(const Tensor& x, int64_t downscale_factor);
 
 /// [N, C, ...] with the C channels, `groups` groups of them, dealt out again: the first of each

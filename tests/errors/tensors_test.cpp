@@ -160,6 +160,74 @@ TEST(ErrorTexts, ShapesOfLayers) {
   });
 }
 
+// Functions made of others name themselves.
+TEST(ErrorTexts, OwnNames) {
+  const Tensor x = ones({2, 3}), image = ones({1, 2, 4, 4}), cube = ones({1, 3, 4});
+  const Tensor query = ones({1, 4, 3, 8}), key = ones({1, 2, 3, 8});
+  const std::string undefined =
+      ": a tensor is undefined: got a default-constructed one, expected one with elements";
+  expect_texts({
+      {"item", [] { Tensor().item(); }, "item" + undefined},
+      {"BatchNorm2d", [] { nn::BatchNorm2d(3)(Tensor()); }, "BatchNorm2d" + undefined},
+      {"conv1d's channels",
+       [&] {
+         conv1d(cube, ones({2, 2, 1}));
+       },
+       "conv1d: channels differ: got x [1, 3, 1, 4] and weight [2, 2, 1, 1] with 1 groups, "
+       "expected 2 channels in x"},
+      {"conv_transpose1d's channels",
+       [&] {
+         conv_transpose1d(cube, ones({2, 2, 1}));
+       },
+       "conv_transpose1d: channels differ: got x [1, 3, 1, 4] and weight [2, 2, 1, 1], expected 2 "
+       "channels in x"},
+      {"scatter_reduce's index",
+       [&] {
+         scatter_reduce(x, 0, full({2, 3}, 7, kInt64), x, ScatterReduction::kSum);
+       },
+       "scatter_reduce: index out of range: got 7, expected one in [0, 1]"},
+      {"scatter_reduce of bool",
+       [&] {
+         const Tensor flags = ones({2, 3}, kBool);
+         scatter_reduce(flags, 0, zeros({2, 3}, kInt64), flags, ScatterReduction::kSum);
+       },
+       "scatter_reduce: bool tensors cannot be added"},
+      {"index_reduce's index",
+       [&] { index_reduce(x, 0, full({2}, 7, kInt64), x, ScatterReduction::kAmax); },
+       "index_reduce: index out of range: got 7, expected one in [0, 1]"},
+      {"index_fill's index", [&] { index_fill(x, 0, full({1}, 7, kInt64), 1); },
+       "index_fill: index out of range: got 7, expected one in [0, 1]"},
+      {"max_unpool2d's index",
+       [&] {
+         max_unpool2d(image, full({1, 2, 4, 4}, 1000, kInt64), 2);
+       },
+       "max_unpool2d: index out of range: got 1000, expected one in [0, 63]"},
+      {"einsum's dtypes",
+       [&] {
+         einsum("ij,jk->ik", {x, ones({3, 2}, kFloat64)});
+       },
+       "einsum: dtypes differ: got float32 and float64"},
+      {"heads of attention", [&] { scaled_dot_product_attention(query, key, key); },
+       "scaled_dot_product_attention: shapes do not broadcast: got [1, 4] and [1, 2]"},
+      {"heads of the value", [&] { scaled_dot_product_attention(query, query, key); },
+       "scaled_dot_product_attention: shapes do not broadcast: got [1, 4] and [1, 2]"},
+      {"dtypes of attention",
+       [&] { scaled_dot_product_attention(query, query.to(kFloat64), query); },
+       "scaled_dot_product_attention: dtypes differ: got float32 and float64"},
+      {"a mask of attention",
+       [&] {
+         scaled_dot_product_attention(query, query, query, ones({3, 4}, kBool));
+       },
+       "scaled_dot_product_attention: attn_mask does not broadcast to the scores: got [3, 4], "
+       "expected [1, 4, 3, 3]"},
+      {"a mask of integers",
+       [&] {
+         scaled_dot_product_attention(query, query, query, ones({3, 3}, kInt64));
+       },
+       "scaled_dot_product_attention: attn_mask: got int64, expected bool or a floating dtype"},
+  });
+}
+
 TEST(ErrorTexts, Dtypes) {
   const Tensor x = ones({2, 3}), whole = ones({2, 3}, kInt64);
   expect_texts({

@@ -284,13 +284,48 @@ TEST(Layers, InstanceNorms) {
             "InstanceNorm2d: a channel of a sample has one value, whose variance is 0: got shape "
             "[2, 3, 1, 1]");
   EXPECT_EQ(error_of([&] { layer(y); }),
-            "InstanceNorm2d: wrong shape: got [2, 3, 20], expected 4 axes and 3 channels");
+            "InstanceNorm2d: wrong shape: got [2, 3, 20], expected 4 axes, or 3 without N, and 3 "
+            "channels");
+}
+
+TEST(Layers, InstanceNormsOfOneSample) {
+  const Tensor x = randn({1, 3, 4, 5});
+  expect_same(InstanceNorm2d(3)(x[0]), InstanceNorm2d(3)(x)[0]);
+  const Tensor line = randn({1, 3, 7}), volume = randn({1, 3, 2, 3, 4});
+  expect_same(InstanceNorm1d(3)(line[0]), InstanceNorm1d(3)(line)[0]);
+  expect_same(InstanceNorm3d(3)(volume[0]), InstanceNorm3d(3)(volume)[0]);
+}
+
+// Figures of PyTorch 2.15.
+TEST(Layers, InstanceNormsKeepRunningStatistics) {
+  InstanceNorm2d layer(3, {.momentum = 0.3, .track_running_stats = true});
+  EXPECT_EQ(layer.state_dict().size(), 3u);
+  const Tensor x = (sin(arange(0, 24, 1, kFloat32)) * 3).reshape({2, 3, 2, 2});
+  const Tensor y = layer(x);
+  expect_same(y, group_norm(x, 3));
+  const auto near = [](const Tensor& got, const std::vector<float>& wanted) {
+    EXPECT_TRUE(allclose(got, tensor(wanted), 1e-5, 1e-6)) << got;
+  };
+  near(layer.running_mean, {0.3843424916267395f, -0.3587137460708618f, 0.08459940552711487f});
+  near(layer.running_var, {1.5764248371124268f, 1.731372356414795f, 2.720101833343506f});
+  EXPECT_EQ(layer.num_batches_tracked.item(), 0);
+  layer.eval();
+  near(layer(x).reshape({24}).narrow(0, 0, 4),
+       {-0.30611202120780945f, 1.7044726610183716f, 1.866534948348999f, 0.031075725331902504f});
+  near(layer(x[0]).reshape({12}).narrow(0, 0, 1), {-0.30611202120780945f});
+  near(layer.running_mean, {0.3843424916267395f, -0.3587137460708618f, 0.08459940552711487f});
+  layer(ones({2, 3, 1, 1}));  // whose own variances are 0
 }
 
 TEST(Layers, PixelShuffles) {
   const Tensor x = randn({2, 8, 3, 4});
   EXPECT_EQ(PixelShuffle(2)(x).shape(), (Shape{2, 2, 6, 8}));
   expect_same(PixelUnshuffle(2)(PixelShuffle(2)(x)), x);
+  const Tensor image = randn({8, 3, 4}), videos = randn({2, 3, 8, 3, 4});
+  expect_same(PixelShuffle(2)(image), PixelShuffle(2)(image.unsqueeze(0))[0]);
+  expect_same(PixelUnshuffle(2)(PixelShuffle(2)(image)), image);
+  expect_same(PixelShuffle(2)(videos)[1], PixelShuffle(2)(videos[1]));
+  expect_same(PixelUnshuffle(2)(PixelShuffle(2)(videos)), videos);
 }
 
 TEST(Layers, EmbeddingLeavesItsPaddingAlone) {

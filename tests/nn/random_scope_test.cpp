@@ -190,6 +190,14 @@ TEST(Multinomial, FollowsItsWeights) {
   EXPECT_NEAR(first_is_4, 0.5, 0.04);
 }
 
+TEST(Multinomial, OfNoRows) {
+  for (const bool replacement : {false, true}) {
+    const Tensor places = multinomial(ones({0, 3}), 2, replacement);
+    EXPECT_EQ(places.shape(), (Shape{0, 2}));
+    EXPECT_EQ(places.dtype(), kInt64);
+  }
+}
+
 TEST(Multinomial, SaysWhatIsWrong) {
   const auto says = [](const Tensor& weights, int64_t n, bool replacement) {
     return error_of([&] { multinomial(weights, n, replacement); });

@@ -61,12 +61,12 @@ Tensor cast_to_pool(const char* op, const Tensor& x, int axes);
 
 // `pooled(x)` of x with its N, added where there is none.
 template <class Pooled>
-Tensor batched(const Tensor& x, int axes, const Pooled& pooled) {
-  return x.rank() == axes + 1 ? pooled(x.unsqueeze(0)).squeeze(0) : pooled(x);
+Tensor batched(const char* op, const Tensor& x, int axes, const Pooled& pooled) {
+  return x.rank(op) == axes + 1 ? pooled(x.unsqueeze(0)).squeeze(0) : pooled(x);
 }
 template <class Pooled>
-Sorted batched_with_indices(const Tensor& x, int axes, const Pooled& pooled) {
-  if (x.rank() != axes + 1) return pooled(x);
+Sorted batched_with_indices(const char* op, const Tensor& x, int axes, const Pooled& pooled) {
+  if (x.rank(op) != axes + 1) return pooled(x);
   const Sorted all = pooled(x.unsqueeze(0));
   return {all.values.squeeze(0), all.indices.squeeze(0)};
 }

@@ -66,11 +66,11 @@ TEST(PixelUnshuffle, IsTheInverse) {
   const Tensor x = arange(2 * 18 * 4 * 3).reshape({2, 18, 4, 3});
   EXPECT_TRUE(bit_equal(pixel_unshuffle(pixel_shuffle(x, 3), 3), x));
   EXPECT_EQ(error_of([&] { pixel_shuffle(x, 2); }),
-            "pixel_shuffle: factor 2 does not fit: got shape [2, 18, 4, 3], expected [N, C r^2, "
+            "pixel_shuffle: factor 2 does not fit: got shape [2, 18, 4, 3], expected [..., C r^2, "
             "H, W]");
   EXPECT_EQ(error_of([&] { pixel_unshuffle(x, 2); }),
-            "pixel_unshuffle: factor 2 does not fit: got shape [2, 18, 4, 3], expected [N, C, H r, "
-            "W r]");
+            "pixel_unshuffle: factor 2 does not fit: got shape [2, 18, 4, 3], expected [..., C, H "
+            "r, W r]");
 }
 
 WICK_OP_CASE(

@@ -1,7 +1,9 @@
 """Tests `wick bench`: bench_test.py PATH-OF-WICK-BENCH SOURCE-FOLDER. What it prints and writes,
 what it says of bad input, and that every family of kernels has rows."""
 
+import csv
 import functools
+import io
 import json
 import pathlib
 import re
@@ -83,6 +85,20 @@ class GoogleBenchmark(BenchCase):
         samples = [entry for entry in json.loads(done.stdout)["benchmarks"]
                    if entry["run_type"] == "iteration"]
         self.assertEqual([entry["repetitions"] for entry in samples], [7] * 7)
+
+    def test_its_csv_has_the_entries_of_json(self):
+        done = run("--quick", "--device", "cpu", f"--benchmark_filter=^{self.ROW}$",
+                   "--benchmark_format=csv", "--benchmark_repetitions=5")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = list(csv.DictReader(io.StringIO(done.stdout)))
+        self.assertEqual([row["name"] for row in rows],
+                         [self.ROW] * 5 + [f"{self.ROW}_{name}"
+                                           for name in ("mean", "median", "stddev")])
+        self.assertEqual(list(rows[0])[:5],
+                         ["name", "iterations", "real_time", "cpu_time", "time_unit"])
+        for row in rows:
+            self.assertEqual(row["time_unit"], "ns")
+            self.assertGreaterEqual(float(row["real_time"]), 0)
 
     def test_the_library_itself_times_the_rows(self):
         program = pathlib.Path(BENCH).parent / "wick-gbench"

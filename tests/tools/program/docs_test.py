@@ -67,13 +67,6 @@ def wrong(words):
     return None
 
 
-class Ops(unittest.TestCase):
-    def test_the_table_is_that_of_the_program(self):
-        done = subprocess.run([sys.executable, ROOT / "tools/ops_page.py", WICK, "--check"],
-                              capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
-
-
 class Commands(InFolder):
     def test_they_exist(self):
         found = list(commands())
