@@ -26,6 +26,7 @@ thread_local FlopCounter* flop_counter = nullptr;
 thread_local SavedTensorHooks* hooks_in_force = nullptr;
 thread_local OpRecorder* recorder_in_force = nullptr;  // null within ops
 thread_local OpRecorder* recorder_of_thread = nullptr;
+thread_local bool op_is_replayed = false;
 std::atomic<bool> recompute_on{true};
 
 }  // namespace
@@ -37,6 +38,7 @@ bool detail::register_op(const OpType* type) {
 
 OpRecorder*& op_recorder() { return recorder_in_force; }
 OpRecorder*& thread_recorder() { return recorder_of_thread; }
+bool& replays_op() { return op_is_replayed; }
 
 void detail::wrong_number_of_inputs(const OpInfo& info, size_t got, size_t expected) {
   fail(info.name, ": wrong number of inputs: got ", got, ", expected ", expected);
@@ -384,6 +386,7 @@ std::vector<Tensor> replay_op(const OpType& type, const void* op, std::span<cons
                               KeptForBackward* kept) {
   profile::Span span(profile::EventKind::kOp, type.info.name);
   const ScopedValue<const char*> current(detail::current_op(), type.info.name);
+  const ScopedValue<bool> replayed(op_is_replayed, true);
   const SavedTensorScope no_hooks(nullptr);
   const amp::Pause pause;
   const NoGrad no_grad;

@@ -29,5 +29,8 @@ class OpRecorder {
 OpRecorder*& op_recorder();
 /// The same, within an op's forward too.
 OpRecorder*& thread_recorder();
+/// Whether this thread runs an op of a graph, which may come from a file: what functions check of
+/// elements before they apply an op, the op checks itself then.
+bool& replays_op();
 
 }  // namespace wick

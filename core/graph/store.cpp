@@ -19,7 +19,10 @@ using Json = nlohmann::ordered_json;
 
 constexpr int64_t kVersion = 1;
 constexpr uint64_t kMaxBytes = uint64_t{1} << 28;
-constexpr size_t kMaxEntries = size_t{1} << 20;
+constexpr size_t kMaxEntries = size_t{1} << 20;     // of a list
+constexpr size_t kMaxJsonValues = size_t{1} << 22;  // of a file
+constexpr size_t kMaxMembers = 100;                 // of an object
+constexpr int kMaxDepth = 8;                        // graphs have 5
 
 // --- Writing ------------------------------------------------------------------------------------
 
@@ -102,6 +105,9 @@ class Reader {
     graph.inputs = ids(file, "inputs");
     graph.outputs = ids(file, "outputs");
     graph.draws = whole(file, "draws");
+    if (graph.draws < 0 || graph.draws > static_cast<int64_t>(kMaxEntries)) {
+      refuse("impossible number of draws: got ", graph.draws);
+    }
     graph.device = device(file);
     TensorMap tensors = load_safetensors(path_ + ".safetensors");
     const Json& constants = list(file, "constants");
@@ -128,12 +134,39 @@ class Reader {
     }
   }
 
+  // Error for JSON that the parser would take much memory or time for: a value takes many times its
+  // text, each level of brackets some, and each member of an object is compared with those before.
+  void check_size(std::string_view json) const {
+    size_t values = 0, members[kMaxDepth + 1] = {};
+    bool is_object[kMaxDepth + 1] = {};
+    int depth = 0;
+    for (size_t i = 0; i < json.size(); ++i) {
+      const char c = json[i];
+      if (c == '"') {
+        while (++i < json.size() && json[i] != '"') i += json[i] == '\\' ? 1 : 0;
+      } else if (c == '[' || c == '{') {
+        if (++depth > kMaxDepth) refuse("lists or objects lie too deep: more than ", kMaxDepth);
+        is_object[depth] = c == '{';
+        members[depth] = 0;
+      } else if (c == ']' || c == '}') {
+        if (--depth < 0) refuse("not valid JSON");
+      } else if (c != ',') {
+        continue;
+      }
+      if (++values > kMaxJsonValues) refuse("too many values: more than ", kMaxJsonValues);
+      if (is_object[depth] && ++members[depth] > kMaxMembers) {
+        refuse("an object has too many entries: more than ", kMaxMembers);
+      }
+    }
+  }
+
   Json parse() const {
     const InputFile file(path_);
     WICK_CHECK(file.size() <= kMaxBytes, "graph: ", path_, ": too large: got ", file.size(),
                " bytes, expected at most ", kMaxBytes);
     std::string text(file.size(), '\0');
     file.read_at(0, text.data(), text.size());
+    check_size(text);
     Json json = Json::parse(text, nullptr, false);
     if (json.is_discarded()) refuse("not valid JSON");
     return json;

@@ -1,5 +1,7 @@
 #include "wick/core/ops/conv.h"
 
+#include <algorithm>
+
 #include "wick/core/apply.h"
 #include "wick/core/base/detail/checked.h"
 #include "wick/core/conv_plan.h"
@@ -21,10 +23,6 @@ constexpr AutocastPolicy kLower{.cuda = Autocast::kLower, .cpu = Autocast::kLowe
 struct Geometry : ConvSteps {
   Conv2dParams params() const {
     return {{stride[0], stride[1]}, {padding[0], padding[1]}, {dilation[0], dilation[1]}, groups};
-  }
-  // Size of the result along image axis `axis`.
-  int64_t output_size(int axis, int64_t size, int64_t kernel) const {
-    return (size + 2 * padding[axis] - dilation[axis] * (kernel - 1) - 1) / stride[axis] + 1;
   }
 };
 
@@ -186,9 +184,9 @@ Tensor Conv2d::forward(Saved& saved, const Tensor& x, const Tensor& weight,
                        const Tensor& bias) const {
   check_conv_dtypes("conv2d", x, weight);
   if (bias.defined()) check_conv_dtypes("conv2d", x, bias);
+  const Shape shape = conv_shape("conv2d", 2, x.shape(), weight.shape(), *this);
+  check_conv_bias("conv2d", bias, shape[1]);
   save_operands(saved, x, weight);
-  const Shape shape{x.size(0), weight.size(0), output_size(0, x.size(2), weight.size(2)),
-                    output_size(1, x.size(3), weight.size(3))};
   return wick::forward(x, weight, bias, shape, *this);
 }
 
@@ -204,8 +202,8 @@ Tensor Conv2dFused::forward(Saved&, const Tensor& x, const Tensor& weight, const
   for (const Tensor* each : {&bias, &residual}) {
     if (each->defined()) check_conv_dtypes("conv2d_fused", x, *each);
   }
-  const Shape shape{x.size(0), weight.size(0), output_size(0, x.size(2), weight.size(2)),
-                    output_size(1, x.size(3), weight.size(3))};
+  const Shape shape = conv_shape("conv2d_fused", 2, x.shape(), weight.shape(), *this);
+  check_conv_bias("conv2d_fused", bias, shape[1]);
   WICK_CHECK(!residual.defined() || residual.shape() == shape,
              "conv2d_fused: the residual has the wrong shape: got ", residual.shape(),
              ", expected ", shape);
@@ -227,6 +225,18 @@ Tensor Conv2dFused::forward(Saved&, const Tensor& x, const Tensor& weight, const
                       params(), plan, workspace);
   };
   if (packed.defined()) {
+    const Conv2dProblem problem{ConvDirection::kForward, x.dtype(), x.shape(),
+                                weight.shape(),          shape,     params()};
+    const auto algorithm = static_cast<ConvAlgorithm>(packed_for);
+    ConvAlgorithm known[kConvAlgorithms];
+    int count = 0;
+    cpu::conv2d_algorithms(problem, x.device(), known, &count);
+    const bool is_known = std::find(known, known + count, algorithm) != known + count;
+    WICK_CHECK(
+        is_known && packed.is_contiguous() && packed.dtype() == kFloat32 &&
+            packed.numel() * size_of(kFloat32) == cpu::conv2d_packed_bytes(problem, algorithm),
+        "conv2d_fused: a packed weight does not fit: got ", packed.shape(), " for algorithm ",
+        packed_for);
     AllocatorWorkspace workspace(x.device());
     compute(static_cast<ConvAlgorithm>(packed_for), workspace);
   } else {
@@ -250,8 +260,12 @@ Gradients Conv2d::backward(const Saved& saved, const Tensor& dy) const {
 
 Tensor Conv2dBackwardInput::forward(Saved& saved, const Tensor& dy, const Tensor& weight) const {
   check_conv_dtypes("conv2d_backward_input", dy, weight);
+  WICK_CHECK(size.rank() == 2, "conv2d_backward_input: size: got ", size, ", expected two numbers");
+  const int64_t channels = checked_mul("conv2d_backward_input", weight.size(1), groups);
+  const Shape x{dy.size(0), channels, size[0], size[1]};
+  check_conv_gradient("conv2d_backward_input", 2, dy, x, weight.shape(), *this);
   save_operands(saved, dy, weight);
-  return backward_input(dy, weight, {dy.size(0), weight.size(1) * groups, size[0], size[1]}, *this);
+  return backward_input(dy, weight, x, *this);
 }
 
 Gradients Conv2dBackwardInput::backward(const Saved& saved, const Tensor& g) const {
@@ -265,8 +279,12 @@ Gradients Conv2dBackwardInput::backward(const Saved& saved, const Tensor& g) con
 
 Tensor Conv2dBackwardWeight::forward(Saved& saved, const Tensor& x, const Tensor& dy) const {
   check_conv_dtypes("conv2d_backward_weight", x, dy);
+  WICK_CHECK(kernel.rank() == 2 && groups >= 1, "conv2d_backward_weight: kernel and groups: got ",
+             kernel, " and ", groups, ", expected two numbers, and 1 or more");
+  const Shape weight{dy.size(1), x.size(1) / groups, kernel[0], kernel[1]};
+  check_conv_gradient("conv2d_backward_weight", 2, dy, x.shape(), weight, *this);
   save_operands(saved, x, dy);
-  return backward_weight(x, dy, {dy.size(1), x.size(1) / groups, kernel[0], kernel[1]}, *this);
+  return backward_weight(x, dy, weight, *this);
 }
 
 Gradients Conv2dBackwardWeight::backward(const Saved& saved, const Tensor& g) const {
@@ -295,6 +313,43 @@ Geometry checked_geometry(const char* op, const Tensor& x, const Tensor& weight,
 }
 
 }  // namespace
+
+void check_conv_gradient(const char* op, int axes, const Tensor& dy, const Shape& x,
+                         const Shape& weight, const ConvSteps& steps) {
+  const Shape shape = conv_shape(op, axes, x, weight, steps);
+  WICK_CHECK(dy.shape() == shape, op, ": the gradient has the wrong shape: got ", dy.shape(),
+             ", expected ", shape);
+}
+
+Shape conv_shape(const char* op, int axes, const Shape& x, const Shape& weight,
+                 const ConvSteps& steps) {
+  WICK_CHECK(x.rank() == axes + 2, op, ": x needs ", axes + 2, " axes: got shape ", x);
+  WICK_CHECK(weight.rank() == x.rank() && steps.stride.rank() == axes &&
+                 steps.padding.rank() == axes && steps.dilation.rank() == axes,
+             op, ": weight needs ", x.rank(), " axes: got shape ", weight, ", stride ",
+             steps.stride, ", padding ", steps.padding, ", dilation ", steps.dilation);
+  image_sizes(op, "stride", steps.stride, 1, axes);
+  image_sizes(op, "padding", steps.padding, 0, axes);
+  image_sizes(op, "dilation", steps.dilation, 1, axes);
+  checked_numel(op, x);
+  checked_numel(op, weight);
+  const int64_t groups = steps.groups;
+  WICK_CHECK(weight[0] >= 1 && groups >= 1 && weight[0] % groups == 0, op,
+             ": groups do not divide the channels: got weight ", weight, ", groups ", groups);
+  const int64_t channels = checked_mul(op, weight[1], groups);
+  WICK_CHECK(x[1] == channels, op, ": channels differ: got x ", x, " and weight ", weight, " with ",
+             groups, " groups, expected ", channels, " channels in x");
+  Shape shape{x[0], weight[0]};
+  for (int axis = 0; axis < axes; ++axis) {
+    const int64_t padded = x[axis + 2] + 2 * steps.padding[axis];
+    const int64_t reach = checked_mul(op, steps.dilation[axis], weight[axis + 2] - 1);
+    WICK_CHECK(weight[axis + 2] >= 1 && reach < padded, op, ": kernel is larger than the padded ",
+               axes == 2 ? "image" : "volume", ": got x ", x, ", weight ", weight, ", padding ",
+               steps.padding, ", dilation ", steps.dilation);
+    shape.push_back((padded - reach - 1) / steps.stride[axis] + 1);
+  }
+  return shape;
+}
 
 void check_conv_dtypes(const char* op, const Tensor& x, const Tensor& weight) {
   WICK_CHECK(is_floating(x.dtype(op)), op, ": needs a floating dtype: got ", to_string(x.dtype()));
@@ -371,17 +426,8 @@ Tensor convolved(const char* op, const Tensor& x, const Tensor& weight, const Te
         .squeeze(0);
   }
   const Geometry geometry = checked_geometry(op, x, weight, stride, padding, dilation, groups);
-  WICK_CHECK(x.size(1) == weight.size(1) * groups, op, ": channels differ: got x ", x.shape(),
-             " and weight ", weight.shape(), " with ", groups, " groups, expected ",
-             weight.size(1) * groups, " channels in x");
   check_conv_bias(op, bias, weight.size(0));
-  for (const int axis : {0, 1}) {
-    const int64_t padded = x.size(axis + 2) + 2 * geometry.padding[axis];
-    const int64_t reach = checked_mul(op, geometry.dilation[axis], weight.size(axis + 2) - 1);
-    WICK_CHECK(reach < padded, op, ": kernel is larger than the padded image: got x ", x.shape(),
-               ", weight ", weight.shape(), ", padding ", geometry.padding, ", dilation ",
-               geometry.dilation);
-  }
+  conv_shape(op, 2, x.shape(), weight.shape(), geometry);  // so that errors name `op`
   return apply(Conv2d{geometry}, x, weight, bias);
 }
 

@@ -65,6 +65,8 @@ struct Conv3d : Geometry3d {
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& weight, const Tensor& bias) const {
     check_conv_dtypes("conv3d", x, weight);
+    const Shape shape = conv_shape("conv3d", 3, x.shape(), weight.shape(), *this);
+    check_conv_bias("conv3d", bias, shape[1]);
     keep_operands(saved, x, weight);
     const int64_t taps = weight.size(2);
     const Tensor flat = weight.transpose(1, 2).reshape(
@@ -72,8 +74,7 @@ struct Conv3d : Geometry3d {
     const ConvSteps steps = of_planes();
     const Tensor planes =
         conv2d(images(x, taps), flat, bias, steps.stride, steps.padding, steps.dilation, groups);
-    const int64_t room = x.size(2) + 2 * padding[0] - dilation[0] * (taps - 1) - 1;
-    return volumes_of(planes, x.size(0), room / stride[0] + 1);
+    return volumes_of(planes, x.size(0), shape[2]);
   }
   Gradients backward(const Saved& saved, const Tensor& dy) const;
 };
@@ -88,6 +89,10 @@ struct Conv3dBackwardInput : Geometry3d {
   // planes: so each result is one sum, rounded once.
   Tensor forward(Saved& saved, const Tensor& dy, const Tensor& weight) const {
     check_conv_dtypes("conv3d_backward_input", dy, weight);
+    WICK_CHECK(size.rank() == 3, "conv3d_backward_input: size: got ", size, ", expected 3 numbers");
+    const int64_t all = checked_mul("conv3d_backward_input", weight.size(1), groups);
+    check_conv_gradient("conv3d_backward_input", 3, dy,
+                        {dy.size(0), all, size[0], size[1], size[2]}, weight.shape(), *this);
     keep_operands(saved, dy, weight);
     const int64_t taps = weight.size(2), between = stride[0] - 1;
     const int64_t n = dy.size(0), channels = dy.size(1), planes = dy.size(2);
@@ -118,6 +123,10 @@ struct Conv3dBackwardWeight : Geometry3d {
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& dy) const {
     check_conv_dtypes("conv3d_backward_weight", x, dy);
+    WICK_CHECK(kernel.rank() == 3 && groups >= 1, "conv3d_backward_weight: kernel and groups: got ",
+               kernel, " and ", groups, ", expected 3 numbers, and 1 or more");
+    check_conv_gradient("conv3d_backward_weight", 3, dy, x.shape(),
+                        {dy.size(1), x.size(1) / groups, kernel[0], kernel[1], kernel[2]}, *this);
     keep_operands(saved, x, dy);
     const Tensor flat = conv2d_weight_gradient(images(x, kernel[0]), planes_of(dy),
                                                {kernel[1], kernel[2]}, of_planes());
@@ -181,16 +190,6 @@ Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const S
     return conv3d(x.unsqueeze(0), weight, bias, stride, padding, dilation, groups).squeeze(0);
   }
   const Geometry3d steps = checked_steps(op, x, weight, stride, padding, dilation, groups);
-  WICK_CHECK(x.size(1) == weight.size(1) * groups, op, ": channels differ: got x ", x.shape(),
-             " and weight ", weight.shape(), " with ", groups, " groups, expected ",
-             weight.size(1) * groups, " channels in x");
-  check_conv_bias(op, bias, weight.size(0));
-  for (const int axis : {0, 1, 2}) {
-    const int64_t reach = checked_mul(op, steps.dilation[axis], weight.size(axis + 2) - 1);
-    WICK_CHECK(reach < x.size(axis + 2) + 2 * steps.padding[axis], op,
-               ": kernel is larger than the padded volume: got x ", x.shape(), ", weight ",
-               weight.shape(), ", padding ", steps.padding, ", dilation ", steps.dilation);
-  }
   return apply(Conv3d{steps}, x, weight, bias);
 }
 

@@ -10,6 +10,19 @@ namespace {
 
 static_assert(kCropImagesNumbers == kPlacements);
 
+void check_inputs(const Tensor& images, const Tensor& placements, const Tensor& coefficients) {
+  WICK_CHECK(images.rank() == 4 && images.dtype() == kUint8,
+             "crop_images: wrong images: got shape ", images.shape(), " of ",
+             to_string(images.dtype()), ", expected uint8 [N, C, H, W]");
+  const Shape rows{images.size(0), kCropImagesNumbers}, factors{3, images.size(1)};
+  WICK_CHECK(placements.shape() == rows && placements.dtype() == kInt32,
+             "crop_images: wrong placements: got shape ", placements.shape(), " of ",
+             to_string(placements.dtype()), ", expected int32 ", rows);
+  WICK_CHECK(coefficients.shape() == factors && coefficients.dtype() == kFloat32,
+             "crop_images: wrong coefficients: got shape ", coefficients.shape(), " of ",
+             to_string(coefficients.dtype()), ", expected float32 ", factors);
+}
+
 struct CropImages {
   static constexpr OpInfo info{.name = "crop_images", .differentiable = false};
   Shape size;
@@ -19,6 +32,9 @@ struct CropImages {
 
   Tensor forward(Saved&, const Tensor& images, const Tensor& placements,
                  const Tensor& coefficients) const {
+    WICK_CHECK(size.rank() == 2 && is_floating(dtype), "crop_images: wrong size or dtype: got ",
+               size, " and ", dtype, ", expected two numbers and a floating one");
+    check_inputs(images, placements, coefficients);
     const int64_t n = images.size(0), channels = images.size(1);
     Tensor y = empty({n, channels, size[0], size[1]}, dtype, images.device(), kImageFormat);
     if (y.numel() == 0) return y;
@@ -34,16 +50,7 @@ struct CropImages {
 
 Tensor crop_images(const Tensor& images, const Tensor& placements, const Tensor& coefficients,
                    const Shape& size, Dtype dtype) {
-  WICK_CHECK(images.rank() == 4 && images.dtype() == kUint8,
-             "crop_images: wrong images: got shape ", images.shape(), " of ",
-             to_string(images.dtype()), ", expected uint8 [N, C, H, W]");
-  const Shape rows{images.size(0), kCropImagesNumbers}, factors{3, images.size(1)};
-  WICK_CHECK(placements.shape() == rows && placements.dtype() == kInt32,
-             "crop_images: wrong placements: got shape ", placements.shape(), " of ",
-             to_string(placements.dtype()), ", expected int32 ", rows);
-  WICK_CHECK(coefficients.shape() == factors && coefficients.dtype() == kFloat32,
-             "crop_images: wrong coefficients: got shape ", coefficients.shape(), " of ",
-             to_string(coefficients.dtype()), ", expected float32 ", factors);
+  check_inputs(images, placements, coefficients);
   WICK_CHECK(is_floating(dtype), "crop_images: needs a floating dtype: got ", to_string(dtype));
   const Shape pair = image_pair("crop_images", "size", size, 0);
   WICK_CHECK(pair[1] * images.size(1) <= INT32_MAX, "crop_images: rows are too long: got ", pair[1],

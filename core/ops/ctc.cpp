@@ -36,6 +36,27 @@ constexpr auto kCtcFields =
     std::tuple{field("blank", &CtcSettings::blank), field("longest", &CtcSettings::longest),
                field("zero_infinity", &CtcSettings::zero_infinity)};
 
+// Error unless the settings, and lengths on the CPU, fit what the kernels read and write.
+void check_settings(const CtcSettings& settings, const Tensor& log_probs, const Tensor& targets,
+                    const Tensor& lengths) {
+  WICK_CHECK(settings.blank >= 0 && settings.blank < log_probs.size(2), "ctc_loss: blank: got ",
+             settings.blank, ", expected one of ", log_probs.size(2), " classes");
+  WICK_CHECK(settings.longest >= 0 && settings.longest <= targets.numel(),
+             "ctc_loss: longest target: got ", settings.longest, " labels, expected at most ",
+             targets.numel());
+  if (!lengths.device().is_cpu()) return;
+  const int64_t samples = log_probs.size(1), steps = log_probs.size(0);
+  const int64_t* const numbers = lengths.data<int64_t>();
+  for (int64_t n = 0; n < samples; ++n) {
+    const int64_t used = numbers[n], labels = numbers[samples + n],
+                  first = numbers[2 * samples + n];
+    WICK_CHECK(used >= 0 && used <= steps && labels >= 0 && labels <= settings.longest &&
+                   first >= 0 && first <= targets.numel() - labels,
+               "ctc_loss: lengths out of range: got ", used, " steps and ", labels, " labels from ",
+               first, " on, expected at most ", steps, " and ", settings.longest);
+  }
+}
+
 struct CtcLossBackward : CtcSettings {
   static constexpr OpInfo info{
       .name = "ctc_loss_backward", .differentiable = false, .is_gradient = true};
@@ -43,6 +64,7 @@ struct CtcLossBackward : CtcSettings {
 
   Tensor forward(Saved&, const Tensor& dy, const Tensor& log_probs, const Tensor& targets,
                  const Tensor& lengths, const Tensor& losses, const Tensor& alphas) const {
+    check_settings(*this, log_probs, targets, lengths);
     const Tensor dx = empty(log_probs.shape(), log_probs.dtype(), log_probs.device());
     if (dx.numel() == 0) return dx;
     const Tensor dense_dy = dy.contiguous(), betas = empty_states(log_probs);
@@ -61,6 +83,7 @@ struct CtcLoss : CtcSettings {
 
   Tensor forward(Saved& saved, const Tensor& log_probs, const Tensor& targets,
                  const Tensor& lengths) const {
+    check_settings(*this, log_probs, targets, lengths);
     const Tensor x = log_probs.contiguous(), alphas = empty_states(x);
     const Tensor losses = empty({x.size(1)}, x.dtype(), x.device());
     if (x.size(1) > 0) {

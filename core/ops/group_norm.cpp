@@ -25,6 +25,8 @@ struct GroupNorm {
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& residual, const Tensor& weight,
                  const Tensor& bias) const {
+    WICK_CHECK(groups > 0, info.name, ": groups: got ", groups, ", expected 1 or more");
+    check_channels(info.name, x, groups, weight, bias, {}, {});
     const Tensor in = channel_norm_input(x, groups);
     const Tensor added = residual.defined() ? laid_out_like(in, residual) : residual;
     Tensor y = empty_like(in);

@@ -68,6 +68,17 @@ Tensor checked_index(const char* op, const Tensor& index, int64_t low, int64_t h
 
 namespace {
 
+// Error if a graph gives an op indices that its kernel cannot take: `skip` is taken beside those of
+// [0, size).
+void check_replayed(const char* op, const Tensor& index, int64_t size, int64_t skip = -1) {
+  WICK_CHECK(index.dtype() == kInt64 && (skip == -1 || (skip >= 0 && skip < size)), op,
+             ": wrong indices: got ", index.dtype(), " and ", skip,
+             " left out, expected int64, and", " none or one in [0, ", size, ") left out");
+  if (replays_op() && index.device().is_cpu() && index.numel() > 0) {
+    check_entries(op, index.contiguous(), 0, size);
+  }
+}
+
 // x as [outer, n, inner] around `axis`, contiguous.
 Tensor around_axis(const Tensor& x, int axis) {
   Shape three{1, x.shape()[axis], 1};
@@ -75,6 +86,23 @@ Tensor around_axis(const Tensor& x, int axis) {
     if (i != axis) three[i < axis ? 0 : 2] *= x.shape()[i];
   }
   return x.contiguous().view(three);
+}
+
+// Checks the shapes of gather (no source) and scatter; rank 0 counts as one axis.
+void check_along(const char* op, const Shape& shape, int axis, const Tensor& index,
+                 const Tensor& source) {
+  bool fits = index.rank(op) == shape.rank();
+  for (int i = 0; fits && i < shape.rank(); ++i) {
+    fits = i == axis || index.shape()[i] <= shape[i];
+  }
+  WICK_CHECK(fits || index.numel() == 0, op, ": index does not fit: got index ", index.shape(),
+             " for a tensor of shape ", shape, ", expected as many axes and, but for axis ", axis,
+             ", no larger sizes");
+  if (!source.defined()) return;
+  fits = source.rank() == index.rank();
+  for (int i = 0; fits && i < index.rank(); ++i) fits = index.shape()[i] <= source.shape()[i];
+  WICK_CHECK(fits, op, ": index does not fit: got index ", index.shape(), " for a source of shape ",
+             source.shape());
 }
 
 Shape with_size(Shape shape, int axis, int64_t size) {
@@ -104,7 +132,8 @@ struct IndexSelect {
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& index) const {
     saved.save(index);
-    const int a = static_cast<int>(axis);
+    const int a = wrap_axis(info.name, axis, x.rank());
+    check_replayed(info.name, index, x.size(a), skip);
     Tensor y = empty(with_size(x.shape(), a, index.numel()), x.dtype(), x.device());
     WICK_DISPATCH(x.device(),
                   index_select(around_axis(x, a).view_for_kernel(), index.view_for_kernel(),
@@ -126,7 +155,11 @@ struct IndexAdd {
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& index, const Tensor& source) const {
     saved.save(index);
-    const int a = static_cast<int>(axis);
+    const int a = wrap_axis(info.name, axis, shape.rank());
+    WICK_CHECK(source.shape() == with_size(shape, a, index.numel()), info.name,
+               ": source has the wrong shape: got ", source.shape(), ", expected ",
+               with_size(shape, a, index.numel()));
+    check_replayed(info.name, index, shape[a], skip);
     const Tensor y = to_add_to(x, shape, source);
     const Tensor from = around_axis(source.to(y.dtype()), a);
     WICK_DISPATCH(y.device(), index_add(around_axis(y, a).view_for_kernel(),
@@ -158,9 +191,12 @@ struct Gather {
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& index) const {
     saved.save(index);
+    const int a = wrap_axis(info.name, axis, x.rank());
+    check_along(info.name, x.shape(), a, index, {});
+    check_replayed(info.name, index, x.size(a));
     Tensor y = empty(index.shape(), x.dtype(), x.device());
-    WICK_DISPATCH(x.device(), gather(x.view_for_kernel(), index.view_for_kernel(),
-                                     y.view_for_kernel(), static_cast<int>(axis)));
+    WICK_DISPATCH(x.device(),
+                  gather(x.view_for_kernel(), index.view_for_kernel(), y.view_for_kernel(), a));
     return y;
   }
   Gradients backward(const Saved& saved, const Tensor& dy) const;
@@ -177,10 +213,12 @@ struct ScatterAdd {
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& index, const Tensor& source) const {
     saved.save(index);
+    const int a = wrap_axis(info.name, axis, shape.rank());
+    check_along(info.name, shape, a, index, source);
+    check_replayed(info.name, index, shape[a]);
     const Tensor y = to_add_to(x, shape, source);
-    WICK_DISPATCH(y.device(),
-                  scatter_add(y.view_for_kernel(), index.view_for_kernel(),
-                              source.to(y.dtype()).view_for_kernel(), static_cast<int>(axis)));
+    WICK_DISPATCH(y.device(), scatter_add(y.view_for_kernel(), index.view_for_kernel(),
+                                          source.to(y.dtype()).view_for_kernel(), a));
     return y.to(source.dtype());
   }
   Gradients backward(const Saved& saved, const Tensor& dy) const {
@@ -199,9 +237,12 @@ struct Scatter {
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& index, const Tensor& source) const {
     saved.save(index);
+    const int a = wrap_axis(info.name, axis, x.rank());
+    check_along(info.name, x.shape(), a, index, source);
+    check_replayed(info.name, index, x.size(a));
     const Tensor y = x.clone(MemoryFormat::kContiguous);
     WICK_DISPATCH(x.device(), scatter(y.view_for_kernel(), index.view_for_kernel(),
-                                      source.view_for_kernel(), static_cast<int>(axis)));
+                                      source.view_for_kernel(), a));
     return y;
   }
   Gradients backward(const Saved& saved, const Tensor& dy) const {
@@ -227,25 +268,6 @@ struct Nonzero {
   }
 };
 
-// Checks the shapes of gather (no source) and scatter; rank 0 counts as one axis.
-void check_along(const char* op, const Tensor& x, int axis, const Tensor& index,
-                 const Tensor& source) {
-  bool fits = index.rank(op) == x.rank(op);
-  for (int i = 0; fits && i < x.rank(); ++i) {
-    fits = i == axis || index.shape()[i] <= x.shape()[i];
-  }
-  WICK_CHECK(fits || index.numel() == 0, op, ": index does not fit: got index ", index.shape(),
-             " for a tensor of shape ", x.shape(), ", expected as many axes and, but for axis ",
-             axis, ", no larger sizes");
-  if (!source.defined()) return;
-  fits = source.rank() == index.rank();
-  for (int i = 0; fits && i < x.rank(); ++i) fits = index.shape()[i] <= source.shape()[i];
-  WICK_CHECK(fits, op, ": index does not fit: got index ", index.shape(), " for a source of shape ",
-             source.shape());
-  WICK_CHECK(source.dtype() == x.dtype(), op, ": dtypes differ: got ", to_string(x.dtype()),
-             " and ", to_string(source.dtype()));
-}
-
 Tensor scatter_with(const char* op, const Tensor& x, int64_t axis, const Tensor& index,
                     const Tensor& source, bool add) {
   if (x.rank(op) == 0 && index.rank(op) == 0 && source.rank(op) == 0) {
@@ -254,7 +276,9 @@ Tensor scatter_with(const char* op, const Tensor& x, int64_t axis, const Tensor&
     return one.reshape({});
   }
   const int a = wrap_axis(op, axis, x.rank());
-  check_along(op, x, a, index, source);
+  check_along(op, x.shape(), a, index, source);
+  WICK_CHECK(source.dtype() == x.dtype(), op, ": dtypes differ: got ", to_string(x.dtype()),
+             " and ", to_string(source.dtype()));
   if (index.numel() == 0) return x.clone();
   const Tensor checked = checked_index(op, index, 0, x.shape()[a]);
   Tensor part = source;
@@ -294,7 +318,7 @@ Tensor gather(const Tensor& x, int64_t axis, const Tensor& index) {
     return gather(x.reshape({-1}), axis, index.reshape({-1})).reshape(index.shape());
   }
   const int a = wrap_axis("gather", axis, x.rank());
-  check_along("gather", x, a, index, {});
+  check_along("gather", x.shape("gather"), a, index, {});
   return apply(Gather{a}, x,
                checked_index("gather", index, 0, index.numel() == 0 ? 1 : x.shape()[a]));
 }

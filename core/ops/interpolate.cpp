@@ -37,7 +37,20 @@ Resize to_size(const Resize& resize, const Shape& image) {
   return other;
 }
 
+// Error unless images of `from` can be resized to `to`, as attributes of a graph may say.
+void check_resize(const char* op, const Resize& resize, const Shape& from, const Shape& to) {
+  bool fits = resize.rule >= 0 && resize.rule <= static_cast<int64_t>(ResizeRule::kCubic);
+  for (const auto& [scale, size] :
+       {std::pair(resize.scale_h, from[0]), std::pair(resize.scale_w, from[1])}) {
+    fits &= size > 0 && scale >= 0 && scale <= static_cast<double>(size);
+  }
+  WICK_CHECK(fits, op, ": a rule or scale does not fit: got rule ", resize.rule, " and scales ",
+             resize.scale_h, " and ", resize.scale_w, " for images of ", from, " and ", to);
+}
+
 Tensor empty_resized(const Tensor& x, const Shape& size) {
+  WICK_CHECK(x.rank() == 4 && size.rank() == 2, "interpolate: wrong number of axes: got shape ",
+             x.shape(), " and size ", size, ", expected 4 and 2");
   return empty({x.size(0), x.size(1), size[0], size[1]}, x.dtype(), x.device(), kImageFormat);
 }
 
@@ -49,6 +62,7 @@ struct Interpolate2d : Resize {
   Tensor forward(Saved&, const Tensor& x) const {
     Tensor y = empty_resized(x, size);
     if (y.numel() == 0) return y;
+    check_resize(info.name, *this, {x.size(2), x.size(3)}, size);
     const Tensor kx = x.contiguous(kImageFormat);
     WICK_DISPATCH(x.device(),
                   interpolate2d_forward(kx.view_for_kernel(), y.view_for_kernel(), params()));
@@ -64,6 +78,7 @@ struct Interpolate2dBackward : Resize {
   Tensor forward(Saved&, const Tensor& dy) const {
     Tensor dx = empty_resized(dy, size);
     if (dx.numel() == 0) return dx;
+    check_resize(info.name, *this, size, {dy.size(2), dy.size(3)});
     const Tensor kdy = dy.contiguous(kImageFormat);
     WICK_DISPATCH(dy.device(),
                   interpolate2d_backward(kdy.view_for_kernel(), dx.view_for_kernel(), params()));

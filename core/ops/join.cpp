@@ -35,10 +35,14 @@ struct Cat {
   static constexpr auto fields = std::tuple{field("axis", &Cat::axis)};
 
   Tensor forward(Saved&, std::span<const Tensor> tensors) const {
-    const int a = static_cast<int>(axis);
+    WICK_CHECK(!tensors.empty(), "cat: no tensors");
     Shape shape;
+    int a = 0;
     for (const Tensor& x : tensors) {
       if (is_nothing(x.shape())) continue;
+      a = wrap_axis("cat", axis, x.rank());
+      WICK_CHECK(shape.empty() || shape.rank() == x.rank(), "cat: ranks differ: got shapes ", shape,
+                 " and ", x.shape());
       const int64_t before = shape.empty() ? 0 : shape[a];
       shape = x.shape();
       shape[a] = checked_add("cat", before, shape[a]);
@@ -98,12 +102,13 @@ struct Triangle {
       std::tuple{field("diagonal", &Triangle::diagonal), field("upper", &Triangle::upper)};
 
   Tensor forward(Saved&, const Tensor& x) const {
+    const int64_t offset = std::clamp(diagonal, -kMaxNumel, kMaxNumel);
     const Tensor from = x.contiguous();
     Tensor y = empty(x.shape(), x.dtype(), x.device());
     const int64_t rows = x.size(-2), columns = x.size(-1);
     const Shape matrices{rows * columns == 0 ? 0 : x.numel() / (rows * columns), rows, columns};
     WICK_DISPATCH(x.device(), triangle(from.view(matrices).view_for_kernel(),
-                                       y.view(matrices).view_for_kernel(), diagonal, upper));
+                                       y.view(matrices).view_for_kernel(), offset, upper));
     return y;
   }
   Gradients backward(const Saved&, const Tensor& dy) const { return {apply(*this, dy)}; }

@@ -24,6 +24,18 @@ View rows_of(const Tensor& x, int axes) {
   return view;
 }
 
+// The last `axes` axes. Error unless x has them, and weight and bias their shape.
+Shape checked_row(const char* op, const Tensor& x, int axes, const Tensor& weight,
+                  const Tensor& bias) {
+  WICK_CHECK(axes >= 0 && axes <= x.rank(), op, ": wrong number of axes: got ", axes,
+             " for a tensor of shape ", x.shape());
+  Shape row;
+  for (int axis = x.rank() - axes; axis < x.rank(); ++axis) row.push_back(x.shape()[axis]);
+  check_parameter(op, "weight", row, weight);
+  check_parameter(op, "bias", row, bias);
+  return row;
+}
+
 Tensor row_major(const Tensor& x) { return x.defined() ? x.contiguous() : x; }
 
 // dx, which includes dsum, dweight and dbias, those that are wanted. mean: undefined for RMS norm.
@@ -39,17 +51,19 @@ struct LayerNormBackward {
   std::array<Tensor, 3> forward(Saved&, const Tensor& dy, const Tensor& dsum, const Tensor& x,
                                 const Tensor& weight, const Tensor& mean,
                                 const Tensor& invstd) const {
+    const Shape row = checked_row(info.name, x, axes, weight, {});
     const Tensor in = x.contiguous(), gradient = dy.contiguous(), more = row_major(dsum),
                  scale = as_parameter(x, weight);
     std::array<Tensor, 3> out;
     if (want_x) out[0] = empty(x.shape(), x.dtype(), x.device());
     if (want_parameters) {
       const Dtype dtype = accumulator_dtype(x.dtype());
-      Shape shape;
-      for (int axis = x.rank() - axes; axis < x.rank(); ++axis) shape.push_back(x.shape()[axis]);
-      out[1] = empty(shape, dtype, x.device());
-      out[2] = empty(shape, dtype, x.device());
+      out[1] = empty(row, dtype, x.device());
+      out[2] = empty(row, dtype, x.device());
     }
+    const Shape rows{rows_of(in, axes).shape[0]};
+    check_parameter(info.name, "mean", rows, mean);
+    check_parameter(info.name, "invstd", rows, invstd);
     AllocatorWorkspace workspace(x.device());
     WICK_DISPATCH(x.device(), layer_norm_backward({.x = rows_of(in, axes),
                                                    .weight = view_of(scale),
@@ -80,6 +94,7 @@ struct LayerNorm {
 
   std::array<Tensor, 2> forward(Saved& saved, const Tensor& x, const Tensor& weight,
                                 const Tensor& bias, const Tensor& residual) const {
+    checked_row(info.name, x, axes, weight, bias);
     const Tensor in = x.contiguous(), other = row_major(residual), scale = as_parameter(x, weight),
                  shift = as_parameter(x, bias);
     const Tensor y = empty(x.shape(), x.dtype(), x.device());

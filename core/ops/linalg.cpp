@@ -38,9 +38,9 @@ struct RowOrder {
     const Shape batch = batch_of(pivots.unsqueeze(-1));
     const int64_t count = batch.numel(), length = pivots.size(-1);
     const auto swaps = pivots.cpu().to(kInt64).to_vector<int64_t>();
-    std::vector<int64_t> order(static_cast<size_t>(count * rows));
+    const Tensor order = empty(with(batch, {rows}), kInt64);
     for (int64_t b = 0; b < count; ++b) {
-      const auto mine = order.begin() + b * rows;
+      int64_t* const mine = order.data<int64_t>() + b * rows;
       std::iota(mine, mine + rows, int64_t{0});
       for (int64_t i = 0; i < length; ++i) {
         const int64_t other = swaps[static_cast<size_t>(b * length + i)] - 1;
@@ -49,7 +49,7 @@ struct RowOrder {
         std::swap(mine[i], mine[other]);
       }
     }
-    return tensor<int64_t>(order, with(batch, {rows})).to(pivots.device());
+    return order.to(pivots.device());
   }
 };
 Tensor order_of(const Tensor& pivots, int64_t rows) { return apply(RowOrder{rows}, pivots); }

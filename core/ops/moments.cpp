@@ -15,8 +15,9 @@ namespace {
 
 // 1 / (n - correction); infinite where there are no degrees of freedom.
 double inverse_freedom(const Shape& shape, const Shape& axes, int64_t correction) {
-  const int64_t freedom = reduced_count(shape, axes) - correction;
-  return 1.0 / static_cast<double>(freedom > 0 ? freedom : 0);
+  const int64_t count = reduced_count(shape, axes);
+  return 1.0 /
+         (count > correction ? static_cast<double>(count) - static_cast<double>(correction) : 0);
 }
 
 // In float64, with the reduced axes kept.

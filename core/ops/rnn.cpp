@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "wick/core/apply.h"
+#include "wick/core/base/detail/checked.h"
 #include "wick/core/detail/autocast.h"
 #include "wick/core/ops/detail/composed_gradient.h"
 #include "wick/core/ops/detail/matmul_plan.h"
@@ -81,6 +82,62 @@ Tensor rows_before(const Tensor& after, const Tensor& start, const std::vector<i
   return parts.empty() ? after : cat(parts);
 }
 
+void check_shape(const char* what, const Tensor& x, const Shape& shape) {
+  WICK_CHECK(x.defined(), "rnn_layer: ", what, " is missing: expected shape ", shape);
+  WICK_CHECK(x.shape() == shape, "rnn_layer: ", what, " has the wrong shape: got ", x.shape(),
+             ", expected ", shape);
+}
+
+void check_batch_sizes(const Tensor& x, const std::vector<int64_t>& sizes) {
+  WICK_CHECK(!sizes.empty(), "rnn_layer: no time step: got no batch sizes, expected 1 or more");
+  int64_t rows = 0, most = sizes[0];
+  for (const int64_t size : sizes) {
+    WICK_CHECK(size >= 0 && size <= most, "rnn_layer: batch sizes must not grow: got ", size,
+               " after ", most, ", expected 0 to ", most);
+    most = size;
+    rows = checked_add("rnn_layer", rows, size);
+  }
+  WICK_CHECK(rows == x.size(0), "rnn_layer: batch sizes do not fit x: got a sum of ", rows,
+             ", expected the rows of ", x.shape());
+}
+
+// Attributes and inputs of a graph may be any.
+void check_kind(RnnKind kind, size_t inputs) {
+  WICK_CHECK(kind <= RnnKind::kGru && inputs == 8, "rnn_layer: no such kind: got number ",
+             static_cast<int>(kind), " and ", inputs, " inputs, expected 0 to 3, and 8 inputs");
+}
+
+void check_w_hh(RnnKind kind, const Tensor& w_hh) {
+  WICK_CHECK(
+      w_hh.defined() && w_hh.rank() == 2 && w_hh.size(0) % gates_of(kind) == 0 && w_hh.numel() > 0,
+      "rnn_layer: w_hh has the wrong shape: got ", w_hh.defined() ? w_hh.shape() : Shape{},
+      ", expected [", gates_of(kind), " H, P] of ", kind);
+}
+
+// Error unless what is given fits.
+void check_layer(RnnKind kind, const Tensor& x, const std::vector<int64_t>& sizes,
+                 const Tensor& h_0, const Tensor& c_0, const RnnWeights& w) {
+  WICK_CHECK(x.defined() && x.rank() == 2, "rnn_layer: x needs 2 axes: got shape ",
+             x.defined() ? x.shape() : Shape{});
+  check_batch_sizes(x, sizes);
+  check_w_hh(kind, w.w_hh);
+  const int64_t gates = w.w_hh.size(0), units = gates / gates_of(kind), width = w.w_hh.size(1);
+  check_shape("w_ih", w.w_ih, {gates, x.size(1)});
+  WICK_CHECK(w.b_ih.defined() == w.b_hh.defined(), "rnn_layer: one bias is missing: got b_",
+             w.b_ih.defined() ? "ih" : "hh", " alone, expected both or none");
+  if (w.b_ih.defined()) check_shape("b_ih", w.b_ih, {gates});
+  if (w.b_hh.defined()) check_shape("b_hh", w.b_hh, {gates});
+  WICK_CHECK(kind == RnnKind::kLstm || (!c_0.defined() && !w.w_hr.defined()),
+             "rnn_layer: c_0 and w_hr are an LSTM's: got them for ", kind);
+  if (w.w_hr.defined()) {
+    check_shape("w_hr", w.w_hr, {width, units});
+  } else {
+    check_shape("w_hh", w.w_hh, {gates, units});
+  }
+  if (h_0.defined()) check_shape("h_0", h_0, {sizes[0], width});
+  if (c_0.defined()) check_shape("c_0", c_0, {sizes[0], units});
+}
+
 // The attributes of a recurrent layer and of its gradient.
 struct RnnAttributes {
   RnnKind kind = RnnKind::kTanh;
@@ -104,6 +161,7 @@ struct RnnLayerBackward : RnnAttributes {
 
   // dy, dh_n, dc_n may be undefined. before, after: as RnnStepGradient's, of all rows.
   std::array<Tensor, 5> forward(Saved&, std::span<const Tensor> in) const {
+    check_inputs(in);
     const Tensor &kept = in[3], &before = in[4], &after = in[5];
     const Tensor w_hh = in[6].contiguous(), &w_hr = in[7];
     const int64_t batch = batch_sizes[0], width = w_hh.size(1);
@@ -146,6 +204,29 @@ struct RnnLayerBackward : RnnAttributes {
     }
     return {dgates, dgates_h, is_gru ? dh + carry : dh, is_lstm() ? carry : Tensor(), dys};
   }
+
+ private:
+  void check_inputs(std::span<const Tensor> in) const {
+    check_kind(kind, in.size());
+    const Tensor &w_hh = in[6], &w_hr = in[7];
+    check_w_hh(kind, w_hh);
+    const int64_t gates = w_hh.size(0), units = gates / gates_of(kind), width = w_hh.size(1);
+    check_batch_sizes(in[3].defined() ? in[3] : in[5], batch_sizes);
+    const auto fits = [&](const char* what, const Tensor& x, bool is_there, int64_t columns) {
+      if (is_there || x.defined()) check_shape(what, x, {rows(), columns});
+    };
+    const bool is_gru = kind == RnnKind::kGru;
+    fits("dy", in[0], false, width);
+    fits("kept", in[3], kept_of(kind) > 0, kept_of(kind) * units);
+    fits("before", in[4], is_lstm() || is_gru, units);
+    fits("after", in[5], !is_gru, units);
+    if (w_hr.defined()) check_shape("w_hr", w_hr, {width, units});
+    WICK_CHECK(w_hr.defined() ? is_lstm() : width == units,
+               "rnn_layer: w_hh has the wrong shape: ", "got ", w_hh.shape(), " for ", units,
+               " units");
+    if (in[1].defined()) check_shape("dh_n", in[1], {batch_sizes[0], width});
+    if (in[2].defined()) check_shape("dc_n", in[2], {batch_sizes[0], units});
+  }
 };
 
 // Inputs: x, h_0, c_0, w_ih, w_hh, b_ih, b_hh, w_hr. Outputs: y, h_n, c_n.
@@ -157,6 +238,8 @@ struct RnnLayer : RnnAttributes {
                  field("batch_sizes", &RnnLayer::batch_sizes)};
 
   std::array<Tensor, 3> forward(Saved& saved, std::span<const Tensor> in) const {
+    check_kind(kind, in.size());
+    check_layer(kind, in[0], batch_sizes, in[1], in[2], {in[3], in[4], in[5], in[6], in[7]});
     const Tensor &w_hh = in[4], &w_hr = in[7];
     const int64_t batch = batch_sizes[0], gates = w_hh.size(0), width = w_hh.size(1);
     const int64_t units = gates / gates_of(kind);
@@ -244,53 +327,6 @@ struct RnnLayer : RnnAttributes {
     return steps * (static_cast<double>(in[4].numel()) + projection);
   }
 };
-
-void check_shape(const char* what, const Tensor& x, const Shape& shape) {
-  WICK_CHECK(x.defined(), "rnn_layer: ", what, " is missing: expected shape ", shape);
-  WICK_CHECK(x.shape() == shape, "rnn_layer: ", what, " has the wrong shape: got ", x.shape(),
-             ", expected ", shape);
-}
-
-void check_batch_sizes(const Tensor& x, const std::vector<int64_t>& sizes) {
-  WICK_CHECK(!sizes.empty(), "rnn_layer: no time step: got no batch sizes, expected 1 or more");
-  int64_t rows = 0, most = sizes[0];
-  for (const int64_t size : sizes) {
-    WICK_CHECK(size >= 0 && size <= most, "rnn_layer: batch sizes must not grow: got ", size,
-               " after ", most, ", expected 0 to ", most);
-    most = size;
-    rows += size;
-  }
-  WICK_CHECK(rows == x.size(0), "rnn_layer: batch sizes do not fit x: got a sum of ", rows,
-             ", expected the rows of ", x.shape());
-}
-
-// Error unless what is given fits.
-void check_layer(RnnKind kind, const Tensor& x, const std::vector<int64_t>& sizes,
-                 const Tensor& h_0, const Tensor& c_0, const RnnWeights& w) {
-  WICK_CHECK(x.defined() && x.rank() == 2, "rnn_layer: x needs 2 axes: got shape ",
-             x.defined() ? x.shape() : Shape{});
-  check_batch_sizes(x, sizes);
-  WICK_CHECK(w.w_hh.defined() && w.w_hh.rank() == 2 && w.w_hh.size(0) % gates_of(kind) == 0 &&
-                 w.w_hh.numel() > 0,
-             "rnn_layer: w_hh has the wrong shape: got ",
-             w.w_hh.defined() ? w.w_hh.shape() : Shape{}, ", expected [", gates_of(kind),
-             " H, P] of ", kind);
-  const int64_t gates = w.w_hh.size(0), units = gates / gates_of(kind), width = w.w_hh.size(1);
-  check_shape("w_ih", w.w_ih, {gates, x.size(1)});
-  WICK_CHECK(w.b_ih.defined() == w.b_hh.defined(), "rnn_layer: one bias is missing: got b_",
-             w.b_ih.defined() ? "ih" : "hh", " alone, expected both or none");
-  if (w.b_ih.defined()) check_shape("b_ih", w.b_ih, {gates});
-  if (w.b_hh.defined()) check_shape("b_hh", w.b_hh, {gates});
-  WICK_CHECK(kind == RnnKind::kLstm || (!c_0.defined() && !w.w_hr.defined()),
-             "rnn_layer: c_0 and w_hr are an LSTM's: got them for ", kind);
-  if (w.w_hr.defined()) {
-    check_shape("w_hr", w.w_hr, {width, units});
-  } else {
-    check_shape("w_hh", w.w_hh, {gates, units});
-  }
-  if (h_0.defined()) check_shape("h_0", h_0, {sizes[0], width});
-  if (c_0.defined()) check_shape("c_0", c_0, {sizes[0], units});
-}
 
 }  // namespace
 

@@ -13,9 +13,15 @@ namespace {
 
 using detail::make_view;
 
-Tensor strided_slice(const Tensor& x, int axis, int64_t start, int64_t length, int64_t step) {
+Tensor strided_slice(const Tensor& x, int64_t along, int64_t start, int64_t length, int64_t step) {
+  const int axis = wrap_axis("slice", along, x.rank());
   Shape shape = x.shape();
   Strides strides = x.strides();
+  const int64_t n = x.rank() > 0 ? shape[axis] : 0;
+  WICK_CHECK(start >= 0 && length >= 0 && step > 0 &&
+                 (length == 0 || (start < n && length - 1 <= (n - 1 - start) / step)),
+             "slice: out of range: got ", length, " elements from ", start, " on, ", step,
+             " apart, for axis ", along, " of shape ", x.shape());
   const int64_t offset = length == 0 ? 0 : start * strides[axis];
   shape[axis] = length;
   if (length > 1) strides[axis] *= step;  // else the step may be of any size
@@ -30,7 +36,7 @@ struct StridedSlice {
                  field("length", &StridedSlice::length), field("step", &StridedSlice::step)};
 
   Tensor forward(Saved&, const Tensor& x) const {
-    return strided_slice(x, static_cast<int>(axis), start, length, step);
+    return strided_slice(x, axis, start, length, step);
   }
   Gradients backward(const Saved& saved, const Tensor& dy) const {
     Shape starts = Shape::filled(dy.rank(), 0), steps = Shape::filled(dy.rank(), 1);
@@ -49,6 +55,9 @@ struct Place {
                  field("step", &Place::step), field("value", &Place::value)};
 
   Tensor forward(Saved&, const Tensor& x) const {
+    WICK_CHECK(shape.rank() == x.rank() && start.rank() == x.rank() && step.rank() == x.rank(),
+               "place: wrong number of axes: got ", shape, ", ", start, " and ", step,
+               " for a tensor of shape ", x.shape());
     const bool channels_last = !x.is_contiguous() && x.is_contiguous(MemoryFormat::kChannelsLast);
     Tensor y = empty(shape, x.dtype(), x.device(),
                      channels_last ? MemoryFormat::kChannelsLast : MemoryFormat::kContiguous);
@@ -81,7 +90,7 @@ struct Split {
     std::vector<Tensor> parts;
     int64_t start = 0;
     for (const int64_t size : sizes) {
-      parts.push_back(strided_slice(x, static_cast<int>(axis), start, size, 1));
+      parts.push_back(strided_slice(x, axis, start, size, 1));
       start += size;
     }
     return parts;
@@ -99,7 +108,19 @@ struct Split {
   }
 };
 
-Tensor diagonal_view(const Tensor& x, int64_t offset, int axis0, int axis1) {
+// The axes of a diagonal, counted from the front.
+std::pair<int, int> checked_axes(const Tensor& x, int64_t axis0, int64_t axis1) {
+  WICK_CHECK(x.rank() >= 2, "diagonal: too few axes: got shape ", x.shape(),
+             ", expected 2 axes or more");
+  const int a = wrap_axis("diagonal", axis0, x.rank()), b = wrap_axis("diagonal", axis1, x.rank());
+  WICK_CHECK(a != b, "diagonal: axes are the same: got ", axis0, " and ", axis1, ", expected two");
+  return {a, b};
+}
+
+Tensor diagonal_view(const Tensor& x, int64_t beside, int64_t first_axis, int64_t second_axis) {
+  const auto [axis0, axis1] = checked_axes(x, first_axis, second_axis);
+  // Diagonals beyond the matrix are empty, however far.
+  const int64_t offset = std::clamp(beside, -kMaxNumel, kMaxNumel);
   const int64_t first0 = std::max<int64_t>(-offset, 0), first1 = std::max<int64_t>(offset, 0);
   const int64_t length =
       std::max<int64_t>(std::min(x.shape()[axis0] - first0, x.shape()[axis1] - first1), 0);
@@ -123,9 +144,7 @@ struct Diagonal {
       std::tuple{field("offset", &Diagonal::offset), field("axis0", &Diagonal::axis0),
                  field("axis1", &Diagonal::axis1)};
 
-  Tensor forward(Saved&, const Tensor& x) const {
-    return diagonal_view(x, offset, static_cast<int>(axis0), static_cast<int>(axis1));
-  }
+  Tensor forward(Saved&, const Tensor& x) const { return diagonal_view(x, offset, axis0, axis1); }
   Gradients backward(const Saved& saved, const Tensor& dy) const;
 };
 
@@ -140,7 +159,7 @@ struct PlaceDiagonal {
 
   Tensor forward(Saved&, const Tensor& x) const {
     Tensor y = zeros(shape, x.dtype(), x.device());
-    diagonal_view(y, offset, static_cast<int>(axis0), static_cast<int>(axis1)).copy_(x);
+    diagonal_view(y, offset, axis0, axis1).copy_(x);
     return y;
   }
   Gradients backward(const Saved&, const Tensor& dy) const {
@@ -250,12 +269,8 @@ std::vector<Tensor> unbind(const Tensor& x, int64_t axis) {
 }
 
 Tensor diagonal(const Tensor& x, int64_t offset, int64_t axis0, int64_t axis1) {
-  WICK_CHECK(x.rank() >= 2, "diagonal: too few axes: got shape ", x.shape(),
-             ", expected 2 axes or more");
-  const int a = wrap_axis("diagonal", axis0, x.rank()), b = wrap_axis("diagonal", axis1, x.rank());
-  WICK_CHECK(a != b, "diagonal: axes are the same: got ", axis0, " and ", axis1, ", expected two");
-  // Diagonals beyond the matrix are empty, however far.
-  return apply(Diagonal{std::clamp(offset, -kMaxNumel, kMaxNumel), a, b}, x);
+  const auto [a, b] = checked_axes(x, axis0, axis1);
+  return apply(Diagonal{offset, a, b}, x);
 }
 
 }  // namespace wick

@@ -19,13 +19,14 @@ struct SoftmaxBackward {
 
   Tensor forward(Saved& saved, const Tensor& dy, const Tensor& y) const {
     saved.save(dy, y);
+    const int a = wrap_axis(info.name, axis, y.rank());
     const Tensor dense_y = dense(y);
     const Tensor dense_dy = laid_out_like(dense_y, dy);
     Tensor dx = empty_like(dense_y);
     if (dx.numel() > 0) {
       WICK_DISPATCH(y.device(),
                     softmax_backward(dense_dy.view_for_kernel(), dense_y.view_for_kernel(),
-                                     dx.view_for_kernel(), axis, kLog));
+                                     dx.view_for_kernel(), a, kLog));
     }
     return dx;
   }
@@ -57,11 +58,12 @@ struct Softmax {
   static constexpr auto fields = std::tuple{field("axis", &Softmax::axis)};
 
   Tensor forward(Saved& saved, const Tensor& x) const {
+    const int a = wrap_axis(info.name, axis, x.rank());
     const Tensor dense_x = dense(x);
     Tensor y = empty_like(dense_x);
     if (y.numel() > 0) {
       WICK_DISPATCH(x.device(),
-                    softmax_forward(dense_x.view_for_kernel(), y.view_for_kernel(), axis, kLog));
+                    softmax_forward(dense_x.view_for_kernel(), y.view_for_kernel(), a, kLog));
     }
     saved.save(y);
     return y;

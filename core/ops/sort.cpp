@@ -53,6 +53,8 @@ struct Topk {
   static constexpr auto fields = std::tuple{field("k", &Topk::k), field("largest", &Topk::largest)};
 
   std::array<Tensor, 2> forward(Saved& saved, const Tensor& x) const {
+    WICK_CHECK(x.rank() > 0 && k >= 0 && k <= std::min(kMaxTopk, x.size(-1)),
+               "topk: k out of range: got ", k, " for shape ", x.shape());
     const Tensor from = x.contiguous();
     Shape shape = x.shape();
     shape[x.rank() - 1] = k;
@@ -73,8 +75,9 @@ struct Topk {
 };
 
 // x as [outer, n, inner] around `axis`, contiguous.
-Tensor around_axis(const Tensor& x, int64_t axis) {
-  Shape three{1, x.shape()[static_cast<int>(axis)], 1};
+Tensor around_axis(const Tensor& x, int64_t along) {
+  const int axis = wrap_axis(detail::current_op(), along, x.rank());
+  Shape three{1, x.shape()[axis], 1};
   for (int i = 0; i < x.rank(); ++i) {
     if (i != axis) three[i < axis ? 0 : 2] *= x.shape()[i];
   }

@@ -20,13 +20,16 @@ struct UnfoldAxis {
                  field("step", &UnfoldAxis::step)};
 
   Tensor forward(Saved&, const Tensor& x) const {
-    const int a = static_cast<int>(axis);
+    const int a = wrap_axis("unfold", axis, x.rank());
     Shape shape = x.shape();
     Strides strides = x.strides();
+    WICK_CHECK(size >= 0 && size <= shape[a], "unfold: size out of range: got ", size,
+               ", expected 0 to ", shape[a]);
+    WICK_CHECK(step > 0, "unfold: step: got ", step, ", expected 1 or more");
     shape[a] = (shape[a] - size) / step + 1;
     shape.push_back(size);
     strides.push_back(strides[a]);
-    strides[a] *= step;
+    if (shape[a] > 1) strides[a] *= step;  // else the step may be of any size
     return detail::make_view(x, 0, shape, strides);
   }
   // Each window's gradients are added where its elements came from.
@@ -74,9 +77,6 @@ std::pair<AxisWindows, AxisWindows> windows_of(const char* op, const Shape& kern
 Tensor unfold(const Tensor& x, int64_t axis, int64_t size, int64_t step) {
   const int a = wrap_axis("unfold", axis, x.rank());
   if (x.rank() == 0) return unfold(x.reshape({1}), 0, size, step).select(0, 0);
-  WICK_CHECK(size >= 0 && size <= x.size(a), "unfold: size out of range: got ", size,
-             ", expected 0 to ", x.size(a));
-  WICK_CHECK(step > 0, "unfold: step: got ", step, ", expected 1 or more");
   return apply(UnfoldAxis{a, size, step}, x);
 }
 

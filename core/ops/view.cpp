@@ -5,11 +5,34 @@
 
 namespace wick {
 
+namespace {
+// Error unless a view lies within the `elements` of its memory. Views are made often: no division.
+void check_within(int64_t offset, const Shape& shape, const Strides& strides, int64_t elements) {
+  bool fits = shape.rank() == strides.rank() && offset >= 0, is_empty = false;
+  int64_t last = offset, numel = 1;
+  for (int axis = 0; fits && axis < shape.rank(); ++axis) {
+    const int64_t size = shape[axis];
+    int64_t span = 0;
+    is_empty |= size == 0;
+    fits = size >= 0 && strides[axis] >= 0 &&
+           (size < 2 || (!__builtin_mul_overflow(size - 1, strides[axis], &span) &&
+                         !__builtin_add_overflow(last, span, &last) &&
+                         !__builtin_mul_overflow(numel, size, &numel) && numel <= kMaxNumel));
+  }
+  WICK_CHECK(fits && (is_empty || last < elements), detail::current_op(),
+             ": a view reaches beyond its memory: got shape ", shape, " and strides ", strides,
+             " from element ", offset, " on, expected at most ", elements, " elements");
+}
+}  // namespace
+
 Tensor detail::make_view(const Tensor& x, int64_t offset, const Shape& shape,
                          const Strides& strides) {
   const TensorImpl& base = *x.impl();
   if (base.rows) sparse_tensor_used("view", base.shape);
-  auto impl = make_ref<TensorImpl>(base.storage, base.offset + offset, shape, strides, base.dtype);
+  offset = checked_add("view", base.offset, offset);
+  const auto elements = static_cast<int64_t>(base.storage->bytes()) / size_of(base.dtype);
+  check_within(offset, shape, strides, elements);
+  auto impl = make_ref<TensorImpl>(base.storage, offset, shape, strides, base.dtype);
   impl->is_view = true;
   impl->is_detached = base.is_detached;
   impl->view_version = base.storage->version();
@@ -60,6 +83,8 @@ struct Reshape {
   static constexpr auto fields = std::tuple{field("shape", &Reshape::shape)};
 
   Tensor forward(Saved&, const Tensor& x) const {
+    WICK_CHECK(checked_numel("reshape", shape) == x.numel(), "reshape: sizes do not fit: got ",
+               shape, " for a tensor of shape ", x.shape());
     const auto strides = reshaped_strides(x.shape(), x.strides(), shape);
     WICK_CHECK(strides, "reshape: a view needs a copy first: got shape ", x.shape(),
                " with strides ", x.strides(), ", expected one that ", shape, " can walk");
@@ -70,17 +95,34 @@ struct Reshape {
   }
 };
 
+// `axes` counted from the front. Error unless they are the axes of x, each once.
+Shape checked_order(const Shape& axes, const Tensor& x) {
+  Shape order = axes;
+  bool seen[kMaxRank] = {};
+  bool valid = axes.rank() == x.rank();
+  for (int i = 0; valid && i < x.rank(); ++i) {
+    const int axis = wrap_axis("permute", axes[i], x.rank());
+    valid = !seen[axis];
+    seen[axis] = true;
+    order[i] = axis;
+  }
+  WICK_CHECK(valid, "permute: wrong axes: got ", axes, ", expected each of the ", x.rank(),
+             " axes of shape ", x.shape(), " once");
+  return order;
+}
+
 struct Permute {
   static constexpr OpInfo info{.name = "permute", .view = true};
   Shape axes;
   static constexpr auto fields = std::tuple{field("axes", &Permute::axes)};
 
   Tensor forward(Saved&, const Tensor& x) const {
-    Shape shape = axes;
-    Strides strides = axes;
-    for (int i = 0; i < axes.rank(); ++i) {
-      shape[i] = x.shape()[static_cast<int>(axes[i])];
-      strides[i] = x.strides()[static_cast<int>(axes[i])];
+    const Shape order = checked_order(axes, x);
+    Shape shape = order;
+    Strides strides = order;
+    for (int i = 0; i < order.rank(); ++i) {
+      shape[i] = x.shape()[static_cast<int>(order[i])];
+      strides[i] = x.strides()[static_cast<int>(order[i])];
     }
     return make_view(x, 0, shape, strides);
   }
@@ -91,18 +133,35 @@ struct Permute {
   }
 };
 
+// `wanted` with its -1 worked out. Error unless x expands to it.
+Shape checked_expansion(const Tensor& x, const Shape& wanted) {
+  const int added = wanted.rank() - x.rank();
+  Shape resolved = wanted;
+  bool fits = added >= 0;
+  for (int i = 0; fits && i < wanted.rank(); ++i) {
+    const int64_t size = i < added ? 1 : x.shape()[i - added];
+    if (wanted[i] == -1 && i >= added) resolved[i] = size;
+    fits = resolved[i] == size || (size == 1 && resolved[i] >= 0);
+  }
+  WICK_CHECK(fits, "expand: sizes do not fit: got ", wanted, " for a tensor of shape ", x.shape(),
+             ", expected its own where they are not 1");
+  checked_numel("expand", resolved);
+  return resolved;
+}
+
 struct Expand {
   static constexpr OpInfo info{.name = "expand", .view = true};
   Shape shape;
   static constexpr auto fields = std::tuple{field("shape", &Expand::shape)};
 
   Tensor forward(Saved&, const Tensor& x) const {
-    Strides strides = Strides::filled(shape.rank(), 0);
-    const int added = shape.rank() - x.rank();
+    const Shape wider = checked_expansion(x, shape);
+    Strides strides = Strides::filled(wider.rank(), 0);
+    const int added = wider.rank() - x.rank();
     for (int i = 0; i < x.rank(); ++i) {
-      if (x.shape()[i] == shape[added + i]) strides[added + i] = x.strides()[i];
+      if (x.shape()[i] == wider[added + i]) strides[added + i] = x.strides()[i];
     }
-    return make_view(x, 0, shape, strides);
+    return make_view(x, 0, wider, strides);
   }
   Gradients backward(const Saved& saved, const Tensor& dy) const {
     return {sum_to(dy, saved.input(0).shape)};
@@ -194,18 +253,7 @@ Tensor Tensor::squeeze(std::optional<int64_t> axis) const {
 }
 
 Tensor Tensor::expand(const Shape& wanted) const {
-  const int added = wanted.rank() - rank();
-  Shape resolved = wanted;
-  bool fits = added >= 0;
-  for (int i = 0; fits && i < wanted.rank(); ++i) {
-    const int64_t size = i < added ? 1 : shape()[i - added];
-    if (wanted[i] == -1 && i >= added) resolved[i] = size;
-    fits = resolved[i] == size || (size == 1 && resolved[i] >= 0);
-  }
-  WICK_CHECK(fits, "expand: sizes do not fit: got ", wanted, " for a tensor of shape ", shape(),
-             ", expected its own where they are not 1");
-  checked_numel("expand", resolved);
-  return apply(Expand{resolved}, *this);
+  return apply(Expand{checked_expansion(*this, wanted)}, *this);
 }
 
 std::vector<Tensor> meshgrid(const std::vector<Tensor>& vectors) {
@@ -288,18 +336,7 @@ Tensor movedim(const Tensor& x, const Shape& from, const Shape& to) {
 }
 
 Tensor Tensor::permute(const Shape& axes) const {
-  Shape order = axes;
-  bool seen[kMaxRank] = {};
-  bool valid = axes.rank() == rank();
-  for (int i = 0; valid && i < rank(); ++i) {
-    const int axis = wrap_axis("permute", axes[i], rank());
-    valid = !seen[axis];
-    seen[axis] = true;
-    order[i] = axis;
-  }
-  WICK_CHECK(valid, "permute: wrong axes: got ", axes, ", expected each of the ", rank(),
-             " axes of shape ", shape(), " once");
-  return apply(Permute{order}, *this);
+  return apply(Permute{checked_order(axes, *this)}, *this);
 }
 
 Tensor Tensor::transpose(int64_t axis0, int64_t axis1) const {

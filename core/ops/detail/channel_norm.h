@@ -16,6 +16,22 @@ inline Tensor channel_norm_input(const Tensor& x, int64_t groups) {
   return x.rank() == 4 && x.is_contiguous(MemoryFormat::kChannelsLast) ? x : x.contiguous();
 }
 
+/// Error unless there are channels, that groups divide (0: batch norm), and numbers of the right
+/// shapes.
+inline void check_channels(const char* op, const Tensor& x, int64_t groups, const Tensor& weight,
+                           const Tensor& bias, const Tensor& mean, const Tensor& invstd) {
+  WICK_CHECK(x.rank() >= 2, op, ": needs [N, C, ...]: got shape ", x.shape());
+  const int64_t channels = x.size(1);
+  WICK_CHECK(groups == 0 || (groups > 0 && channels % groups == 0), op,
+             ": groups must divide the channels: got ", groups, " groups for ", channels,
+             " channels");
+  check_parameter(op, "weight", {channels}, weight);
+  check_parameter(op, "bias", {channels}, bias);
+  const Shape statistic = groups == 0 ? Shape{channels} : Shape{x.size(0), groups};
+  check_parameter(op, "mean", statistic, mean);
+  check_parameter(op, "invstd", statistic, invstd);
+}
+
 /// Room for which elements of the kernel's x a ReLU let pass.
 inline Tensor new_relu_mask(const Tensor& x, int64_t groups) {
   const ChannelLayout s = channel_layout(x.view_for_kernel(), groups);
@@ -47,6 +63,8 @@ struct ChannelNormBackward {
   std::array<Tensor, 4> forward(Saved&, const Tensor& dy, const Tensor& x, const Tensor& weight,
                                 const Tensor& mean, const Tensor& invstd,
                                 const Tensor& mask) const {
+    check_channels(info.name, x, groups, weight, {}, mean, invstd);
+    WICK_CHECK((groups > 0) == kGroups, info.name, ": wrong number of groups: got ", groups);
     const Tensor in = channel_norm_input(x, groups), scale = as_parameter(x, weight);
     const Tensor gradient = laid_out_like(in, dy);
     std::array<Tensor, 4> out;

@@ -34,6 +34,13 @@ Tensor conv2d_fused(const Tensor& x, const Tensor& weight, const Tensor& bias,
                     const Tensor& residual, bool relu, const ConvSteps& steps,
                     const PackedConvWeight& packed = {});
 
+/// The shape of what a convolution of x gives: images (2 axes) or volumes (3). Error unless steps,
+/// x and weight fit each other.
+Shape conv_shape(const char* op, int axes, const Shape& x, const Shape& weight,
+                 const ConvSteps& steps);
+/// Error unless `dy` is of that shape.
+void check_conv_gradient(const char* op, int axes, const Tensor& dy, const Shape& x,
+                         const Shape& weight, const ConvSteps& steps);
 /// Error unless x and weight are of one floating dtype.
 void check_conv_dtypes(const char* op, const Tensor& x, const Tensor& weight);
 /// Error unless there is none, or one number for each of `channels`.

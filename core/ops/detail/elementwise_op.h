@@ -78,6 +78,8 @@ struct UnaryBackward : fn::Gradient<F> {
   static constexpr auto fields = functor_fields<F>;
 
   Tensor forward(Saved&, std::span<const Tensor> inputs) const {
+    WICK_CHECK(inputs.size() == fn::Gradient<F>::arity, info.name, ": got ", inputs.size(),
+               " inputs, expected ", fn::Gradient<F>::arity);
     const Tensor& dy = inputs[0];
     const fn::Gradient<F>& f = *this;
     Tensor dx = empty_result(dy.shape(), dy.dtype(), {inputs.back(), dy});

@@ -15,6 +15,16 @@ bool contains(const Shape& axes, int axis) {
   return false;
 }
 
+// Of what reduced_axes() gave; attributes of a graph may be others.
+void check_axes(const Shape& shape, const Shape& axes) {
+  int64_t before = -1;
+  for (const int64_t a : axes) {
+    WICK_CHECK(a > before && a < shape.rank(), detail::current_op(), ": wrong axes: got ", axes,
+               " for shape ", shape, ", expected some of its axes in their order");
+    before = a;
+  }
+}
+
 }  // namespace
 
 Shape reduced_axes(const char* op, const Tensor& x, const Shape& axes) {
@@ -33,12 +43,14 @@ Shape reduced_axes(const char* op, const Tensor& x, const Shape& axes) {
 }
 
 Shape kept_shape(const Shape& shape, const Shape& axes) {
+  check_axes(shape, axes);
   Shape kept = shape;
   for (const int64_t a : axes) kept[static_cast<int>(a)] = 1;
   return kept;
 }
 
 int64_t reduced_count(const Shape& shape, const Shape& axes) {
+  check_axes(shape, axes);
   int64_t count = 1;
   for (const int64_t a : axes) count *= shape[static_cast<int>(a)];
   return count;

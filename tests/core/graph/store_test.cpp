@@ -118,6 +118,25 @@ TEST_F(GraphFile, EachDeviationIsNamed) {
       },
       {"constant 1 is not of its value's shape and dtype"});
   changed([](Json& j) { j["draws"] = 0; }, {"impossible draw"});
+  for (const int64_t draws : {int64_t{-1}, int64_t{1} << 62}) {
+    changed([&](Json& j) { j["draws"] = draws; }, {concat("number of draws: got ", draws)});
+  }
+}
+
+// The parser would take gigabytes for tens of megabytes of these, or hours.
+TEST_F(GraphFile, RefusesJsonThatTakesMuchMemory) {
+  const auto refuses = [&](const std::string& text, const std::string& why) {
+    write_file(path_, text);
+    expect_error([&] { graph::load(path_); }, {"graph: " + path_ + ": " + why});
+  };
+  refuses(std::string(1 << 20, '['), "lists or objects lie too deep: more than 8");
+  refuses("]" + read_file(path_), "not valid JSON");
+  std::string numbers = "[0", members = "{\"0\": 0";
+  for (int i = 0; i < (1 << 22); ++i) numbers += ",0";
+  for (int i = 1; i < 200; ++i) members += concat(",\"", i, "\": 0");
+  refuses(numbers + "]", "too many values: more than 4194304");
+  refuses(members + "}", "an object has too many entries: more than 100");
+  refuses("{\"[[[[[[[[[[\\\"[\": 0}", "not a graph");
 }
 
 TEST_F(GraphFile, NeedsItsConstants) {

@@ -29,7 +29,7 @@ Tensor random_of(const Shape& shape, Device device = kCpu, Dtype dtype = kFloat6
 Tensor mt(const Tensor& a) { return a.transpose(-2, -1); }
 
 // Symmetric and positive definite.
-Tensor positive(const Shape& shape, Device device = kCpu) {
+Tensor random_positive(const Shape& shape, Device device = kCpu) {
   const Tensor a = random_of(shape, device);
   return matmul(a, mt(a)) + eye(shape.back(), {}, kFloat64, device);
 }
@@ -156,7 +156,7 @@ TEST(Linalg, SolvesTriangles) {
 
 TEST(Linalg, FactorsPositiveDefinite) {
   for (const Device device : devices()) {
-    const Tensor a = positive({2, 5, 5}, device), b = random_of({5, 3}, device);
+    const Tensor a = random_positive({2, 5, 5}, device), b = random_of({5, 3}, device);
     const Tensor lower = linalg::cholesky(a), upper = linalg::cholesky(a, true);
     expect_close(matmul(lower, mt(lower)), a);
     expect_close(lower, lower.tril());
@@ -170,14 +170,14 @@ TEST(Linalg, FactorsPositiveDefinite) {
         const Tensor symmetric = x[0] + mt(x[0]);
         return {linalg::cholesky(symmetric), linalg::cholesky(symmetric, true)};
       },
-      {positive({3, 3})});
+      {random_positive({3, 3})});
   // The factor's gradient is that of a matrix whose elements are all free.
   expect_gradients(
       [](const std::vector<Tensor>& x) -> std::vector<Tensor> {
         return {linalg::cholesky_solve(x[1], linalg::cholesky(x[0] + mt(x[0]))),
                 linalg::cholesky_inverse(linalg::cholesky(x[0] + mt(x[0]), true), true)};
       },
-      {positive({3, 3}), random_of({3, 2})});
+      {random_positive({3, 3}), random_of({3, 2})});
   EXPECT_EQ(error_of([] {
               linalg::cholesky(stack({eye(2), eye(2).neg()}));
             }),
@@ -302,7 +302,7 @@ TEST(Linalg, CompletesVectorsOfZeroSingularValues) {
 
 TEST(Linalg, FindsEigenvalues) {
   for (const Device device : devices()) {
-    const Tensor a = positive({2, 6, 6}, device);
+    const Tensor a = random_positive({2, 6, 6}, device);
     for (const bool upper : {false, true}) {
       const auto [w, v] = linalg::eigh(upper ? a.triu() : a.tril(), upper);
       expect_close(matmul(v * w.unsqueeze(-2), mt(v)), a);
