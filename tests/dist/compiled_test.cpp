@@ -123,6 +123,7 @@ struct Run {
   int ranks = 2, steps = 7;
   int64_t accumulate = 1;
   bool synchronized = false, zero = false, scaled = false, on_gpu = false;
+  bool uneven = false;       // batches of two sizes, which ranks see in steps of their own
   bool has_unused = false;   // a parameter that no loss depends on
   bool steps_apart = false;  // zero_grad() and the optimizer's step are outside of the graph
   graph::CompileMode mode = graph::CompileMode::kFull;
@@ -199,8 +200,9 @@ RankResults train(const Group& group, const Run& run, bool compiled) {
   RankResults result;
   for (int i = 0; i < run.steps; ++i) {
     Generator generator(static_cast<uint64_t>(100 * i + group->rank()));
-    const Tensors batch{randn({8, 2, 4, 4}, kFloat32, kCpu, &generator).to(trainee.device),
-                        randint(0, 16, {8}, kInt64, kCpu, &generator).to(trainee.device)};
+    const int64_t size = run.uneven && (i + group->rank()) % 3 == 0 ? 6 : 8;
+    const Tensors batch{randn({size, 2, 4, 4}, kFloat32, kCpu, &generator).to(trainee.device),
+                        randint(0, 16, {size}, kInt64, kCpu, &generator).to(trainee.device)};
     // One rank's infinity skips the step of all.
     if (run.scaled && i % 4 == 3 && group->rank() == 1) batch[0].fill_(HUGE_VAL);
     trainee.optimizer->set_lr(0.01 / (i + 1));
@@ -210,7 +212,8 @@ RankResults train(const Group& group, const Run& run, bool compiled) {
     result.losses.push_back(losses[0].cpu());
     if (run.scaled) result.scales.push_back(trainee.scaler.get_scale());
   }
-  EXPECT_EQ(step.num_graphs(), compiled ? 1 : 0) << step.why_eager();
+  const int kinds = run.uneven ? 2 : 1;
+  EXPECT_EQ(step.num_graphs(), compiled ? kinds : 0) << step.why_eager();
   for (const Tensor& x : trainee.net->parameters()) result.parameters.push_back(x.detach().cpu());
   for (const auto& [name, x] : trainee.net->named_buffers()) result.buffers.push_back(x.cpu());
   return result;
@@ -246,6 +249,11 @@ TEST(CompiledDataParallel, HasTheStepsOfEagerRanks) {
   for (const int ranks : {2, 3}) expect_steps_of_eager({.ranks = ranks});
   expect_steps_of_eager({.mode = graph::CompileMode::kFuse});
   expect_steps_of_eager({.options = {}});  // one bucket
+}
+
+// One rank traces while the other runs a graph.
+TEST(CompiledDataParallel, HasThemWhereRanksTraceInOtherSteps) {
+  expect_steps_of_eager({.uneven = true});
 }
 
 TEST(CompiledDataParallel, HasThemOnGpus) {
