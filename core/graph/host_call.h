@@ -20,7 +20,4 @@ Tensor host_call(const std::string& name,
 /// Whether a node is a host_call, which no pass may move, drop or repeat.
 bool is_host_call(const Node& node);
 
-/// The leaves to which host calls of the graph give a gradient that a node of it makes.
-std::vector<Tensor> leaves_given_gradients(const Graph& graph);
-
 }  // namespace wick::graph
