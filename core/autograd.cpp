@@ -87,6 +87,7 @@ AccumulateGrad::AccumulateGrad(const Tensor& leaf)
 Gradients AccumulateGrad::backward(Gradients grads) {
   Tensor& incoming = grads[0];
   if (!incoming.defined()) return {};
+  if (op_recorder() != nullptr) op_recorder()->gradient_use(*this, {}, grad, false);
   if (incoming.is_sparse() || (grad.defined() && grad.is_sparse())) {
     if (grad.defined()) {
       grad = sum_of_gradients(grad, incoming);
@@ -139,7 +140,12 @@ bool Tensor::requires_grad() const { return get().autograd && get().autograd->no
 const Tensor& Tensor::set_requires_grad(bool requires_grad) const {
   WICK_CHECK(is_leaf(), "set_requires_grad: only leaves can change: this tensor is the result of ",
              grad_fn()->name(), ": detach it first");
+  if (op_recorder() != nullptr) op_recorder()->requires_grad_use(*this);
   if (!requires_grad) {
+    const AccumulateGrad* leaf = accumulator(*this);
+    if (leaf != nullptr && op_recorder() != nullptr) {
+      op_recorder()->gradient_use(*leaf, *this, leaf->grad, true);
+    }
     get().autograd.reset();
   } else if (!this->requires_grad()) {
     WICK_CHECK(is_floating(dtype()), "set_requires_grad: wrong dtype: got ", dtype(),
@@ -156,7 +162,9 @@ Node* Tensor::grad_fn() const { return is_leaf() ? nullptr : get().autograd->nod
 
 Tensor Tensor::grad() const {
   const AccumulateGrad* leaf = accumulator(*this);
-  return leaf == nullptr ? Tensor() : leaf->grad;
+  if (leaf == nullptr) return {};
+  if (op_recorder() != nullptr) op_recorder()->gradient_use(*leaf, *this, leaf->grad, false);
+  return leaf->grad;
 }
 
 void Tensor::set_grad(const Tensor& grad) const {
@@ -164,6 +172,7 @@ void Tensor::set_grad(const Tensor& grad) const {
   WICK_CHECK(leaf != nullptr, "set_grad: this tensor has no gradient: got ", kind_of(*this),
              ", expected a leaf that requires a gradient");
   if (grad.defined()) check_gradient("set_grad", grad, TensorMeta(*this));
+  if (op_recorder() != nullptr) op_recorder()->gradient_use(*leaf, *this, leaf->grad, true);
   leaf->grad = grad;
 }
 

@@ -89,11 +89,13 @@ Tensor sum_of_gradients(const Tensor& a, const Tensor& b) {
 
 void zero_gradient(const Tensor& leaf, bool set_to_none) {
   const NoGrad no_grad;
+  if (set_to_none) {
+    if (leaf.requires_grad() && leaf.is_leaf()) leaf.set_grad({});
+    return;
+  }
   const Tensor gradient = leaf.grad();
   if (!gradient.defined()) return;
-  if (set_to_none) {
-    leaf.set_grad({});
-  } else if (gradient.is_sparse()) {
+  if (gradient.is_sparse()) {
     const SparseRows& sparse = sparse_rows(gradient);
     leaf.set_grad(
         with_rows(sparse.rows.slice(0, 0, 0), sparse.values.slice(0, 0, 0), gradient.shape()));

@@ -5,6 +5,9 @@
 #include <numbers>
 #include <utility>
 
+#include "wick/core/graph/host_call.h"
+#include "wick/core/graph/trace.h"
+
 namespace wick::optim {
 
 Schedule::Schedule(Optimizer& optimizer) : optimizer_(optimizer) {
@@ -12,6 +15,14 @@ Schedule::Schedule(Optimizer& optimizer) : optimizer_(optimizer) {
 }
 
 void Schedule::step() {
+  if (graph::is_tracing()) {
+    const auto again = [this](const std::vector<Tensor>&) {
+      step();
+      return Tensor();
+    };
+    graph::host_call(kind() + ".step", again, {});
+    return;
+  }
   set_values(step_ + 1);
   ++step_;
 }

@@ -6,6 +6,8 @@
 
 namespace wick {
 
+class AccumulateGrad;
+
 /// Who is told of each op that passes the door on this thread, other than those that ops run within
 /// their forward. For the library's own use.
 class OpRecorder {
@@ -18,6 +20,12 @@ class OpRecorder {
                       std::span<const Tensor> outputs, const KeptForBackward* kept) = 0;
   /// The host is about to read the elements of `x`: `what` is the function that does.
   virtual void host_read(const char* what, const Tensor& x) = 0;
+  /// The host is about to read the gradient of a leaf (undefined if only its `accumulator` is
+  /// known), or to replace it. `gradient`: what it is.
+  virtual void gradient_use(const AccumulateGrad& accumulator, const Tensor& leaf,
+                            const Tensor& gradient, bool is_replaced) = 0;
+  /// The host is about to set whether `x` requires a gradient.
+  virtual void requires_grad_use(const Tensor& x) = 0;
   /// Whether the recorder keeps the memory of `x` too.
   virtual bool holds(const Tensor& x) const = 0;
 

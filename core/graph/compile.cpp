@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <list>
 #include <map>
 #include <mutex>
 
 #include "wick/core/amp.h"
 #include "wick/core/base/deterministic.h"
 #include "wick/core/base/tf32.h"
-#include "wick/core/graph/host_call.h"
+#include "wick/core/graph/detail/guards.h"
 #include "wick/core/graph/passes.h"
 
 namespace wick::graph {
@@ -60,53 +61,38 @@ struct Frozen {
   }
 };
 
-// A graph, and whose gradients its constants are: a program that gives a leaf another one, or none,
-// wants another graph.
-struct CompiledGraph {
+// A graph, and what decides whether a call may run it.
+class CompiledGraph {
+ public:
+  CompiledGraph(Graph graph, Guards read, std::vector<Frozen> copied)
+      : executor(std::move(graph)), guards(std::move(read)), frozen(std::move(copied)) {}
+
   Executor executor;
-  std::vector<std::pair<Tensor, Tensor>> gradients;
-  std::vector<Tensor> replaced;  // leaves whose gradients a run makes without reading the old ones
+  Guards guards;
   std::vector<Frozen> frozen;
 
-  CompiledGraph(Graph graph, std::vector<Frozen> copied)
-      : executor(std::move(graph)), frozen(std::move(copied)) {
-    const std::vector<Constant>& all = executor.graph().constants;
-    for (const Constant& leaf : all) {
-      if (!leaf.tensor.requires_grad() || !leaf.tensor.is_leaf()) continue;
-      const Tensor gradient = leaf.tensor.grad();
-      for (const Constant& other : all) {
-        if (gradient.defined() && gradient.is_same(other.tensor)) {
-          gradients.emplace_back(leaf.tensor, gradient);
-        }
-      }
-    }
-    for (const Tensor& leaf : leaves_given_gradients(executor.graph())) {
-      const auto is_read = [&](const auto& read) { return read.first.is_same(leaf); };
-      if (std::none_of(gradients.begin(), gradients.end(), is_read)) replaced.push_back(leaf);
-    }
-  }
-
   std::vector<Tensor> run(const std::vector<Tensor>& inputs) {
-    for (const Tensor& leaf : replaced) leaf.set_grad(Tensor());  // as zero_grad() does
-    return executor.run(inputs);
+    drop_gradients(guards.replaced);
+    std::vector<Tensor> results = executor.run(inputs);
+    drop_gradients(guards.dropped);
+    return results;
   }
 
-  bool holds() const {
+  // Whether no call can run it any more.
+  bool is_outdated() const {
+    return std::any_of(frozen.begin(), frozen.end(),
+                       [](const Frozen& original) { return original.is_changed(); }) ||
+           !are_like(/*gradients=*/false);
+  }
+  // Whether a call can run it now, if it is not outdated.
+  bool holds() const { return guards.hold() && are_like(/*gradients=*/true); }
+
+ private:
+  bool are_like(bool gradients) const {
     const Graph& graph = executor.graph();
-    for (const Constant& constant : graph.constants) {
-      const Value& value = graph.value(constant.value);
-      const Tensor& x = constant.tensor;
-      const bool same = x.dtype() == value.dtype && x.device() == value.device &&
-                        x.shape() == value.shape && x.strides() == value.strides;
-      if (!same) return false;
-    }
-    for (const Frozen& original : frozen) {
-      if (original.is_changed()) return false;
-    }
-    for (const auto& [leaf, gradient] : gradients) {
-      if (!leaf.grad().is_same(gradient)) return false;
-    }
-    return true;
+    return std::all_of(graph.constants.begin(), graph.constants.end(), [&](const Constant& c) {
+      return c.gradient_of.defined() != gradients || is_like(current(c), graph.value(c.value));
+    });
   }
 };
 
@@ -115,8 +101,7 @@ struct CompiledFunction::State {
   CompileOptions options;
   std::function<TensorMap()> names;
   std::function<std::string()> modes;
-  bool leaves_gradients = false;
-  std::map<std::string, CompiledGraph> compiled;
+  std::map<std::string, std::list<CompiledGraph>> compiled;  // by kind
   const CompiledGraph* last = nullptr;
   int64_t calls = 0;
   int64_t traces = 0;
@@ -125,15 +110,9 @@ struct CompiledFunction::State {
   std::vector<Tensor> call(const std::vector<Tensor>& inputs) {
     if (is_tracing() || calls++ < options.warm_ups) return function(inputs);
     const std::string kind = kind_of(inputs) + (modes ? "\n" + modes() : "");
-    auto found = compiled.find(kind);
-    if (found != compiled.end() && !found->second.holds()) {
-      last = nullptr;
-      compiled.erase(found);
-      found = compiled.end();
-    }
-    if (found != compiled.end()) {
-      last = &found->second;
-      return found->second.run(inputs);
+    if (CompiledGraph* graph = find(kind)) {
+      last = graph;
+      return graph->run(inputs);
     }
     if (traces == options.recompile_limit) {
       if (why_eager.empty()) {
@@ -144,14 +123,37 @@ struct CompiledFunction::State {
       }
       return function(inputs);
     }
-    return trace_call(kind, inputs);
+    return trace_call(compiled[kind], inputs);
   }
 
-  std::vector<Tensor> trace_call(const std::string& kind, const std::vector<Tensor>& inputs) {
+  // The graph of that kind that stands for the function now; null if there is none.
+  CompiledGraph* find(const std::string& kind) {
+    const auto found = compiled.find(kind);
+    if (found == compiled.end()) return nullptr;
+    std::list<CompiledGraph>& graphs = found->second;
+    for (auto graph = graphs.begin(); graph != graphs.end();) {
+      if (graph->is_outdated()) {
+        if (last == &*graph) last = nullptr;
+        graph = graphs.erase(graph);
+      } else if (graph->holds()) {
+        return &*graph;
+      } else {
+        ++graph;
+      }
+    }
+    return nullptr;
+  }
+
+  std::vector<Tensor> trace_call(std::list<CompiledGraph>& graphs,
+                                 const std::vector<Tensor>& inputs) {
     std::vector<Tensor> results;
+    Guards guards;
     Graph graph = trace(function, inputs, names ? names() : TensorMap(),
-                        {.leaves_gradients = leaves_gradients, .results = &results});
+                        {.leaves_gradients = true, .results = &results, .guards = &guards});
     ++traces;
+    for (Constant& constant : graph.constants) {
+      if (constant.gradient_of.defined()) constant.tensor = Tensor();  // not held between runs
+    }
     std::vector<Frozen> frozen;
     if (options.freeze) {
       frozen = Frozen::freeze(graph);
@@ -162,8 +164,7 @@ struct CompiledFunction::State {
       remove_dead_nodes(graph);
       fuse_elementwise(graph);
     }
-    last =
-        &compiled.emplace(kind, CompiledGraph(std::move(graph), std::move(frozen))).first->second;
+    last = &graphs.emplace_back(std::move(graph), std::move(guards), std::move(frozen));
     for (Tensor& result : results) {
       if (result.defined()) result = result.detach();
     }
@@ -205,9 +206,7 @@ const Graph& CompiledFunction::graph() const {
 CompiledFunction compile_step(Function step, CompileOptions options) {
   WICK_CHECK(!options.freeze, "compile_step: a step changes its parameters: got freeze");
   if (options.warm_ups == 0) options.warm_ups = 1;
-  CompiledFunction compiled(std::move(step), options);
-  compiled.state_->leaves_gradients = true;
-  return compiled;
+  return CompiledFunction(std::move(step), options);
 }
 
 }  // namespace wick::graph

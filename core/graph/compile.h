@@ -32,9 +32,13 @@ struct CompileOptions {
 
 /// A function of tensors that is traced at the first call of a kind, and runs as a graph at later
 /// calls of that kind. A kind is the shapes, dtypes, layouts and devices of the inputs, autocast,
-/// `deterministic` and modes. A graph is traced again once a tensor that the function finds
-/// elsewhere has another shape, dtype or device. After `recompile_limit` traces, calls of new kinds
-/// run eagerly, and why_eager() gives the reason. Results have no history for autograd.
+/// `deterministic` and modes. Results have no history for autograd. Each run leaves the gradients
+/// in leaves that the function leaves there.
+///
+/// A kind has several graphs where the function finds a leaf frozen or not, or with a gradient or
+/// without. A graph is traced again once a tensor that the function finds elsewhere has another
+/// shape, dtype or device. After `recompile_limit` traces, calls that no graph stands for run
+/// eagerly, and why_eager() gives the reason.
 class CompiledFunction {
  public:
   /// `names`: names of parameters and buffers, for printing. `modes`: a text of whatever else
@@ -60,13 +64,12 @@ class CompiledFunction {
   std::string why_unfused() const;
 
  private:
-  friend CompiledFunction compile_step(Function step, CompileOptions options);
   struct State;
   std::unique_ptr<State> state_;
 };
 
 /// A training step as a graph: forward, backward, the optimizer's step and the results. The first
-/// call runs eagerly. Call zero_grad() within the step, or before each call.
+/// call runs eagerly.
 CompiledFunction compile_step(Function step, CompileOptions options = {});
 
 }  // namespace wick::graph

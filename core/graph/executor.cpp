@@ -8,6 +8,7 @@
 #include "wick/core/base/scoped_value.h"
 #include "wick/core/graph/detail/arena.h"
 #include "wick/core/graph/detail/fused_chain.h"
+#include "wick/core/graph/detail/guards.h"
 #include "wick/core/graph/detail/packed_weights.h"
 #include "wick/core/graph/trace.h"
 #include "wick/core/random.h"
@@ -79,7 +80,13 @@ struct Executor::State {
 
   void take_constants() {
     for (const Constant& constant : graph.constants) {
-      tensor(constant.value) = constant.copied ? constant.tensor.clone() : constant.tensor;
+      const Tensor x = current(constant);
+      const Value& want = graph.value(constant.value);
+      WICK_CHECK(!constant.gradient_of.defined() || is_like(x, want),
+                 "graph: a gradient is not as it was traced: got ",
+                 x.defined() ? concat(x.dtype(), x.shape()) : "none", ", expected ", want.dtype,
+                 want.shape);
+      tensor(constant.value) = constant.copied ? x.clone() : x;
     }
     std::copy(packed.begin(), packed.end(), values.end() - std::ssize(packed));
   }

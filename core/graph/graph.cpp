@@ -104,6 +104,7 @@ class Checker {
     make(constant.value, "a constant");
     const Value& value = graph_.value(constant.value);
     const Tensor& tensor = constant.tensor;
+    if (!tensor.defined() && constant.gradient_of.defined()) return;  // each run checks it
     WICK_CHECK(tensor.defined() && tensor.shape() == value.shape && tensor.dtype() == value.dtype &&
                    tensor.strides() == value.strides,
                "graph: constant ", constant.value, " does not fit its value: got ",

@@ -33,6 +33,9 @@ struct Constant {
   std::string name = {};    // "layer1.weight", where one is known
   bool copied = false;      // each run starts from a copy, since the run changes it
   bool is_private = false;  // the graph alone has the handle
+  /// The leaf, for a gradient. A run reads the gradient that the leaf has then, not `tensor`, which
+  /// may be undefined.
+  Tensor gradient_of = {};
 };
 
 /// An op with its attributes.

@@ -58,23 +58,6 @@ bool is_host_call(const Node& node) { return &node.op.type() == &host_call_type(
 
 bool is_lasting(const Node& node) { return is_host_call(node) || node.op.info().exchanges; }
 
-std::vector<Tensor> leaves_given_gradients(const Graph& graph) {
-  std::vector<bool> is_made(graph.values.size());
-  std::vector<Tensor> given;
-  for (const Node& node : graph.nodes) {
-    for (const ValueId id : node.outputs) {
-      if (id != kNone) is_made[static_cast<size_t>(id)] = true;
-    }
-    if (!is_host_call(node)) continue;
-    const std::vector<Tensor>& leaves = static_cast<const HostCall*>(node.op.get())->work->leaves;
-    for (size_t i = 0; i < leaves.size(); ++i) {
-      const ValueId id = node.inputs[i];
-      if (id != kNone && is_made[static_cast<size_t>(id)]) given.push_back(leaves[i]);
-    }
-  }
-  return given;
-}
-
 bool changes(const Node& node, size_t i) {
   if (!node.body.empty()) return false;
   return is_host_call(node) || (i < 32 && (node.op.info().mutates >> i & 1) != 0);

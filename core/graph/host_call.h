@@ -22,7 +22,4 @@ bool is_host_call(const Node& node);
 /// Whether no pass may drop or repeat a node: a host_call, or an exchange with other ranks.
 bool is_lasting(const Node& node);
 
-/// The leaves to which host calls of the graph give a gradient that a node of it makes.
-std::vector<Tensor> leaves_given_gradients(const Graph& graph);
-
 }  // namespace wick::graph

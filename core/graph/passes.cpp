@@ -145,6 +145,7 @@ void freeze_constants(Graph& graph) {
   const std::vector<bool> changed = changed_roots(graph);
   for (Constant& constant : graph.constants) {
     if (constant.is_private || changed[at(graph.value(constant.value).root)]) continue;
+    if (constant.gradient_of.defined()) continue;
     constant.tensor = constant.tensor.detach().clone();
     constant.is_private = true;
   }

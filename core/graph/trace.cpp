@@ -6,10 +6,12 @@
 #include <set>
 
 #include "wick/core/anomaly.h"
+#include "wick/core/autograd.h"
 #include "wick/core/detail/autocast.h"
 #include "wick/core/detail/op_recorder.h"
 #include "wick/core/detail/storage_observer.h"
 #include "wick/core/graph/detail/graph_ops.h"
+#include "wick/core/graph/detail/guards.h"
 #include "wick/core/graph/host_call.h"
 #include "wick/core/random.h"
 
@@ -72,6 +74,7 @@ class Tracer final : public OpRecorder, public StorageObserver {
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (type.info.shape_from_data) host_read(type.info.name, inputs[i]);
       next_inputs_.push_back(id_of(inputs[i], i == 0 && type.info.overwrites));
+      if (grad_enabled() && inputs[i].defined()) requires_grad_use(inputs[i]);
     }
   }
 
@@ -116,8 +119,27 @@ class Tracer final : public OpRecorder, public StorageObserver {
 
   bool holds(const Tensor& x) const override { return memories_.contains(x.impl()->storage.get()); }
 
+  void gradient_use(const AccumulateGrad& accumulator, const Tensor& leaf, const Tensor& gradient,
+                    bool is_replaced) override {
+    if (!is_watching_host_) return;
+    for (GradientUse& use : gradients_) {
+      if (use.accumulator.get() != &accumulator) continue;
+      if (leaf.defined()) use.leaf = leaf;
+      use.is_replaced = use.is_replaced || is_replaced;
+      return;
+    }
+    gradients_.push_back({Ref<AccumulateGrad>(const_cast<AccumulateGrad*>(&accumulator)), leaf,
+                          gradient, !is_replaced, is_replaced});
+  }
+
+  void requires_grad_use(const Tensor& x) override {
+    if (!is_floating(x.dtype()) || !x.is_leaf() || flags_.contains(x.impl()) || is_own(x)) return;
+    flags_.emplace(x.impl(), Guards::Flag{x, x.requires_grad()});
+  }
+
   // The gradients that leaves have now, and no host call gave them, each run gives them.
   void leave_gradients() {
+    const ScopedValue<bool> unseen(is_watching_host_, false);
     std::vector<Tensor> leaves;
     for (const Constant& constant : graph_.constants) {
       const Tensor& leaf = constant.tensor;
@@ -140,7 +162,7 @@ class Tracer final : public OpRecorder, public StorageObserver {
   }
   void made(const Storage& storage) override { born_.insert(&storage); }
 
-  Graph finish(const std::vector<Tensor>& outputs) {
+  Graph finish(const std::vector<Tensor>& outputs, Guards& guards) {
     for (const Tensor& output : outputs) graph_.outputs.push_back(id_of(output, false));
     const RandomKey end = default_generator(graph_.device).get_state();
     WICK_CHECK(end.seed == start_.seed && end.offset >= start_.offset,
@@ -151,12 +173,74 @@ class Tracer final : public OpRecorder, public StorageObserver {
       const auto root = static_cast<size_t>(graph_.value(constant.value).root);
       constant.copied = constant.copied && changed[root];
     }
+    note_flags(guards);
+    note_gradients(guards);
     forget_unread();
     check(graph_);
     return std::move(graph_);
   }
 
  private:
+  // What the function did with the gradient of a leaf.
+  struct GradientUse {
+    Ref<AccumulateGrad> accumulator;
+    Tensor leaf;      // undefined while only the accumulator is known
+    Tensor gradient;  // at first
+    bool is_read;     // before anything else
+    bool is_replaced;
+  };
+
+  void note_flags(Guards& guards) const {
+    for (const auto& entry : flags_) {
+      const Guards::Flag& flag = entry.second;
+      WICK_CHECK(flag.tensor.requires_grad() == flag.requires_grad,
+                 "trace: the function changes whether a tensor of shape ", flag.tensor.shape(),
+                 " requires a gradient: expected it as before at the end");
+      guards.flags.push_back(flag);
+    }
+  }
+
+  void note_gradients(Guards& guards) {
+    std::set<const TensorImpl*> seen;
+    for (const GradientUse& use : gradients_) {
+      const Tensor leaf = use.leaf.defined() ? use.leaf : leaf_of(*use.accumulator);
+      if (!leaf.defined() || is_own(leaf)) continue;
+      const bool is_first = seen.insert(leaf.impl()).second;
+      if (is_first && !use.is_read) guards.replaced.push_back(leaf);
+      if (is_first && use.is_read) guards.gradients.push_back(read_of(leaf, use.gradient));
+      if (use.is_replaced && !leaf.grad().defined()) guards.dropped.push_back(leaf);
+    }
+  }
+
+  // A constant that is the gradient becomes what the leaf has as a run begins.
+  Guards::Gradient read_of(const Tensor& leaf, const Tensor& gradient) {
+    Guards::Gradient read{leaf, gradient.defined(), {}};
+    const Memory* memory = read.is_defined ? find(gradient) : nullptr;
+    Constant* constant = memory == nullptr ? nullptr : constant_of(memory->root);
+    if (constant == nullptr) return read;
+    if (Geometry(constant->tensor) == Geometry(gradient) && !constant->gradient_of.defined()) {
+      constant->gradient_of = leaf;
+    } else {
+      read.same = gradient;
+    }
+    return read;
+  }
+
+  Tensor leaf_of(const AccumulateGrad& accumulator) const {
+    for (const Constant& constant : graph_.constants) {
+      const auto& meta = constant.tensor.impl()->autograd;
+      if (meta && meta->node.get() == &accumulator) return constant.tensor;
+    }
+    return {};
+  }
+
+  // Whether it is made in the function, or an input.
+  bool is_own(const Tensor& x) {
+    const Memory* memory = find(x);
+    return born_.contains(x.impl()->storage.get()) ||
+           (memory != nullptr && constant_of(memory->root) == nullptr);
+  }
+
   std::string place() const {
     const std::string& module = anomaly::module_path();
     return concat(module.empty() ? "" : " in module ", module,
@@ -333,6 +417,9 @@ class Tracer final : public OpRecorder, public StorageObserver {
   std::map<const Storage*, std::string> names_;
   std::set<const Storage*> born_;
   std::set<const TensorImpl*> given_;  // to host calls
+  std::vector<GradientUse> gradients_;
+  std::map<const TensorImpl*, Guards::Flag> flags_;
+  bool is_watching_host_ = true;
   RandomKey start_;
   const char* last_op_ = "";
 };
@@ -386,7 +473,8 @@ Graph trace(const Function& function, const std::vector<Tensor>& examples, const
     outputs = function(inputs);
     if (options.leaves_gradients) tracer.leave_gradients();
   }
-  Graph graph = tracer.finish(outputs);
+  Guards unused;
+  Graph graph = tracer.finish(outputs, options.guards != nullptr ? *options.guards : unused);
   amp::forget_casts();
   if (options.results != nullptr) *options.results = std::move(outputs);
   return graph;

@@ -16,12 +16,16 @@ namespace wick::graph {
 
 using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)>;
 
+struct Guards;
+
 /// Options of trace().
 struct TraceOptions {
   /// Whether each run sets the gradients that the function sets in leaves.
   bool leaves_gradients = false;
   /// Receives the results of the traced call.
   std::vector<Tensor>* results = nullptr;
+  /// For the library's own use: receives what the function read beside elements of tensors.
+  Guards* guards = nullptr;
 };
 
 /// Runs `function` once on copies of `examples`. Returns the ops that passed the door in the

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "wick/core/graph/compile.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/optim/reference.h"
 
@@ -388,6 +389,32 @@ TEST(Schedule, GroupsKeepTheirOwnRates) {
   EXPECT_EQ(sgd.lr(0), 0.5);
   EXPECT_EQ(sgd.lr(1), 5);
   EXPECT_EQ(schedule.last_lr(1), 5);
+}
+
+// A compiled step takes the schedule's steps, too.
+TEST(Schedule, StepsWithinCompiledSteps) {
+  const Tensor eager = ones({3}).set_requires_grad(), traced = ones({3}).set_requires_grad();
+  SGD eager_sgd({eager}, {.lr = 0.1, .momentum = 0.9}),
+      traced_sgd({traced}, {.lr = 0.1, .momentum = 0.9});
+  OneCycleLR eager_cycle(eager_sgd, {.max_lr = 0.5, .total_steps = 12}),
+      traced_cycle(traced_sgd, {.max_lr = 0.5, .total_steps = 12});
+  const auto step = [](const Tensor& w, SGD& sgd, Schedule& schedule) -> std::vector<Tensor> {
+    sgd.zero_grad();
+    const Tensor loss = w.square().sum();
+    loss.backward();
+    sgd.step();
+    schedule.step();
+    return {loss.detach()};
+  };
+  graph::CompiledFunction compiled = graph::compile_step(
+      [&](const std::vector<Tensor>&) { return step(traced, traced_sgd, traced_cycle); });
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_TRUE(compiled({zeros({})})[0].equal(step(eager, eager_sgd, eager_cycle)[0])) << i;
+    EXPECT_TRUE(traced.detach().equal(eager.detach())) << i;
+    EXPECT_EQ(traced_cycle.steps_taken(), i + 1);
+    EXPECT_EQ(traced_sgd.lr(), eager_sgd.lr());
+  }
+  EXPECT_EQ(compiled.num_graphs(), 1);
 }
 
 }  // namespace
