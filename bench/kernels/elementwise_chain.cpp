@@ -4,6 +4,7 @@
 #include "wick/bench/kernels/row.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/random.h"
+#include "wick/core/ops/reduce.h"
 
 namespace wick::bench::elementwise_chain_rows {
 namespace {
@@ -19,6 +20,15 @@ Tensors fused(const Tensors& x) {
   return compiled(x);
 }
 
+Tensors mean_of_eight(const Tensors& x) { return {eight_ops(x)[0].mean()}; }
+Tensors column_sums(const Tensors& x) { return {eight_ops(x)[0].sum(Shape{0})}; }
+
+template <Tensors (*kOps)(const Tensors&)>
+Tensors ended(const Tensors& x) {
+  static graph::CompiledFunction compiled(kOps, {.recompile_limit = 1000});
+  return compiled(x);
+}
+
 Tensors chain_inputs(const Setting& s) { return {normal({s.some(8192), 4096})}; }
 
 [[maybe_unused]] const bool kChains[] = {
@@ -31,6 +41,17 @@ Tensors chain_inputs(const Setting& s) { return {normal({s.some(8192), 4096})}; 
     add_op({.name = "elementwise_chain/eight_composed",
             .inputs = chain_inputs,
             .call = eight_ops,
+            .backward = false}),
+    // With a reduction at the end, which reads what it reduces in the cache.
+    add_op({.name = "elementwise_chain/eight_mean",
+            .inputs = chain_inputs,
+            .call = ended<mean_of_eight>,
+            .plain = mean_of_eight,
+            .backward = false}),
+    add_op({.name = "elementwise_chain/eight_column_sums",
+            .inputs = chain_inputs,
+            .call = ended<column_sums>,
+            .plain = column_sums,
             .backward = false}),
 };
 

@@ -57,8 +57,7 @@ class CompiledFunction {
   int64_t num_graphs() const;
   /// The graph that ran last, after its passes. Error before the second call of a kind.
   const Graph& graph() const;
-  /// Why calls of further kinds run eagerly; empty while they are traced. A process prints it to
-  /// stderr for the first function of which it is true.
+  /// Why calls of further kinds run eagerly; empty while they are traced. A process prints it once.
   const std::string& why_eager() const;
   /// Executor::why_unfused() of the graph that ran last; empty before.
   std::string why_unfused() const;

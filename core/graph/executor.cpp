@@ -114,7 +114,7 @@ struct Executor::State {
       chain.emplace(graph, node, values);
       tell_why_unfused(chain->why_not());
     }
-    if (chain->is_possible()) return chain->run(graph, node, values);
+    if (chain->is_possible()) return chain->run(graph, values);
     for (size_t p = 0; p < node.body.size(); ++p) {
       run_node(node.body[p], number);
       release_parts(node, p);

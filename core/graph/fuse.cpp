@@ -2,9 +2,9 @@
 #include <list>
 #include <set>
 
+#include "wick/core/graph/detail/fused_chain.h"
 #include "wick/core/graph/host_call.h"
 #include "wick/core/graph/passes.h"
-#include "wick/kernels/elementwise_chain.h"
 
 namespace wick::graph {
 
@@ -33,7 +33,7 @@ class Fuser {
     for (Node& node : nodes) {
       if (can_fuse(node)) {
         take(std::move(node));
-      } else {
+      } else if (!end_group(node)) {
         // What changes memory comes after all that reads it before.
         if (node.op.info().mutates != 0 || is_host_call(node)) write_all();
         write_makers(node);
@@ -67,9 +67,13 @@ class Fuser {
 
   bool is_small(const Group& group) const {
     constexpr size_t kMostSteps = 24, kMostViews = ElementwiseChain::kMaxViews;
-    size_t results = 0;
-    for (const ValueId id : group.made) results += is_result(group, id);
-    return group.nodes.size() <= kMostSteps && group.read.size() + results <= kMostViews;
+    return group.nodes.size() <= kMostSteps && group.read.size() + results(group) <= kMostViews;
+  }
+
+  size_t results(const Group& group) const {
+    size_t count = 0;
+    for (const ValueId id : group.made) count += is_result(group, id);
+    return count;
   }
 
   // Whether something outside the group reads it.
@@ -111,6 +115,22 @@ class Fuser {
     }
     add(joined, std::move(node));
     open_.push_back(std::move(joined));
+  }
+
+  // Whether `node` is a reduction of what an open group makes, which then ends with it. Where
+  // others read of the group, its own tiles store faster.
+  bool end_group(const Node& node) {
+    if (!chain_end(graph_, node)) return false;
+    const auto group = std::find_if(open_.begin(), open_.end(), [&](const Group& each) {
+      return each.made.contains(node.inputs[0]);
+    });
+    if (group == open_.end()) return false;
+    Group with = *group;
+    add(with, node);
+    if (!is_small(with) || results(with) != 1) return false;
+    write(with);
+    open_.erase(group);
+    return true;
   }
 
   void write_makers(const Node& node) {

@@ -2,19 +2,57 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 
 #include "wick/core/base/scoped_value.h"
+#include "wick/core/graph/detail/rewrite.h"
 #include "wick/core/profile/span.h"
+#include "wick/kernels/reduce_groups.h"
 
 namespace wick::graph {
+
+std::optional<ChainEnd> chain_end(const Graph& graph, const Node& node) {
+  constexpr int64_t kShortestRow = 1024;  // where rows are shorter, a tile of each costs more
+  static const std::map<std::string_view, Reduction> kinds = {{"sum", Reduction::kSum},
+                                                              {"mean", Reduction::kSum},
+                                                              {"amax", Reduction::kMax},
+                                                              {"amin", Reduction::kMin}};
+  const auto kind = kinds.find(op_name(node));
+  if (kind == kinds.end() || !node.kept.empty() || !node.body.empty()) return std::nullopt;
+  const Value &x = graph.value(node.inputs[0]), &y = graph.value(node.outputs[0]);
+  if (!x.device.is_cpu() || !is_floating(x.dtype) || x.shape.numel() == 0) return std::nullopt;
+  ChainEnd end{kind->second, 1, x.shape};
+  const auto axes = std::get<std::vector<int64_t>>(attribute(node, "axes"));
+  for (const int64_t axis : axes) {
+    end.kept[static_cast<int>(axis)] = 1;
+  }
+  if (kind->first == "mean") {
+    end.factor = 1 / static_cast<double>(x.shape.numel() / end.kept.numel());
+  }
+  const View from{nullptr, x.dtype, x.device, x.shape, x.strides};
+  const View to{nullptr, y.dtype, y.device, end.kept, contiguous_strides(end.kept)};
+  if (group_axes(from, to).inner_size < kShortestRow) return std::nullopt;
+  return end;
+}
 
 // Turns the parts of a node into steps, and gives their results places in the cache.
 class FusedChain::Planner {
  public:
   Planner(const Graph& graph, const Node& node, FusedChain& fused)
-      : graph_(graph), node_(node), chain_(fused.chain_), views_(fused.views_) {
+      : graph_(graph),
+        node_(node),
+        chain_(fused.chain_),
+        views_(fused.views_),
+        steps_(node.body.size()) {
     is_cpu_ = graph.value(node.outputs[0]).device.is_cpu();
-    views_ = node.outputs;
+    results_ = node.outputs;
+    fused.end_ = chain_end(graph, node.body.back());
+    if (fused.end_) {
+      --steps_;
+      results_ = node.body.back().inputs;
+      fused.reduced_ = node.outputs[0];
+    }
+    views_ = results_;
     views_.insert(views_.end(), node.inputs.begin(), node.inputs.end());
     for (size_t s = 0; s < node.body.size(); ++s) {
       for (const ValueId id : node.body[s].inputs) last_read_[id] = s;
@@ -23,14 +61,14 @@ class FusedChain::Planner {
 
   bool plan(const std::vector<Tensor>& values) {
     if (views_.size() > ElementwiseChain::kMaxViews) return false;
-    if (node_.body.size() > ElementwiseChain::kMaxSteps) return false;
+    if (steps_ > ElementwiseChain::kMaxSteps) return false;
     for (const ValueId id : node_.inputs) tensors_[id] = values[static_cast<size_t>(id)];
-    for (size_t s = 0; s < node_.body.size(); ++s) {
+    for (size_t s = 0; s < steps_; ++s) {
       if (!plan_step(node_.body[s], s)) return false;
     }
-    chain_.num_results = static_cast<int>(node_.outputs.size());
+    chain_.num_results = static_cast<int>(results_.size());
     chain_.num_views = static_cast<int>(views_.size());
-    chain_.num_steps = static_cast<int>(node_.body.size());
+    chain_.num_steps = static_cast<int>(steps_);
     return true;
   }
 
@@ -83,8 +121,8 @@ class FusedChain::Planner {
     if (step.dtype != step.compute) passing.push_back(step.computed = take_slot());
     slots_[made] = step.slot;
     makers_[made] = static_cast<int>(s);
-    const auto output = std::find(node_.outputs.begin(), node_.outputs.end(), made);
-    if (output != node_.outputs.end()) step.view = static_cast<int>(output - node_.outputs.begin());
+    const auto result = std::find(results_.begin(), results_.end(), made);
+    if (result != results_.end()) step.view = static_cast<int>(result - results_.begin());
     const bool fits = !is_cpu_ || next_slot_ <= ElementwiseChain::kMaxSlots;
     for (const int slot : passing) free_slots_.push_back(slot);
     release_read(part, s);
@@ -103,8 +141,8 @@ class FusedChain::Planner {
     } else {
       const auto view = std::find(node_.inputs.begin(), node_.inputs.end(), id);
       if (view == node_.inputs.end()) return false;
-      source.view = static_cast<int>(view - node_.inputs.begin() + std::ssize(node_.outputs));
-      const Value& result = graph_.value(node_.outputs[0]);
+      source.view = static_cast<int>(view - node_.inputs.begin() + std::ssize(results_));
+      const Value& result = graph_.value(results_[0]);
       converts = converts || !(value.shape == result.shape && value.strides == result.strides);
     }
     if (converts) passing.push_back(source.converted = take_slot());
@@ -135,6 +173,8 @@ class FusedChain::Planner {
   const Node& node_;
   ElementwiseChain& chain_;
   std::vector<ValueId>& views_;
+  size_t steps_;                  // elementwise ops
+  std::vector<ValueId> results_;  // of these
   std::map<ValueId, Tensor> tensors_;
   std::map<ValueId, size_t> last_read_;
   std::map<ValueId, int> slots_;
@@ -179,22 +219,39 @@ bool FusedChain::is_for(const Node& node, const std::vector<Tensor>& values) con
   return aligned_ == aligned_inputs(node, values);
 }
 
-void FusedChain::run(const Graph& graph, const Node& node, std::vector<Tensor>& values) const {
+void FusedChain::run(const Graph& graph, std::vector<Tensor>& values) const {
   const profile::Span span(profile::EventKind::kOp, "fused_elementwise");
   View views[ElementwiseChain::kMaxViews];
   for (size_t v = 0; v < views_.size(); ++v) {
     Tensor& tensor = values[static_cast<size_t>(views_[v])];
     const Value& value = graph.value(views_[v]);
-    if (v < node.outputs.size()) {
+    const bool is_result = v < static_cast<size_t>(chain_.num_results);
+    if (is_result && end_) {
+      views[v] = {nullptr, value.dtype, value.device, value.shape, value.strides};
+      continue;
+    }
+    if (is_result) {
       tensor = empty_strided(value.shape, value.strides, value.dtype, value.device);
     }
     views[v] = tensor.view_for_kernel();
   }
-  if (kernel_ != nullptr) {
+  if (end_) {
+    reduce(graph, views, values);
+  } else if (kernel_ != nullptr) {
     WICK_CALL_CUDA(elementwise_chain(chain_, *kernel_, views));
   } else {
     WICK_CALL_CPU(elementwise_chain(chain_, views));
   }
+}
+
+void FusedChain::reduce(const Graph& graph, const View* views, std::vector<Tensor>& values) const {
+  const Value& value = graph.value(reduced_);
+  Tensor& y = values[static_cast<size_t>(reduced_)];
+  y = empty_strided(value.shape, value.strides, value.dtype, value.device);
+  View to = y.view_for_kernel();
+  to.shape = end_->kept;
+  to.strides = contiguous_strides(end_->kept);
+  WICK_CALL_CPU(reduce_chain(chain_, views, end_->kind, to, end_->factor));
 }
 
 }  // namespace wick::graph

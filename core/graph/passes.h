@@ -32,8 +32,8 @@ int64_t fold_batch_norms(Graph& graph);
 /// ReLU in any dtype. Kernels of convolutions finish results while they are in the near cache.
 int64_t fuse_epilogues(Graph& graph);
 
-/// Joins elementwise ops of one shape that follow one another into one node. On the CPU an Executor
-/// runs the node tile by tile in the cache.
+/// Joins elementwise ops of one shape that follow one another, and on the CPU a reduction that ends
+/// them, into one node. There an Executor runs the node tile by tile in the cache.
 int64_t fuse_elementwise(Graph& graph);
 
 /// Frees results of batch norms and of convolutions with few products after forward, and recomputes

@@ -1,6 +1,8 @@
 #include "wick/kernels/elementwise_chain.h"
 
 #include "wick/core/base/parallel.h"
+#include "wick/kernels/chain_reduction.h"
+#include "wick/kernels/cpu/computed_reduction.h"
 #include "wick/kernels/cpu/convert.h"
 #include "wick/kernels/loop_nest.h"
 
@@ -35,6 +37,7 @@ class ChainWalk {
     share_ = (kChainTile / kLine + chain.num_steps - 1) / chain.num_steps * kLine;
     within_row_ = !all_dense && nest_.row() >= kShortRow;
     for (int v = 0; v < chain.num_results && num_streams_ < kMaxStreams; ++v) {
+      if (views[v]->data == nullptr) continue;
       if (nest_.numel * size_of(views[v]->dtype) >= kStreamBytes) stream_[v] = num_streams_++;
     }
   }
@@ -42,6 +45,32 @@ class ChainWalk {
   void run() const {
     parallel_for(nest_.numel, kParallelGrain,
                  [this](int64_t begin, int64_t end) { run(begin, end); });
+  }
+
+  // Elements [begin, end). Results of view 0 go to `lanes`, if that is not null.
+  void run(int64_t begin, int64_t end, char* lanes = nullptr) const {
+    Work work;
+    ChainCursor cursor(nest_, begin);
+    for (work.position = begin; work.position < end;) {
+      work.n = smaller(end - work.position, kChainTile);
+      if (within_row_) work.n = smaller(work.n, nest_.row() - cursor.index[0]);
+      for (int s = 0; s < chain_.num_steps; ++s) {
+        prefetch(work, end, s);
+        store_share(work, s);
+        run_step(s, work, cursor);
+        if (lanes != nullptr && chain_.steps[s].view == 0) {
+          lanes = put_lanes(result_of(s, work), chain_.steps[s].dtype, work.n, lanes);
+        }
+      }
+      work.stored_position = work.position;
+      work.stored_n = work.n;
+      work.parity = 1 - work.parity;
+      work.position += work.n;
+      move(cursor, work.n);
+    }
+    if (num_streams_ == 0) return;
+    for (int s = 0; s < chain_.num_steps; ++s) store_share(work, s);
+    stream_fence();
   }
 
  private:
@@ -55,25 +84,11 @@ class ChainWalk {
     int64_t stored_position = 0, stored_n = 0;  // of the one before
   };
 
-  void run(int64_t begin, int64_t end) const {
-    Work work;
-    ChainCursor cursor(nest_, begin);
-    for (work.position = begin; work.position < end;) {
-      work.n = smaller(end - work.position, kChainTile);
-      if (within_row_) work.n = smaller(work.n, nest_.row() - cursor.index[0]);
-      for (int s = 0; s < chain_.num_steps; ++s) {
-        prefetch(work, end, s);
-        store_share(work, s);
-        run_step(s, work, cursor);
-      }
-      work.stored_position = work.position;
-      work.stored_n = work.n;
-      work.parity = 1 - work.parity;
-      work.position += work.n;
-      move(cursor, work.n);
-    }
-    for (int s = 0; s < chain_.num_steps; ++s) store_share(work, s);
-    stream_fence();
+  // Returns where the next lanes go.
+  static char* put_lanes(const char* result, Dtype dtype, int64_t n, char* lanes) {
+    const Dtype lane = dtype == Dtype::kFloat64 ? Dtype::kFloat64 : Dtype::kFloat32;
+    row_converter(lane, dtype)(lanes, 1, result, 1, n);
+    return lanes + n * size_of(lane);
   }
 
   // Asks for a step's share of a tile to come. Inline: else g++ 12 drops the call as one without
@@ -124,7 +139,7 @@ class ChainWalk {
     } else {
       step.loop(step.functor, result, x, work.n);
     }
-    if (step.view < 0 || stream_[step.view] >= 0) return;
+    if (step.view < 0 || stream_[step.view] >= 0 || views_[step.view]->data == nullptr) return;
     const int64_t size = size_of(step.dtype);
     __builtin_memcpy(views_[step.view]->as<char>() + work.position * size, result,
                      static_cast<size_t>(work.n * size));
@@ -190,6 +205,17 @@ void elementwise_chain(const ElementwiseChain& chain, const View* views) {
   const View* pointers[Chain::kMaxViews];
   for (int v = 0; v < chain.num_views; ++v) pointers[v] = &views[v];
   ChainWalk(chain, pointers).run();
+}
+
+void reduce_chain(const ElementwiseChain& chain, const View* views, Reduction kind, const View& y,
+                  double factor) {
+  const View* pointers[Chain::kMaxViews];
+  for (int v = 0; v < chain.num_views; ++v) pointers[v] = &views[v];
+  const ChainWalk walk(chain, pointers);
+  const auto compute = [](const void* of, int64_t begin, int64_t n, void* lanes) {
+    static_cast<const ChainWalk*>(of)->run(begin, begin + n, static_cast<char*>(lanes));
+  };
+  reduce_computed(kind, views[0], y, factor, {&walk, compute});
 }
 
 }  // namespace wick::WICK_ISA

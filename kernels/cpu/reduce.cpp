@@ -1,6 +1,7 @@
 #include "wick/kernels/reduce.h"
 
 #include "wick/core/base/parallel.h"
+#include "wick/kernels/cpu/computed_reduction.h"
 #include "wick/kernels/cpu/reduce_ops.h"
 #include "wick/kernels/cpu/rows.h"
 #include "wick/kernels/reduce_groups.h"
@@ -47,11 +48,16 @@ struct Reducer {
   const View& y;
   const Groups& g;
   double factor;
+  const ComputedElements* computed;  // null where x is in memory
 
   static W identity() { return Op::template identity<W>(); }
 
   // `n` lanes from offset `at` of the input along the inner axis: in place or in `buffer`.
   WICK_INLINE const L* fetch(int64_t at, int64_t n, L* buffer) const {
+    if (computed != nullptr) {
+      computed->compute(computed->context, at, n, buffer);
+      return buffer;
+    }
     const char* p = x + at * element_size;
     if (pack == nullptr) return reinterpret_cast<const L*>(p);
     pack(p, g.inner_x, n, buffer);
@@ -277,15 +283,13 @@ void run(const Reducer<Op, L>& reducer) {
   }
 }
 
-}  // namespace
-
-void reduce(Reduction kind, const View& x, const View& center, const View& y, double factor,
-            Workspace&) {
+void run_kind(Reduction kind, const View& x, const View& center, const View& y, double factor,
+              const ComputedElements* computed) {
   const Groups g = group_axes(x, y);
   const auto with_lanes = [&]<class L>(Type<L>, PackFunction<L> pack) {
     const auto with_op = [&]<class Op>(Op) {
       run(Reducer<Op, L>{x.as<const char>(), size_of(x.dtype), pack, center.as<double>(), y, g,
-                         factor});
+                         factor, computed});
     };
     switch (kind) {
       case Reduction::kSum: return with_op(SumOf{});
@@ -307,6 +311,18 @@ void reduce(Reduction kind, const View& x, const View& center, const View& y, do
     const bool in_place = std::is_same_v<Stored, L> && g.inner_x == 1;
     with_lanes(Type<L>{}, in_place ? nullptr : &pack<Stored, L>);
   });
+}
+
+}  // namespace
+
+void reduce(Reduction kind, const View& x, const View& center, const View& y, double factor,
+            Workspace&) {
+  run_kind(kind, x, center, y, factor, nullptr);
+}
+
+void reduce_computed(Reduction kind, const View& x, const View& y, double factor,
+                     const ComputedElements& elements) {
+  run_kind(kind, x, View{}, y, factor, &elements);
 }
 
 }  // namespace wick::WICK_ISA

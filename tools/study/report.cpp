@@ -11,6 +11,7 @@
 
 #include "wick/core/file.h"
 #include "wick/tools/common/usage_error.h"
+#include "wick/tools/study/graph_picture.h"
 #include "wick/tools/study/html.h"
 #include "wick/tools/study/pictures.h"
 #include "wick/tools/study/trained_run.h"
@@ -202,6 +203,22 @@ void show_confusion(Html& html, const Examination& result) {
   html.close();
 }
 
+void show_graph(Html& html, const Examination& result) {
+  if (!result.why_no_graph.empty()) {
+    html.element("p", "The model has no graph: " + result.why_no_graph);
+    return;
+  }
+  html.open("details");
+  html.element("summary", fmt::format("The graph of the model: {} ops", result.graph.nodes.size()));
+  html.open("div", {{"class", "scroll"},
+                    {"tabindex", "0"},
+                    {"role", "region"},
+                    {"aria-label", "Graph of the model"}});
+  html.markup({graph_picture(result.graph)});
+  html.close();
+  html.close();
+}
+
 void show_examination(Html& html, const TrainedRun& run, const Examination& result) {
   html.element("h3", run.name);
   html.element("p",
@@ -227,6 +244,7 @@ void show_examination(Html& html, const TrainedRun& run, const Examination& resu
   html.element("p", "Training images (rows) as eight epochs see them:");
   html.markup({"<img class=\"sheet\" alt=\"augmented training images\" src=\"" +
                png_link(result.augmented, 1024) + "\">\n"});
+  show_graph(html, result);
 }
 
 void show_examinations(Html& html, const std::vector<TrainedRun>& runs,

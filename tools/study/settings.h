@@ -40,7 +40,8 @@ struct Settings {
 
   std::string amp = "off";
   bool benchmark = false;
-  bool cuda_graph = false;  // GPU: steps are replayed
+  bool cuda_graph = false;      // GPU: steps are replayed
+  std::string compile = "off";  // off, fuse, full: steps run as graphs
   bool fused_loss = true;
   double label_smoothing = 0;
   bool second_forward = false;  // another forward pass in every step, as for a profiler
@@ -66,7 +67,7 @@ struct Settings {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(
     Settings, work, device, threads, seed, model, bias, norm, fused, channels_last, checkpoint,
     recompute_norm, source, data, data_dir, batch, image, workers, shuffle, persistent, collate,
-    whole_jpeg, augment, normalize, pinned, ahead, copy_blob, amp, benchmark, cuda_graph,
+    whole_jpeg, augment, normalize, pinned, ahead, copy_blob, amp, benchmark, cuda_graph, compile,
     fused_loss, label_smoothing, second_forward, detect_anomaly, memory_history, read_loss,
     empty_cache, no_grad, sparse, accumulate, ranks, optimizer, fused_optimizer, set_to_none, clip,
     ema, lr, weight_decay, schedule, scratch)

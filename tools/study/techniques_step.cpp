@@ -7,6 +7,10 @@ namespace {
 
 constexpr Case kTinyResNet = {"ResNet-20, 32x32 images, batches of 4",
                               [](Settings& s) { s.batch = 4; }};
+constexpr Case kTinyMlp = {"MLP of 512 units, batches of 8", [](Settings& s) {
+                             s.model = "mlp";
+                             s.batch = 8;
+                           }};
 constexpr Case kEvaluate = {"evaluating a ResNet-20, batches of 64",
                             [](Settings& s) { s.work = "evaluate"; }};
 constexpr Case kEvaluateMlp = {"evaluating an MLP, batches of 64", [](Settings& s) {
@@ -176,6 +180,18 @@ const std::vector<Technique> kStepTechniques = {
      .on = nullptr,
      .cases = {kSmallMlp, kResNet},
      .against = {profile::Bound::kMemory, profile::Bound::kLaunches}},
+    {.id = "compiled-step",
+     .title = "Trace a step, and run it as a graph",
+     .articles = "000, 001, 004",
+     .page = "graphs.md",
+     .what = "A traced step has no autograd to record and places its tensors in memory of its own. "
+             "Elementwise operations that follow one another become one, and convolutions and "
+             "linear layers take in what follows them. Articles name torch.jit and torch.compile.",
+     .knob = "--compile full (graph::compile_step)",
+     .off = nullptr,
+     .on = [](Settings& s) { s.compile = "full"; },
+     .cases = {kTinyMlp, kResNet},
+     .against = {profile::Bound::kLaunches, profile::Bound::kMemory}},
     {.id = "bfloat16",
      .title = "Compute in bfloat16 where it is safe",
      .articles = "000, 001, 004",

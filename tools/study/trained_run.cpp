@@ -6,6 +6,7 @@
 
 #include "wick/core/core.h"
 #include "wick/core/file.h"
+#include "wick/core/graph/trace.h"
 #include "wick/core/serialize.h"
 #include "wick/data/data.h"
 #include "wick/train/classifier.h"
@@ -167,6 +168,22 @@ Guesses guess_all(nn::Module& model, const std::shared_ptr<const Readable>& test
   return all;
 }
 
+void trace_model(nn::Module& model, const std::shared_ptr<const Readable>& test,
+                 const data::DataLoaderOptions& options, Device device, Examination& result) {
+  const InferenceMode inference;
+  model.eval();
+  data::Prefetcher loader = data::load_ahead(test, options, device);
+  const std::optional<data::Batch> batch = loader.next();
+  if (!batch) return;
+  try {
+    result.graph =
+        graph::trace([&](const std::vector<Tensor>& in) { return std::vector{model(in[0])}; },
+                     {(*batch)[0]}, model.state_dict());
+  } catch (const Error& error) {
+    result.why_no_graph = error.what();
+  }
+}
+
 void count_and_rank(const Guesses& all, const Readable& test, const data::ImageSource& images,
                     Examination& result) {
   const size_t classes = result.classes.size();
@@ -235,6 +252,7 @@ Examination examine(const std::string& folder, const std::string& data_dir) {
   const Guesses guesses =
       guess_all(*classifier.model(), test, classifier.test_loading(), classifier.device());
   count_and_rank(guesses, *test, *stored.test, result);
+  trace_model(*classifier.model(), test, classifier.test_loading(), classifier.device(), result);
   result.augmented = augmentation_sheet(*data.train, stored.preparation, recipe.run.seed);
   return result;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "wick/core/graph/graph.h"
 #include "wick/data/image_io.h"
 
 namespace wick::study {
@@ -40,6 +41,8 @@ struct Examination {
   int64_t images = 0, right = 0;
   std::vector<Mistake> worst;  // by loss, the worst first
   data::Image augmented;       // training images by row, each as several epochs see it
+  graph::Graph graph;          // of the model, for a batch of test images
+  std::string why_no_graph;    // where the model cannot be traced
 };
 
 /// Runs the model of a run over its test images; `data_dir` says where they are now, if not where

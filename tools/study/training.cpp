@@ -23,6 +23,7 @@ train::StepOptions step_options(const Settings& settings) {
   options.accumulate = settings.accumulate;
   if (settings.ema > 0) options.ema = settings.ema;
   options.cuda_graph = settings.cuda_graph;
+  options.compile = settings.compile;
   return options;
 }
 

@@ -50,11 +50,22 @@ class RandomProgram {
     return pool[random() % pool.size()];
   }
 
+  static Tensor reduced(std::mt19937_64& random, const Tensor& a) {
+    const Tensor x = (a * 0.25).exp();
+    const Shape axes = random() % 2 == 0 ? Shape{} : Shape{random() % 2 == 0 ? 0 : -1};
+    switch (random() % 4) {
+      case 0: return x.sum(axes, true);
+      case 1: return x.mean(axes, true);
+      case 2: return x.amax(axes, true);
+      default: return x.amin(axes, true);
+    }
+  }
+
   static Tensor step(std::mt19937_64& random, const Tensors& pool) {
     const Tensor& a = any(random, pool);
     const Tensor& b = any(random, pool);
     const double number = static_cast<double>(random() % 7) / 4 - 0.5;
-    switch (random() % 20) {
+    switch (random() % 21) {
       case 0: return a + b;
       case 1: return a * b;
       case 2: return a - b;
@@ -83,6 +94,7 @@ class RandomProgram {
         return sums;
       }
       case 18: return cat({a, a}, -1).narrow(-1, 0, a.size(-1));
+      case 19: return reduced(random, a);
       default: {
         const EnableGrad recorded;
         const Tensor leaf = a.detach().to(kFloat32).clone().set_requires_grad();
@@ -91,7 +103,7 @@ class RandomProgram {
     }
   }
 
-  static constexpr int64_t kRows = 6, kColumns = 40;
+  static constexpr int64_t kRows = 2, kColumns = 1030;  // longer rows than those of unfused sums
   uint64_t seed_;
   Tensor table_;
   int steps_;

@@ -19,6 +19,7 @@
 #include "wick/core/ops/random.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/core/random.h"
+#include "wick/nn/activation_checkpoint.h"
 #include "wick/tests/core/graph/expect_equal.h"
 #include "wick/tests/harness/sanitized.h"
 
@@ -26,7 +27,8 @@ namespace wick::testing {
 namespace {
 
 // A step drawn from a seed: convolutions, norms in training with and without what may follow them,
-// linear layers, dropout, residuals and changes in place, then the loss and backward.
+// linear layers, dropout, residuals, changes in place and regions that backward recomputes, then
+// the loss and backward.
 class RandomStep {
  public:
   explicit RandomStep(uint64_t seed) : seed_(seed) {
@@ -96,7 +98,7 @@ class RandomStep {
 
   Tensor layer(std::mt19937_64& random, const Tensor& a, const Tensor& b) const {
     const size_t k = random() % kSets;
-    switch (random() % 12) {
+    switch (random() % 13) {
       case 0: return a + b;
       case 1: return a.relu();
       case 2:
@@ -112,6 +114,13 @@ class RandomStep {
       }
       case 9: return flat_linear(a).relu().reshape(a.shape());
       case 10: return a.tanh();
+      case 11: {  // some layers whose activations are recomputed
+        const auto region = [this, seed = random()](const Tensor& in) {
+          std::mt19937_64 same(seed);
+          return layer(same, layer(same, in, in), in);
+        };
+        return nn::checkpoint(region, a);
+      }
       default:
         return layer_norm(a.reshape({a.size(0), kChannels, kSide * kSide}), {kSide * kSide})
             .reshape(a.shape());

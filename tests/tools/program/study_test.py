@@ -342,10 +342,10 @@ class NewFolders(StudyCase):
 
 
 class Report(StudyCase):
-    def train(self, name, *words):
+    def train(self, name, *words, model="mlp"):
         folder = self.folder / name
         write_images(self.folder)
-        done = run_program(WICK, "train", "--model", "mlp", "--data", "mnist", "--data-dir",
+        done = run_program(WICK, "train", "--model", model, "--data", "mnist", "--data-dir",
                            self.folder, "--max-steps", "6", "--threads", "1", "--run-dir", folder,
                            *words)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -368,6 +368,25 @@ class Report(StudyCase):
         shown = re.search(r"(\d+) of 400 test images right \(([\d.]+) %\)", page.text)
         accuracy = json.loads((one / "metrics.jsonl").read_text().splitlines()[-1])
         self.assertEqual(shown[2], f"{100 * accuracy['test_accuracy']:.2f}")
+
+    def test_the_graph_of_the_model_is_drawn(self):
+        folder = self.train("run", "--batch-size", "8", model="resnet20")
+        done = run("report", folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        page = (folder / "report.html").read_text()
+        drawn = xml.etree.ElementTree.fromstring(
+            re.search(r'<svg class="graph".*?</svg>', page, re.S)[0])
+        rows = [text.text.split("  ") for text in drawn.iter("text")]
+        ops = int(re.search(r"The graph of the model: (\d+) ops", page)[1])
+        self.assertEqual(len(rows), ops + 2)
+        self.assertEqual((rows[0][0], rows[-1][0]), ("input", "result"))
+        convolutions = [row for row in rows if row[0] == "conv2d"]
+        self.assertEqual(len(convolutions), 19)
+        self.assertEqual(len({row[2] for row in convolutions}), 19)  # the modules that they ran in
+        # Each value has a line, and each reading of one an arrow: residuals are read twice.
+        paths = [path.get("d") for path in drawn.iter("path")]
+        self.assertEqual(len(paths), ops + 1)
+        self.assertGreaterEqual(sum(path.count("l4 3") > 1 for path in paths), 9)
 
     def test_output_that_cannot_be_written(self):
         for words in [["report", self.train("run")], ["study", "--list"], ["study", "--help"]]:
