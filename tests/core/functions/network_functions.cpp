@@ -6,20 +6,20 @@ namespace wick::testing {
 namespace {
 
 using T = const Tensor&;
+constexpr ConvPadding kSame = ConvPadding::kSame;
 
 std::vector<Function> convolutions() {
   const Tensor line = ones({1, 2, 5}, kFloat64), image = ones({1, 2, 5, 5}, kFloat64);
   const Tensor volume = ones({1, 2, 5, 5, 5}, kFloat64);
   const Tensor w1 = ones({2, 2, 3}, kFloat64), w2 = ones({2, 2, 3, 3}, kFloat64);
   const Tensor w3 = ones({2, 2, 3, 3, 3}, kFloat64);
-  const ConvPadding same = ConvPadding::kSame;
   return {
       entry("conv1d", {line, w1}, [](T x, T w) { return conv1d(x, w); }),
-      entry("conv1d", {line, w1}, [same](T x, T w) { return conv1d(x, w, {}, 1, same); }),
+      entry("conv1d", {line, w1}, [](T x, T w) { return conv1d(x, w, {}, 1, kSame); }),
       entry("conv2d", {image, w2}, [](T x, T w) { return conv2d(x, w); }),
-      entry("conv2d", {image, w2}, [same](T x, T w) { return conv2d(x, w, {}, {1}, same); }),
+      entry("conv2d", {image, w2}, [](T x, T w) { return conv2d(x, w, {}, {1}, kSame); }),
       entry("conv3d", {volume, w3}, [](T x, T w) { return conv3d(x, w); }),
-      entry("conv3d", {volume, w3}, [same](T x, T w) { return conv3d(x, w, {}, {1}, same); }),
+      entry("conv3d", {volume, w3}, [](T x, T w) { return conv3d(x, w, {}, {1}, kSame); }),
       entry("conv_transpose1d", {line, w1}, [](T x, T w) { return conv_transpose1d(x, w); }),
       entry("conv_transpose2d", {image, w2}, [](T x, T w) { return conv_transpose2d(x, w); }),
       entry("conv_transpose3d", {volume, w3}, [](T x, T w) { return conv_transpose3d(x, w); }),

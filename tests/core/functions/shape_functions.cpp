@@ -7,6 +7,8 @@ namespace wick::testing {
 namespace {
 
 using T = const Tensor&;
+constexpr ScatterReduction kAmax = ScatterReduction::kAmax;
+const std::vector<int64_t> kStarts{1};
 
 std::vector<Function> arranged() {
   const Tensor x = ones({2, 3}, kFloat64), vector = ones({3}, kFloat64);
@@ -113,13 +115,13 @@ std::vector<Function> viewed() {
               return place(in, {4, 5}, {1, 1}, {1, 1});
             }),
       entry("tensor_split", {x}, [](T in) { return tensor_split(in, 2)[0]; }),
-      entry("tensor_split", {x}, [](T in) { return tensor_split(in, {1})[0]; }),
+      entry("tensor_split", {x}, [](T in) { return tensor_split(in, kStarts)[0]; }),
       entry("hsplit", {x}, [](T in) { return hsplit(in, 3)[0]; }),
-      entry("hsplit", {x}, [](T in) { return hsplit(in, {1})[0]; }),
+      entry("hsplit", {x}, [](T in) { return hsplit(in, kStarts)[0]; }),
       entry("vsplit", {x}, [](T in) { return vsplit(in, 2)[0]; }),
-      entry("vsplit", {x}, [](T in) { return vsplit(in, {1})[0]; }),
+      entry("vsplit", {x}, [](T in) { return vsplit(in, kStarts)[0]; }),
       entry("dsplit", {cube}, [](T in) { return dsplit(in, 2)[0]; }),
-      entry("dsplit", {cube}, [](T in) { return dsplit(in, {1})[0]; }),
+      entry("dsplit", {cube}, [](T in) { return dsplit(in, kStarts)[0]; }),
       entry("slice_scatter", {x, ones({1, 3}, kFloat64)},
             [](T in, T source) { return slice_scatter(in, source, 0, 0, 1); }),
       entry("select_scatter", {x, vector},
@@ -160,7 +162,6 @@ std::vector<Function> joined() {
 std::vector<Function> indexed() {
   const Tensor x = ones({2, 3}, kFloat64), rows = zeros({2}, kInt64);
   const Tensor index = zeros({2, 3}, kInt64), mask = ones({2, 3}, kBool);
-  const ScatterReduction amax = ScatterReduction::kAmax;
   return {
       entry("index_select", {x, rows}, [](T in, T i) { return index_select(in, 0, i); }),
       entry("index_add", {x, rows, x},
@@ -180,9 +181,9 @@ std::vector<Function> indexed() {
             [](T in, T i, T source) { return index_copy(in, 0, i, source); }),
       entry("index_fill", {x, rows}, [](T in, T i) { return index_fill(in, 0, i, 1); }),
       entry("scatter_reduce", {x, index, x},
-            [amax](T in, T i, T source) { return scatter_reduce(in, 0, i, source, amax); }),
+            [](T in, T i, T source) { return scatter_reduce(in, 0, i, source, kAmax); }),
       entry("index_reduce", {x, rows, x},
-            [amax](T in, T i, T source) { return index_reduce(in, 0, i, source, amax); }),
+            [](T in, T i, T source) { return index_reduce(in, 0, i, source, kAmax); }),
       binary("take", take, x, rows),
       entry("put", {x, rows, ones({2}, kFloat64)},
             [](T in, T i, T source) { return put(in, i, source); }),
