@@ -1,6 +1,7 @@
 #include "wick/optim/accumulate.h"
 
 #include "wick/core/autograd.h"
+#include "wick/core/graph/trace.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/sparse_rows.h"
 
@@ -19,6 +20,9 @@ bool GradAccumulator::next_completes_step(bool is_end) {
 }
 
 void GradAccumulator::backward(const Tensor& loss, int64_t examples) {
+  WICK_CHECK(!graph::is_tracing(),
+             "grad_accumulator: backward: got a call within a trace, which would keep the count of "
+             "batches as it is now: expected one outside, or optim::accumulate()");
   WICK_CHECK(examples >= 1, "grad_accumulator: backward: examples: got ", examples,
              ", expected 1 or more");
   WICK_CHECK(batches_ < options_.every, "grad_accumulator: backward: all ", options_.every,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "wick/core/graph/trace.h"
+
 namespace wick::optim {
 
 namespace {
@@ -120,6 +122,8 @@ bool ReduceLROnPlateau::is_better(double metric) const {
 }
 
 void ReduceLROnPlateau::step(double metric) {
+  WICK_CHECK(!graph::is_tracing(), kPlateau, ": step: got a call within a trace, which would keep ",
+             "the metric ", metric, ": expected one outside");
   if (is_better(metric)) {
     best_ = metric;
     bad_steps_ = 0;

@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "wick/core/graph/compile.h"
+#include "wick/optim/accumulate.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/optim/reference.h"
 
@@ -415,6 +416,27 @@ TEST(Schedule, StepsWithinCompiledSteps) {
     EXPECT_EQ(traced_sgd.lr(), eager_sgd.lr());
   }
   EXPECT_EQ(compiled.num_graphs(), 1);
+}
+
+// What counts on the host, and cannot in a graph, says so.
+TEST(Schedule, RefusesTracesThatWouldFreezeIt) {
+  const Tensor weight = ones({3}).set_requires_grad();
+  SGD sgd({weight}, {.lr = 0.1});
+  ReduceLROnPlateau plateau(sgd);
+  GradAccumulator steps(sgd, {.every = 2});
+  graph::CompiledFunction lowers([&](const std::vector<Tensor>& x) -> std::vector<Tensor> {
+    plateau.step(2.5);
+    return x;
+  });
+  expect_error(
+      [&] { lowers({ones({1})}); },
+      {"reduce_lr_on_plateau: step: got a call within a trace, which would keep the metric"});
+  graph::CompiledFunction gathers([&](const std::vector<Tensor>& x) -> std::vector<Tensor> {
+    steps.backward(weight.sum(), 1);
+    return x;
+  });
+  expect_error([&] { gathers({ones({1})}); },
+               {"grad_accumulator: backward: got a call within a trace"});
 }
 
 }  // namespace
