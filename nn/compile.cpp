@@ -1,16 +1,26 @@
 #include "wick/nn/compile.h"
 
+#include <utility>
+
 #include "wick/core/autograd.h"
 
 namespace wick::graph {
 
 namespace {
 
-std::string training_flags(nn::Module& module) {
-  std::string flags;
+// The modes of the parts, and which tensors they have: where any differs, the call is of another
+// kind.
+std::string state_of(nn::Module& module) {
+  std::string text;
   module.apply(
-      [&flags](const std::string&, nn::Module& part) { flags += part.is_training() ? 't' : 'e'; });
-  return flags;
+      [&text](const std::string&, nn::Module& part) { text += part.is_training() ? 't' : 'e'; });
+  for (const nn::NamedTensors& all : {module.named_parameters(), module.named_buffers()}) {
+    for (const auto& [name, tensor] : all) {
+      const void* const id = tensor.impl();
+      text.append(reinterpret_cast<const char*>(&id), sizeof id);
+    }
+  }
+  return text;
 }
 
 }  // namespace
@@ -22,10 +32,16 @@ CompiledModule::CompiledModule(nn::Module& module, const CompileOptions& options
             return std::vector<Tensor>{module(inputs[0])};
           },
           options, [&module] { return module.state_dict(); },
-          [&module] { return training_flags(module); }) {}
+          [&module] { return state_of(module); }) {}
 
 CompiledModule compile(nn::Module& module, const CompileOptions& options) {
   return CompiledModule(module, options);
+}
+
+CompiledFunction compile_step(nn::Module& module, Function step, const CompileOptions& options) {
+  return compile_step(
+      std::move(step), options, [&module] { return module.state_dict(); },
+      [&module] { return state_of(module); });
 }
 
 }  // namespace wick::graph

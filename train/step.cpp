@@ -3,6 +3,7 @@
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/view.h"
 #include "wick/nn/activation_offload.h"
+#include "wick/nn/compile.h"
 
 namespace wick::train {
 
@@ -132,7 +133,7 @@ Step::Step(std::shared_ptr<nn::Module> model, optim::Optimizer& optimizer, LossF
     return values_of(take({fields}, parallel_.value_or(nullptr)));
   };
   if (const auto mode = compile_mode(options_.compile)) {
-    compiled_.emplace(graph::compile_step(whole, {.mode = *mode}));
+    compiled_.emplace(graph::compile_step(*model_, whole, {.mode = *mode}));
   }
   if (!options_.cuda_graph) return;
   optimizer_.make_capturable();

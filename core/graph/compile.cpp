@@ -203,10 +203,12 @@ const Graph& CompiledFunction::graph() const {
   return state_->last->executor.graph();
 }
 
-CompiledFunction compile_step(Function step, CompileOptions options) {
+CompiledFunction compile_step(Function step, CompileOptions options,
+                              std::function<TensorMap()> names,
+                              std::function<std::string()> modes) {
   WICK_CHECK(!options.freeze, "compile_step: a step changes its parameters: got freeze");
   if (options.warm_ups == 0) options.warm_ups = 1;
-  return CompiledFunction(std::move(step), options);
+  return CompiledFunction(std::move(step), options, std::move(names), std::move(modes));
 }
 
 }  // namespace wick::graph

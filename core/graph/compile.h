@@ -68,7 +68,10 @@ class CompiledFunction {
 };
 
 /// A training step as a graph: forward, backward, the optimizer's step and the results. The first
-/// call runs eagerly.
-CompiledFunction compile_step(Function step, CompileOptions options = {});
+/// call runs eagerly. `names` and `modes` are those of CompiledFunction; nn/compile.h has the form
+/// for a step of a module.
+CompiledFunction compile_step(Function step, CompileOptions options = {},
+                              std::function<TensorMap()> names = {},
+                              std::function<std::string()> modes = {});
 
 }  // namespace wick::graph

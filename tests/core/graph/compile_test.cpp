@@ -103,6 +103,48 @@ TEST(Compile, FollowsModesAutocastAndParameters) {
   EXPECT_EQ(fast(x.to(kFloat64)).dtype(), kFloat64);
 }
 
+struct TwoLayers : nn::Module {
+  nn::Handle<nn::Linear> a = add("a", nn::Linear(3, 4)), b = add("b", nn::Linear(4, 2));
+  Tensor forward(const Tensor& x) override { return b(a(x).tanh()); }
+};
+
+TEST(Compile, FollowsReplacedParametersAndChildren) {
+  manual_seed(1);
+  const NoGrad no_grad;
+  for (const bool freeze : {false, true}) {
+    TwoLayers net;
+    graph::CompiledModule fast = graph::compile(net, {.freeze = freeze});
+    const Tensor x = randn({5, 3});
+    const auto same = [&] {
+      for (int i = 0; i < 3; ++i) EXPECT_TRUE(allclose(fast(x), net(x), 1e-6, 1e-6));
+    };
+    same();
+    net.a->weight = nn::Parameter(randn({4, 3}));
+    same();
+    net.replace("b", nn::Linear(4, 2));
+    same();
+  }
+}
+
+TEST(CompileStep, FollowsTheModesOfItsModule) {
+  manual_seed(1);
+  nn::Sequential net{nn::Linear(3, 4), nn::BatchNorm1d(4)};
+  const Tensor x = randn({5, 3});
+  const auto step = [&net](const Tensors& in) -> Tensors {
+    const Tensor loss = net(in[0]).square().sum();
+    return {loss.detach()};
+  };
+  graph::CompiledFunction compiled = graph::compile_step(net, step);
+  for (const bool training : {true, false, true, false}) {
+    net.train(training);
+    for (int i = 0; i < 3; ++i) {
+      nn::Sequential alike = nn::clone(net);
+      expect_equal(compiled({x}), {alike(x).square().sum().detach()});
+    }
+  }
+  EXPECT_EQ(compiled.num_graphs(), 2);
+}
+
 TEST(Compile, AResnetForInference) {
   manual_seed(1);
   nn::ResNet20 net;
