@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "wick/core/amp.h"
+#include "wick/core/autograd.h"
 #include "wick/core/base/deterministic.h"
 #include "wick/core/base/tf32.h"
 #include "wick/core/graph/detail/guards.h"
@@ -96,6 +97,38 @@ class CompiledGraph {
   }
 };
 
+namespace {
+
+// The copies of its inputs that a function gets while it is traced.
+class Inputs {
+ public:
+  Inputs() = default;
+  explicit Inputs(const std::vector<Tensor>& copies) : copies_(copies) {
+    for (const Tensor& copy : copies) versions_.push_back(copy.defined() ? copy.version() : 0);
+  }
+
+  // Changes what the function changed. Error if another input shares that memory.
+  void copy_changes_to(const std::vector<Tensor>& inputs) const {
+    const NoGrad no_grad;
+    for (size_t i = 0; i < copies_.size(); ++i) {
+      if (!copies_[i].defined() || copies_[i].version() == versions_[i]) continue;
+      for (size_t k = 0; k < inputs.size(); ++k) {
+        const bool shared =
+            k != i && inputs[k].defined() && inputs[k].impl()->storage == inputs[i].impl()->storage;
+        WICK_CHECK(!shared, "compile: inputs ", i, " and ", k, " share memory, and the function ",
+                   "changes input ", i, ": expected inputs with memory of their own");
+      }
+      inputs[i].copy_(copies_[i]);
+    }
+  }
+
+ private:
+  std::vector<Tensor> copies_;
+  std::vector<uint64_t> versions_;
+};
+
+}  // namespace
+
 struct CompiledFunction::State {
   Function function;
   CompileOptions options;
@@ -148,8 +181,14 @@ struct CompiledFunction::State {
                                  const std::vector<Tensor>& inputs) {
     std::vector<Tensor> results;
     Guards guards;
-    Graph graph = trace(function, inputs, names ? names() : TensorMap(),
+    Inputs traced;
+    const Function watched = [&](const std::vector<Tensor>& in) {
+      traced = Inputs(in);
+      return function(in);
+    };
+    Graph graph = trace(watched, inputs, names ? names() : TensorMap(),
                         {.leaves_gradients = true, .results = &results, .guards = &guards});
+    traced.copy_changes_to(inputs);
     ++traces;
     for (Constant& constant : graph.constants) {
       if (constant.gradient_of.defined()) constant.tensor = Tensor();  // not held between runs

@@ -103,6 +103,25 @@ TEST(Compile, FollowsModesAutocastAndParameters) {
   EXPECT_EQ(fast(x.to(kFloat64)).dtype(), kFloat64);
 }
 
+TEST(Compile, ChangesItsInputsInEachCall) {
+  graph::CompiledFunction f(
+      [](const Tensors& x) -> Tensors {
+        return {x[0].add_(1) * 2, x[1] + 1};
+      },
+      {});
+  const Tensor x = zeros({3}), other = zeros({3});
+  for (int i = 1; i <= 4; ++i) {
+    expect_equal(f({x, other}), {full({3}, 2 * i), ones({3})});
+    expect_equal({x, other}, {full({3}, i), zeros({3})});
+  }
+  graph::CompiledFunction again([](const Tensors& x) -> Tensors { return {x[0].add_(x[1])}; }, {});
+  expect_error(
+      [&] {
+        again({x, x});
+      },
+      {"compile: inputs 0 and 1 share memory, and the function changes input 0"});
+}
+
 struct TwoLayers : nn::Module {
   nn::Handle<nn::Linear> a = add("a", nn::Linear(3, 4)), b = add("b", nn::Linear(4, 2));
   Tensor forward(const Tensor& x) override { return b(a(x).tanh()); }
