@@ -97,13 +97,11 @@ class CompiledGraph {
   }
 };
 
-namespace {
-
 // The copies of its inputs that a function gets while it is traced.
-class Inputs {
+class TracedInputs {
  public:
-  Inputs() = default;
-  explicit Inputs(const std::vector<Tensor>& copies) : copies_(copies) {
+  TracedInputs() = default;
+  explicit TracedInputs(const std::vector<Tensor>& copies) : copies_(copies) {
     for (const Tensor& copy : copies) versions_.push_back(copy.defined() ? copy.version() : 0);
   }
 
@@ -126,8 +124,6 @@ class Inputs {
   std::vector<Tensor> copies_;
   std::vector<uint64_t> versions_;
 };
-
-}  // namespace
 
 struct CompiledFunction::State {
   Function function;
@@ -181,9 +177,9 @@ struct CompiledFunction::State {
                                  const std::vector<Tensor>& inputs) {
     std::vector<Tensor> results;
     Guards guards;
-    Inputs traced;
+    TracedInputs traced;
     const Function watched = [&](const std::vector<Tensor>& in) {
-      traced = Inputs(in);
+      traced = TracedInputs(in);
       return function(in);
     };
     Graph graph = trace(watched, inputs, names ? names() : TensorMap(),

@@ -127,6 +127,8 @@ class Seen final : public OpRecorder {
   void record(const OpType&, const void*, std::span<const Tensor>, std::span<const Tensor>,
               const KeptForBackward*) override {}
   void host_read(const char*, const Tensor&) override {}
+  void gradient_use(const AccumulateGrad&, const Tensor&, const Tensor&, bool) override {}
+  void requires_grad_use(const Tensor&) override {}
   bool holds(const Tensor&) const override { return false; }
 
   std::set<const OpType*> ops;

@@ -114,7 +114,8 @@ TEST(Compile, ChangesItsInputsInEachCall) {
     expect_equal(f({x, other}), {full({3}, 2 * i), ones({3})});
     expect_equal({x, other}, {full({3}, i), zeros({3})});
   }
-  graph::CompiledFunction again([](const Tensors& x) -> Tensors { return {x[0].add_(x[1])}; }, {});
+  graph::CompiledFunction again([](const Tensors& in) -> Tensors { return {in[0].add_(in[1])}; },
+                                {});
   expect_error(
       [&] {
         again({x, x});

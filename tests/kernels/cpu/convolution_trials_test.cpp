@@ -23,7 +23,7 @@ namespace {
 
 constexpr size_t kGuard = 192;
 
-using Numbers = std::vector<double>;  // in row-major order
+using Values = std::vector<double>;  // in row-major order
 
 Strides nhwc(const Shape& shape) { return channels_last_strides(shape); }
 
@@ -53,7 +53,7 @@ class Guarded {
         begin_(kGuard + shift * static_cast<size_t>(size_of(dtype))),
         bytes_(static_cast<size_t>(shape.numel() * size_of(dtype))),
         memory_(begin_ + bytes_ + kGuard, 0xff) {}
-  Guarded(const Shape& shape, Dtype dtype, size_t shift, const Numbers& numbers)
+  Guarded(const Shape& shape, Dtype dtype, size_t shift, const Values& numbers)
       : Guarded(shape, dtype, shift) {
     for_each_element(shape, [&](size_t i, int64_t at) { set(at, numbers[i]); });
     before_ = memory_;
@@ -73,8 +73,8 @@ class Guarded {
     flat.strides = {1};
     return flat;
   }
-  Numbers numbers() const {
-    Numbers all(static_cast<size_t>(shape_.numel()));
+  Values numbers() const {
+    Values all(static_cast<size_t>(shape_.numel()));
     for_each_element(shape_, [&](size_t i, int64_t at) { all[i] = get(at); });
     return all;
   }
@@ -113,7 +113,7 @@ class Guarded {
   std::vector<unsigned char> memory_, before_;
 };
 
-struct Layer {
+struct Convolution {
   Dtype dtype;
   Shape x, weight, y;
   Conv2dParams params;
@@ -133,9 +133,9 @@ struct Layer {
 // What the three directions should give, and the sums of the sizes of their products, to which
 // rounding is in proportion.
 struct Expected {
-  Numbers y, dx, dweight, y_size, dx_size, dweight_size;
+  Values y, dx, dweight, y_size, dx_size, dweight_size;
 
-  Expected(const Layer& l, const Numbers& x, const Numbers& w, const Numbers& dy)
+  Expected(const Convolution& l, const Values& x, const Values& w, const Values& dy)
       : y(dy.size()),
         dx(x.size()),
         dweight(w.size()),
@@ -155,7 +155,7 @@ struct Expected {
   }
 
  private:
-  void add_window(const Layer& l, const Numbers& x, const Numbers& w, double dy_k, int64_t n,
+  void add_window(const Convolution& l, const Values& x, const Values& w, double dy_k, int64_t n,
                   int64_t o, int64_t p, int64_t q, size_t k) {
     const Conv2dParams& s = l.params;
     const int64_t first = o / (l.weight[0] / s.groups) * l.weight[1];
@@ -189,15 +189,15 @@ class Random {
     return all[static_cast<size_t>(below(static_cast<int64_t>(all.size())))];
   }
   // Multiples of 1/8 up to 1, which bfloat16 has exactly.
-  Numbers numbers(const Shape& shape) {
-    Numbers all(static_cast<size_t>(shape.numel()));
+  Values numbers(const Shape& shape) {
+    Values all(static_cast<size_t>(shape.numel()));
     for (double& x : all) x = static_cast<double>(below(17) - 8) / 8;
     return all;
   }
 
-  Layer layer(const std::vector<Dtype>& dtypes) {
+  Convolution layer(const std::vector<Dtype>& dtypes) {
     for (;;) {
-      Layer l{
+      Convolution l{
           dtypes[static_cast<size_t>(below(static_cast<int64_t>(dtypes.size())))], {}, {}, {}, {}};
       const std::vector<int64_t> channels{1, 2, 3, 4, 5, 7, 8, 13, 16, 16, 17, 31, 32, 32, 37, 64};
       int64_t in = one_of(channels), out = one_of(channels);
@@ -238,7 +238,7 @@ double tolerance(Dtype dtype, ConvAlgorithm algorithm) {
   return (algorithm == ConvAlgorithm::kWinograd ? 64 : 8) * epsilon;
 }
 
-std::string difference_of(const Numbers& got, const Numbers& want, const Numbers& size, double most,
+std::string difference_of(const Values& got, const Values& want, const Values& size, double most,
                           double least_size) {
   for (size_t i = 0; i < got.size(); ++i) {
     if (std::fabs(got[i] - want[i]) <= most * std::max(size[i], least_size)) continue;
@@ -249,14 +249,14 @@ std::string difference_of(const Numbers& got, const Numbers& want, const Numbers
 }
 
 // A layer with its numbers, and what they should give.
-struct Trial {
-  Layer layer;
+struct ConvolutionTrial {
+  Convolution layer;
   Random random;
-  Numbers x, weight, dy, bias, residual;
+  Values x, weight, dy, bias, residual;
   Expected expected;
   size_t shifts[4];
 
-  Trial(const Layer& l, uint32_t seed)
+  ConvolutionTrial(const Convolution& l, uint32_t seed)
       : layer(l),
         random(seed),
         x(random.numbers(l.x)),
@@ -275,12 +275,12 @@ struct Trial {
     return {list, list + count};
   }
 
-  Guarded memory(const Shape& shape, int i, const Numbers& numbers) const {
+  Guarded memory(const Shape& shape, int i, const Values& numbers) const {
     return {shape, layer.dtype, shifts[i], numbers};
   }
 
-  void check(const Guarded& result, const Numbers& want, const Numbers& size,
-             ConvAlgorithm algorithm, const char* name) const {
+  void check(const Guarded& result, const Values& want, const Values& size, ConvAlgorithm algorithm,
+             const char* name) const {
     const double least = algorithm == ConvAlgorithm::kWinograd ? largest(size) : 1;
     EXPECT_EQ(difference_of(result.numbers(), want, size, tolerance(layer.dtype, algorithm), least),
               "")
@@ -288,7 +288,7 @@ struct Trial {
     EXPECT_TRUE(result.guards_stay()) << name << " by algorithm " << static_cast<int>(algorithm)
                                       << " of " << layer.text() << ": memory around it changed";
   }
-  static double largest(const Numbers& all) {
+  static double largest(const Values& all) {
     return all.empty() ? 1 : std::max(1.0, *std::max_element(all.begin(), all.end()));
   }
 
@@ -316,7 +316,7 @@ struct Trial {
       const bool takes_packed = !packed.empty() && random.below(2) == 0;
       cpu::conv2d_fused(in.view(), w.view(), takes_packed ? packed.data() : nullptr, epilogue,
                         y.view(), layer.params, algorithm, workspace);
-      Numbers want = expected.y, size = expected.y_size;
+      Values want = expected.y, size = expected.y_size;
       const size_t image = static_cast<size_t>(layer.y[2] * layer.y[3]);
       for (size_t i = 0; i < want.size(); ++i) {
         const double added = has_bias ? bias[i / image % bias.size()] : 0;
@@ -367,7 +367,7 @@ TEST(Convolution, IsRightForRandomShapes) {
   int runs = 0;
   for (uint32_t seed = 0; seed < trials && !::testing::Test::HasFailure(); ++seed) {
     set_num_threads(static_cast<int>(1 + random.below(3)));
-    Trial trial(random.layer(dtypes), seed);
+    ConvolutionTrial trial(random.layer(dtypes), seed);
     runs += trial.forward() + trial.backward_data() + trial.backward_weights();
   }
   set_num_threads(before);
@@ -378,7 +378,7 @@ TEST(Convolution, IsRightForRandomShapes) {
 TEST(Convolution, IsRightWithoutImagesOrChannels) {
   Random random(2);
   for (int trial = 0; trial < 50; ++trial) {
-    const Layer l = random.layer({kFloat32});
+    const Convolution l = random.layer({kFloat32});
     Shape x = l.x, weight = l.weight;
     x[trial % 2] = 0;
     if (trial % 2 == 1) weight[1] = 0;
