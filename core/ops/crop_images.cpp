@@ -1,6 +1,7 @@
 #include "wick/core/ops/crop_images.h"
 
 #include "wick/core/apply.h"
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/detail/image_format.h"
 #include "wick/kernels/crop_images.h"
 
@@ -50,6 +51,7 @@ struct CropImages {
 
 Tensor crop_images(const Tensor& images, const Tensor& placements, const Tensor& coefficients,
                    const Shape& size, Dtype dtype) {
+  check_defined("crop_images", images, placements, coefficients);
   check_inputs(images, placements, coefficients);
   WICK_CHECK(is_floating(dtype), "crop_images: needs a floating dtype: got ", to_string(dtype));
   const Shape pair = image_pair("crop_images", "size", size, 0);

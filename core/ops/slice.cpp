@@ -110,7 +110,7 @@ struct Split {
 
 // The axes of a diagonal, counted from the front.
 std::pair<int, int> checked_axes(const Tensor& x, int64_t axis0, int64_t axis1) {
-  WICK_CHECK(x.rank() >= 2, "diagonal: too few axes: got shape ", x.shape(),
+  WICK_CHECK(x.rank("diagonal") >= 2, "diagonal: too few axes: got shape ", x.shape(),
              ", expected 2 axes or more");
   const int a = wrap_axis("diagonal", axis0, x.rank()), b = wrap_axis("diagonal", axis1, x.rank());
   WICK_CHECK(a != b, "diagonal: axes are the same: got ", axis0, " and ", axis1, ", expected two");
