@@ -113,27 +113,32 @@ std::vector<Function> counts() {
 // The mask may be undefined.
 std::vector<Function> masked_ones() {
   const Tensor x = ones({2, 3}, kFloat64), mask = ones({2, 3}, kBool);
+  const auto masks = [mask](const Tensor& in) {
+    return in.defined() ? mask.to(in.device()) : mask;
+  };
   return {
-      entry("masked::sum", {x}, [mask](T in) { return masked::sum(in, mask); }),
-      entry("masked::prod", {x}, [mask](T in) { return masked::prod(in, mask); }),
-      entry("masked::mean", {x}, [mask](T in) { return masked::mean(in, mask); }),
-      entry("masked::amax", {x}, [mask](T in) { return masked::amax(in, mask); }),
-      entry("masked::amin", {x}, [mask](T in) { return masked::amin(in, mask); }),
-      entry("masked::argmax", {x}, [mask](T in) { return masked::argmax(in, mask); }),
-      entry("masked::argmin", {x}, [mask](T in) { return masked::argmin(in, mask); }),
-      entry("masked::norm", {x}, [mask](T in) { return masked::norm(in, mask); }),
-      entry("masked::var", {x}, [mask](T in) { return masked::var(in, mask); }),
-      entry("masked::stddev", {x}, [mask](T in) { return masked::stddev(in, mask); }),
-      entry("masked::logsumexp", {x}, [mask](T in) { return masked::logsumexp(in, mask); }),
-      entry("masked::median", {x}, [mask](T in) { return masked::median(in, mask, 1); }),
-      entry("masked::softmax", {x}, [mask](T in) { return masked::softmax(in, mask, 1); }),
-      entry("masked::softmin", {x}, [mask](T in) { return masked::softmin(in, mask, 1); }),
-      entry("masked::log_softmax", {x}, [mask](T in) { return masked::log_softmax(in, mask, 1); }),
-      entry("masked::normalize", {x}, [mask](T in) { return masked::normalize(in, mask, 2, 1); }),
-      entry("masked::cumsum", {x}, [mask](T in) { return masked::cumsum(in, mask, 1); }),
-      entry("masked::cumprod", {x}, [mask](T in) { return masked::cumprod(in, mask, 1); }),
+      entry("masked::sum", {x}, [masks](T in) { return masked::sum(in, masks(in)); }),
+      entry("masked::prod", {x}, [masks](T in) { return masked::prod(in, masks(in)); }),
+      entry("masked::mean", {x}, [masks](T in) { return masked::mean(in, masks(in)); }),
+      entry("masked::amax", {x}, [masks](T in) { return masked::amax(in, masks(in)); }),
+      entry("masked::amin", {x}, [masks](T in) { return masked::amin(in, masks(in)); }),
+      entry("masked::argmax", {x}, [masks](T in) { return masked::argmax(in, masks(in)); }),
+      entry("masked::argmin", {x}, [masks](T in) { return masked::argmin(in, masks(in)); }),
+      entry("masked::norm", {x}, [masks](T in) { return masked::norm(in, masks(in)); }),
+      entry("masked::var", {x}, [masks](T in) { return masked::var(in, masks(in)); }),
+      entry("masked::stddev", {x}, [masks](T in) { return masked::stddev(in, masks(in)); }),
+      entry("masked::logsumexp", {x}, [masks](T in) { return masked::logsumexp(in, masks(in)); }),
+      entry("masked::median", {x}, [masks](T in) { return masked::median(in, masks(in), 1); }),
+      entry("masked::softmax", {x}, [masks](T in) { return masked::softmax(in, masks(in), 1); }),
+      entry("masked::softmin", {x}, [masks](T in) { return masked::softmin(in, masks(in), 1); }),
+      entry("masked::log_softmax", {x},
+            [masks](T in) { return masked::log_softmax(in, masks(in), 1); }),
+      entry("masked::normalize", {x},
+            [masks](T in) { return masked::normalize(in, masks(in), 2, 1); }),
+      entry("masked::cumsum", {x}, [masks](T in) { return masked::cumsum(in, masks(in), 1); }),
+      entry("masked::cumprod", {x}, [masks](T in) { return masked::cumprod(in, masks(in), 1); }),
       entry("masked::logaddexp", {x, x},
-            [mask](T a, T b) { return masked::logaddexp(a, b, mask, mask); }),
+            [masks](T a, T b) { return masked::logaddexp(a, b, masks(a), masks(b)); }),
   };
 }
 
