@@ -2,8 +2,11 @@
 
 #include "wick/core/apply.h"
 #include "wick/core/memory/detail/workspace.h"
+#include "wick/core/ops/detail/composed_gradient.h"
 #include "wick/core/ops/detail/defined.h"
+#include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/index.h"
+#include "wick/core/ops/join.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/kernels/scan.h"
 #include "wick/kernels/sort.h"
@@ -117,6 +120,16 @@ struct CumprodBackward {
   }
 };
 
+// Cumulative products one by one: zeros among the factors need no case of their own.
+Tensor products_so_far(const Tensor& x, int64_t axis) {
+  std::vector<Tensor> products;
+  for (int64_t i = 0; i < x.size(axis); ++i) {
+    const Tensor factor = x.select(axis, i);
+    products.push_back(products.empty() ? factor : products.back() * factor);
+  }
+  return products.empty() ? x : stack(products, axis);
+}
+
 struct Cumprod {
   static constexpr OpInfo info{.name = "cumprod", .autocast = {.cuda = Autocast::kFloat32Out}};
   int64_t axis;
@@ -130,6 +143,11 @@ struct Cumprod {
     return y;
   }
   Gradients backward(const Saved& saved, const Tensor& dy) const {
+    if (grad_enabled()) {
+      return composed_gradients(saved, {saved[0]}, dy, [this](const std::vector<Tensor>& in) {
+        return products_so_far(in[0], axis);
+      });
+    }
     return {apply(CumprodBackward{axis}, saved[0], dy)};
   }
 };

@@ -244,8 +244,11 @@ Tensor isclose(const Tensor& x, const Tensor& y, double rtol, double atol, bool 
   WICK_CHECK(rtol >= 0 && atol >= 0, "isclose: wrong tolerance: got ", rtol, " and ", atol,
              ", expected 0 or more");
   const NoGrad no_grad;
-  const Tensor apart = abs(wide(x) - wide(y));
-  const Tensor close = eq(x, y) | (isfinite(apart) & (apart <= abs(wide(y)) * rtol + atol));
+  const auto number = [](const Tensor& of) {
+    return of.dtype() == kBool ? of.to(kInt64) : wide(of);
+  };
+  const Tensor apart = abs(number(x) - number(y));
+  const Tensor close = eq(x, y) | (isfinite(apart) & (apart <= abs(number(y)) * rtol + atol));
   return equal_nan ? close | (isnan(x) & isnan(y)) : close;
 }
 Tensor isposinf(const Tensor& x) {

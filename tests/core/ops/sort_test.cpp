@@ -217,8 +217,9 @@ TEST(Scan, LongSumsOfFloatsStayExact) {
 TEST(Scan, GradientOfProductsWithZeros) {
   for (const std::vector<double>& x :
        {std::vector<double>{2, 0, 3, 4}, {0, 2, 3, 0}, {1, 2, 0, 0}}) {
-    EXPECT_TRUE(gradcheck([](const Tensors& in) -> Tensors { return {cumprod(in[0], 0)}; },
-                          {tensor(x).set_requires_grad()}));
+    const auto products = [](const Tensors& in) -> Tensors { return {cumprod(in[0], 0)}; };
+    EXPECT_TRUE(gradcheck(products, {tensor(x).set_requires_grad()}));
+    EXPECT_TRUE(gradgradcheck(products, {tensor(x).set_requires_grad()}));
   }
 }
 

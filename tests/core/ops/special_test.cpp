@@ -260,6 +260,9 @@ TEST(Special, CheckTheirInputs) {
                 .to(kInt64)
                 .to_vector<int64_t>(),
             (std::vector<int64_t>{1, 0, 0}));
+  const Tensor flags = gt(tensor({1.f, -1.f}), 0);
+  EXPECT_EQ(isclose(flags, ones_like(flags)).to(kInt64).to_vector<int64_t>(),
+            (std::vector<int64_t>{1, 0}));
 }
 
 // --- Activations --------------------------------------------------------------------------------
