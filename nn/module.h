@@ -168,7 +168,9 @@ struct ChildRange {
   int64_t last = 0;
 };
 
-/// Modules applied one after another: `Sequential(Linear(784, 128), ReLU(), Linear(128, 10))`.
+/// Modules applied one after another: `Sequential{Linear(784, 128), ReLU(), Linear(128, 10)}`.
+/// Braces make the modules from left to right, so that equal seeds give equal weights with every
+/// compiler. Parentheses leave the order to the compiler.
 class Sequential : public Module {
  public:
   Sequential() = default;
