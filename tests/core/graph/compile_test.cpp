@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "wick/core/amp.h"
+#include "wick/core/graph/detail/packed_weights.h"
 #include "wick/core/graph/host_call.h"
 #include "wick/core/graph/passes.h"
 #include "wick/core/memory/stats.h"
@@ -216,6 +217,24 @@ TEST(Compile, FrozenGraphsFollowChanges) {
                {"compile: freeze needs the mode kFull"});
   expect_error([&] { graph::compile_step([](const Tensors& in) { return in; }, {.freeze = true}); },
                {"compile_step: a step changes its parameters"});
+}
+
+// Products of 33 to 192 rows read the weight of a linear layer as the graph has laid it out.
+TEST(Compile, FrozenLinearsPackTheirWeights) {
+  manual_seed(1);
+  nn::Linear net(48, 70);
+  net.eval();
+  const NoGrad no_grad;
+  for (const int64_t rows : {1, 32, 33, 192, 193}) {
+    const Tensor x = randn({rows, 48});
+    graph::CompiledModule fast = graph::compile(net, {.freeze = true});
+    for (int i = 0; i < 4; ++i) EXPECT_TRUE(fast(x).equal(net(x))) << rows;
+    const graph::Graph& made = fast.function().graph();
+    std::vector<graph::Node> nodes = made.nodes;
+    const std::vector<Tensor> packed = graph::pack_weights(made, nodes);
+    ASSERT_EQ(packed.size(), rows > 32 && rows <= 192 ? 1u : 0u) << rows;
+    for (const Tensor& weight : packed) EXPECT_EQ(weight.strides(), (Shape{1, 70}));
+  }
 }
 
 // Autocast's casts of weights are folded first.
