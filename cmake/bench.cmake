@@ -48,6 +48,17 @@ endif()
 # What bench/peers/compare.py runs beside PyTorch.
 wick_bench_program(wick_peer ${PROJECT_SOURCE_DIR}/bench/peers/wick_peer.cpp)
 
+# Products by oneDNN, which compare.py times beside Wick's where Debian's libdnnl-dev is installed.
+find_path(WICK_DNNL_INCLUDE dnnl.hpp)
+find_library(WICK_DNNL dnnl)
+mark_as_advanced(WICK_DNNL_INCLUDE WICK_DNNL)
+if(WICK_DNNL_INCLUDE AND WICK_DNNL)
+  add_executable(onednn_peer ${PROJECT_SOURCE_DIR}/bench/peers/onednn_peer.cpp)
+  target_include_directories(onednn_peer SYSTEM PRIVATE ${WICK_DNNL_INCLUDE})
+  target_compile_features(onednn_peer PRIVATE cxx_std_20)
+  target_link_libraries(onednn_peer PRIVATE ${WICK_DNNL})
+endif()
+
 # Memory and time of activation checkpointing: bench_recompute resnet50
 wick_bench_program(bench_recompute ${PROJECT_SOURCE_DIR}/bench/recompute_bench.cpp)
 

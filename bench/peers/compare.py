@@ -3,8 +3,8 @@
 each figure's median and the ratio of every pair: their median and quartiles.
 
   bench/peers/compare.py [--python PATH] [--workloads A,B] [--threads 2] [--seconds 10]
-                         [--device cpu|cuda] [--styles tuned,written,compiled,own] [--busy N]
-                         [--json FILE]
+                         [--device cpu|cuda] [--styles tuned,written,compiled,own,onednn]
+                         [--busy N] [--json FILE]
 
 PATH is the interpreter whose torch is the peer (default /usr/bin/python3: Debian's). A ratio above
 1 says Wick is faster, or for memory that it needs less. Styles are ways to write it in PyTorch
@@ -12,7 +12,8 @@ PATH is the interpreter whose torch is the peer (default /usr/bin/python3: Debia
 and for inference also of frozen ones and TorchScript, the fastest is taken. The bound is what the
 GPU could do at most, by the faster of both libraries' copies, matrix products and small kernels,
 replayed as a graph, in this run. `_graph`: a step that both capture by hand and replay.
-`_compiled`: Wick's step by graph::compile_step; beside it style `own` is Wick's eager one. ResNets
+`_compiled`: Wick's step by graph::compile_step; beside it style `own` is Wick's eager one. Style
+`onednn` has products by oneDNN beside Wick's. A workload may be a pattern: 'product_*'. ResNets
 have more rows: the seconds from a program's start to the end of its first step, the peak memory of
 later ones, and on a GPU how often those asked the driver for memory.
 
@@ -22,6 +23,7 @@ later ones, and on a GPU how often those asked the driver for memory.
 import argparse
 import concurrent.futures
 import datetime
+import fnmatch
 import json
 import math
 import os
@@ -122,6 +124,8 @@ GPU_WORKLOADS = {
     "allocator_pair": (10, 1000, "/s", {}),
     "add_1k": (10000, 1, "/s", {}),
 }
+STYLES = ("tuned", "written", "compiled", "own", "onednn")
+LIBRARIES = {"own": "Wick", "onednn": "oneDNN"}  # of the peer, by style
 COMPILE_MODES = ("default", "reduce-overhead", "max-autotune")
 INFERENCE_MODES = ("default", "default-freezing", "max-autotune", "max-autotune-freezing", "jit")
 # Seconds. The first answer comes after a step, for which a GPU's engines are tried; who compiles
@@ -138,12 +142,12 @@ class Peer:
 
     live = set()
 
-    def __init__(self, command, device):
+    def __init__(self, command, device, environment=None):
         self.answers_within = FIRST_ANSWER_WITHIN[device]
         begin = time.monotonic()
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            start_new_session=True)
+            start_new_session=True, env=os.environ | (environment or {}))
         Peer.live.add(self)
         try:
             self.version = self.read().split()[-1]
@@ -217,6 +221,14 @@ def start_wick(workload, arguments):
     return Peer(command, arguments.device)
 
 
+def start_onednn(workload, arguments):
+    program = pathlib.Path(arguments.wick).with_name("onednn_peer")
+    peer = Peer([str(program), workload], arguments.device,
+                {"OMP_NUM_THREADS": str(arguments.threads)})
+    peer.style = "onednn"
+    return peer
+
+
 def start_torch(workload, style, arguments):
     command = [arguments.python, str(HERE / "torch_peer.py"), workload, str(arguments.threads),
                arguments.device, style]
@@ -282,6 +294,8 @@ def peer_of(workload, style, arguments):
         peer = start_wick(workload.removesuffix("_compiled"), arguments)
         peer.style = style
         return peer
+    if style == "onednn":
+        return start_onednn(workload, arguments)
     return start_torch(workload, style, arguments)
 
 
@@ -329,13 +343,15 @@ def time_pairs(workload, style, ours, theirs, arguments, ceilings):
             "peer": rate[1], "ratio": ratio, "interval": [low, high], "pairs": len(pairs),
             "bound": 1 / bound if bound else None,
             "fraction": rate[0] * bound if bound else None,
-            "versions": {"wick": ours.version, "torch": theirs.version}}
+            "version": f"{LIBRARIES.get(style, 'PyTorch')} {theirs.version}"}
 
 
 def has_style(workload, style):
     """Whether that is another way to write the workload than the tuned one."""
     if style == "own":
         return workload.endswith("_compiled")
+    if style == "onednn":
+        return workload.startswith("product_")
     if style == "written":
         return workload.startswith(("resnet", "mlp", "adamw")) and not workload.endswith("_graph")
     return style == "tuned" or not (workload in ("allocator_pair", "add_1k")
@@ -373,14 +389,17 @@ def main():
     parser.add_argument("--ceilings", help="results of an earlier run here, whose ceilings hold")
     arguments = parser.parse_args()
     usual = GPU_WORKLOADS if arguments.device == "cuda" else WORKLOADS
-    names = arguments.workloads.split(",") if arguments.workloads else list(usual)
-    for name in names:
-        if name not in known(arguments.device):
-            parser.error(f"unknown workload: {name}; known: {', '.join(known(arguments.device))}")
+    names = [] if arguments.workloads else list(usual)
+    for pattern in arguments.workloads.split(",") if arguments.workloads else ():
+        found = fnmatch.filter(known(arguments.device), pattern)
+        if not found:
+            parser.error(f"unknown workload: {pattern}; known: "
+                         f"{', '.join(known(arguments.device))}")
+        names += found
     styles = arguments.styles.split(",")
     for style in styles:
-        if style not in ("written", "tuned", "compiled", "own"):
-            parser.error(f"unknown style: {style}; known: written, tuned, compiled, own")
+        if style not in STYLES:
+            parser.error(f"unknown style: {style}; known: {', '.join(STYLES)}")
 
     signal.signal(signal.SIGTERM, end_all)
     results, ceilings, failed = [], {}, 0
@@ -396,7 +415,7 @@ def main():
                            "busy": arguments.busy}, file, indent=1)
             os.replace(part, arguments.json)
 
-    print(f"{'workload':34} {'style':16} {'Wick':>11} {'PyTorch':>11} {'ratio':>6} "
+    print(f"{'workload':34} {'style':16} {'Wick':>11} {'peer':>11} {'ratio':>6} "
           f"{'bound':>12} {'of it':>5}  quartiles")
     if arguments.ceilings and os.path.exists(arguments.ceilings):
         for row in json.loads(pathlib.Path(arguments.ceilings).read_text())["results"]:
@@ -415,8 +434,13 @@ def main():
             except FAILURES as error:  # the rest goes on
                 print(f"{name:34} {style:16} failed: {error}", flush=True)
                 failed += 1
-    versions = {row["versions"]["torch"] for row in results if "versions" in row}
-    print(f"PyTorch {', '.join(sorted(versions))}, {arguments.device}, "
+    for style in dict.fromkeys(row["style"] for row in results):
+        ratios = [row["ratio"] for row in results if row["style"] == style and row["pairs"] > 1]
+        if len(ratios) > 1:
+            print(f"{style}: geometric mean of {len(ratios)} ratios "
+                  f"{statistics.geometric_mean(ratios):.2f}, lowest {min(ratios):.2f}")
+    versions = {row["version"] for row in results if "version" in row}
+    print(f"{', '.join(sorted(versions))}, {arguments.device}, "
           f"{arguments.threads} threads, {platform.machine()}"
           + (f", beside {arguments.busy} busy processes" if arguments.busy else ""))
     return 1 if failed else 0
