@@ -21,6 +21,7 @@ struct FunctorSource {
 struct ElementwiseCall {
   static constexpr int kMaxInputs = 3;
   void (*loop)(const void* f, void* y, const void* const* x, int64_t n);  // null on a GPU
+  const void* links;  // on the CPU: the FunctorLinks of its instruction set, or null
   const void* functor;
   Dtype compute;  // the computing type's dtype
   int arity;
@@ -59,6 +60,7 @@ struct ElementwiseChain {
   };
   struct Step {
     void (*loop)(const void* f, void* y, const void* const* x, int64_t n) = nullptr;
+    const void* links = nullptr;  // as ElementwiseCall's
     const void* functor = nullptr;
     Dtype compute = Dtype::kFloat32;  // float64, float32 or int64
     Dtype dtype = Dtype::kFloat32;    // of the result

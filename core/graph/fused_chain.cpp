@@ -104,6 +104,7 @@ class FusedChain::Planner {
     if (capture.count != 1 || call.functor != part.op.get()) return false;
     ElementwiseChain::Step& step = chain_.steps[s];
     step.loop = call.loop;
+    step.links = call.links;
     step.functor = call.functor;
     step.compute = call.compute == kFloat64    ? kFloat64
                    : is_floating(call.compute) ? kFloat32

@@ -184,10 +184,10 @@ class Walk {
 
 }  // namespace
 
-void run_elementwise(ElementLoop loop, const void* f, Dtype compute, int arity, const View& y,
-                     const View* x) {
+void run_elementwise(ElementLoop loop, const FunctorLinks* links, const void* f, Dtype compute,
+                     int arity, const View& y, const View* x) {
   if (ElementwiseCapture* capture = elementwise_capture()) {
-    return capture->note({loop, f, compute, arity, y, {}, {}}, x);
+    return capture->note({loop, links, f, compute, arity, y, {}, {}}, x);
   }
   if (y.numel() == 0) return;
   const View* views[kViews] = {&y};

@@ -4,6 +4,7 @@
 #include "wick/kernels/chain_reduction.h"
 #include "wick/kernels/cpu/computed_reduction.h"
 #include "wick/kernels/cpu/convert.h"
+#include "wick/kernels/cpu/linked_chain.h"
 #include "wick/kernels/loop_nest.h"
 
 namespace wick::WICK_ISA {
@@ -15,31 +16,19 @@ using ChainNest = LoopNest<Chain::kMaxViews>;
 using ChainCursor = LoopCursor<Chain::kMaxViews>;
 
 constexpr int64_t kChainTile = 1024;  // elements of a slot
-constexpr int kMaxStreams = 4;        // results that may go past the caches
-constexpr int64_t kTilesAhead = 2;    // of the prefetch
-constexpr int64_t kLine = 64;         // bytes
-
-struct alignas(64) ChainSlot {
-  alignas(64) double elements[kChainTile];  // of any dtype
-};
+static_assert(kChainTile % kLinkBlock == 0);
 
 // One walk over the views, shared by the threads. Results are dense.
 class ChainWalk {
  public:
   ChainWalk(const Chain& chain, const View* const* views)
-      : chain_(chain), views_(views), nest_(views, chain.num_views) {
+      : chain_(chain), views_(views), nest_(views, chain.num_views), plan_(chain) {
     bool all_dense = true;
     for (int v = 0; v < chain.num_views; ++v) {
-      stream_[v] = -1;
       is_dense_[v] = nest_.is_dense(v);
       all_dense = all_dense && is_dense_[v];
     }
-    share_ = (kChainTile / kLine + chain.num_steps - 1) / chain.num_steps * kLine;
     within_row_ = !all_dense && nest_.row() >= kShortRow;
-    for (int v = 0; v < chain.num_results && num_streams_ < kMaxStreams; ++v) {
-      if (views[v]->data == nullptr) continue;
-      if (nest_.numel * size_of(views[v]->dtype) >= kStreamBytes) stream_[v] = num_streams_++;
-    }
   }
 
   void run() const {
@@ -49,85 +38,103 @@ class ChainWalk {
 
   // Elements [begin, end). Results of view 0 go to `lanes`, if that is not null.
   void run(int64_t begin, int64_t end, char* lanes = nullptr) const {
-    Work work;
-    ChainCursor cursor(nest_, begin);
-    for (work.position = begin; work.position < end;) {
-      work.n = smaller(end - work.position, kChainTile);
-      if (within_row_) work.n = smaller(work.n, nest_.row() - cursor.index[0]);
-      for (int s = 0; s < chain_.num_steps; ++s) {
-        prefetch(work, end, s);
-        store_share(work, s);
-        run_step(s, work, cursor);
-        if (lanes != nullptr && chain_.steps[s].view == 0) {
-          lanes = put_lanes(result_of(s, work), chain_.steps[s].dtype, work.n, lanes);
-        }
-      }
-      work.stored_position = work.position;
-      work.stored_n = work.n;
-      work.parity = 1 - work.parity;
-      work.position += work.n;
-      move(cursor, work.n);
+    if (plan_.is_possible()) {
+      run_links(begin, end, lanes);
+    } else {
+      run_loops(begin, end, lanes);
     }
-    if (num_streams_ == 0) return;
-    for (int s = 0; s < chain_.num_steps; ++s) store_share(work, s);
-    stream_fence();
+    for (int v = 0; v < chain_.num_results; ++v) {
+      if (is_streamed(v)) return stream_fence();
+    }
   }
 
  private:
-  // What a thread computes with. Results that go past the caches are stored while the next tile is
-  // computed, a share with each step, so that the memory never waits.
-  struct Work {
-    ChainSlot slots[Chain::kMaxSlots];
-    ChainSlot streamed[2][kMaxStreams];  // of this tile and of the one before
-    int parity = 0;
-    int64_t position = 0, n = 0;                // of this tile
-    int64_t stored_position = 0, stored_n = 0;  // of the one before
+  // A tile in the cache, of any dtype.
+  struct alignas(64) Slot {
+    alignas(64) double elements[kChainTile];
   };
 
-  // Returns where the next lanes go.
-  static char* put_lanes(const char* result, Dtype dtype, int64_t n, char* lanes) {
-    const Dtype lane = dtype == Dtype::kFloat64 ? Dtype::kFloat64 : Dtype::kFloat32;
-    row_converter(lane, dtype)(lanes, 1, result, 1, n);
-    return lanes + n * size_of(lane);
-  }
+  // --- By links, in float32 -------------------------------------------------------------------
 
-  // Asks for a step's share of a tile to come. Inline: else g++ 12 drops the call as one without
-  // effect.
-  WICK_INLINE void prefetch(const Work& work, int64_t end, int s) const {
-    const int64_t position = work.position + kTilesAhead * kChainTile;
-    const int64_t n = smaller(end - position, kChainTile);
-    const int64_t first = s * share_, last = smaller(first + share_, n);
-    for (int v = chain_.num_results; v < chain_.num_views; ++v) {
-      if (!is_dense_[v]) continue;
-      const int64_t size = size_of(views_[v]->dtype);
-      const char* tile = views_[v]->as<char>() + position * size;
-      for (int64_t i = first * size; i < last * size; i += kLine) __builtin_prefetch(tile + i);
+  struct LinkWork {
+    alignas(64) float slots[Chain::kMaxSlots][kChainTile];
+    alignas(64) float inputs[Chain::kMaxViews][kChainTile];   // what is not read in place
+    alignas(64) float results[Chain::kMaxViews][kLinkBlock];  // of a part of a block, of any dtype
+  };
+
+  void run_links(int64_t begin, int64_t end, char* lanes) const {
+    LinkWork work;
+    ChainMemory memory;
+    for (int slot = 0; slot < Chain::kMaxSlots; ++slot) memory.slots[slot] = work.slots[slot];
+    for (int v = 0; v < chain_.num_views; ++v) {
+      const bool is_in_place = v < chain_.num_results || is_read_in_place(v);
+      memory.views[v].data = is_in_place ? views_[v]->data : work.inputs[v];
+      memory.views[v].is_view = is_in_place;
+      memory.streams[v] = is_streamed(v);
+    }
+    memory.lanes = reinterpret_cast<float*>(lanes);
+    LinkedChain links(chain_, plan_, memory);
+    ChainCursor cursor(nest_, begin);
+    for (int64_t position = begin; position < end;) {
+      const int64_t n = tile_at(position, end, cursor);
+      const int64_t whole = n - n % kLinkBlock;
+      for (int v = chain_.num_results; v < chain_.num_views; ++v) {
+        if (!is_read_in_place(v)) gather(v, Dtype::kFloat32, work.inputs[v], whole, cursor);
+      }
+      links.run(position, whole, position - begin);
+      move(cursor, whole);
+      if (whole < n) run_part(work, memory, position + whole, n - whole, cursor);
+      if (whole < n && lanes != nullptr) {
+        put_lanes(work.results[0], result_dtype(), n - whole,
+                  lanes + (position + whole - begin) * size_of(Dtype::kFloat32));
+      }
+      move(cursor, n - whole);
+      position += n;
     }
   }
 
-  // Stores a step's share of the tile before.
-  void store_share(const Work& work, int s) const {
-    const int64_t first = s * share_, n = smaller(share_, work.stored_n - first);
-    if (n <= 0) return;
-    for (int v = 0; v < chain_.num_results; ++v) {
-      if (stream_[v] < 0) continue;
-      const int64_t size = size_of(views_[v]->dtype);
-      const ChainSlot& from = work.streamed[1 - work.parity][stream_[v]];
-      stream_bytes(views_[v]->as<char>() + (work.stored_position + first) * size,
-                   reinterpret_cast<const char*>(from.elements) + first * size, n * size);
+  // A part of a block: its first `n` elements. The whole block is computed in buffers.
+  void run_part(LinkWork& work, ChainMemory memory, int64_t position, int64_t n,
+                const ChainCursor& cursor) const {
+    for (int v = 0; v < chain_.num_views; ++v) {
+      const bool is_result = v < chain_.num_results;
+      memory.views[v] = {is_result ? work.results[v] : work.inputs[v], false};
+      memory.streams[v] = false;
+      if (is_result) continue;
+      __builtin_memset(work.inputs[v], 0, kLinkBlock * sizeof(float));
+      gather(v, Dtype::kFloat32, work.inputs[v], n, cursor);
+    }
+    memory.lanes = nullptr;
+    LinkedChain(chain_, plan_, memory).run(position, kLinkBlock, 0);
+    for (int v = 0; v < chain_.num_results; ++v) put(v, position, n, work.results[v]);
+  }
+
+  bool is_read_in_place(int v) const { return is_dense_[v] && views_[v]->dtype == Dtype::kFloat32; }
+
+  // --- By the functors' loops, in any type ----------------------------------------------------
+
+  struct LoopWork {
+    Slot slots[Chain::kMaxSlots];
+    int64_t position = 0, n = 0;  // of this tile
+  };
+
+  void run_loops(int64_t begin, int64_t end, char* lanes) const {
+    LoopWork work;
+    ChainCursor cursor(nest_, begin);
+    for (work.position = begin; work.position < end; work.position += work.n) {
+      work.n = tile_at(work.position, end, cursor);
+      for (int s = 0; s < chain_.num_steps; ++s) {
+        run_step(s, work, cursor);
+        if (lanes == nullptr || chain_.steps[s].view != 0) continue;
+        const Dtype lane = result_dtype() == Dtype::kFloat64 ? Dtype::kFloat64 : Dtype::kFloat32;
+        put_lanes(result_of(s, work), result_dtype(), work.n,
+                  lanes + (work.position - begin) * size_of(lane));
+      }
+      move(cursor, work.n);
     }
   }
 
-  // Where the result of a step is.
-  char* result_of(int s, Work& work) const {
-    const Chain::Step& step = chain_.steps[s];
-    ChainSlot& slot = step.view >= 0 && stream_[step.view] >= 0
-                          ? work.streamed[work.parity][stream_[step.view]]
-                          : work.slots[step.slot];
-    return reinterpret_cast<char*>(slot.elements);
-  }
-
-  void run_step(int s, Work& work, const ChainCursor& cursor) const {
+  void run_step(int s, LoopWork& work, const ChainCursor& cursor) const {
     const Chain::Step& step = chain_.steps[s];
     const void* x[ElementwiseCall::kMaxInputs] = {};
     for (int k = 0; k < step.arity; ++k) x[k] = source(step.x[k], step.compute, work, cursor);
@@ -139,45 +146,52 @@ class ChainWalk {
     } else {
       step.loop(step.functor, result, x, work.n);
     }
-    if (step.view < 0 || stream_[step.view] >= 0 || views_[step.view]->data == nullptr) return;
-    const int64_t size = size_of(step.dtype);
-    __builtin_memcpy(views_[step.view]->as<char>() + work.position * size, result,
-                     static_cast<size_t>(work.n * size));
+    if (step.view >= 0) put(step.view, work.position, work.n, result);
+  }
+
+  // Where the result of a step is.
+  char* result_of(int s, LoopWork& work) const {
+    return reinterpret_cast<char*>(work.slots[chain_.steps[s].slot].elements);
   }
 
   // Where a step finds the tile's elements of an input, of its computing type.
-  const void* source(const Chain::Source& from, Dtype compute, Work& work,
+  const void* source(const Chain::Source& from, Dtype compute, LoopWork& work,
                      const ChainCursor& cursor) const {
-    if (from.view >= 0 && !is_dense_[from.view]) return gathered(from, compute, work, cursor);
-    const char* first = from.view < 0
-                            ? result_of(from.step, work)
-                            : views_[from.view]->as<char>() + work.position * size_of(from.dtype);
-    if (from.dtype == compute) return first;
-    void* to = work.slots[from.converted].elements;
-    row_converter(compute, from.dtype)(to, 1, first, 1, work.n);
+    if (from.view >= 0) {
+      const View& view = *views_[from.view];
+      if (is_dense_[from.view] && from.dtype == compute) {
+        return view.as<char>() + work.position * size_of(from.dtype);
+      }
+      void* const to = work.slots[from.converted].elements;
+      gather(from.view, compute, to, work.n, cursor);
+      return to;
+    }
+    const char* const result = result_of(from.step, work);
+    if (from.dtype == compute) return result;
+    void* const to = work.slots[from.converted].elements;
+    row_converter(compute, from.dtype)(to, 1, result, 1, work.n);
     return to;
   }
 
-  const void* gathered(const Chain::Source& from, Dtype compute, Work& work,
-                       ChainCursor cursor) const {
-    const int64_t stride = nest_.strides[from.view][0], size = size_of(from.dtype);
-    const char* data = views_[from.view]->as<char>();
-    if (within_row_ && stride == 1 && from.dtype == compute) {
-      return data + cursor.offset[from.view] * size;
-    }
-    const RowConverter convert = row_converter(compute, from.dtype);
-    char* to = reinterpret_cast<char*>(work.slots[from.converted].elements);
-    for (int64_t done = 0; done < work.n;) {
-      const int64_t count = smaller(work.n - done, nest_.row() - cursor.index[0]);
-      convert(to + done * size_of(compute), 1, data + cursor.offset[from.view] * size, stride,
-              count);
+  // --- Tiles and views ------------------------------------------------------------------------
+
+  int64_t tile_at(int64_t position, int64_t end, const ChainCursor& cursor) const {
+    const int64_t n = smaller(end - position, kChainTile);
+    return within_row_ ? smaller(n, nest_.row() - cursor.index[0]) : n;
+  }
+
+  // Puts the next `n` elements of an input side by side, as `dtype`.
+  void gather(int v, Dtype dtype, void* to, int64_t n, ChainCursor cursor) const {
+    const int64_t stride = nest_.strides[v][0], size = size_of(views_[v]->dtype);
+    const RowConverter convert = row_converter(dtype, views_[v]->dtype);
+    for (int64_t done = 0; done < n;) {
+      const int64_t count = smaller(n - done, nest_.row() - cursor.index[0]);
+      convert(static_cast<char*>(to) + done * size_of(dtype), 1,
+              views_[v]->as<char>() + cursor.offset[v] * size, stride, count);
       done += count;
       cursor.advance(nest_, count);
     }
-    return to;
   }
-
-  static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
   void move(ChainCursor& cursor, int64_t n) const {
     while (n > 0) {
@@ -187,14 +201,35 @@ class ChainWalk {
     }
   }
 
+  // Stores elements of a result.
+  void put(int v, int64_t position, int64_t n, const void* from) const {
+    if (views_[v]->data == nullptr) return;
+    const int64_t size = size_of(views_[v]->dtype);
+    char* const to = views_[v]->as<char>() + position * size;
+    if (is_streamed(v)) return stream_bytes(to, from, n * size);
+    __builtin_memcpy(to, from, static_cast<size_t>(n * size));
+  }
+
+  bool is_streamed(int v) const {
+    return v < chain_.num_results && views_[v]->data != nullptr &&
+           nest_.numel * size_of(views_[v]->dtype) >= kStreamBytes;
+  }
+
+  Dtype result_dtype() const { return views_[0]->dtype; }
+
+  static void put_lanes(const void* result, Dtype dtype, int64_t n, char* lanes) {
+    const Dtype lane = dtype == Dtype::kFloat64 ? Dtype::kFloat64 : Dtype::kFloat32;
+    row_converter(lane, dtype)(lanes, 1, result, 1, n);
+  }
+
+  static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
   static constexpr int64_t kShortRow = 256;  // where rows are shorter, tiles span several of them
   const Chain& chain_;
   const View* const* views_;
   ChainNest nest_;
+  LinkPlan plan_;
   bool is_dense_[Chain::kMaxViews] = {};
-  int stream_[Chain::kMaxViews];  // the place in Work::streamed; -1: not past the caches
-  int num_streams_ = 0;
-  int64_t share_;    // of a tile's elements, in whole lines
   bool within_row_;  // tiles end where rows do
 };
 

@@ -4,6 +4,9 @@
 
 namespace wick::WICK_ISA {
 
+WICK_LINK(fn::Where)
+WICK_LINK(fn::MaskedFill)
+
 WICK_COMPARE_PLAIN(WICK_INSTANTIATE)
 
 }  // namespace wick::WICK_ISA

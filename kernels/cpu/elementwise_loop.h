@@ -1,6 +1,6 @@
 #pragma once
 
-#include "wick/kernels/cpu/simd_math.h"
+#include "wick/kernels/cpu/chain_link.h"
 #include "wick/kernels/elementwise.h"
 #include "wick/kernels/elementwise_ops.h"
 
@@ -13,19 +13,9 @@ namespace wick::WICK_ISA {
 using ElementLoop = void (*)(const void* f, void* y, const void* const* x, int64_t n);
 
 /// Walks the views, calling `loop` on pieces of them as elements of `compute`'s computing type.
-void run_elementwise(ElementLoop loop, const void* f, Dtype compute, int arity, const View& y,
-                     const View* x);
-
-template <class F, class V>
-WICK_INLINE V call_functor(const F& f, const V* x) {
-  if constexpr (F::arity == 1) {
-    return f(x[0]);
-  } else if constexpr (F::arity == 2) {
-    return f(x[0], x[1]);
-  } else {
-    return f(x[0], x[1], x[2]);
-  }
-}
+/// `links`: what chains use for float32, or null.
+void run_elementwise(ElementLoop loop, const FunctorLinks* links, const void* f, Dtype compute,
+                     int arity, const View& y, const View* x);
 
 template <class F, class T>
 void element_loop(const void* functor, void* y, const void* const* x, int64_t n) {
@@ -57,15 +47,17 @@ void element_loop(const void* functor, void* y, const void* const* x, int64_t n)
 template <class F>
 void elementwise(const F& f, Dtype compute, const View& y, const View* x) {
   ElementLoop loop = nullptr;
+  const FunctorLinks* links = nullptr;
   if (is_floating(compute)) {
     if constexpr (F::on_floats) {
+      if constexpr (kIsLinked<F>) links = &kFunctorLinks<F>;
       loop = compute == Dtype::kFloat64 ? &element_loop<F, double> : &element_loop<F, float>;
     }
   } else if constexpr (F::on_integers) {
     loop = &element_loop<F, int64_t>;
   }
   if (loop == nullptr) unsupported_dtype(compute);
-  run_elementwise(loop, &f, compute, F::arity, y, x);
+  run_elementwise(loop, links, &f, compute, F::arity, y, x);
 }
 
 }  // namespace wick::WICK_ISA

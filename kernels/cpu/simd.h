@@ -197,25 +197,34 @@ WICK_INLINE void VecF::store(Half* p) const {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(reg, kNearest));
 #endif
 }
+/// Lanes whose upper half is x rounded to bfloat16; the lower half is any.
+WICK_INLINE auto bfloat16_lanes(VecF x) {
+#ifdef __AVX512F__
+  const __m512i bits = _mm512_castps_si512(x.reg);
+  const __m512i odd =
+      _mm512_and_si512(_mm512_maskz_srli_epi32(0xffff, bits, 16), _mm512_set1_epi32(1));
+  const __m512i r = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  const __mmask16 nan = _mm512_cmp_ps_mask(x.reg, x.reg, _CMP_UNORD_Q);
+  return _mm512_mask_or_epi32(r, nan, bits, _mm512_set1_epi32(0x400000));
+#else
+  const __m256i bits = _mm256_castps_si256(x.reg);
+  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+  const __m256i r = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+  const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+  const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(x.reg, x.reg, _CMP_UNORD_Q));
+  return _mm256_blendv_epi8(r, quiet, nan);
+#endif
+}
 template <>
 template <>
 WICK_INLINE void VecF::store(BFloat16* p) const {
+  const auto lanes = bfloat16_lanes(*this);
 #ifdef __AVX512F__
-  const __m512i x = _mm512_castps_si512(reg);
-  const __m512i odd =
-      _mm512_and_si512(_mm512_maskz_srli_epi32(0xffff, x, 16), _mm512_set1_epi32(1));
-  __m512i r = _mm512_add_epi32(x, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
-  const __mmask16 nan = _mm512_cmp_ps_mask(reg, reg, _CMP_UNORD_Q);
-  r = _mm512_mask_or_epi32(r, nan, x, _mm512_set1_epi32(0x400000));
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
-                      _mm512_maskz_cvtepi32_epi16(0xffff, _mm512_maskz_srli_epi32(0xffff, r, 16)));
+  _mm256_storeu_si256(
+      reinterpret_cast<__m256i*>(p),
+      _mm512_maskz_cvtepi32_epi16(0xffff, _mm512_maskz_srli_epi32(0xffff, lanes, 16)));
 #else
-  const __m256i x = _mm256_castps_si256(reg);
-  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(x, 16), _mm256_set1_epi32(1));
-  const __m256i rounded = _mm256_add_epi32(x, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
-  const __m256i quiet = _mm256_or_si256(x, _mm256_set1_epi32(0x400000));
-  const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(reg, reg, _CMP_UNORD_Q));
-  const __m256i r = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, nan), 16);
+  const __m256i r = _mm256_srli_epi32(lanes, 16);
   const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(r, r), 0x08);
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_castsi256_si128(packed));
 #endif
@@ -226,6 +235,21 @@ WICK_INLINE void Vec<T>::store(S* p) const {
   T lanes[size];
   store(static_cast<T*>(lanes));
   for (int64_t i = 0; i < size; ++i) p[i] = static_cast<S>(lanes[i]);
+}
+/// x as it is after it was stored as S.
+template <class S>
+WICK_INLINE VecF rounded(VecF x) {
+  if constexpr (std::is_same_v<S, float>) {
+    return x;
+  } else if constexpr (std::is_same_v<S, BFloat16>) {
+    const auto upper = WICK_MM(set1_epi32)(static_cast<int>(0xffff0000));
+    return VecF(WICK_WIDE(_mm512_castsi512_ps(_mm512_and_si512(bfloat16_lanes(x), upper)),
+                          _mm256_castsi256_ps(_mm256_and_si256(bfloat16_lanes(x), upper))));
+  } else {
+    S lanes[VecF::size];
+    x.store(lanes);
+    return VecF::load(static_cast<const S*>(lanes));
+  }
 }
 template <>
 WICK_INLINE void VecF::stream(float* p) const {

@@ -93,7 +93,7 @@ void run_elementwise(const F& f, const View& y, const View* x) {
     static_assert(__is_trivially_copyable(F), "kernels get a copy of the functor");
     const FunctorSource source{kSourceType<F>, sizeof(F), alignof(F),
                                is_packed && is_reduced(y.dtype)};
-    return capture->note({nullptr, &f, dtype_of<T>, F::arity, y, {}, source}, x);
+    return capture->note({nullptr, nullptr, &f, dtype_of<T>, F::arity, y, {}, source}, x);
   }
   if constexpr (!__is_same(T, int64_t)) {
     if (is_packed) {

@@ -183,20 +183,24 @@ TEST(Passes, FusedCastsAreCopies) {
   }
 }
 
-// Results of some MiB go past the caches, the first four of a chain, in pieces of several threads.
+// Results of some MiB go past the caches, in pieces of several threads. Chains that are computed in
+// float32 alone are linked by registers, others go loop by loop.
 TEST(Passes, FusedChainsOfLargeTensors) {
-  const auto f = [](const Tensors& x) -> Tensors {
-    const Tensor a = x[0] * 2 + 1, b = a.square() - x[1];
-    const Tensor c = x[0].exp().to(kBFloat16).mul(x[1].to(kBFloat16)).neg();
-    return {a, b, c, b.abs(), b * a, (b - a).to(kFloat64)};
-  };
-  const Tensor x = randn({1100, 1023});
-  for (const Tensor& other : {randn({1023}), randn({1100, 1023}), randn({1100, 1})}) {
-    graph::Graph graph = graph::trace(f, {x, other});
-    graph::optimize(graph);
-    graph::Executor executor(graph);
-    expect_equal(executor.run({x, other}), f({x, other}));
-    EXPECT_GE(executor.num_fused(), 1);
+  for (const bool is_linked : {true, false}) {
+    const auto f = [&](const Tensors& x) -> Tensors {
+      const Tensor a = x[0] * 2 + 1, b = a.square() - x[1];
+      const Tensor c = x[0].exp().to(kBFloat16).mul(x[1].to(kBFloat16)).neg();
+      const Tensor d = where(gt(b, 1), x[1], a * x[1]), e = where(gt(d, 0), d / a, a / b);
+      return {a, b, c, b.abs(), b * a, is_linked ? e : (b - a).to(kFloat64)};
+    };
+    const Tensor x = randn({1100, 1023});
+    for (const Tensor& other : {randn({1023}), randn({1100, 1023}), randn({1100, 1})}) {
+      graph::Graph graph = graph::trace(f, {x, other});
+      graph::optimize(graph);
+      graph::Executor executor(graph);
+      expect_equal(executor.run({x, other}), f({x, other}));
+      EXPECT_GE(executor.num_fused(), 1);
+    }
   }
 }
 
