@@ -157,6 +157,16 @@ class Blocks {
     }
   }
 
+  // Asks for the rows of `a` that follow a tile. Where one tile has all columns, each row is read
+  // once, and the memory would bring it too late.
+  static WICK_INLINE void ask_for_rows(const Tile<T>& tile, int64_t rows) {
+    constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
+    const T* row = tile.a + rows * tile.a_row;
+    for (int64_t r = 0; r < rows; ++r, row += tile.a_row) {
+      for (int64_t k = 0; k < tile.inner; k += kLine) __builtin_prefetch(row + k, 0, 2);
+    }
+  }
+
   // `rows` rows of the part from `first` on, of which `tile` has the elements of a; it changes.
   // Few rows stay in the nearest cache while all columns pass.
   WICK_INLINE void multiply_rows(const Part& part, Tile<T>& tile, int64_t k, int64_t first,
@@ -166,6 +176,8 @@ class Blocks {
     T* const c = rounds_ ? sums : c_at<T>(part);
     const T* const a = tile.a;
     const bool by_tiles = packs_tiles(part, tile.inner);
+    const bool asks =
+        !packs_a_ && a_rows_ && part.columns > kNarrow<T> && part.columns <= kTileColumns<T>;
     tile.b_step = packs_b_ ? kTileColumns<T> : p_.b.row;
     tile.padded = packs_b_;
     tile.c_row = rounds_ ? part.columns : p_.c_row;
@@ -175,6 +187,7 @@ class Blocks {
       end = begin + tile_rows<T>(rows - begin, part.columns);
       tile.a = a + begin * (by_tiles ? tile.inner : tile.a_row);
       if (by_tiles) tile.a_step = end - begin;
+      if (asks) ask_for_rows(tile, end - begin);
       for (int64_t column = 0; column < part.columns; column += kTileColumns<T>) {
         tile.width = smaller(kTileColumns<T>, part.columns - column);
         tile.b = packs_b_ ? packed_b + column * tile.inner : as_computed(b_at(part, k, column));
