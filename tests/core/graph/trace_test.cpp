@@ -77,6 +77,16 @@ TEST(Trace, RefusesHostReadsWithTheirPlace) {
           "data of float32[2, 2]");
   refused([](const Tensors& x) -> Tensors { return {x[0] * x[0].data<float>()[0]}; },
           "data of float32[2, 2] before the first op");
+  refused(
+      [](const Tensors& x) -> Tensors {
+        return {x[0] * static_cast<const float*>(x[0].exp().raw_data())[0]};
+      },
+      "raw_data of float32[2, 2] after the op exp");
+  refused(
+      [](const Tensors& x) -> Tensors {
+        return {x[0] * static_cast<const float*>(x[0].view_for_kernel().data)[0]};
+      },
+      "view_for_kernel of float32[2, 2] before the first op");
   refused([](const Tensors& x) -> Tensors { return {x[0].nonzero()}; }, "nonzero of float32[2, 2]");
   refused([](const Tensors& x) -> Tensors { return {x[0].masked_select(gt(x[0], 0))}; },
           "nonzero of bool[4]");
@@ -93,7 +103,10 @@ TEST(Trace, RefusesHostReadsWithTheirPlace) {
   // Tensors that no input flows into may be read.
   const Tensor table = ones({2});
   EXPECT_NO_THROW(graph::trace(
-      [&](const Tensors& x) -> Tensors { return {x[0] * table.to_vector<float>()[0]}; },
+      [&](const Tensors& x) -> Tensors {
+        const float first = *static_cast<const float*>(table.raw_data());
+        return {x[0] * table.to_vector<float>()[0] * first};
+      },
       {ones({2, 2})}));
 }
 
