@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "wick/core/graph/executor.h"
+#include "wick/core/graph/host_call.h"
 #include "wick/core/ops/arrange.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/count.h"
@@ -203,6 +204,42 @@ TEST(Trace, KeepsViewsViews) {
   };
   const Tensor x = randn({2, 3});
   expect_equal(run(graph::trace(f, {zeros({2, 3})}), {x}), f({x}));
+}
+
+// What passes no door shows as a view of what did, wherever that lies in the run.
+TEST(Trace, FindsViewsMadeElsewhere) {
+  const auto f = [](const Tensors& x) -> Tensors {
+    const auto aside = [](const Tensor& whole, int64_t start) {
+      const graph::Untraced untraced;
+      return whole.narrow(0, start, 2);
+    };
+    const Tensor y = x[0] * 3, z = y.narrow(0, 2, 3);
+    return {aside(x[0], 1) * 2, aside(z, 1) + 1, aside(y, 0) + 1};
+  };
+  const Tensor x = arange(12, kFloat32).narrow(0, 4, 6);
+  expect_equal(run(graph::trace(f, {zeros({6})}), {x}), f({x}));
+}
+
+// A host call that reads a gradient, but gives no leaf its own.
+TEST(Trace, LeavesGradientsThatHostCallsRead) {
+  const Tensor w = ones({3}).set_requires_grad();
+  std::vector<double> seen;
+  const auto f = [&](const Tensors& x) -> Tensors {
+    w.set_grad({});
+    (x[0] * w).sum().backward();
+    const auto look = [&](const Tensors& given) {
+      seen.push_back(given[0].sum().item());
+      return Tensor();
+    };
+    graph::host_call("look", look, {}, {w.grad()});
+    return {};
+  };
+  graph::Executor executor(graph::trace(f, {ones({3})}, {}, {.leaves_gradients = true}));
+  for (const double value : {2.0, 5.0}) {
+    executor.run({full({3}, value)});
+    EXPECT_EQ(seen.back(), 3 * value);
+    EXPECT_EQ(w.grad().sum().item(), 3 * value);
+  }
 }
 
 TEST(Trace, UpdatesRunningStatisticsAndParameters) {
