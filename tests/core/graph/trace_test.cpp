@@ -5,9 +5,12 @@
 #include "wick/core/graph/executor.h"
 #include "wick/core/graph/host_call.h"
 #include "wick/core/ops/arrange.h"
+#include "wick/core/ops/attention.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/count.h"
+#include "wick/core/ops/einsum.h"
 #include "wick/core/ops/index.h"
+#include "wick/core/ops/join.h"
 #include "wick/core/ops/matmul.h"
 #include "wick/core/ops/norm.h"
 #include "wick/core/ops/random.h"
@@ -15,6 +18,7 @@
 #include "wick/core/random.h"
 #include "wick/nn/nn.h"
 #include "wick/tests/core/graph/expect_equal.h"
+#include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
 
 namespace wick::testing {
@@ -109,6 +113,18 @@ TEST(Trace, RefusesHostReadsWithTheirPlace) {
         return {x[0] * table.to_vector<float>()[0] * first};
       },
       {ones({2, 2})}));
+}
+
+// Ops that look where elements are, or ask a library about them, read none.
+TEST(Trace, TakesOpsThatAskForAddresses) {
+  const auto f = [](const Tensors& x) -> Tensors {
+    const Tensor y = x[0].exp();
+    return {repeat(y, {1, 1, 1, 1}), einsum("abcd->abcd", {y}),
+            scaled_dot_product_attention(y, y, y)};
+  };
+  const Dtype dtype = cuda_is_available() ? kFloat16 : kFloat32;
+  const Tensor x = randn({1, 2, 16, 64}).to(dtype).to(cuda_is_available() ? kGpu : kCpu);
+  expect_equal(run(graph::trace(f, {x}), {x}), f({x}));
 }
 
 TEST(Trace, RefusesWhatARunCannotRepeat) {
