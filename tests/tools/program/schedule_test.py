@@ -42,8 +42,8 @@ class Schedules(InFolder):
                                      "--accumulate", "2", "--mixup", "0.2"])]:
             plain = self.train(name, *words, size=size)
             for flags in [[], ["--compile", "full"]]:
-                captured = self.train("-".join([name, *flags]), *words, "--cuda-graph", *flags,
-                                      size=size)
+                captured = self.train("-".join([name, "captured", *flags]), *words, "--cuda-graph",
+                                      *flags, size=size)
                 self.assertEqual(sha256(captured / "weights.safetensors"),
                                  sha256(plain / "weights.safetensors"))
                 for value in ["loss", "lr"]:
