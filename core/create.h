@@ -8,7 +8,7 @@
 
 #include "wick/core/tensor.h"
 
-// What makes tensors. wick/core/tensor.h includes this.
+// What makes tensors, and reads their elements. wick/core/tensor.h includes this.
 namespace wick {
 
 /// Uninitialised memory.
@@ -81,6 +81,20 @@ Tensor tensor(std::initializer_list<T> values, std::optional<Shape> shape = {},
 template <class T>
 Tensor tensor(const std::vector<T>& values, std::optional<Shape> shape = {}, Device device = kCpu) {
   return tensor(std::span<const T>(values), shape, device);
+}
+
+template <class T>
+T Tensor::item() const {
+  const Scalar value = item_scalar();
+  if constexpr (std::is_floating_point_v<T>) return static_cast<T>(value.to_double());
+  return static_cast<T>(value.to_int64());
+}
+
+template <class T>
+std::vector<T> Tensor::to_vector() const {
+  const Tensor host = detach().cpu().contiguous();
+  const T* first = host.data<T>();
+  return std::vector<T>(first, first + host.numel());
 }
 
 }  // namespace wick

@@ -1,6 +1,7 @@
 #include "wick/core/cuda_graph.h"
 
 #include <optional>
+#include <utility>
 
 #include "wick/core/autograd.h"
 #include "wick/core/base/check.h"
@@ -38,6 +39,20 @@ bool is_capturing() { return capture.has_value(); }
 void refuse_in_capture(Device device, const char* what) {
   WICK_CHECK(capture_of(device) == nullptr, "cuda_graph: captured work must not ", what,
              ": none of it has run on ", device, " yet");
+}
+
+RandomKey Capture::from_base(RandomKey key) const {
+  WICK_CHECK(key.seed == start.seed && key.offset >= start.offset,
+             "cuda_graph: captured work must not set the default generator of ", device);
+  return {0, key.offset - start.offset};
+}
+
+RandomKey key_of_op(uint64_t seed, uint64_t offset, const Tensor& base, Device device) {
+  Capture* const now = base.defined() ? nullptr : capture_of(device);
+  const bool is_due = now != nullptr && std::exchange(now->is_base_due, false);
+  if (is_due) now->draws = true;
+  const Tensor& added = is_due ? now->base : base;
+  return {seed, offset, added.defined() ? static_cast<const uint64_t*>(added.raw_data()) : nullptr};
 }
 
 struct CudaGraph::State {
@@ -180,8 +195,13 @@ int64_t elements_of(const std::vector<Tensor>& tensors) {
 
 }  // namespace
 
-CapturedFunction::CapturedFunction(Device device, Function function, int64_t warm_ups)
-    : device_(device), function_(std::move(function)), warm_ups_(warm_ups), left_(warm_ups) {
+CapturedFunction::CapturedFunction(Device device, Function function, int64_t warm_ups,
+                                   Identity identity)
+    : device_(device),
+      function_(std::move(function)),
+      identity_(std::move(identity)),
+      warm_ups_(warm_ups),
+      left_(warm_ups) {
   check_gpu(device);
   WICK_CHECK(warm_ups >= 1, "cuda_graph: warm_ups: got ", warm_ups, ", expected 1 or more");
 }
@@ -199,15 +219,29 @@ std::vector<Tensor> CapturedFunction::operator()(const std::vector<Tensor>& inpu
     left_ = warm_ups_;
     alike = true;
   }
-  if (!alike || left_ > 0) {
-    left_ -= alike ? 1 : 0;
-    return function_(inputs);
+  if (!alike) return function_(inputs);
+  const auto copied = [&]() -> const std::vector<Tensor>& {
+    const NoGrad no_grad;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i].defined()) inputs_[i].copy_(inputs[i], /*non_blocking=*/true);
+    }
+    return inputs_;
+  };
+  if (left_ > 0) {
+    --left_;
+    return function_(identity_ ? copied() : inputs);  // laid out as what is captured
   }
-  if (!graph_) graph_.emplace(device_, [&] { results_ = function_(inputs_); });
-  const NoGrad no_grad;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].defined()) inputs_[i].copy_(inputs[i], /*non_blocking=*/true);
+  std::vector<uint64_t> identity;
+  if (identity_) {
+    identity = identity_(inputs_);
+    const bool is_other = graph_ ? identity != captured_ : identity.empty();
+    if (is_other) return function_(copied());
   }
+  if (!graph_) {
+    graph_.emplace(device_, [&] { results_ = function_(inputs_); });
+    captured_ = std::move(identity);
+  }
+  copied();
   graph_->replay();
   return results_;
 }

@@ -65,9 +65,14 @@ class CapturedFunction {
  public:
   /// Inputs and results may be undefined.
   using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)>;
+  /// What a call with these inputs would do, for instance graph::CompiledFunction::identity().
+  using Identity = std::function<std::vector<uint64_t>(const std::vector<Tensor>& inputs)>;
 
   /// The first `warm_ups` calls of a kind run as they are. Error on the CPU, or without any.
-  explicit CapturedFunction(Device device, Function function, int64_t warm_ups = 3);
+  /// With `identity`, a call is captured once that is not empty, and replayed while it is the same.
+  /// Other calls run as they are.
+  explicit CapturedFunction(Device device, Function function, int64_t warm_ups = 3,
+                            Identity identity = {});
 
   /// Calls the function, or copies the inputs and replays it. Captured are calls with inputs of one
   /// kind, in shapes and dtypes: the first call's, or those of a later one with more elements; for
@@ -79,8 +84,10 @@ class CapturedFunction {
  private:
   Device device_;
   Function function_;
+  Identity identity_;
   int64_t warm_ups_, left_;
-  std::vector<Tensor> inputs_;  // its own
+  std::vector<Tensor> inputs_;      // its own
+  std::vector<uint64_t> captured_;  // the identity of what is replayed
   std::vector<Tensor> results_;
   std::optional<CudaGraph> graph_;
 };

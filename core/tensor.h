@@ -125,12 +125,16 @@ class Tensor {
   T* data() const {
     WICK_CHECK(dtype_of<T> == dtype(), "data: wrong element type: asked for ",
                to_string(dtype_of<T>), ", the tensor is ", to_string(dtype()));
-    if (detail::reads_are_watched.load(std::memory_order_relaxed) != 0) [[unlikely]]
-      detail::note_host_read("data", *this);
-    return static_cast<T*>(raw_data());
+    note_host_read("data");
+    return static_cast<T*>(address());
   }
   /// The same, of any element type.
   void* raw_data(const char* user = __builtin_FUNCTION()) const {
+    note_host_read("raw_data");
+    return address(user);
+  }
+  /// The same, for comparisons alone: graph::trace() does not refuse it as a read of elements.
+  void* address(const char* user = __builtin_FUNCTION()) const {
     const TensorImpl& x = get(user);
     if (x.rows) detail::sparse_tensor_used(user, x.shape);
     return static_cast<char*>(x.storage->data()) + x.offset * size_of(x.dtype);
@@ -141,14 +145,13 @@ class Tensor {
   /// This tensor, or for a sparse one its elements with zeros between them.
   Tensor to_dense() const;
   /// What kernels see.
-  View view_for_kernel() const { return {raw_data(), dtype(), device(), shape(), strides()}; }
+  View view_for_kernel() const {
+    note_host_read("view_for_kernel");
+    return {address(), dtype(), device(), shape(), strides()};
+  }
   /// The one element, as T. Waits for the device. Error unless there is exactly one.
   template <class T = double>
-  T item() const {
-    const Scalar value = item_scalar();
-    if constexpr (std::is_floating_point_v<T>) return static_cast<T>(value.to_double());
-    return static_cast<T>(value.to_int64());
-  }
+  T item() const;
   /// All elements in row-major order, copied to the host. Error unless T is the element type.
   template <class T>
   std::vector<T> to_vector() const;
@@ -433,6 +436,10 @@ class Tensor {
     return *impl_;
   }
   Scalar item_scalar() const;
+  void note_host_read(const char* what) const {
+    if (detail::reads_are_watched.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      detail::note_host_read(what, *this);
+  }
 
   Ref<TensorImpl> impl_;
 };
@@ -487,13 +494,6 @@ class IndexedTensor final : public Tensor {
 /// Elements between brackets, then dtype and shape; long tensors are abbreviated.
 std::string to_string(const Tensor& tensor);
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
-
-template <class T>
-std::vector<T> Tensor::to_vector() const {
-  const Tensor host = detach().cpu().contiguous();
-  const T* first = host.data<T>();
-  return std::vector<T>(first, first + host.numel());
-}
 
 }  // namespace wick
 

@@ -40,6 +40,18 @@ void linear_writer(Emit& emit) { linear_node(emit, nullptr); }
 void linear_relu_writer(Emit& emit) { linear_node(emit, finish_with_relu); }
 void linear_gelu_writer(Emit& emit) { linear_node(emit, finish_with_gelu_tanh); }
 
+void linear_sum_writer(Emit& emit) {
+  const std::string weight =
+      emit.add("Transpose", {emit.in(1)}, {{"perm", std::vector<int64_t>{1, 0}}});
+  std::string y = emit.add("MatMul", {emit.in(0), weight});
+  if (emit.has(2)) y = emit.add("Add", {y, emit.in(2)});
+  emit.finish("Add", {y, emit.in(3)});
+}
+
+void matmul_scaled_writer(Emit& emit) {
+  const std::string y = emit.add("MatMul", {emit.in(0), emit.in(1)});
+  emit.finish("Mul", {y, emit.number(emit.real("scale"))});
+}
 void matmul_writer(Emit& emit) { emit.finish("MatMul", {emit.in(0), emit.in(1)}); }
 void addmm_writer(Emit& emit) {
   emit.finish("Gemm", {emit.in(1), emit.in(2), emit.in(0)},
@@ -282,7 +294,9 @@ constexpr WriterEntry kNetworkWriters[] = {
     {"linear", linear_writer},
     {"linear_relu", linear_relu_writer},
     {"linear_gelu", linear_gelu_writer},
+    {"linear_sum", linear_sum_writer},
     {"matmul", matmul_writer},
+    {"matmul_scaled", matmul_scaled_writer},
     {"dot", matmul_writer},
     {"addmm", addmm_writer},
     {"conv2d", conv_writer},

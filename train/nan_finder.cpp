@@ -14,6 +14,7 @@ NanSearch find_first_nan(const std::string& folder, Recipe recipe) {
   recipe.run.detect_anomaly = true;
   recipe.run.resume = true;  // what the run has no use of was told when it began
   recipe.step.cuda_graph = false;
+  recipe.step.compile = "off";  // graphs do not look at their results
   run.load_plans();
   Classifier parts(recipe);
   parts.checkpoint_activations();

@@ -78,8 +78,8 @@ void check(const StepOptions& options) {
           "got ", options.autocast.value_or(kFloat32), ", expected float16 or bfloat16");
   require(!options.cuda_graph || !options.offload_activations, "cuda_graph",
           "not with offload_activations");
-  require(options.compile == "off" || !(options.cuda_graph || options.offload_activations),
-          "compile", "not with cuda_graph or offload_activations");
+  require(options.compile == "off" || !options.offload_activations, "compile",
+          "not with offload_activations");
 }
 
 std::optional<graph::CompileMode> compile_mode(const std::string& word) {
@@ -137,7 +137,14 @@ Step::Step(std::shared_ptr<nn::Module> model, optim::Optimizer& optimizer, LossF
   }
   if (!options_.cuda_graph) return;
   optimizer_.make_capturable();
-  captured_.emplace(device_, whole);
+  if (!compiled_) {
+    captured_.emplace(device_, whole);
+    return;
+  }
+  captured_.emplace(
+      device_, [this](const std::vector<Tensor>& fields) { return (*compiled_)(fields); },
+      /*warm_ups=*/3,
+      [this](const std::vector<Tensor>& fields) { return compiled_->identity(fields); });
 }
 
 std::vector<Tensor> Step::values_of(const Result& result) {
@@ -210,7 +217,7 @@ Step::Result Step::take(const data::Batch& batch, dist::DistributedDataParallel*
 
 Step::Result Step::take_or_replay(const data::Batch& batch,
                                   dist::DistributedDataParallel* parallel) {
-  if (compiled_) {
+  if (compiled_ && !captured_) {
     WICK_CHECK(parallel_.value_or(parallel) == parallel,
                "train: a compiled step: got another model around the ranks than in the first step");
     parallel_ = parallel;

@@ -53,11 +53,12 @@ struct StepOptions {
   std::optional<double> ema = {};
   /// Activations wait for backward in pinned host memory. Error on the CPU.
   bool offload_activations = false;
-  /// The step is captured once and replayed. Error on the CPU, and with several ranks.
+  /// The step is captured once and replayed; with `compile`, what is captured is a run of the
+  /// graph. Error on the CPU, and with several ranks.
   bool cuda_graph = false;
   /// "fuse" or "full": from the second step on a step is traced and runs as a graph
   /// (graph::CompileMode, docs/graphs.md), and a Trainer's evaluations run as graphs too; "off": it
-  /// runs as it is. Error with cuda_graph or offload_activations.
+  /// runs as it is. Error with offload_activations.
   std::string compile = "off";
 };
 
@@ -93,8 +94,8 @@ class Step {
   Result backpropagate(const data::Batch& batch, dist::DistributedDataParallel* parallel = nullptr);
   /// A whole step.
   Result take(const data::Batch& batch, dist::DistributedDataParallel* parallel = nullptr);
-  /// The same, replayed where `cuda_graph` asks for it and the batch has the first one's shapes,
-  /// or as a graph where `compile` does.
+  /// The same, as a graph where `compile` asks for it, and replayed where `cuda_graph` does and the
+  /// batch has the first one's shapes.
   Result take_or_replay(const data::Batch& batch,
                         dist::DistributedDataParallel* parallel = nullptr);
   /// Why some steps run eagerly in spite of `compile`; empty otherwise.

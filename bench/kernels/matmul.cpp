@@ -2,6 +2,8 @@
 #include "wick/core/ops/matmul.h"
 
 #include "wick/bench/kernels/row.h"
+#include "wick/core/ops/activation.h"
+#include "wick/core/ops/detail/matmul_fused.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/reduce.h"
 
@@ -55,10 +57,24 @@ bool add_linear(const char* name, int64_t m, int64_t n, int64_t k) {
        .check_shrink = 16});
 }
 
+// Scores of attention, with their factor.
+bool add_scaled(int64_t batch, int64_t m, int64_t k) {
+  return add_op(
+      {.name = concat("matmul/scaled_", batch, "x", m, "x", m, "x", k),
+       .inputs =
+           [=](const Setting& s) {
+             return Tensors{normal({s.some(batch), m, k}), normal({s.some(batch), k, m})};
+           },
+       .call = [](const Tensors& x) { return Tensors{matmul_scaled(x[0], x[1], 0.125)}; },
+       .plain = [](const Tensors& x) { return Tensors{plain_matmul(x[0], x[1]) * 0.125}; },
+       .check_shrink = 16});
+}
+
 [[maybe_unused]] const bool kAll = [] {
   for (const Size& size : kSizes) add_matmul(size);
   add_linear("linear", 64, 512, 784);
   add_linear("linear", 1, 4096, 4096);
+  add_scaled(24, 197, 64);
   add_linear<Activation::kRelu>("linear_relu", 2048, 3072, 768);
   return add_linear("linear", 1024, 768, 3072);
 }();

@@ -65,9 +65,13 @@ struct Frozen {
 // A graph, and what decides whether a call may run it.
 class CompiledGraph {
  public:
-  CompiledGraph(Graph graph, Guards read, std::vector<Frozen> copied)
-      : executor(std::move(graph)), guards(std::move(read)), frozen(std::move(copied)) {}
+  CompiledGraph(uint64_t of, Graph graph, Guards read, std::vector<Frozen> copied)
+      : number(of),
+        executor(std::move(graph)),
+        guards(std::move(read)),
+        frozen(std::move(copied)) {}
 
+  const uint64_t number;  // of its trace
   Executor executor;
   Guards guards;
   std::vector<Frozen> frozen;
@@ -76,6 +80,7 @@ class CompiledGraph {
     drop_gradients(guards.replaced);
     std::vector<Tensor> results = executor.run(inputs);
     drop_gradients(guards.dropped);
+    has_run_ = true;
     return results;
   }
 
@@ -88,7 +93,20 @@ class CompiledGraph {
   // Whether a call can run it now, if it is not outdated.
   bool holds() const { return guards.hold() && are_like(/*gradients=*/true); }
 
+  // What a repetition of its last run relies on; empty before the first one, which compiles
+  // kernels.
+  std::vector<uint64_t> identity() const {
+    if (!has_run_) return {};
+    std::vector<uint64_t> all{number};
+    for (const Constant& constant : executor.graph().constants) {
+      all.push_back(reinterpret_cast<uintptr_t>(current(constant).address()));
+    }
+    return all;
+  }
+
  private:
+  bool has_run_ = false;
+
   bool are_like(bool gradients) const {
     const Graph& graph = executor.graph();
     return std::all_of(graph.constants.begin(), graph.constants.end(), [&](const Constant& c) {
@@ -136,9 +154,13 @@ struct CompiledFunction::State {
   int64_t traces = 0;
   std::string why_eager;
 
+  std::string kind(const std::vector<Tensor>& inputs) const {
+    return kind_of(inputs) + (modes ? "\n" + modes() : "");
+  }
+
   std::vector<Tensor> call(const std::vector<Tensor>& inputs) {
     if (is_tracing() || calls++ < options.warm_ups) return function(inputs);
-    const std::string kind = kind_of(inputs) + (modes ? "\n" + modes() : "");
+    const std::string kind = this->kind(inputs);
     if (CompiledGraph* graph = find(kind)) {
       last = graph;
       return graph->run(inputs);
@@ -199,7 +221,8 @@ struct CompiledFunction::State {
       remove_dead_nodes(graph);
       fuse_elementwise(graph);
     }
-    last = &graphs.emplace_back(std::move(graph), std::move(guards), std::move(frozen));
+    last = &graphs.emplace_back(static_cast<uint64_t>(traces), std::move(graph), std::move(guards),
+                                std::move(frozen));
     for (Tensor& result : results) {
       if (result.defined()) result = result.detach();
     }
@@ -227,6 +250,10 @@ CompiledFunction& CompiledFunction::operator=(CompiledFunction&&) noexcept = def
 
 std::vector<Tensor> CompiledFunction::operator()(const std::vector<Tensor>& inputs) {
   return state_->call(inputs);
+}
+std::vector<uint64_t> CompiledFunction::identity(const std::vector<Tensor>& inputs) {
+  const CompiledGraph* const graph = state_->find(state_->kind(inputs));
+  return graph == nullptr ? std::vector<uint64_t>() : graph->identity();
 }
 int64_t CompiledFunction::num_graphs() const { return state_->traces; }
 const std::string& CompiledFunction::why_eager() const { return state_->why_eager; }

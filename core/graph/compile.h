@@ -53,6 +53,9 @@ class CompiledFunction {
   /// Errors: those of the function, and of trace().
   std::vector<Tensor> operator()(const std::vector<Tensor>& inputs);
 
+  /// What a call would run, for CapturedFunction: a graph, and where its constants are. Empty if
+  /// the call would be traced, would run eagerly, or would be the first run of its graph.
+  std::vector<uint64_t> identity(const std::vector<Tensor>& inputs);
   /// Traces so far.
   int64_t num_graphs() const;
   /// The graph that ran last, after its passes. Error before the second call of a kind.

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "wick/core/base/scoped_value.h"
+#include "wick/core/detail/capture.h"
 #include "wick/core/graph/detail/arena.h"
 #include "wick/core/graph/detail/fused_chain.h"
 #include "wick/core/graph/detail/guards.h"
@@ -97,13 +98,19 @@ struct Executor::State {
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (node.inputs[i] != kNone) inputs[i] = tensor(node.inputs[i]);
     }
+    Capture* const capture = node.draw >= 0 ? capture_of(graph.device) : nullptr;
     if (node.draw >= 0) {
-      node.op.set("seed", static_cast<int64_t>(start.seed));
-      node.op.set("offset", static_cast<int64_t>(start.offset) + node.draw);
+      const RandomKey from = capture != nullptr ? capture->from_base(start) : start;
+      node.op.set("seed", static_cast<int64_t>(from.seed));
+      node.op.set("offset", static_cast<int64_t>(from.offset) + node.draw);
     }
+    if (capture != nullptr) capture->is_base_due = true;
     KeptForBackward kept{node.needs, {}};
     std::vector<Tensor> outputs =
         replay_op(node.op.type(), node.op.get(), inputs, node.kept.empty() ? nullptr : &kept);
+    WICK_CHECK(capture == nullptr || !capture->is_base_due,
+               "cuda_graph: captured work must not draw ", "by ", node.op.info().name,
+               ": its numbers would be the same at each replay");
     put(node, node.outputs, outputs);
     if (!node.kept.empty()) put(node, node.kept, kept.tensors);
   }

@@ -56,6 +56,10 @@ Tensor host_call(const std::string& name, std::function<Tensor(const std::vector
 
 bool is_host_call(const Node& node) { return &node.op.type() == &host_call_type(); }
 
+size_t num_leaves(const Node& node) {
+  return static_cast<const HostCall*>(node.op.get())->work->leaves.size();
+}
+
 bool is_lasting(const Node& node) { return is_host_call(node) || node.op.info().exchanges; }
 
 bool changes(const Node& node, size_t i) {

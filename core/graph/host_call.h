@@ -19,6 +19,8 @@ Tensor host_call(const std::string& name,
 
 /// Whether a node is a host_call, which no pass may move, drop or repeat.
 bool is_host_call(const Node& node);
+/// How many leaves a host_call has: its first inputs are their gradients, and then come the leaves.
+size_t num_leaves(const Node& node);
 /// Whether no pass may drop or repeat a node: a host_call, or an exchange with other ranks.
 bool is_lasting(const Node& node);
 

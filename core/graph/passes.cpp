@@ -195,20 +195,24 @@ int64_t fold_constants(Graph& graph) {
   return folded;
 }
 
-void optimize(Graph& graph) {
+namespace {
+void optimize(Graph& graph, bool may_round) {
   fold_constants(graph);
   merge_common_nodes(graph);
   remove_dead_nodes(graph);
   if (recompute_enabled()) recompute_cheap_nodes(graph);
-  fuse_epilogues(graph);
+  fuse_epilogues(graph, may_round);
   fuse_elementwise(graph);
 }
+}  // namespace
+
+void optimize(Graph& graph) { optimize(graph, /*may_round=*/false); }
 
 void optimize_for_inference(Graph& graph) {
   freeze_constants(graph);
   fold_constants(graph);  // casts of weights, too
   fold_batch_norms(graph);
-  optimize(graph);
+  optimize(graph, /*may_round=*/true);
 }
 
 }  // namespace wick::graph

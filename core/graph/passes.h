@@ -27,10 +27,14 @@ int64_t fold_constants(Graph& graph);
 /// of norms folded.
 int64_t fold_batch_norms(Graph& graph);
 
-/// Joins convolutions with the sum and ReLU that follow, and linear layers with ReLU or GELU (by
-/// tanh), where nothing else reads what is between: on the CPU, in float32, and linear layers with
-/// ReLU in any dtype. Kernels of convolutions finish results while they are in the near cache.
-int64_t fuse_epilogues(Graph& graph);
+/// Joins convolutions, linear layers and products with what follows, where nothing else reads what
+/// is between. Convolutions take in a residual and ReLU; linear layers ReLU or GELU (by tanh);
+/// products a constant factor.
+///
+/// On the CPU that is in float32, and for linear layers with ReLU in any dtype: kernels finish
+/// results while they are in the near cache. With `may_round` it joins linear layers and products
+/// on a GPU, too, and linear layers with a residual. Results differ by rounding there.
+int64_t fuse_epilogues(Graph& graph, bool may_round = false);
 
 /// Joins elementwise ops of one shape that follow one another, and on the CPU a reduction that ends
 /// them, into one node. There an Executor runs the node tile by tile in the cache.
@@ -46,7 +50,8 @@ int64_t recompute_cheap_nodes(Graph& graph);
 /// set_recompute() is off, fuse_epilogues() and fuse_elementwise(), in this order.
 void optimize(Graph& graph);
 
-/// freeze_constants(), fold_constants() and fold_batch_norms(), then optimize().
+/// freeze_constants(), fold_constants() and fold_batch_norms(), then optimize(), whose
+/// fuse_epilogues() may round.
 void optimize_for_inference(Graph& graph);
 
 }  // namespace wick::graph

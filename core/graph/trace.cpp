@@ -89,7 +89,9 @@ class Tracer final : public OpRecorder, public StorageObserver {
       if (changes(node, i) && inputs[i].defined()) memory_of(inputs[i]).is_computed = true;
     }
     if (is_host_call(node)) {
-      for (const Tensor& input : inputs) given_.insert(input.impl());
+      const size_t leaves = num_leaves(node);
+      for (size_t i = 0; i < leaves; ++i)
+        given_.insert({inputs[leaves + i].impl(), inputs[i].impl()});
     }
     note_draw(node);
     // A piece of an input's memory stays that, wherever it comes out.
@@ -148,7 +150,8 @@ class Tracer final : public OpRecorder, public StorageObserver {
       refuse_sparse(gradient);
       const Memory* memory = find(gradient);
       const bool is_new = memory != nullptr && memory->is_computed &&
-                          !given_.contains(gradient.impl()) && constant_of(memory->root) == nullptr;
+                          !given_.contains({leaf.impl(), gradient.impl()}) &&
+                          constant_of(memory->root) == nullptr;
       if (is_new) leaves.push_back(leaf);
     }
     if (leaves.empty()) return;
@@ -355,7 +358,7 @@ class Tracer final : public OpRecorder, public StorageObserver {
                      [&](const auto& value) { return value.first.dtype == geometry.dtype; });
     WICK_CHECK(base != memory.values.end(), "trace: a tensor shares memory with one of another ",
                "dtype: got ", geometry.dtype, place());
-    const Alias op{geometry.offset, geometry.shape, geometry.strides};
+    const Alias op{geometry.offset - base->first.offset, geometry.shape, geometry.strides};
     Node node{OpInstance(alias_type(), &op)};
     node.inputs = {base->second};
     const ValueId id = add_value(x, &memory);
@@ -416,7 +419,8 @@ class Tracer final : public OpRecorder, public StorageObserver {
   std::vector<Storage*> held_;  // of those, whose memory is not given back
   std::map<const Storage*, std::string> names_;
   std::set<const Storage*> born_;
-  std::set<const TensorImpl*> given_;  // to host calls
+  // Leaves, and the gradients that host calls gave them.
+  std::set<std::pair<const TensorImpl*, const TensorImpl*>> given_;
   std::vector<GradientUse> gradients_;
   std::map<const TensorImpl*, Guards::Flag> flags_;
   bool is_watching_host_ = true;

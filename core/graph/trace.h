@@ -35,9 +35,9 @@ struct TraceOptions {
 /// decisions are fixed. Each run draws new random numbers from the default generator.
 ///
 /// Errors name the module and the last op. A host read of a traced tensor is an error (item(),
-/// data(), to_vector()). So is a shape that depends on data (nonzero(), masked_select(), boolean
-/// indices). Other errors are a draw from another generator, a sparse gradient, and a trace within
-/// a trace.
+/// to_vector(), data(), raw_data(), view_for_kernel()); reads on other threads are not noticed. So
+/// is a shape that depends on data (nonzero(), masked_select(), boolean indices). Other errors are
+/// a draw from another generator, a sparse gradient, and a trace within a trace.
 Graph trace(const Function& function, const std::vector<Tensor>& examples,
             const TensorMap& names = {}, const TraceOptions& options = {});
 

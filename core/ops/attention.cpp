@@ -37,7 +37,7 @@ Tensor in_rows(const Tensor& x) {
         x.size(axis) == 1 || (bytes > 0 && bytes % static_cast<int64_t>(kAttentionAlignment) == 0);
   }
   const Tensor rows = fits ? x : x.contiguous();
-  const auto address = reinterpret_cast<uintptr_t>(rows.raw_data());
+  const auto address = reinterpret_cast<uintptr_t>(rows.address());
   return address % kAttentionAlignment == 0 ? rows : rows.clone();
 }
 
@@ -235,6 +235,11 @@ void check_shapes(const char* op, const Tensor& query, const Tensor& key, const 
              ", expected ", scores);
 }
 
+// What a library is asked about: it reads no element.
+View layout_of(const Tensor& x) {
+  return {x.address(), x.dtype(), x.device(), x.shape(), x.strides()};
+}
+
 // The library's answer, or nothing where it has none.
 Tensor library_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                          const Tensor& mask, const AttentionSettings& how) {
@@ -254,9 +259,9 @@ Tensor library_attention(const Tensor& query, const Tensor& key, const Tensor& v
   }
   const Tensor q = in_rows(query), k = in_rows(key), v = in_rows(value);
   Attention wanted;
-  wanted.q = q.view_for_kernel();
-  wanted.k = k.view_for_kernel();
-  wanted.v = v.view_for_kernel();
+  wanted.q = layout_of(q);
+  wanted.k = layout_of(k);
+  wanted.v = layout_of(v);
   wanted.o = wanted.q;
   wanted.o.shape = {q.size(0), q.size(1), q.size(2), v.size(3)};
   wanted.o.strides = contiguous_strides(wanted.o.shape);

@@ -263,7 +263,7 @@ Tensor einsum(const std::string& equation, const std::vector<Tensor>& operands) 
   }
   const Tensor y = rounds_between(in, result) ? wide_product_of(in, result, equation)
                                               : product_of(in, result, equation);
-  return in.size() == 1 && y.raw_data() == operands[0].raw_data() ? y.clone() : y;
+  return in.size() == 1 && y.address() == operands[0].address() ? y.clone() : y;
 }
 
 Tensor tensordot(const Tensor& a, const Tensor& b, const Shape& axes_a, const Shape& axes_b) {

@@ -236,7 +236,7 @@ Tensor repeat(const Tensor& x, const Shape& times) {
   }
   y = y.reshape(shape);
   // Repeating single elements can be a view.
-  return y.raw_data() == x.raw_data() ? y.clone() : y;
+  return y.address() == x.address() ? y.clone() : y;
 }
 
 Tensor repeat_interleave(const Tensor& x, int64_t times, std::optional<int64_t> axis) {

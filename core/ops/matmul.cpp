@@ -1,10 +1,12 @@
 #include "wick/core/ops/matmul.h"
 
 #include <array>
+#include <cmath>
 
 #include "wick/core/apply.h"
 #include "wick/core/ops/detail/compute_dtype.h"
 #include "wick/core/ops/detail/elementwise_op.h"
+#include "wick/core/ops/detail/matmul_fused.h"
 #include "wick/core/ops/detail/matmul_plan.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/kernels/elementwise_ops_activation.h"
@@ -18,6 +20,24 @@ constexpr AutocastPolicy kLower{.cuda = Autocast::kLower, .cpu = Autocast::kLowe
 void check_matmul_dtypes(const char* op, const Tensor& a, const Tensor& b) {
   WICK_CHECK(a.dtype(op) == b.dtype(op), op, ": dtypes differ: got ", to_string(a.dtype()), " and ",
              to_string(b.dtype()));
+}
+
+void check_matmul_operands(const char* op, const Tensor& a, const Tensor& b, int least_rank) {
+  WICK_CHECK(a.rank(op) >= least_rank && b.rank(op) >= least_rank, op, ": inputs need ", least_rank,
+             least_rank == 1 ? " axis" : " axes", " or more: got shapes ", a.shape(), " and ",
+             b.shape());
+  WICK_CHECK(a.size(-1) == b.size(b.rank() == 1 ? 0 : -2), op, ": inner sizes differ: got ",
+             a.shape(), " x ", b.shape(), ", expected [..., M, K] x [..., K, N]");
+}
+
+// A weight of 2 axes, and a bias that may be undefined.
+void check_linear(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  WICK_CHECK(weight.rank(op) == 2, op, ": weight needs 2 axes or 1: got shape ", weight.shape());
+  WICK_CHECK(x.rank(op) >= 1 && x.size(-1) == weight.size(1), op, ": features differ: got x ",
+             x.shape(), " and weight ", weight.shape(), ", expected equal last sizes");
+  if (!bias.defined()) return;
+  WICK_CHECK(bias.rank() == 1 && bias.size(0) == weight.size(0), op,
+             ": bias has the wrong shape: got ", bias.shape(), ", expected [", weight.size(0), "]");
 }
 
 // Kernels want one of the last two strides to be 1 and the other to step over it.
@@ -40,15 +60,19 @@ struct Epilogue {
   Tensor bias = {};
   Activation activation = Activation::kNone;
   Tensor* before = nullptr;
+  Tensor residual = {};  // of the product's shape; with neither activation nor scale
+  double scale = 1;      // with nothing else
 };
 
 // Multiplies on views. All of one dtype.
 Tensor multiply(const Tensor& a, const Tensor& b, const Shape& shape, const Epilogue& epilogue) {
   const Tensor& bias = epilogue.bias;
   if (multiplies_in_float32(a.device(), a.dtype())) {
-    const Tensor wide_bias = bias.defined() ? bias.to(kFloat32) : bias;
-    const Tensor y = multiply(a.to(kFloat32), b.to(kFloat32), shape,
-                              {wide_bias, epilogue.activation, epilogue.before});
+    Epilogue in_float32 = epilogue;
+    for (Tensor* x : {&in_float32.bias, &in_float32.residual}) {
+      if (x->defined()) *x = x->to(kFloat32);
+    }
+    const Tensor y = multiply(a.to(kFloat32), b.to(kFloat32), shape, in_float32);
     if (epilogue.before != nullptr) *epilogue.before = epilogue.before->to(a.dtype());
     return y.to(a.dtype());
   }
@@ -57,8 +81,12 @@ Tensor multiply(const Tensor& a, const Tensor& b, const Shape& shape, const Epil
   if (y.numel() == 0) return y;
   const Tensor ka = with_kernel_strides(a), kb = with_kernel_strides(b);
   const Tensor kbias = bias.defined() ? bias.contiguous() : bias;
+  const Tensor& residual = epilogue.residual;
+  const Tensor kresidual = residual.defined() ? residual.contiguous() : residual;
   MatMulEpilogue follows;
   follows.activation = epilogue.activation;
+  follows.scale = epilogue.scale;
+  if (kresidual.defined()) follows.residual = kresidual.view_for_kernel();
   if (kbias.defined()) follows.bias = kbias.view_for_kernel();
   if (epilogue.before != nullptr) follows.before = epilogue.before->view_for_kernel();
   planned_matmul(ka.view_for_kernel(), kb.view_for_kernel(), follows, y.view_for_kernel());
@@ -71,24 +99,31 @@ Shape with_last_two(Shape batch, int64_t rows, int64_t columns) {
   return batch;
 }
 
+// a · b of rank 2 or more, times `scale`.
+Tensor multiply_batch(const char* op, const Tensor& a, const Tensor& b, double scale) {
+  check_matmul_dtypes(op, a, b);
+  WICK_CHECK(a.dtype() != kBool, op,
+             ": wrong dtype: got bool, expected numbers: convert to int64 or float32");
+  Shape batch_a = a.shape(), batch_b = b.shape();
+  for (Shape* shape : {&batch_a, &batch_b}) {
+    shape->erase(shape->rank() - 1);
+    shape->erase(shape->rank() - 1);
+  }
+  const Shape batch = broadcast_shapes(op, batch_a, batch_b);
+  const int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1);
+  Epilogue epilogue;
+  epilogue.scale = scale;
+  return multiply(a.expand(with_last_two(batch, m, k)), b.expand(with_last_two(batch, k, n)),
+                  with_last_two(batch, m, n), epilogue);
+}
+
 struct MatMul {
   static constexpr OpInfo info{.name = "matmul", .autocast = kLower, .broadcasts = true};
 
   // Ranks are 2 or more.
   Tensor forward(Saved& saved, const Tensor& a, const Tensor& b) const {
-    check_matmul_dtypes("matmul", a, b);
-    WICK_CHECK(a.dtype() != kBool,
-               "matmul: wrong dtype: got bool, expected numbers: convert to int64 or float32");
     save_operands(saved, a, b);
-    Shape batch_a = a.shape(), batch_b = b.shape();
-    for (Shape* shape : {&batch_a, &batch_b}) {
-      shape->erase(shape->rank() - 1);
-      shape->erase(shape->rank() - 1);
-    }
-    const Shape batch = broadcast_shapes("matmul", batch_a, batch_b);
-    const int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1);
-    return multiply(a.expand(with_last_two(batch, m, k)), b.expand(with_last_two(batch, k, n)),
-                    with_last_two(batch, m, n), {});
+    return multiply_batch("matmul", a, b, 1);
   }
 
   Gradients backward(const Saved& saved, const Tensor& dy) const {
@@ -183,6 +218,50 @@ struct Linear {
   }
 };
 
+struct MatMulScaled {
+  static constexpr OpInfo info{
+      .name = "matmul_scaled", .broadcasts = true, .differentiable = false};
+  double scale = 1;
+  static constexpr auto fields = std::tuple{field("scale", &MatMulScaled::scale)};
+
+  Tensor forward(Saved&, const Tensor& a, const Tensor& b) const {
+    check_matmul_operands(info.name, a, b, 2);
+    WICK_CHECK(is_floating(a.dtype()) && std::isfinite(scale), info.name, ": dtype and scale: got ",
+               a.dtype(), " and ", scale, ", expected a floating dtype and a finite number");
+    if (a.size(-1) == 0) return multiply_batch(info.name, a, b, 1);
+    return multiply_batch(info.name, a, b, scale);
+  }
+  double flops(std::span<const Tensor> inputs, const Tensor& y) const {
+    return 2.0 * static_cast<double>(y.numel()) * static_cast<double>(inputs[0].size(-1));
+  }
+};
+
+struct LinearSum {
+  static constexpr OpInfo info{.name = "linear_sum", .differentiable = false};
+
+  Tensor forward(Saved&, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                 const Tensor& residual) const {
+    check_linear(info.name, x, weight, bias);
+    for (const Tensor* other : {&weight, &bias, &residual}) {
+      if (other->defined()) check_matmul_dtypes(info.name, x, *other);
+    }
+    Shape shape = x.shape();
+    shape[x.rank() - 1] = weight.size(0);
+    WICK_CHECK(is_floating(x.dtype()) && residual.shape() == shape, info.name,
+               ": the residual has the wrong shape or dtype: got ", residual.dtype(),
+               residual.shape(), ", expected a floating dtype and ", shape);
+    const int64_t rows = rows_of(x.shape()), k = weight.size(1), n = weight.size(0);
+    if (k == 0) return linear(x, weight, bias) + residual;
+    Epilogue epilogue;
+    epilogue.bias = bias;
+    epilogue.residual = residual.reshape({rows, n});
+    return multiply(x.reshape({rows, k}), weight.t(), {rows, n}, epilogue).reshape(shape);
+  }
+  double flops(std::span<const Tensor> inputs, const Tensor& y) const {
+    return 2.0 * static_cast<double>(y.numel()) * static_cast<double>(inputs[1].size(1));
+  }
+};
+
 struct Dot {
   static constexpr OpInfo info{.name = "dot", .autocast = {.cuda = Autocast::kPromote}};
 
@@ -222,10 +301,7 @@ struct AddMm {
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
-  WICK_CHECK(a.rank() >= 1 && b.rank() >= 1, "matmul: inputs need 1 axis or more: got shapes ",
-             a.shape(), " and ", b.shape());
-  WICK_CHECK(a.size(-1) == b.size(b.rank() == 1 ? 0 : -2), "matmul: inner sizes differ: got ",
-             a.shape(), " x ", b.shape(), ", expected [..., M, K] x [..., K, N]");
+  check_matmul_operands("matmul", a, b, 1);
   if (a.rank() == 1) return matmul(a.unsqueeze(0), b).squeeze(b.rank() == 1 ? 0 : -2);
   if (b.rank() == 1) return matmul(a, b.unsqueeze(1)).squeeze(-1);
   if (a.rank() > 2 && b.rank() == 2) {  // one tall matrix instead of a batch of them
@@ -243,6 +319,14 @@ void check_ranks(const char* op, const Tensor& a, const Tensor& b, int rank) {
              a.shape(), " and ", b.shape(), ", expected ", rank, " axes each");
 }
 }  // namespace
+
+Tensor matmul_scaled(const Tensor& a, const Tensor& b, double scale) {
+  return apply(MatMulScaled{scale}, a, b);
+}
+Tensor linear_sum(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                  const Tensor& residual) {
+  return apply(LinearSum{}, x, weight, bias, residual);
+}
 
 Tensor mm(const Tensor& a, const Tensor& b) {
   check_ranks("mm", a, b, 2);
@@ -273,14 +357,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
                ", expected none");
     return linear(x, weight.unsqueeze(0), {}, activation).squeeze(-1);
   }
-  WICK_CHECK(weight.rank() == 2, "linear: weight needs 2 axes or 1: got shape ", weight.shape());
-  WICK_CHECK(x.rank() >= 1 && x.size(-1) == weight.size(1), "linear: features differ: got x ",
-             x.shape(), " and weight ", weight.shape(), ", expected equal last sizes");
-  if (bias.defined()) {
-    WICK_CHECK(bias.rank() == 1 && bias.size(0) == weight.size(0),
-               "linear: bias has the wrong shape: got ", bias.shape(), ", expected [",
-               weight.size(0), "]");
-  }
+  check_linear("linear", x, weight, bias);
   switch (activation) {
     case Activation::kNone: break;
     case Activation::kRelu: return apply(Linear<Activation::kRelu>{}, x, weight, bias)[0];

@@ -88,7 +88,7 @@ Tensor replaced(const char* op, const Tensor& x, const Tensor& source, const Cut
     const NoGrad no_grad;
     const Tensor whole = x.contiguous(), part = cut(whole);
     const auto bytes =
-        static_cast<const char*>(part.raw_data()) - static_cast<const char*>(whole.raw_data());
+        static_cast<const char*>(part.address()) - static_cast<const char*>(whole.address());
     piece = {bytes / static_cast<int64_t>(size_of(x.dtype())), part.shape(), part.strides()};
   }
   WICK_CHECK(piece.shape == source.shape(), op, ": source: got shape ", source.shape(),

@@ -32,14 +32,9 @@ Draw draw(Generator* generator, Device device) {
   WICK_CHECK(generator == nullptr || generator == &common,
              "cuda_graph: captured work must draw from the default generator of ", device,
              ": any other's numbers would be the same at each replay");
-  WICK_CHECK(key.seed == capture->start.seed && key.offset >= capture->start.offset,
-             "cuda_graph: captured work must not set the default generator of ", device);
+  const RandomKey counted = capture->from_base(key);
   capture->draws = true;
-  return {0, key.offset - capture->start.offset, capture->base};
-}
-
-RandomKey key_of(uint64_t seed, uint64_t offset, const Tensor& base) {
-  return {seed, offset, base.defined() ? static_cast<const uint64_t*>(base.raw_data()) : nullptr};
+  return {counted.seed, counted.offset, capture->base};
 }
 
 void check_floating(const char* op, Dtype dtype) {
@@ -70,7 +65,8 @@ struct Uniform {
 
   Tensor forward(Saved&, const Tensor& x) const {
     return fill_in_order(x, [&](const View& y) {
-      WICK_DISPATCH(y.device, random_uniform(y, key_of(seed, offset, base), low, high));
+      WICK_DISPATCH(y.device,
+                    random_uniform(y, key_of_op(seed, offset, base, y.device), low, high));
     });
   }
   Gradients backward(const Saved&, const Tensor&) const { return {Tensor()}; }
@@ -87,7 +83,8 @@ struct Normal {
 
   Tensor forward(Saved&, const Tensor& x) const {
     return fill_in_order(x, [&](const View& y) {
-      WICK_DISPATCH(y.device, random_normal(y, key_of(seed, offset, base), mean, stddev));
+      WICK_DISPATCH(y.device,
+                    random_normal(y, key_of_op(seed, offset, base, y.device), mean, stddev));
     });
   }
   Gradients backward(const Saved&, const Tensor&) const { return {Tensor()}; }
@@ -106,7 +103,8 @@ struct Integers {
 
   Tensor forward(Saved&, const Tensor& x) const {
     return fill_in_order(x, [&](const View& y) {
-      WICK_DISPATCH(y.device, random_integers(y, key_of(seed, offset, base), low, range));
+      WICK_DISPATCH(y.device,
+                    random_integers(y, key_of_op(seed, offset, base, y.device), low, range));
     });
   }
 };
@@ -121,7 +119,7 @@ struct Bernoulli {
     const Tensor chance = p.contiguous();
     Tensor y = empty(p.shape(), p.dtype(), p.device());
     WICK_DISPATCH(p.device(), random_bernoulli(chance.view_for_kernel(), y.view_for_kernel(),
-                                               RandomKey{seed, offset}));
+                                               key_of_op(seed, offset, {}, p.device())));
     return y;
   }
 };
@@ -138,14 +136,14 @@ struct Dropout {
                                             field("channels_last", &Dropout::channels_last)};
 
   Tensor forward(Saved&, const Tensor& x) const {
+    const RandomKey key = key_of_op(seed, offset, base, x.device());
     const auto format = channels_last ? MemoryFormat::kChannelsLast : MemoryFormat::kContiguous;
     Tensor y = empty(x.shape(), x.dtype(), x.device(), format);
     if (p == 1) {
       y.zero_();
     } else {
       const Tensor from = x.contiguous(format);
-      WICK_DISPATCH(x.device(), dropout(from.view_for_kernel(), y.view_for_kernel(),
-                                        key_of(seed, offset, base), p));
+      WICK_DISPATCH(x.device(), dropout(from.view_for_kernel(), y.view_for_kernel(), key, p));
     }
     return y;
   }

@@ -276,7 +276,7 @@ void Reducer::put_in_place(Parameter& parameter) {
              " has a sparse gradient: got ", sparse_rows(grad).rows.numel(), " rows of ",
              grad.shape(), ", expected a dense one: make the embedding without sparse");
   if (!grad.defined()) parameter.place.zero_();
-  if (!grad.defined() || grad.raw_data() == parameter.place.raw_data()) return;
+  if (!grad.defined() || grad.address() == parameter.place.address()) return;
   parameter.place.copy_(grad);
   const bool fits = grad.dtype() == parameter.place.dtype();
   if (parameter.is_used && fits) parameter.tensor.set_grad(parameter.gradient);

@@ -28,12 +28,13 @@ enum class BFloat16Unit { kFloat32, kDotProduct, kMatrix };
 /// The best one this process may use.
 BFloat16Unit bfloat16_unit();
 
-/// What follows the sums of a product: c += residual, then activated = activation(c). All are laid
-/// out as c, and each step is rounded to c's dtype.
+/// What follows the sums of a product: c *= scale, c += residual, then activated = activation(c).
+/// All are laid out as c, and each step is rounded to c's dtype.
 struct Finish {
   const void* residual = nullptr;
   Activation activation = Activation::kNone;
   void* activated = nullptr;  // may be c
+  double scale = 1;
 };
 
 /// c_i = a_i · b_i + bias, or c_i + a_i · b_i with `accumulate`, for `count` products.

@@ -24,6 +24,12 @@ WICK_INLINE void finish_rows(const F& f, const Product& p, int64_t at, int64_t r
   const Finish& finish = p.finish;
   for (int64_t r = 0; r < rows; ++r, at += p.c_row) {
     S* const c = static_cast<S*>(p.c) + at;
+    if (finish.scale != 1) {
+      const Vec<T> scale(static_cast<T>(finish.scale));
+      for_vectors<T>(columns, [&](int64_t i, int64_t left) {
+        store_up_to(load_up_to<T>(c + i, left) * scale, c + i, left);
+      });
+    }
     if (finish.residual != nullptr) {
       const S* const residual = static_cast<const S*>(finish.residual) + at;
       for_vectors<T>(columns, [&](int64_t i, int64_t left) {
@@ -50,7 +56,9 @@ WICK_INLINE void finish_rows(const Product& p, int64_t at, int64_t rows, int64_t
 }  // namespace
 
 void finish_block(const Product& p, int64_t at, int64_t rows, int64_t columns) {
-  if (p.finish.residual == nullptr && p.finish.activation == Activation::kNone) return;
+  const Finish& finish = p.finish;
+  const bool is_plain = finish.residual == nullptr && finish.activation == Activation::kNone;
+  if (is_plain && finish.scale == 1) return;
   switch (p.out) {
     case Dtype::kFloat64: return finish_rows<double, double>(p, at, rows, columns);
     case Dtype::kBFloat16: return finish_rows<float, BFloat16>(p, at, rows, columns);

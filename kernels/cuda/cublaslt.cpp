@@ -1,5 +1,6 @@
 #include <cublasLt.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <span>
@@ -15,6 +16,8 @@
 #include "wick/kernels/cuda/common/enter_device.h"
 #include "wick/kernels/cuda/common/library_error.h"
 #include "wick/kernels/cuda/gemm.h"
+#include "wick/kernels/elementwise.h"
+#include "wick/kernels/elementwise_ops_arithmetic.h"
 #include "wick/kernels/plan_key.h"
 
 // Matrix multiplication by cuBLASLt, which stores matrices by columns: it computes the transpose of
@@ -113,6 +116,7 @@ PlanKey key_of(Device device, const Gemm& g) {
            g.b.transposed, alignment_of(g.a.data), alignment_of(g.b.data), alignment_of(g.y),
            may_have_bias_epilogue(g) ? alignment_of(g.bias) : 0, g.bias != nullptr,
            static_cast<int64_t>(g.activation), g.before != nullptr, alignment_of(g.before)});
+  if (g.residual != nullptr) key.add({alignment_of(g.residual)});
   return key;
 }
 
@@ -231,7 +235,8 @@ Preference make_preference(const Gemm& g) {
   const auto alignment = [](const void* p) { return static_cast<uint32_t>(alignment_of(p)); };
   set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(g.b.data));
   set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(g.a.data));
-  set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(g.y));
+  const uint32_t former = g.residual != nullptr ? alignment(g.residual) : alignment(g.y);
+  set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, std::min(former, alignment(g.y)));
   set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(g.y));
   // No sums of parts that were rounded to 16 bits.
   const uint32_t schemes = is_reduced(g.dtype) ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE
@@ -284,10 +289,15 @@ const Solver& solver_for(Device device, const Gemm& g) {
   return solvers.emplace(key, make_solver(device, g)).first->second;
 }
 
-// Every row of y becomes the bias.
+// Every row of y becomes the bias, and what the residual adds to it.
 void spread_bias(Device device, const Gemm& g) {
-  const View bias{const_cast<void*>(g.bias), g.dtype, device, {g.batch * g.m, g.n}, {0, 1}};
-  copy(bias, {g.y, g.dtype, device, {g.batch * g.m, g.n}, {g.n, 1}});
+  const Shape shape{g.batch * g.m, g.n};
+  const View bias{const_cast<void*>(g.bias), g.dtype, device, shape, {0, 1}};
+  const View y{g.y, g.dtype, device, shape, {g.n, 1}};
+  if (g.residual == nullptr) return copy(bias, y);
+  const View residual{const_cast<void*>(g.residual), g.dtype, device, shape, {g.n, 1}};
+  const View operands[] = {residual, bias};
+  elementwise(fn::Add{}, y.dtype, y, operands);
 }
 
 // Whether it could be queued: otherwise the library has no such activation.
@@ -300,16 +310,18 @@ bool run(Device device, const Gemm& g, int number, Workspace& workspace) {
   const bool add = g.bias != nullptr && !solver.has_bias_epilogue;
   if (add) spread_bias(device, g);
   set_pointers(solver.desc, g, solver.has_bias_epilogue);
-  const float one = 1, zero = 0;
-  const double one_double = 1, zero_double = 0;
+  const void* const former = add || g.residual == nullptr ? g.y : g.residual;
+  const double alpha_double = g.scale, beta_double = add || g.residual != nullptr ? 1 : 0;
+  const auto alpha_float = static_cast<float>(alpha_double),
+             beta_float = static_cast<float>(beta_double);
   const bool is_double = g.dtype == kFloat64;
-  const void* const alpha = is_double ? static_cast<const void*>(&one_double) : &one;
-  const void* const none = is_double ? static_cast<const void*>(&zero_double) : &zero;
+  const void* const alpha = is_double ? static_cast<const void*>(&alpha_double) : &alpha_float;
+  const void* const beta = is_double ? static_cast<const void*>(&beta_double) : &beta_float;
   void* const scratch = workspace.allocate(engine.scratch);
   const profile::KernelScope scope("cublasLtMatmul", device, stream);
   const cublasStatus_t status =
       api().matmul(handle_of(device), solver.desc.get(), alpha, g.b.data, solver.left.get(),
-                   g.a.data, solver.right.get(), add ? alpha : none, g.y, solver.out.get(), g.y,
+                   g.a.data, solver.right.get(), beta, former, solver.out.get(), g.y,
                    solver.out.get(), &engine.algorithm, scratch, engine.scratch, stream);
   check_status(status, "cublasLtMatmul");
   workspace.release(scratch);

@@ -22,10 +22,10 @@ struct GemmOperand {
   bool transposed = false;
 };
 
-/// y_i = activation(a_i · b_i + bias) for i < batch. a: m x k, b: k x n, y: m x n in rows, one
-/// behind the other; bias: n elements or null; before: as y, gets the activation's argument, or
-/// null. All sizes are 1 or more, all elements of one floating dtype, sums in float (float64: in
-/// double).
+/// y_i = activation(scale · a_i · b_i + bias + residual_i) for i < batch. a: m x k, b: k x n, y:
+/// m x n in rows, one behind the other; bias: n elements or null; before: as y, gets the
+/// activation's argument, or null; residual: as y, or null, as with an activation. All sizes are 1
+/// or more, all elements of one floating dtype, sums in float (float64: in double).
 struct Gemm {
   Dtype dtype = Dtype::kFloat32;
   int64_t batch = 1, m = 1, n = 1, k = 1;
@@ -34,6 +34,8 @@ struct Gemm {
   void* y = nullptr;
   Activation activation = Activation::kNone;
   void* before = nullptr;
+  const void* residual = nullptr;
+  double scale = 1;
 };
 
 /// Whether cuBLASLt can be asked for the activation of `g`: not in float64, and it keeps GELU's

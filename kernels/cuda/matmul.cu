@@ -104,6 +104,8 @@ Gemm first_of(const Batch& batch, const View& a, const View& b, const MatMulEpil
   g.y = y.data;
   g.activation = epilogue.activation;
   g.before = epilogue.before.data;
+  g.residual = epilogue.residual.data;
+  g.scale = epilogue.scale;
   return g;
 }
 
@@ -143,6 +145,7 @@ void matmul(const View& a, const View& b, const MatMulEpilogue& epilogue, const 
     g.b.data = matrix_of(b, batch.outer_axes, i);
     g.y = y.as<char>() + i * stack;
     if (epilogue.before.defined()) g.before = epilogue.before.as<char>() + i * stack;
+    if (epilogue.residual.defined()) g.residual = epilogue.residual.as<char>() + i * stack;
     is_activated = run(y.device, g, engine, workspace);
   }
   if (!is_activated) activate(epilogue.activation, product, y);

@@ -39,7 +39,7 @@ void run(Device device, const Gemm& g, int engine, Workspace& workspace) {
   const View a = view_of(g.a, g.dtype, g.batch, g.m, g.k);
   const View b = view_of(g.b, g.dtype, g.batch, g.k, g.n);
   const View y = view_of({g.y, g.n, g.m * g.n}, g.dtype, g.batch, g.m, g.n);
-  View bias, before;
+  View bias, before, residual;
   if (g.bias != nullptr) bias = {const_cast<void*>(g.bias), g.dtype, kCpu, {g.n}, {1}};
   if (g.before != nullptr) {
     before = view_of({g.before, g.n, g.m * g.n}, g.dtype, g.batch, g.m, g.n);
@@ -49,22 +49,27 @@ void run(Device device, const Gemm& g, int engine, Workspace& workspace) {
         "got rows of ",
         g.n);
   }
+  if (g.residual != nullptr) {
+    residual = view_of({g.residual, g.n, g.m * g.n}, g.dtype, g.batch, g.m, g.n);
+  }
   sim::check_argument(kGemmCall, "a", a);
   sim::check_argument(kGemmCall, "b", b);
   sim::check_argument(kGemmCall, "bias", bias);
   sim::check_argument(kGemmCall, "before", before);
+  sim::check_argument(kGemmCall, "residual", residual);
   sim::check_argument(kGemmCall, "y", y);
   prepare_engines(device, g);
   void* const scratch = sim::take_scratch(kGemmCall, workspace);
   const std::vector<sim::Engine> engines = sim::offered_engines();
   if (engine >= static_cast<int>(engines.size())) engine = kAnyEngine;
   const sim::Engine chosen = sim::use_engine(kGemmCall, engines, engine);
-  const auto compute = [=, activation = g.activation] {
-    const sim::LibraryWork work({&a, &b, &bias}, {&y, &before}, scratch);
+  const auto compute = [=, activation = g.activation, scale = g.scale] {
+    const sim::LibraryWork work({&a, &b, &bias, &residual}, {&y, &before}, scratch);
     sim::HostWorkspace host;
     const View out = sim::computable(y, host, false);
     const MatMulEpilogue epilogue{sim::computable(bias, host, true), activation,
-                                  sim::computable(before, host, false)};
+                                  sim::computable(before, host, false),
+                                  sim::computable(residual, host, true), scale};
     cpu::matmul(sim::computable(a, host, true), sim::computable(b, host, true), epilogue, out,
                 kAnyEngine, host);
     sim::copy_back(out, y);

@@ -325,6 +325,21 @@ struct Net : nn::Module {
   nn::Handle<nn::Linear> fc = add("fc", nn::Linear(3, 2));
 };
 
+TEST(ErrorTexts, Graphs) {
+  expect_texts({
+      {"elements read in a trace",
+       [] {
+         const auto f = [](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+           const Tensor y = in[0].exp();
+           return {y * static_cast<const float*>(y.raw_data())[0]};
+         };
+         graph::trace(f, {ones({2})});
+       },
+       "trace: the host reads a traced tensor: got raw_data of float32[2] after the op exp, "
+       "expected only ops, whose results a graph can compute for other inputs"},
+  });
+}
+
 TEST(ErrorTexts, Modules) {
   nn::Linear linear(3, 2);
   TensorMap wrong = linear.state_dict();

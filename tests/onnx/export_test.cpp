@@ -7,6 +7,7 @@
 #include "wick/core/core.h"
 #include "wick/core/graph/passes.h"
 #include "wick/core/graph/trace.h"
+#include "wick/core/ops/detail/matmul_fused.h"
 #include "wick/nn/nn.h"
 #include "wick/onnx/onnx.h"
 #include "wick/tests/harness/expect_error.h"
@@ -36,6 +37,14 @@ struct Attending : nn::Module {
   Tensor forward(const Tensor& x) {
     const Tensor few = x.narrow(1, 0, heads);
     return scaled_dot_product_attention(x, few, few * 2, mask, 0, is_causal, {}, true);
+  }
+};
+
+// Products and what graphs have them take in.
+struct Products : nn::Module {
+  Tensor weight = randn({8, 8}), bias;
+  Tensor forward(const Tensor& x) {
+    return linear_sum(matmul_scaled(x, x.transpose(-2, -1), 0.3).matmul(x), weight, bias, x);
   }
 };
 
@@ -111,6 +120,10 @@ TEST(Export, WicksOwnLayersAreWrittenAndOnnxruntimeAgrees) {
                          nn::GELU(GeluApproximation::kTanh),
                          nn::Mish()};
   write(numbers, randn({3, 6}), folder, "numbers");
+  Products products;
+  write(products, randn({2, 5, 8}), folder, "products");
+  products.bias = randn({8});
+  write(products, randn({5, 8}), folder, "biased");
   expect_agreement(folder);
 }
 

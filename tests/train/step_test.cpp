@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "wick/core/graph/host_call.h"
 #include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/train/small_run.h"
@@ -129,6 +130,63 @@ TEST(TrainStep, ACompiledStepDoesWhatAnEagerOneDoes) {
     EXPECT_EQ(figures[0], figures[1]);
     EXPECT_EQ(weights[0], weights[2]);
     EXPECT_EQ(figures[0], figures[2]);
+  }
+}
+
+// What is captured is a run of the graph: over rates that change, skipped steps, clipping,
+// averages, accumulation, dropout and batches of two sizes.
+TEST(TrainStep, AReplayedCompiledStepDoesWhatACompiledOneDoes) {
+  if (!cuda_is_available()) GTEST_SKIP() << "a step is captured on a GPU, of which there is none";
+  const std::vector<train::StepOptions> all = {{.clip_norm = 0.5, .clip_value = 0.1, .ema = 0.9},
+                                               {.autocast = kFloat16, .clip_norm = 0.5, .ema = 0.5},
+                                               {.accumulate = 2}};
+  for (const char* const mode : {"fuse", "full"}) {
+    for (const train::StepOptions& given : all) {
+      std::vector<double> weights[2], figures[2];
+      for (const bool is_captured : {false, true}) {
+        manual_seed(7);
+        const auto model = small_model(kGpu);
+        optim::AdamW adamw(model->parameters(), {.lr = 0.01});
+        adamw.make_capturable();
+        train::StepOptions options = given;
+        options.compile = mode;
+        options.cuda_graph = is_captured;
+        int64_t calls = 0, skipped = 0;
+        const auto loss = [&](const data::Batch& batch) {
+          const auto count = [&](const std::vector<Tensor>&) {
+            ++calls;  // in each run of the graph, but not in replays
+            return Tensor();
+          };
+          graph::host_call("count", count, {});
+          return small_loss(model)(batch);
+        };
+        train::Step step(model, adamw, loss, options);
+        for (int i = 0; i < 10; ++i) {
+          adamw.set_lr(0.01 / (i + 1));
+          data::Batch batch = batch_of(8 - 2 * (i % 3 == 2), kGpu);
+          const bool is_spoilt = i == 7 && given.autocast;
+          if (is_spoilt) batch.fields[0] = batch[0] * 1e30;  // overflows in float16
+          const train::Step::Result result = step.take_or_replay(batch);
+          EXPECT_EQ(std::isnan(result.loss.item()), is_spoilt);
+          if (!is_spoilt) figures[is_captured].push_back(result.loss.item());
+          figures[is_captured].push_back(result.sums[0].second.item());
+          if (result.grad_norm.defined() && !is_spoilt) {
+            figures[is_captured].push_back(result.grad_norm.item());
+          }
+          if (is_spoilt) skipped = result.skipped.item<int64_t>();
+        }
+        EXPECT_EQ(skipped != 0, given.autocast.has_value());
+        EXPECT_EQ(calls, given.accumulate * (is_captured ? 7 : 10));
+        TensorMap state = model->state_dict();
+        if (step.ema() != nullptr) state.merge(TensorMap(step.ema()->state_dict()));
+        for (const auto& [name, tensor] : state) {
+          const std::vector<double> values = numbers(tensor);
+          weights[is_captured].insert(weights[is_captured].end(), values.begin(), values.end());
+        }
+      }
+      EXPECT_EQ(weights[0], weights[1]) << mode;
+      EXPECT_EQ(figures[0], figures[1]) << mode;
+    }
   }
 }
 

@@ -7,7 +7,7 @@
 namespace wick::graph {
 
 /// A view on the memory of the input that was made outside the door: `offset` counts elements from
-/// the start of the memory.
+/// the input's first one, as inputs of a run may lie elsewhere in their memory.
 struct Alias {
   static constexpr OpInfo info{.name = "alias", .view = true, .differentiable = false};
   int64_t offset = 0;

@@ -25,6 +25,7 @@ class PlannedMatMul final : public PlannedProblem {
     for (const View* x : {&epilogue_.bias, &epilogue_.before}) {
       key.add({x->defined(), alignment_of(x->data)});
     }
+    if (epilogue_.residual.defined()) key.add({alignment_of(epilogue_.residual.data)});
     for (const View* x : {&a_, &b_}) {
       key.add({alignment_of(x->data)});
       key.add(x->shape);
@@ -40,7 +41,8 @@ class PlannedMatMul final : public PlannedProblem {
     return concat("matmul ", to_string(y_.dtype), " a=", operand(a_), " b=", operand(b_),
                   epilogue_.bias.defined() ? " bias" : "",
                   kActivationNames[static_cast<size_t>(epilogue_.activation)],
-                  epilogue_.before.defined() ? " kept" : "");
+                  epilogue_.before.defined() ? " kept" : "",
+                  epilogue_.residual.defined() ? " sum" : "");
   }
 
   std::vector<Candidate> candidates() const override {

@@ -94,7 +94,8 @@ void gemm(GemmSizes sizes, Dtype in, const Matrix& a, const Matrix& b, const voi
 }
 
 void gemm_batch(int64_t count, GemmSizes sizes, Dtype dtype, const Matrix& a, int64_t a_step,
-                const Matrix& b, int64_t b_step, void* c, int64_t c_step, Workspace& workspace) {
+                const Matrix& b, int64_t b_step, void* c, int64_t c_step, const Finish& finish,
+                Workspace& workspace) {
   multiply({.count = count,
             .sizes = sizes,
             .in = dtype,
@@ -105,7 +106,8 @@ void gemm_batch(int64_t count, GemmSizes sizes, Dtype dtype, const Matrix& a, in
             .b_step = b_step,
             .c = c,
             .c_row = sizes.n,
-            .c_step = c_step},
+            .c_step = c_step,
+            .finish = finish},
            workspace);
 }
 

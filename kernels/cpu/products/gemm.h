@@ -14,8 +14,10 @@ namespace wick::cpu {
 void gemm(GemmSizes sizes, Dtype in, const Matrix& a, const Matrix& b, const void* bias, Dtype out,
           void* c, int64_t ldc, bool accumulate, const Finish& finish, Workspace& workspace);
 
-/// `count` products c_i = a_i · b_i, the operands `a_step`, `b_step` and `c_step` elements apart.
+/// `count` products c_i = a_i · b_i, the operands `a_step`, `b_step` and `c_step` elements apart,
+/// and what `finish` says of them all.
 void gemm_batch(int64_t count, GemmSizes sizes, Dtype dtype, const Matrix& a, int64_t a_step,
-                const Matrix& b, int64_t b_step, void* c, int64_t c_step, Workspace& workspace);
+                const Matrix& b, int64_t b_step, void* c, int64_t c_step, const Finish& finish,
+                Workspace& workspace);
 
 }  // namespace wick::cpu

@@ -55,14 +55,19 @@ void matmul(const View& a, const View& b, const MatMulEpilogue& epilogue, const 
   const int64_t a_step = batch_step(a, batch_rank), b_step = batch_step(b, batch_rank);
   if (!has_epilogue && batch > 1 && a_step >= 0 && b_step >= 0) {
     return gemm_batch(batch, sizes, y.dtype, last_two(a, 0), a_step, last_two(b, 0), b_step, y.data,
-                      matrix, workspace);
+                      matrix, {.residual = epilogue.residual.data, .scale = epilogue.scale},
+                      workspace);
   }
   const View& product = epilogue.before.defined() ? epilogue.before : y;
+  const char* const residual = epilogue.residual.as<char>();
   for (int64_t i = 0; i < batch; ++i) {
     const int64_t at = i * matrix * size_of(y.dtype);
     gemm(sizes, y.dtype, last_two(a, batch_offset(a, batch_rank, i)),
          last_two(b, batch_offset(b, batch_rank, i)), bias.data, y.dtype, product.as<char>() + at,
-         sizes.n, false, {nullptr, epilogue.activation, y.as<char>() + at}, workspace);
+         sizes.n, false,
+         {residual != nullptr ? residual + at : nullptr, epilogue.activation, y.as<char>() + at,
+          epilogue.scale},
+         workspace);
   }
 }
 

@@ -13,6 +13,7 @@
 #include "wick/nn/nn.h"
 #include "wick/tests/core/graph/expect_equal.h"
 #include "wick/tests/core/graph/ops_of.h"
+#include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/temporary_folder.h"
 
 namespace wick::testing {
@@ -116,6 +117,66 @@ TEST(FuseEpilogues, JoinsLinearLayersAndActivations) {
                 concat("linear_relu ", joins_gelu ? "linear_gelu" : "linear gelu_tanh",
                        " linear_relu add add linear sigmoid"));
       expect_equal(run(graph, {x}), f({x}));
+    }
+  }
+}
+
+TEST(FuseEpilogues, JoinsFactorsOfProducts) {
+  const auto f = [&](const Tensors& x) -> Tensors {
+    const Tensor scores = matmul(x[0], x[0].transpose(-2, -1)) * 0.3;
+    const Tensor z = matmul(scores, x[1]) / 4;  // the same as times 0.25
+    return {z.exp(), matmul(scores, x[1]) / 5, matmul(scores, x[0]) * 1e-60};
+  };
+  for (const int64_t batch : {1, 6}) {
+    const Tensors x = {randn({batch, 17, 33}), randn({batch, 17, 20})};
+    graph::Graph graph = graph::trace(f, x);
+    EXPECT_EQ(graph::fuse_epilogues(graph), 2);
+    EXPECT_EQ(ops_of(graph),
+              "permute matmul_scaled matmul_scaled exp matmul div_scalar matmul mul_scalar");
+    graph::Executor executor(graph);
+    for (int i = 0; i < 3; ++i) expect_equal(executor.run(x), f(x));
+    graph::Graph lower =
+        graph::trace([&](const Tensors& in) -> Tensors { return {matmul(in[0], in[1].t()) * 0.3}; },
+                     {randn({4, 5}).to(kBFloat16), randn({3, 5}).to(kBFloat16)});
+    EXPECT_EQ(graph::fuse_epilogues(lower), 0);  // both results are rounded
+  }
+}
+
+// cuBLASLt may choose another algorithm for a product with something behind it.
+TEST(FuseEpilogues, JoinsOnAGpuWhereResultsMayBeRounded) {
+  if (!cuda_is_available()) GTEST_SKIP() << "no GPU, real or simulated";
+  for (const Dtype dtype : {kFloat64, kFloat32, kBFloat16, kFloat16}) {
+    SCOPED_TRACE(dtype);
+    const auto on_gpu = [&](const Shape& shape) { return randn(shape).to(dtype).to(kGpu); };
+    const Tensor w[] = {on_gpu({24, 20}), on_gpu({24, 20}), on_gpu({24, 20})};
+    const Tensor bias = on_gpu({24}), one = on_gpu({1});
+    const Tensor row = on_gpu({1, 20}), kernel = on_gpu({2, 2, 3, 3});
+    const auto f = [&](const Tensors& x) -> Tensors {
+      const Tensor a = linear(x[0], w[0], bias).relu();
+      const Tensor b = gelu(linear(x[0], w[1], bias), GeluApproximation::kTanh);
+      const Tensor c = linear(x[0], w[2], bias) + x[1];
+      return {a.square(),           b.square(),
+              c.square(),           linear(x[0], row, one) + x[1].select(1, 0).unsqueeze(1),
+              matmul(c, c.t()) / 5, conv(x[2], kernel).relu()};
+    };
+    const Tensors x = {on_gpu({7, 20}), on_gpu({7, 24}), on_gpu({1, 2, 5, 5})};
+    graph::Graph graph = graph::trace(f, x);
+    EXPECT_EQ(graph::fuse_epilogues(graph), 0);
+    graph::Graph fused = graph;
+    graph::optimize_for_inference(fused);
+    const std::string ops = ops_of(fused);
+    for (const char* op : {"linear_relu", "linear_gelu", "linear_sum", "matmul_scaled"}) {
+      EXPECT_NE(ops.find(op), ops.npos) << ops;
+    }
+    EXPECT_EQ(ops.find("conv2d_fused"), ops.npos) << ops;
+    graph::Executor executor(fused);
+    const Tensors want = f(x);
+    const double most = dtype == kBFloat16 ? 0.05 : dtype == kFloat16 ? 0.01 : 1e-5;
+    for (int i = 0; i < 2; ++i) {
+      const Tensors got = executor.run(x);
+      for (size_t k = 0; k < want.size(); ++k) {
+        EXPECT_TRUE(allclose(got[k], want[k], most, most)) << k;
+      }
     }
   }
 }

@@ -3,10 +3,14 @@
 #include <gtest/gtest.h>
 
 #include "wick/core/graph/executor.h"
+#include "wick/core/graph/host_call.h"
 #include "wick/core/ops/arrange.h"
+#include "wick/core/ops/attention.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/count.h"
+#include "wick/core/ops/einsum.h"
 #include "wick/core/ops/index.h"
+#include "wick/core/ops/join.h"
 #include "wick/core/ops/matmul.h"
 #include "wick/core/ops/norm.h"
 #include "wick/core/ops/random.h"
@@ -14,6 +18,7 @@
 #include "wick/core/random.h"
 #include "wick/nn/nn.h"
 #include "wick/tests/core/graph/expect_equal.h"
+#include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
 
 namespace wick::testing {
@@ -77,6 +82,16 @@ TEST(Trace, RefusesHostReadsWithTheirPlace) {
           "data of float32[2, 2]");
   refused([](const Tensors& x) -> Tensors { return {x[0] * x[0].data<float>()[0]}; },
           "data of float32[2, 2] before the first op");
+  refused(
+      [](const Tensors& x) -> Tensors {
+        return {x[0] * static_cast<const float*>(x[0].exp().raw_data())[0]};
+      },
+      "raw_data of float32[2, 2] after the op exp");
+  refused(
+      [](const Tensors& x) -> Tensors {
+        return {x[0] * static_cast<const float*>(x[0].view_for_kernel().data)[0]};
+      },
+      "view_for_kernel of float32[2, 2] before the first op");
   refused([](const Tensors& x) -> Tensors { return {x[0].nonzero()}; }, "nonzero of float32[2, 2]");
   refused([](const Tensors& x) -> Tensors { return {x[0].masked_select(gt(x[0], 0))}; },
           "nonzero of bool[4]");
@@ -93,8 +108,23 @@ TEST(Trace, RefusesHostReadsWithTheirPlace) {
   // Tensors that no input flows into may be read.
   const Tensor table = ones({2});
   EXPECT_NO_THROW(graph::trace(
-      [&](const Tensors& x) -> Tensors { return {x[0] * table.to_vector<float>()[0]}; },
+      [&](const Tensors& x) -> Tensors {
+        const float first = *static_cast<const float*>(table.raw_data());
+        return {x[0] * table.to_vector<float>()[0] * first};
+      },
       {ones({2, 2})}));
+}
+
+// Ops that look where elements are, or ask a library about them, read none.
+TEST(Trace, TakesOpsThatAskForAddresses) {
+  const auto f = [](const Tensors& x) -> Tensors {
+    const Tensor y = x[0].exp();
+    return {repeat(y, {1, 1, 1, 1}), einsum("abcd->abcd", {y}),
+            scaled_dot_product_attention(y, y, y)};
+  };
+  const Dtype dtype = cuda_is_available() ? kFloat16 : kFloat32;
+  const Tensor x = randn({1, 2, 16, 64}).to(dtype).to(cuda_is_available() ? kGpu : kCpu);
+  expect_equal(run(graph::trace(f, {x}), {x}), f({x}));
 }
 
 TEST(Trace, RefusesWhatARunCannotRepeat) {
@@ -190,6 +220,42 @@ TEST(Trace, KeepsViewsViews) {
   };
   const Tensor x = randn({2, 3});
   expect_equal(run(graph::trace(f, {zeros({2, 3})}), {x}), f({x}));
+}
+
+// What passes no door shows as a view of what did, wherever that lies in the run.
+TEST(Trace, FindsViewsMadeElsewhere) {
+  const auto f = [](const Tensors& x) -> Tensors {
+    const auto aside = [](const Tensor& whole, int64_t start) {
+      const graph::Untraced untraced;
+      return whole.narrow(0, start, 2);
+    };
+    const Tensor y = x[0] * 3, z = y.narrow(0, 2, 3);
+    return {aside(x[0], 1) * 2, aside(z, 1) + 1, aside(y, 0) + 1};
+  };
+  const Tensor x = arange(12, kFloat32).narrow(0, 4, 6);
+  expect_equal(run(graph::trace(f, {zeros({6})}), {x}), f({x}));
+}
+
+// A host call that reads a gradient, but gives no leaf its own.
+TEST(Trace, LeavesGradientsThatHostCallsRead) {
+  const Tensor w = ones({3}).set_requires_grad();
+  std::vector<double> seen;
+  const auto f = [&](const Tensors& x) -> Tensors {
+    w.set_grad({});
+    (x[0] * w).sum().backward();
+    const auto look = [&](const Tensors& given) {
+      seen.push_back(given[0].sum().item());
+      return Tensor();
+    };
+    graph::host_call("look", look, {}, {w.grad()});
+    return {};
+  };
+  graph::Executor executor(graph::trace(f, {ones({3})}, {}, {.leaves_gradients = true}));
+  for (const double value : {2.0, 5.0}) {
+    executor.run({full({3}, value)});
+    EXPECT_EQ(seen.back(), 3 * value);
+    EXPECT_EQ(w.grad().sum().item(), 3 * value);
+  }
 }
 
 TEST(Trace, UpdatesRunningStatisticsAndParameters) {

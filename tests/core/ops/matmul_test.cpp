@@ -7,6 +7,7 @@
 
 #include "wick/core/apply.h"
 #include "wick/core/ops/activation.h"
+#include "wick/core/ops/detail/matmul_fused.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/core/stream.h"
@@ -137,6 +138,46 @@ WICK_OP_CASE(
     .call = [](const Tensors& x) -> Tensors { return {linear(x[0], x[1], x[2])}; },
     .reference = [](const Arrays& x) { return reference_linear(x, [](double v) { return v; }); },
     .tolerance = Tolerance::matmul(), .second_order = true);
+
+// Of one matrix and of batches with one step and with several; results of one row and column.
+WICK_OP_CASE(
+    matmul_scaled, .covers = {"matmul_scaled"},
+    .samples = {{normal({3, 4}), normal({4, 5})},
+                {normal({2, 3, 7, 33}), normal({2, 3, 33, 9})},
+                {normal({2, 1, 65, 70}), normal({1, 3, 70, 31})},
+                {normal({300, 300}), normal({300, 64})},
+                {normal({1, 40}), normal({40, 1})},
+                {normal({3, 0}), normal({0, 2})},
+                {normal({0, 3}), normal({3, 2})}},
+    .call = [](const Tensors& x) -> Tensors { return {matmul_scaled(x[0], x[1], -0.3)}; },
+    .reference =
+        [](const Arrays& x) {
+          HostArray y = matrix_product(x[0], x[1]);
+          for (double& value : y.values) value *= -0.3;
+          return Arrays{y};
+        },
+    .composed = [](const Tensors& x) -> Tensors { return {matmul(x[0], x[1]) * -0.3}; },
+    .tolerance = Tolerance::matmul(), .differentiable = false);
+
+WICK_OP_CASE(
+    linear_sum, .covers = {"linear_sum"},
+    .samples = {{normal({4, 3}), normal({5, 3}), normal({5}), normal({4, 5})},
+                {normal({3}), normal({2, 3}), normal({2}), normal({2})},
+                {normal({2, 3, 17}), normal({9, 17}), normal({9}), normal({2, 3, 9})},
+                {normal({200, 330}), normal({64, 330}), normal({64}), normal({200, 64})},
+                {normal({1, 33}), normal({1, 33}), normal({1}), normal({1, 1})},
+                {normal({2, 0}), normal({3, 0}), normal({3}), normal({2, 3})},
+                {normal({0, 3}), normal({2, 3}), normal({2}), normal({0, 2})}},
+    .call = [](const Tensors& x) -> Tensors { return {linear_sum(x[0], x[1], x[2], x[3])}; },
+    .reference =
+        [](const Arrays& x) {
+          Arrays y = reference_linear(x, [](double v) { return v; });
+          for (size_t i = 0; i < y[0].values.size(); ++i) y[0].values[i] += x[3].values[i];
+          return y;
+        },
+    .composed = [](const Tensors& x) -> Tensors { return {linear(x[0], x[1], x[2]) + x[3]}; },
+    // 16 bits are rounded before the sum, too.
+    .dtypes = {kFloat64, kFloat32}, .tolerance = Tolerance::matmul(), .differentiable = false);
 
 WICK_OP_CASE(
     linear_with_a_vector, .samples = {{normal({2, 4, 3}), normal({3})}, {normal({3}), normal({3})}},

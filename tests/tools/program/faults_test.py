@@ -65,6 +65,13 @@ class Nan(FaultCase):
                                    r"\w+(\(.*\))?.*: NaN in result 0: got \d+ ")
         self.assertEqual(before, files())
 
+    def test_the_doctor_looks_at_ops_of_compiled_steps(self):
+        folder = self.folder / "compiled"
+        self.wick("train", "--run-dir", folder, *SHORT[:-4], "--max-steps", "60", "--optimizer",
+                  "sgd", "--schedule", "constant", "--lr", "1e6", "--compile", "full", code=3)
+        said, _ = self.wick("doctor", "--nan", folder, code=3)
+        self.assertRegex(said, r": NaN in result 0: got \d+ ")
+
     def test_the_doctor_finds_none(self):
         calm = self.train("calm")
         said, _ = self.wick("doctor", "--nan", calm)

@@ -41,12 +41,14 @@ class Schedules(InFolder):
                             ("all", ["--amp", "fp16", "--ema", "0.9", "--clip-norm", "1",
                                      "--accumulate", "2", "--mixup", "0.2"])]:
             plain = self.train(name, *words, size=size)
-            captured = self.train(f"{name}-captured", *words, "--cuda-graph", size=size)
-            self.assertEqual(sha256(captured / "weights.safetensors"),
-                             sha256(plain / "weights.safetensors"))
-            for value in ["loss", "lr"]:
-                self.assertEqual([x.get(value) for x in lines(captured)],
-                                 [x.get(value) for x in lines(plain)])
+            for flags in [[], ["--compile", "full"]]:
+                captured = self.train("-".join([name, "captured", *flags]), *words, "--cuda-graph",
+                                      *flags, size=size)
+                self.assertEqual(sha256(captured / "weights.safetensors"),
+                                 sha256(plain / "weights.safetensors"))
+                for value in ["loss", "lr"]:
+                    self.assertEqual([x.get(value) for x in lines(captured)],
+                                     [x.get(value) for x in lines(plain)])
 
     def test_a_scaled_run_that_diverges_fails(self):
         self.fails(3, "the test loss became", "train", "--run-dir", self.folder / "run", *MLP,
