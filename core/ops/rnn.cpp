@@ -9,6 +9,7 @@
 #include "wick/core/base/detail/checked.h"
 #include "wick/core/detail/autocast.h"
 #include "wick/core/ops/detail/composed_gradient.h"
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/detail/matmul_plan.h"
 #include "wick/core/ops/detail/rnn_composed.h"
 #include "wick/core/ops/detail/rnn_library.h"
@@ -379,6 +380,7 @@ RnnResult rnn_layer(RnnKind kind, const Tensor& x, const std::vector<int64_t>& b
 RnnResult bidirectional_rnn_layer(RnnKind kind, const Tensor& x,
                                   const std::vector<int64_t>& batch_sizes, const Tensor& h_0,
                                   const Tensor& c_0, const RnnWeights& a, const RnnWeights& b) {
+  check_defined("bidirectional_rnn_layer", x, a.w_ih, a.w_hh, b.w_ih, b.w_hh);
   check_rnn_layer(kind, x, batch_sizes, h_0, c_0, a, true);
   check_rnn_layer(kind, x, batch_sizes, h_0, c_0, b, true);
   WICK_CHECK(a.w_hh.shape() == b.w_hh.shape() && a.b_ih.defined() == b.b_ih.defined() &&
