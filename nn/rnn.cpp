@@ -96,24 +96,33 @@ LSTMOutput RNNBase::compute_rows(const Tensor& rows, const std::vector<int64_t>&
   std::vector<Tensor> hs, cs;
   Tensor x = rows;
   for (int64_t layer = 0; layer < options_.num_layers; ++layer) {
-    std::vector<Tensor> outputs;
-    for (int64_t direction = 0; direction < directions(); ++direction) {
-      const int64_t place = layer * directions() + direction;
-      const Weights& own = weights[static_cast<size_t>(place)];
-      const RnnResult result = rnn_layer(
-          kind_, x, batch_sizes, direction == 1, state.h.defined() ? state.h[place] : Tensor(),
-          state.c.defined() ? state.c[place] : Tensor(),
-          {own.weight_ih, own.weight_hh, own.bias_ih, own.bias_hh, own.weight_hr});
-      outputs.push_back(result.y);
-      hs.push_back(result.h_n);
-      cs.push_back(result.c_n);
-    }
-    x = outputs.size() == 1 ? outputs[0] : cat(outputs, 1);
+    const int64_t place = layer * directions();
+    const auto weights_at = [&](int64_t i) -> RnnWeights {
+      const Weights& own = weights[static_cast<size_t>(i)];
+      return {own.weight_ih, own.weight_hh, own.bias_ih, own.bias_hh, own.weight_hr};
+    };
+    const auto states_at = [&](const Tensor& s) {
+      if (!s.defined()) return s;
+      return options_.bidirectional ? s.narrow(0, place, 2) : s[place];
+    };
+    const Tensor h_0 = states_at(state.h), c_0 = states_at(state.c);
+    const RnnResult result =
+        options_.bidirectional
+            ? bidirectional_rnn_layer(kind_, x, batch_sizes, h_0, c_0, weights_at(place),
+                                      weights_at(place + 1))
+            : rnn_layer(kind_, x, batch_sizes, false, h_0, c_0, weights_at(place));
+    hs.push_back(result.h_n);
+    cs.push_back(result.c_n);
+    x = result.y;
     if (layer + 1 < options_.num_layers) {
       x = dropout(x, options_.dropout, is_training(), options_.generator);
     }
   }
-  return {x, {stack(hs), cs[0].defined() ? stack(cs) : Tensor()}};
+  const auto joined = [&](const std::vector<Tensor>& states) {
+    if (!states[0].defined()) return Tensor();
+    return options_.bidirectional ? cat(states) : stack(states);
+  };
+  return {x, {joined(hs), joined(cs)}};
 }
 
 LSTMOutput RNNBase::compute(const Tensor& x, const LSTMState& state) const {

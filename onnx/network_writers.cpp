@@ -216,41 +216,57 @@ std::string with_axis(Emit& emit, const std::string& x, int64_t axis) {
   return x.empty() ? x : emit.add("Unsqueeze", {x, emit.constant(std::vector<int64_t>{axis})});
 }
 
-// One direction of one layer, over sequences of one length.
-void rnn_writer(Emit& emit) {
+// A layer over sequences of one length, in one direction, or in both with the weights of either.
+void write_rnn(Emit& emit, const std::string& direction) {
   const auto kind = static_cast<RnnKind>(emit.integer("kind"));
   const std::vector<int64_t> sizes = emit.list("batch_sizes");
   const auto steps = static_cast<int64_t>(sizes.size());
   WICK_CHECK(sizes.front() == sizes.back() && !emit.has(7),
              "sequences of several lengths, or projections, expected neither");
+  const bool is_bidirectional = direction == "bidirectional";
   const int64_t hidden = emit.value(4).shape[1];
   const std::string x =
       emit.add("Reshape", {emit.in(0), emit.constant({steps, sizes[0], emit.value(0).shape[1]})});
-  std::string bias;
-  if (emit.has(5)) {
-    bias = emit.add("Concat", {in_onnx_order(emit, 5, kind), in_onnx_order(emit, 6, kind)},
+  // Of each direction, one after the other.
+  const auto stacked = [&](auto part) {
+    const std::string first = with_axis(emit, part(0), 0);
+    if (!is_bidirectional || first.empty()) return first;
+    return emit.add("Concat", {first, with_axis(emit, part(5), 0)}, {{"axis", int64_t{0}}});
+  };
+  const auto bias = [&](size_t i) {
+    if (!emit.has(i + 5)) return std::string();
+    return emit.add("Concat", {in_onnx_order(emit, i + 5, kind), in_onnx_order(emit, i + 6, kind)},
                     {{"axis", int64_t{0}}});
-  }
-  std::vector<std::string> inputs{x,
-                                  with_axis(emit, in_onnx_order(emit, 3, kind), 0),
-                                  with_axis(emit, in_onnx_order(emit, 4, kind), 0),
-                                  with_axis(emit, bias, 0),
-                                  "",
-                                  with_axis(emit, emit.in(1), 0)};
+  };
+  const auto state = [&](size_t i) {
+    return is_bidirectional ? emit.in(i) : with_axis(emit, emit.in(i), 0);
+  };
+  std::vector<std::string> inputs{
+      x,
+      stacked([&](size_t i) { return in_onnx_order(emit, i + 3, kind); }),
+      stacked([&](size_t i) { return in_onnx_order(emit, i + 4, kind); }),
+      stacked(bias),
+      "",
+      state(1)};
   std::vector<Written> attributes{{"hidden_size", hidden}};
-  if (emit.truth("reverse")) attributes.push_back({"direction", std::string("reverse")});
+  if (direction != "forward") attributes.push_back({"direction", direction});
   const char* op = kind == RnnKind::kLstm ? "LSTM" : kind == RnnKind::kGru ? "GRU" : "RNN";
-  if (kind == RnnKind::kLstm) inputs.push_back(with_axis(emit, emit.in(2), 0));
+  if (kind == RnnKind::kLstm) inputs.push_back(state(2));
   if (kind == RnnKind::kGru) attributes.push_back({"linear_before_reset", int64_t{1}});
   WICK_CHECK(kind != RnnKind::kRelu, "a recurrent layer of ReLU, expected tanh, LSTM or GRU");
-  const std::vector<std::string> results =
+  std::vector<std::string> results =
       emit.add_several(op, inputs, attributes, kind == RnnKind::kLstm ? 3 : 2);
+  if (is_bidirectional) {  // [T, 2, B, H] to what has both directions of a row side by side
+    results[0] = emit.add("Transpose", {results[0]}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
+  }
   for (size_t i = 0; i < results.size() && i < emit.num_outputs(); ++i) {
     emit.finish_one(
         i, "Reshape",
         {results[i], emit.constant({emit.result(i).shape.begin(), emit.result(i).shape.end()})});
   }
 }
+void rnn_writer(Emit& emit) { write_rnn(emit, emit.truth("reverse") ? "reverse" : "forward"); }
+void library_rnn_writer(Emit& emit) { write_rnn(emit, emit.has(8) ? "bidirectional" : "forward"); }
 
 // [B, K, S, E] with as many heads as the queries have: each serves a group of theirs.
 std::string with_heads_of(Emit& emit, size_t i) {
@@ -312,6 +328,7 @@ constexpr WriterEntry kNetworkWriters[] = {
     {"group_norm", group_norm_writer},
     {"interpolate", interpolate_writer},
     {"rnn_layer", rnn_writer},
+    {"library_rnn_layer", library_rnn_writer},
     {"fused_attention", attention_writer},
 };
 

@@ -65,12 +65,13 @@ RnnWeights weights_of(Call& call, const Layer& layer, int64_t direction) {
 }
 
 // A state that the model makes of constants has their dtype, whatever the module was moved to.
-Tensor initial(Call& call, size_t i, const Layer& layer, int64_t direction) {
+Tensor initial(Call& call, size_t i, const Layer& layer) {
   if (!call.has(i)) return {};
   const Shape wanted{layer.directions, layer.batch, layer.hidden};
   WICK_CHECK(call[i].shape() == wanted, "an initial state has a wrong shape: got ", call[i].shape(),
              ", expected ", wanted);
-  return call[i].select(0, direction).to(call[0].dtype());
+  const Tensor state = call[i].to(call[0].dtype());
+  return layer.directions == 1 ? state.select(0, 0) : state;
 }
 
 Results recurrent(Call& call, RnnKind kind) {
@@ -78,19 +79,21 @@ Results recurrent(Call& call, RnnKind kind) {
   const bool is_lstm = kind == RnnKind::kLstm;
   const Tensor rows = call[0].reshape({layer.steps * layer.batch, layer.width});
   const std::vector<int64_t> batch_sizes(static_cast<size_t>(layer.steps), layer.batch);
-  std::vector<Tensor> y, h, c;
-  for (int64_t direction = 0; direction < layer.directions; ++direction) {
-    const bool is_reverse = direction == 1 || call.text("direction", "forward") == "reverse";
-    const RnnResult result =
-        rnn_layer(kind, rows, batch_sizes, is_reverse, initial(call, 5, layer, direction),
-                  is_lstm ? initial(call, 6, layer, direction) : Tensor(),
-                  weights_of(call, layer, direction));
-    y.push_back(result.y.reshape({layer.steps, layer.batch, layer.hidden}));
-    h.push_back(result.h_n);
-    c.push_back(result.c_n);
+  const Tensor h_0 = initial(call, 5, layer), c_0 = is_lstm ? initial(call, 6, layer) : Tensor();
+  const RnnWeights weights = weights_of(call, layer, 0);
+  Results results;
+  if (layer.directions == 2) {
+    const RnnResult both = bidirectional_rnn_layer(kind, rows, batch_sizes, h_0, c_0, weights,
+                                                   weights_of(call, layer, 1));
+    const Tensor y = both.y.reshape({layer.steps, layer.batch, 2, layer.hidden});
+    results = {y.transpose(1, 2), both.h_n};
+    if (is_lstm) results.push_back(both.c_n);
+  } else {
+    const bool is_reverse = call.text("direction", "forward") == "reverse";
+    const RnnResult one = rnn_layer(kind, rows, batch_sizes, is_reverse, h_0, c_0, weights);
+    results = {one.y.reshape({layer.steps, 1, layer.batch, layer.hidden}), one.h_n.unsqueeze(0)};
+    if (is_lstm) results.push_back(one.c_n.unsqueeze(0));
   }
-  Results results{stack(y, 1), stack(h, 0)};
-  if (is_lstm) results.push_back(stack(c, 0));
   return results;
 }
 

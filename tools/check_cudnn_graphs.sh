@@ -29,6 +29,6 @@ flags=(-std=c++20 -O1 -DWICK_HAS_CUDA=1 -I"$work/include" -isystem "$cuda/includ
   "$root/tools/cudnn_graphs/cudnn.cpp" -ldl
 "${CXX:-c++}" "${flags[@]}" -o "$work/check" "$root/tools/cudnn_graphs/check.cpp" \
   "$root"/kernels/cuda/cudnn*.cpp \
-  "$root"/core/base/{check,deterministic,device,dtype,dynamic_library,shape,tf32}.cpp -ldl
+  "$root"/core/base/{check,deterministic,device,dtype,detail/dynamic_library,shape,tf32}.cpp -ldl
 
 WICK_CUDNN=$libraries/libcudnn.so.9 LD_LIBRARY_PATH=$work/lib:$libraries "$work/check"

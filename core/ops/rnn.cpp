@@ -9,8 +9,10 @@
 #include "wick/core/base/detail/checked.h"
 #include "wick/core/detail/autocast.h"
 #include "wick/core/ops/detail/composed_gradient.h"
+#include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/detail/matmul_plan.h"
 #include "wick/core/ops/detail/rnn_composed.h"
+#include "wick/core/ops/detail/rnn_library.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/join.h"
 #include "wick/core/ops/matmul.h"
@@ -114,30 +116,6 @@ void check_w_hh(RnnKind kind, const Tensor& w_hh) {
       ", expected [", gates_of(kind), " H, P] of ", kind);
 }
 
-// Error unless what is given fits.
-void check_layer(RnnKind kind, const Tensor& x, const std::vector<int64_t>& sizes,
-                 const Tensor& h_0, const Tensor& c_0, const RnnWeights& w) {
-  WICK_CHECK(x.defined() && x.rank() == 2, "rnn_layer: x needs 2 axes: got shape ",
-             x.defined() ? x.shape() : Shape{});
-  check_batch_sizes(x, sizes);
-  check_w_hh(kind, w.w_hh);
-  const int64_t gates = w.w_hh.size(0), units = gates / gates_of(kind), width = w.w_hh.size(1);
-  check_shape("w_ih", w.w_ih, {gates, x.size(1)});
-  WICK_CHECK(w.b_ih.defined() == w.b_hh.defined(), "rnn_layer: one bias is missing: got b_",
-             w.b_ih.defined() ? "ih" : "hh", " alone, expected both or none");
-  if (w.b_ih.defined()) check_shape("b_ih", w.b_ih, {gates});
-  if (w.b_hh.defined()) check_shape("b_hh", w.b_hh, {gates});
-  WICK_CHECK(kind == RnnKind::kLstm || (!c_0.defined() && !w.w_hr.defined()),
-             "rnn_layer: c_0 and w_hr are an LSTM's: got them for ", kind);
-  if (w.w_hr.defined()) {
-    check_shape("w_hr", w.w_hr, {width, units});
-  } else {
-    check_shape("w_hh", w.w_hh, {gates, units});
-  }
-  if (h_0.defined()) check_shape("h_0", h_0, {sizes[0], width});
-  if (c_0.defined()) check_shape("c_0", c_0, {sizes[0], units});
-}
-
 // The attributes of a recurrent layer and of its gradient.
 struct RnnAttributes {
   RnnKind kind = RnnKind::kTanh;
@@ -239,7 +217,7 @@ struct RnnLayer : RnnAttributes {
 
   std::array<Tensor, 3> forward(Saved& saved, std::span<const Tensor> in) const {
     check_kind(kind, in.size());
-    check_layer(kind, in[0], batch_sizes, in[1], in[2], {in[3], in[4], in[5], in[6], in[7]});
+    check_rnn_layer(kind, in[0], batch_sizes, in[1], in[2], {in[3], in[4], in[5], in[6], in[7]});
     const Tensor &w_hh = in[4], &w_hr = in[7];
     const int64_t batch = batch_sizes[0], gates = w_hh.size(0), width = w_hh.size(1);
     const int64_t units = gates / gates_of(kind);
@@ -328,25 +306,104 @@ struct RnnLayer : RnnAttributes {
   }
 };
 
+// Inputs of a layer in one floating dtype, as autocast wants it, and wide.
+struct Inputs {
+  Dtype dtype;  // before they were widened
+  std::vector<Tensor> wide_ones;
+
+  explicit Inputs(std::span<const Tensor> given) {
+    std::vector<Tensor> cast;
+    const std::span<const Tensor> inputs = amp::cast_inputs(RnnLayer::info, given, cast);
+    dtype = inputs[0].dtype();
+    WICK_CHECK(is_floating(dtype), "rnn_layer: needs a floating dtype: got ", to_string(dtype));
+    for (const Tensor& input : inputs) {
+      WICK_CHECK(!input.defined() || input.dtype() == dtype, "rnn_layer: dtypes differ: got ",
+                 to_string(dtype), " and ", input.defined() ? to_string(input.dtype()) : "");
+      wide_ones.push_back(wide(input));
+    }
+  }
+};
+
+// By a product and a kernel for each step. `in`: as RnnLayer's.
+RnnResult by_steps(RnnKind kind, const std::vector<int64_t>& batch_sizes, bool reverse,
+                   std::span<const Tensor> in) {
+  const auto out = apply(RnnLayer{{kind, reverse, batch_sizes}}, in);
+  return {out[0], out[1], out[2]};
+}
+
+RnnResult rounded(const RnnResult& x, Dtype dtype) {
+  return {x.y.to(dtype), x.h_n.to(dtype), x.c_n.defined() ? x.c_n.to(dtype) : x.c_n};
+}
+
 }  // namespace
+
+void check_rnn_layer(RnnKind kind, const Tensor& x, const std::vector<int64_t>& sizes,
+                     const Tensor& h_0, const Tensor& c_0, const RnnWeights& w,
+                     bool is_bidirectional) {
+  WICK_CHECK(x.defined() && x.rank() == 2, "rnn_layer: x needs 2 axes: got shape ",
+             x.defined() ? x.shape() : Shape{});
+  check_batch_sizes(x, sizes);
+  check_w_hh(kind, w.w_hh);
+  const int64_t gates = w.w_hh.size(0), units = gates / gates_of(kind), width = w.w_hh.size(1);
+  check_shape("w_ih", w.w_ih, {gates, x.size(1)});
+  WICK_CHECK(w.b_ih.defined() == w.b_hh.defined(), "rnn_layer: one bias is missing: got b_",
+             w.b_ih.defined() ? "ih" : "hh", " alone, expected both or none");
+  if (w.b_ih.defined()) check_shape("b_ih", w.b_ih, {gates});
+  if (w.b_hh.defined()) check_shape("b_hh", w.b_hh, {gates});
+  WICK_CHECK(kind == RnnKind::kLstm || (!c_0.defined() && !w.w_hr.defined()),
+             "rnn_layer: c_0 and w_hr are an LSTM's: got them for ", kind);
+  if (w.w_hr.defined()) {
+    check_shape("w_hr", w.w_hr, {width, units});
+  } else {
+    check_shape("w_hh", w.w_hh, {gates, units});
+  }
+  const auto check_state = [&](const char* what, const Tensor& state, int64_t columns) {
+    if (!state.defined()) return;
+    check_shape(what, state,
+                is_bidirectional ? Shape{2, sizes[0], columns} : Shape{sizes[0], columns});
+  };
+  check_state("h_0", h_0, width);
+  check_state("c_0", c_0, units);
+}
 
 RnnResult rnn_layer(RnnKind kind, const Tensor& x, const std::vector<int64_t>& batch_sizes,
                     bool reverse, const Tensor& h_0, const Tensor& c_0, const RnnWeights& w) {
-  check_layer(kind, x, batch_sizes, h_0, c_0, w);
-  const std::array<Tensor, 8> given{x, h_0, c_0, w.w_ih, w.w_hh, w.b_ih, w.b_hh, w.w_hr};
-  std::vector<Tensor> cast;
-  const std::span<const Tensor> inputs = amp::cast_inputs(RnnLayer::info, given, cast);
-  const Dtype dtype = inputs[0].dtype();
-  WICK_CHECK(is_floating(dtype), "rnn_layer: needs a floating dtype: got ", to_string(dtype));
-  std::vector<Tensor> in;
-  for (const Tensor& input : inputs) {
-    WICK_CHECK(!input.defined() || input.dtype() == dtype, "rnn_layer: dtypes differ: got ",
-               to_string(dtype), " and ", input.defined() ? to_string(input.dtype()) : "");
-    in.push_back(wide(input));
-  }
+  check_rnn_layer(kind, x, batch_sizes, h_0, c_0, w);
+  const Inputs inputs(std::array<Tensor, 8>{x, h_0, c_0, w.w_ih, w.w_hh, w.b_ih, w.b_hh, w.w_hr});
   const amp::Pause pause;  // what is widened stays so
-  const auto out = apply(RnnLayer{{kind, reverse, batch_sizes}}, in);
-  return {out[0].to(dtype), out[1].to(dtype), out[2].defined() ? out[2].to(dtype) : out[2]};
+  RnnResult result;
+  if (!reverse) result = library_rnn_layer(kind, batch_sizes, inputs.wide_ones);
+  if (!result.y.defined()) result = by_steps(kind, batch_sizes, reverse, inputs.wide_ones);
+  return rounded(result, inputs.dtype);
+}
+
+RnnResult bidirectional_rnn_layer(RnnKind kind, const Tensor& x,
+                                  const std::vector<int64_t>& batch_sizes, const Tensor& h_0,
+                                  const Tensor& c_0, const RnnWeights& a, const RnnWeights& b) {
+  check_defined("bidirectional_rnn_layer", x, a.w_ih, a.w_hh, b.w_ih, b.w_hh);
+  check_rnn_layer(kind, x, batch_sizes, h_0, c_0, a, true);
+  check_rnn_layer(kind, x, batch_sizes, h_0, c_0, b, true);
+  WICK_CHECK(a.w_hh.shape() == b.w_hh.shape() && a.b_ih.defined() == b.b_ih.defined() &&
+                 a.w_hr.defined() == b.w_hr.defined(),
+             "bidirectional_rnn_layer: the directions differ: got w_hh ", a.w_hh.shape(), " and ",
+             b.w_hh.shape(), ", expected weights of the same shapes");
+  const Inputs inputs(std::array<Tensor, 13>{x, h_0, c_0, a.w_ih, a.w_hh, a.b_ih, a.b_hh, a.w_hr,
+                                             b.w_ih, b.w_hh, b.b_ih, b.b_hh, b.w_hr});
+  const amp::Pause pause;
+  const std::vector<Tensor>& in = inputs.wide_ones;
+  RnnResult result = library_rnn_layer(kind, batch_sizes, in);
+  if (!result.y.defined()) {
+    const auto direction = [&](int64_t d) {
+      const auto state = [&](const Tensor& s) { return s.defined() ? s[d] : s; };
+      const auto* const w = &in[3 + 5 * static_cast<size_t>(d)];
+      return by_steps(
+          kind, batch_sizes, d == 1,
+          std::array<Tensor, 8>{in[0], state(in[1]), state(in[2]), w[0], w[1], w[2], w[3], w[4]});
+    };
+    const RnnResult forward = direction(0);
+    result = side_by_side(forward, direction(1));
+  }
+  return rounded(result, inputs.dtype);
 }
 
 }  // namespace wick

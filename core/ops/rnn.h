@@ -38,4 +38,23 @@ struct RnnResult {
 RnnResult rnn_layer(RnnKind kind, const Tensor& x, const std::vector<int64_t>& batch_sizes,
                     bool reverse, const Tensor& h_0, const Tensor& c_0, const RnnWeights& weights);
 
+/// Both directions of one recurrent layer: as rnn_layer with `forward`, and in reverse with
+/// `backward`. y: [rows, 2 P], forward then back, h_0 and h_n: [2, B, P], c_0 and c_n: [2, B, H].
+/// Error unless the directions have weights of the same shapes, and as rnn_layer.
+RnnResult bidirectional_rnn_layer(RnnKind kind, const Tensor& x,
+                                  const std::vector<int64_t>& batch_sizes, const Tensor& h_0,
+                                  const Tensor& c_0, const RnnWeights& forward,
+                                  const RnnWeights& backward);
+
+/// Whether the vendor's library (cuDNN) computes recurrent layers on a GPU where it can: all steps
+/// in one call, of both directions together. On unless set. Each time step is one product and one
+/// kernel of Wick's instead
+/// - where there is one time step alone, as cells have it;
+/// - for `reverse` without the other direction, which the library does not have;
+/// - if deterministic(): the library promises no bits;
+/// - where 32 bits cannot count the elements.
+/// Second derivatives are of the layer made of other ops either way.
+bool library_rnn_enabled();
+void set_library_rnn(bool on);
+
 }  // namespace wick

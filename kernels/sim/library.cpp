@@ -16,8 +16,6 @@ namespace wick::sim {
 
 namespace {
 
-constexpr size_t kScratch = 4096;
-
 // Whether the CPU's libraries lack `dtype`.
 bool is_missing(Dtype dtype) {
   return dtype == kFloat16 || (dtype == kBFloat16 && cpu_isa() != CpuIsa::kAvx512);

@@ -17,6 +17,9 @@ namespace wick::sim {
 /// What runs a graph of cuDNN's.
 inline constexpr const char* kCudnnCall = "cudnnBackendExecute";
 
+/// Bytes of scratch memory that a call takes on the device.
+inline constexpr size_t kScratch = 4096;
+
 /// Scratch memory of the host, for the CPU's kernels.
 class HostWorkspace final : public Workspace {
  public:

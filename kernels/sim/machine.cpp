@@ -332,7 +332,11 @@ cudaError_t enqueue(const char* name, cudaStream_t stream, std::function<void()>
   m.add(*s, {.name = name,
              .run =
                  [work = std::move(work)] {
-                   work();
+                   try {
+                     work();
+                   } catch (const std::exception& e) {
+                     return std::string(e.what());
+                   }
                    return std::string();
                  },
              .is_ready = std::move(is_ready),

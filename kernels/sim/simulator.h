@@ -106,7 +106,8 @@ void count_run(const std::string& name);
 cudaError_t enter_call(const char* name);
 
 /// Queues `work` on `stream` of the current device: what stands for a vendor library's kernels.
-/// `milliseconds` is what events will say it took, if they tell times. It holds its stream up until
+/// What it throws breaks the device, as a failure of a kernel does. `milliseconds` is what events
+/// will say it took, if they tell times. It holds its stream up until
 /// `is_ready`, which is asked now and then, by any thread, and calls nothing of the simulator.
 cudaError_t enqueue(const char* name, cudaStream_t stream, std::function<void()> work,
                     double milliseconds = 0, std::function<bool()> is_ready = {});

@@ -14,6 +14,7 @@
 #include "wick/core/ops/random.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/core/random.h"
+#include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
 
 namespace wick::nn {
@@ -141,7 +142,8 @@ struct Network {
   TensorMap state;
 };
 template <class M>
-Network network(RnnKind kind, const std::shared_ptr<M>& m) {
+Network network(RnnKind kind, const std::shared_ptr<M>& m, Device device) {
+  m->to(device);
   Network n;
   n.kind = kind;
   n.state = m->state_dict();
@@ -169,29 +171,35 @@ struct Setting {
 
   int64_t states() const { return layers * (bidirectional ? 2 : 1); }
 };
-Network make_network(RnnKind kind, const Setting& s) {
+Network make_network(RnnKind kind, const Setting& s, Device device) {
   if (kind == RnnKind::kLstm) {
-    return network(kind, std::make_shared<LSTM>(kIn, kHidden,
-                                                LSTMOptions{.num_layers = s.layers,
-                                                            .bias = s.bias,
-                                                            .batch_first = s.batch_first,
-                                                            .bidirectional = s.bidirectional,
-                                                            .proj_size = s.proj_size}));
+    return network(kind,
+                   std::make_shared<LSTM>(kIn, kHidden,
+                                          LSTMOptions{.num_layers = s.layers,
+                                                      .bias = s.bias,
+                                                      .batch_first = s.batch_first,
+                                                      .bidirectional = s.bidirectional,
+                                                      .proj_size = s.proj_size}),
+                   device);
   }
   if (kind == RnnKind::kGru) {
-    return network(kind, std::make_shared<GRU>(kIn, kHidden,
-                                               GRUOptions{.num_layers = s.layers,
-                                                          .bias = s.bias,
-                                                          .batch_first = s.batch_first,
-                                                          .bidirectional = s.bidirectional}));
+    return network(kind,
+                   std::make_shared<GRU>(kIn, kHidden,
+                                         GRUOptions{.num_layers = s.layers,
+                                                    .bias = s.bias,
+                                                    .batch_first = s.batch_first,
+                                                    .bidirectional = s.bidirectional}),
+                   device);
   }
   const auto nonlinearity = kind == RnnKind::kTanh ? Nonlinearity::kTanh : Nonlinearity::kRelu;
-  return network(kind, std::make_shared<RNN>(kIn, kHidden,
-                                             RNNOptions{.num_layers = s.layers,
-                                                        .nonlinearity = nonlinearity,
-                                                        .bias = s.bias,
-                                                        .batch_first = s.batch_first,
-                                                        .bidirectional = s.bidirectional}));
+  return network(kind,
+                 std::make_shared<RNN>(kIn, kHidden,
+                                       RNNOptions{.num_layers = s.layers,
+                                                  .nonlinearity = nonlinearity,
+                                                  .bias = s.bias,
+                                                  .batch_first = s.batch_first,
+                                                  .bidirectional = s.bidirectional}),
+                 device);
 }
 
 // Sequence b of states [D L, N, ...].
@@ -201,15 +209,17 @@ Rows state_of(const Tensor& state, int64_t b, const Setting& s) {
 }
 
 // Compares all three ways of giving sequences with the loops.
-void check_network(RnnKind kind, const Setting& s) {
-  SCOPED_TRACE(concat(to_string(kind), " layers ", s.layers, " bidirectional ", s.bidirectional,
-                      " batch_first ", s.batch_first, " bias ", s.bias, " proj ", s.proj_size));
+void check_network(RnnKind kind, const Setting& s, Device device) {
+  SCOPED_TRACE(concat(device, " ", to_string(kind), " layers ", s.layers, " bidirectional ",
+                      s.bidirectional, " batch_first ", s.batch_first, " bias ", s.bias, " proj ",
+                      s.proj_size));
   const std::vector<int64_t> lengths{2, 4, 1, 4};  // unsorted, with equal ones
   const int64_t batch = 4, width = s.proj_size > 0 ? s.proj_size : kHidden;
-  const Network net = make_network(kind, s);
-  const Tensor x = randn({4, batch, kIn});  // [T, N, I]
-  const LSTMState start{randn({s.states(), batch, width}),
-                        kind == RnnKind::kLstm ? randn({s.states(), batch, kHidden}) : Tensor()};
+  const Network net = make_network(kind, s, device);
+  const auto normal = [&](const Shape& shape) { return randn(shape).to(device); };
+  const Tensor x = normal({4, batch, kIn});  // [T, N, I]
+  const LSTMState start{normal({s.states(), batch, width}),
+                        kind == RnnKind::kLstm ? normal({s.states(), batch, kHidden}) : Tensor()};
   const Tensor given = s.batch_first ? x.transpose(0, 1) : x;
   const LSTMOutput all = net.plain(given, start);
   const PackedLSTMOutput packed =
@@ -247,17 +257,23 @@ void check_network(RnnKind kind, const Setting& s) {
 }
 
 TEST(Rnn, ComputesWhatLoopsDo) {
-  for (const RnnKind kind : {RnnKind::kTanh, RnnKind::kRelu, RnnKind::kLstm, RnnKind::kGru}) {
-    check_network(kind, {});
-    check_network(kind, {.layers = 3, .bidirectional = true});
-    check_network(kind, {.layers = 2, .batch_first = true, .bias = false});
+  for (const Device device : testing::devices()) {
+    for (const RnnKind kind : {RnnKind::kTanh, RnnKind::kRelu, RnnKind::kLstm, RnnKind::kGru}) {
+      check_network(kind, {}, device);
+      check_network(kind, {.layers = 3, .bidirectional = true}, device);
+      check_network(kind, {.layers = 2, .batch_first = true, .bias = false}, device);
+    }
+    check_network(RnnKind::kLstm, {.proj_size = 3}, device);
+    check_network(RnnKind::kLstm, {.layers = 2, .bidirectional = true, .proj_size = 2}, device);
   }
-  check_network(RnnKind::kLstm, {.layers = 2, .bidirectional = true, .proj_size = 2});
 }
 
-TEST(Rnn, GradientsOfPackedSequencesAreThoseOfEachAlone) {
+void check_packed_gradients(Device device) {
+  SCOPED_TRACE(concat(device));
   GRU gru(kIn, kHidden, {.num_layers = 2, .bidirectional = true});
-  const std::vector<Tensor> sequences{randn({1, kIn}), randn({3, kIn}), randn({2, kIn})};
+  gru.to(device);
+  std::vector<Tensor> sequences;
+  for (const int64_t length : {1, 3, 2}) sequences.push_back(randn({length, kIn}).to(device));
   const auto gradients = [&](const std::function<Tensor()>& loss) {
     gru.zero_grad();
     loss().backward();
@@ -270,7 +286,7 @@ TEST(Rnn, GradientsOfPackedSequencesAreThoseOfEachAlone) {
     return all.output.data.square().sum() + all.h_n.sum();
   });
   const auto alone = gradients([&] {
-    Tensor loss = zeros({});
+    Tensor loss = zeros({}, kFloat32, device);
     for (const Tensor& x : sequences) {
       const auto all = gru.forward_with_state(x);
       loss = loss + all.output.square().sum() + all.h_n.sum();
@@ -281,6 +297,10 @@ TEST(Rnn, GradientsOfPackedSequencesAreThoseOfEachAlone) {
     EXPECT_LT(largest_difference(packed[i], alone[i]), 1e-5);
     EXPECT_GT(packed[i].abs().max().item<float>(), 1e-3f);
   }
+}
+
+TEST(Rnn, GradientsOfPackedSequencesAreThoseOfEachAlone) {
+  for (const Device device : testing::devices()) check_packed_gradients(device);
 }
 
 // --- Options ------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@
 #include "wick/core/ops/detail/matmul_fused.h"
 #include "wick/nn/nn.h"
 #include "wick/onnx/onnx.h"
+#include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
 #include "wick/tests/harness/paths.h"
 #include "wick/tests/harness/temporary_folder.h"
@@ -140,6 +141,29 @@ TEST(Export, AttentionIsWrittenAndOnnxruntimeAgrees) {
   added.mask = randn({9, 9});
   write(added, x, folder, "added");
   expect_agreement(folder);
+}
+
+// On a GPU a layer is one op of the vendor's library, of both directions.
+TEST(Export, RecurrentLayersOfAGpuAreWritten) {
+  if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
+  const TemporaryFolder folder;
+  const Tensor x = randn({5, 2, 3});
+  const auto export_one = [&](auto net, const std::string& name) {
+    const Tensor expected = net(x);
+    net.to(kGpu);
+    const NoGrad no_grad;
+    const Tensors inputs{x.to(kGpu)};
+    const graph::Graph made = graph::trace(
+        [&](const Tensors& in) -> Tensors { return {net(in[0])}; }, inputs, net.state_dict());
+    onnx::save(made, folder.path(name));
+    nn::Handle<onnx::Module> again = onnx::load(folder.path(name));
+    again->eval();
+    expect_close(again(x), expected.detach(), name);
+  };
+  export_one(nn::LSTM(3, 4, {.num_layers = 2, .bidirectional = true}), "lstm.onnx");
+  export_one(nn::GRU(3, 4, {.bias = false, .bidirectional = true}), "gru.onnx");
+  export_one(nn::LSTM(3, 4), "forward.onnx");
+  export_one(nn::RNN(3, 4), "rnn.onnx");
 }
 
 TEST(Export, AnOpWithoutAFormInOnnxIsAnErrorThatNamesTheOp) {

@@ -175,6 +175,11 @@ std::vector<Function> others() {
           [](T in, T w_ih, T w_hh) {
             return rnn_layer(RnnKind::kLstm, in, {2, 2}, false, {}, {}, {w_ih, w_hh, {}, {}, {}}).y;
           }),
+      entry("bidirectional_rnn_layer", {rows, ones({8, 3}, kFloat64), ones({8, 2}, kFloat64)},
+            [](T in, T w_ih, T w_hh) {
+              const RnnWeights w{w_ih, w_hh, {}, {}, {}};
+              return bidirectional_rnn_layer(RnnKind::kLstm, in, {2, 2}, {}, {}, w, w).y;
+            }),
   };
 }
 

@@ -9,6 +9,7 @@
 #include "wick/core/amp.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/detail/rnn_composed.h"
+#include "wick/core/ops/detail/rnn_library.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/random.h"
 #include "wick/core/ops/reduce.h"
@@ -127,6 +128,78 @@ struct Layer {
   }
 };
 
+// Both directions of a layer. Inputs: x, h_0, c_0 of both, the weights of one, those of the other.
+struct BothWays {
+  Layer layer;
+
+  Sample sample() const {
+    Sample all = layer.sample();
+    for (const size_t state : {1, 2}) {
+      Shape& shape = all[state].shape;
+      if (shape.rank() == 2) shape = {2, shape[0], shape[1]};
+    }
+    const Sample weights(all.begin() + 3, all.end());
+    all.insert(all.end(), weights.begin(), weights.end());
+    return all;
+  }
+
+  Tensors call(const Tensors& x) const {
+    const RnnResult all =
+        bidirectional_rnn_layer(layer.kind, x[0], layer.batch_sizes, x[1],
+                                layer.is_lstm() ? x[2] : Tensor(), weights(x, 3), weights(x, 8));
+    return layer.is_lstm() ? Tensors{all.y, all.h_n, all.c_n} : Tensors{all.y, all.h_n};
+  }
+  Tensors composed(const Tensors& x) const {
+    const auto one = [&](int64_t d) {
+      return composed_rnn_layer(layer.kind, x[0], layer.batch_sizes, d == 1, x[1][d],
+                                layer.is_lstm() ? x[2][d] : Tensor(),
+                                weights(x, 3 + 5 * static_cast<size_t>(d)));
+    };
+    const RnnResult all = side_by_side(one(0), one(1));
+    return layer.is_lstm() ? Tensors{all.y, all.h_n, all.c_n} : Tensors{all.y, all.h_n};
+  }
+
+  Arrays reference(const Arrays& in) const {
+    std::vector<Arrays> results;
+    for (size_t d = 0; d < 2; ++d) {
+      Arrays own{in[0], half(in[1], d), layer.is_lstm() ? half(in[2], d) : in[2]};
+      own.insert(own.end(), in.begin() + 3 + 5 * static_cast<int>(d),
+                 in.begin() + 8 + 5 * static_cast<int>(d));
+      Layer one = layer;
+      one.reverse = d == 1;
+      results.push_back(one.reference(own));
+    }
+    const HostArray &a = results[0][0], &b = results[1][0];
+    const auto width = static_cast<size_t>(layer.width());
+    Arrays all{{{a.shape[0], 2 * layer.width()}, {}}};
+    for (size_t at = 0; at < a.values.size(); at += width) {
+      for (const HostArray* y : {&a, &b}) {
+        all[0].values.insert(all[0].values.end(), y->values.begin() + static_cast<ptrdiff_t>(at),
+                             y->values.begin() + static_cast<ptrdiff_t>(at + width));
+      }
+    }
+    for (size_t i = 1; i < results[0].size(); ++i) {
+      HostArray state = results[0][i];
+      const HostArray& other = results[1][i];
+      state.shape = {2, state.shape[0], state.shape[1]};
+      state.values.insert(state.values.end(), other.values.begin(), other.values.end());
+      all.push_back(state);
+    }
+    return all;
+  }
+
+ private:
+  RnnWeights weights(const Tensors& x, size_t first) const {
+    return {x[first], x[first + 1], x[first + 2], x[first + 3],
+            layer.projected > 0 ? x[first + 4] : Tensor()};
+  }
+  static HostArray half(const HostArray& state, size_t d) {
+    const auto size = static_cast<ptrdiff_t>(state.values.size() / 2);
+    const auto begin = state.values.begin() + static_cast<ptrdiff_t>(d) * size;
+    return {{state.shape[1], state.shape[2]}, std::vector<double>(begin, begin + size)};
+  }
+};
+
 const std::vector<int64_t> kPadded{3, 3, 3, 3}, kPacked{4, 3, 3, 1};
 
 const Layer kTanhLayer{RnnKind::kTanh, kPadded, 17};
@@ -161,6 +234,27 @@ WICK_RNN_CASE(lstm_empty, kLstmEmpty, false);
 WICK_RNN_CASE(gru, kGruLayer, false);
 WICK_RNN_CASE(gru_of_many, kGruWide, false);
 WICK_RNN_CASE(gru_packed_reverse, kGruReverse, true);
+#undef WICK_RNN_CASE
+
+const BothWays kTanhBoth{{RnnKind::kTanh, kPacked}};
+const BothWays kReluBoth{{RnnKind::kRelu, {2, 2}}};
+const BothWays kLstmBoth{{RnnKind::kLstm, kPacked}};
+const BothWays kLstmProjectedBoth{{RnnKind::kLstm, {3, 3, 1, 0}, 5, 2}};
+const BothWays kGruBoth{{RnnKind::kGru, kPacked}};
+
+// clang-format off
+#define WICK_RNN_CASE(id, both)                                                  \
+  WICK_OP_CASE(id, .covers = {"library_rnn_layer"}, .samples = {both.sample()},  \
+               .call = [](const Tensors& x) { return both.call(x); },            \
+               .reference = [](const Arrays& x) { return both.reference(x); },   \
+               .composed = [](const Tensors& x) { return both.composed(x); },    \
+               .tolerance = Tolerance::matmul(), .second_order = true)
+// clang-format on
+WICK_RNN_CASE(rnn_tanh_both_ways, kTanhBoth);
+WICK_RNN_CASE(rnn_relu_both_ways, kReluBoth);
+WICK_RNN_CASE(lstm_both_ways, kLstmBoth);
+WICK_RNN_CASE(lstm_projected_both_ways, kLstmProjectedBoth);
+WICK_RNN_CASE(gru_both_ways, kGruBoth);
 #undef WICK_RNN_CASE
 
 RnnWeights lstm_weights(int64_t units = 4) {
@@ -243,6 +337,14 @@ TEST(RnnLayer, SaysWhatDoesNotFit) {
   EXPECT_EQ(
       error({2, 2}, {}, {randn({12, 5}), randn({12, 4}), {}, {}, randn({2, 4})}, RnnKind::kGru),
       "rnn_layer: c_0 and w_hr are an LSTM's: got them for gru");
+  const auto both = [&](const Tensor& h, const RnnWeights& other) {
+    return error_of([&] { bidirectional_rnn_layer(RnnKind::kLstm, x, {2, 2}, h, {}, w, other); });
+  };
+  EXPECT_EQ(both(randn({2, 4}), w),
+            "rnn_layer: h_0 has the wrong shape: got [2, 4], expected [2, 2, 4]");
+  EXPECT_EQ(both({}, lstm_weights(3)),
+            "bidirectional_rnn_layer: the directions differ: got w_hh [16, 4] and [12, 3], "
+            "expected weights of the same shapes");
 }
 
 }  // namespace
