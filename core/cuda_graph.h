@@ -70,7 +70,7 @@ class CapturedFunction {
 
   /// The first `warm_ups` calls of a kind run as they are. Error on the CPU, or without any.
   /// With `identity`, a call is captured once that is not empty, and replayed while it is the same.
-  /// Other calls run as they are.
+  /// Other calls of the kind run the function on copies of the inputs.
   explicit CapturedFunction(Device device, Function function, int64_t warm_ups = 3,
                             Identity identity = {});
 

@@ -6,8 +6,8 @@
 #include "wick/kernels/declare.h"
 
 // Elementwise functors one after another, so that what passes from one to the next never goes to
-// memory. On the CPU the functors' own loops are called on tiles that stay in the cache. On a GPU
-// they become one kernel, which is compiled at run time.
+// memory. On the CPU it stays in registers, or in tiles that stay in the cache. On a GPU they
+// become one kernel, which is compiled at run time.
 namespace wick {
 
 /// A functor as a GPU's kernel is generated from it.

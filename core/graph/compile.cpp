@@ -12,6 +12,8 @@
 #include "wick/core/base/tf32.h"
 #include "wick/core/graph/detail/guards.h"
 #include "wick/core/graph/passes.h"
+#include "wick/core/ops/attention.h"
+#include "wick/core/ops/rnn.h"
 
 namespace wick::graph {
 
@@ -20,7 +22,8 @@ namespace {
 // All that decides about the ops that a function runs, but for what modes() tells.
 std::string kind_of(const std::vector<Tensor>& inputs) {
   const amp::AutocastState autocast = amp::autocast_state();
-  std::string kind = concat(grad_enabled(), inference_mode(), deterministic(), allow_tf32());
+  std::string kind = concat(grad_enabled(), inference_mode(), deterministic(), allow_tf32(),
+                            fused_attention_enabled(), library_rnn_enabled());
   for (const amp::DeviceAutocast& device : {autocast.cpu, autocast.cuda}) {
     kind += device.enabled ? concat(" ", device.dtype) : " -";
   }

@@ -109,7 +109,7 @@ struct Executor::State {
     std::vector<Tensor> outputs =
         replay_op(node.op.type(), node.op.get(), inputs, node.kept.empty() ? nullptr : &kept);
     WICK_CHECK(capture == nullptr || !capture->is_base_due,
-               "cuda_graph: captured work must not draw ", "by ", node.op.info().name,
+               "cuda_graph: captured work must not draw random numbers by ", node.op.info().name,
                ": its numbers would be the same at each replay");
     put(node, node.outputs, outputs);
     if (!node.kept.empty()) put(node, node.kept, kept.tensors);

@@ -38,9 +38,9 @@ Tensor by_columns(const Graph& graph, const Node& node, const Tensor& weight) {
   if (name != "linear" && name != "linear_relu" && name != "linear_gelu") return {};
   constexpr int64_t kFew = 32, kMany = 192;
   const int64_t columns = weight.size(0);
+  if (columns <= kFew || !weight.device().is_cpu() || !weight.is_contiguous()) return {};
   const int64_t rows = graph.value(node.outputs[0]).shape.numel() / columns;
-  const bool gains = rows > kFew && rows <= kMany && columns > kFew;
-  if (!weight.device().is_cpu() || !weight.is_contiguous() || !gains) return {};
+  if (rows <= kFew || rows > kMany) return {};
   return weight.t().contiguous().t();
 }
 

@@ -46,6 +46,11 @@ std::vector<RnnWeights> weights_of(std::span<const Tensor> tensors) {
   return weights;
 }
 
+// The library takes a projection to as many units as there are for none.
+bool is_square_projection(const RnnWeights& w) {
+  return w.w_hr.defined() && w.w_hr.size(0) == w.w_hr.size(1);
+}
+
 View view_of(const Tensor& x) { return x.defined() ? x.view_for_kernel() : View{}; }
 std::vector<RnnLayerWeights> views_of(const std::vector<RnnWeights>& weights) {
   std::vector<RnnLayerWeights> views;
@@ -82,6 +87,12 @@ struct Layer {
     weights = weights_of(in.subspan(kFirst));
     for (const RnnWeights& w : weights) {
       check_rnn_layer(kind, in[0], batch_sizes, in[1], in[2], w, is_bidirectional);
+      WICK_CHECK(!is_square_projection(w), "library_rnn_layer: a projection has to change the ",
+                 "width: got w_hr ", w.w_hr.shape());
+    }
+    for (const Tensor& each : in) {
+      WICK_CHECK(!each.defined() || each.dtype() == in[0].dtype(),
+                 "library_rnn_layer: dtypes differ: got ", in[0].dtype(), " and ", each.dtype());
     }
     WICK_CHECK(in[0].device().is_cuda(), "library_rnn_layer: there is no library on ",
                in[0].device());
@@ -129,15 +140,25 @@ struct LibraryRnnLayerBackward {
 
   std::vector<Tensor> forward(Saved&, std::span<const Tensor> in) const {
     constexpr size_t kFirst = 5;
-    WICK_CHECK(in.size() > kFirst, "library_rnn_layer_backward: got ", in.size(), " inputs");
+    WICK_CHECK(in.size() > kFirst, "library_rnn_layer_backward: wrong number of inputs: got ",
+               in.size(), ", expected 13 or 18");
     const Layer layer(kind, batch_sizes, in.subspan(kFirst));
     const RnnLayerProblem& problem = layer.problem;
     const Shape y_shape{problem.rows(), problem.directions() * problem.width};
     const Tensor y = for_library(in[3], y_shape, layer.x), reserve = in[4];
-    WICK_CHECK(y.shape() == y_shape && reserve.defined(),
-               "library_rnn_layer_backward: y has the wrong shape: got ", y.shape(), ", expected ",
-               y_shape);
     const bool is_lstm = problem.is_lstm();
+    const auto check = [&](const char* what, const Tensor& given, const Shape& shape) {
+      WICK_CHECK(!given.defined() || (given.shape() == shape && given.dtype() == layer.x.dtype()),
+                 "library_rnn_layer_backward: ", what, " does not fit: got ", given.dtype(),
+                 given.shape(), ", expected ", layer.x.dtype(), shape);
+    };
+    check("y", y, y_shape);
+    check("dy", in[0], y_shape);
+    check("dh_n", in[1], layer.h_shape);
+    if (is_lstm) check("dc_n", in[2], layer.c_shape);
+    WICK_CHECK(reserve.defined() && reserve.dtype() == kUint8,
+               "library_rnn_layer_backward: the reserve is missing: got ",
+               reserve.defined() ? to_string(reserve.dtype()) : "none", ", expected uint8");
     const Tensor dy = for_library(in[0], y_shape, layer.x);
     const Tensor dh_n = for_library(in[1], layer.h_shape, layer.x);
     const Tensor dc_n = is_lstm ? for_library(in[2], layer.c_shape, layer.x) : Tensor();
@@ -254,6 +275,7 @@ RnnResult library_rnn_layer(RnnKind kind, const std::vector<int64_t>& batch_size
   const bool has_steps = batch_sizes.size() > 1 && batch_sizes[1] > 0;
   if (!library_rnn_enabled() || !x.device().is_cuda() || !has_steps || x.numel() == 0) return {};
   const std::vector<RnnWeights> weights = weights_of(in.subspan(3));
+  if (is_square_projection(weights[0])) return {};
   bool has = false;
   WICK_CALL_CUDA_INTO(
       has, has_rnn_layer(describe(kind, batch_sizes, x, weights[0], weights.size() > 1)));

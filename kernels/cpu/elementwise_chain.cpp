@@ -76,7 +76,8 @@ class ChainWalk {
     LinkedChain links(chain_, plan_, memory);
     ChainCursor cursor(nest_, begin);
     for (int64_t position = begin; position < end;) {
-      const int64_t n = tile_at(position, end, cursor);
+      int64_t n = tile_at(position, end, cursor);
+      if (position == begin) n = smaller(n, up_to_line(begin));
       const int64_t whole = n - n % kLinkBlock;
       for (int v = chain_.num_results; v < chain_.num_views; ++v) {
         if (!is_read_in_place(v)) gather(v, Dtype::kFloat32, work.inputs[v], whole, cursor);
@@ -91,6 +92,21 @@ class ChainWalk {
       move(cursor, n - whole);
       position += n;
     }
+  }
+
+  // How many elements lie before the first line of the first result that goes past the caches, or
+  // more than any tile has.
+  int64_t up_to_line(int64_t position) const {
+    constexpr int64_t kLine = 64;
+    for (int v = 0; v < chain_.num_results; ++v) {
+      if (!is_streamed(v)) continue;
+      const int64_t size = size_of(views_[v]->dtype);
+      const auto address =
+          reinterpret_cast<uintptr_t>(views_[v]->data) + static_cast<uintptr_t>(position * size);
+      const auto before = static_cast<int64_t>(-address % kLine);
+      if (before > 0) return before / size;
+    }
+    return kChainTile;
   }
 
   // A part of a block: its first `n` elements. The whole block is computed in buffers.

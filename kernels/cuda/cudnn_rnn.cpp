@@ -108,14 +108,14 @@ cudnnMathType_t math_of(Dtype dtype) {
   return dtype == kFloat32 && !allow_tf32() ? CUDNN_FMA_MATH : CUDNN_DEFAULT_MATH;
 }
 
-// The layer as cuDNN wants to hear of it.
+// The descriptors of a layer.
 class Description {
  public:
   explicit Description(const RnnLayerProblem& p)
       : handle(cudnn_handle(p.device)),
         layer_(api().create_rnn, api().destroy_rnn, "cudnnCreateRNNDescriptor"),
         dropout_(api().create_dropout, api().destroy_dropout, "cudnnCreateDropoutDescriptor") {
-    // Of chance 0, which needs no states on the device.
+    // Dropout of probability 0 needs no states on the device.
     check_cudnn(api().set_dropout(dropout_.get(), handle, 0, nullptr, 0, 0),
                 "cudnnSetDropoutDescriptor");
     const cudnnDataType_t type = type_of(p.dtype);
@@ -175,8 +175,7 @@ size_t bytes_of(const View& reserve) {
   return reserve.defined() ? static_cast<size_t>(reserve.numel()) : 0;
 }
 
-// Lengths on the device are an argument of every call: since 8.9.1 cuDNN has them from descriptors
-// alone.
+// cuDNN ignores lengths on the device since 8.9.1, and takes them from the descriptors.
 constexpr const int32_t* kNoLengths = nullptr;
 
 }  // namespace

@@ -106,6 +106,9 @@ void rnn_layer_backward(const RnnLayerProblem& problem, std::span<const RnnLayer
                         const RnnLayerPass& pass, const RnnLayerGradients& gradients,
                         std::span<const RnnLayerWeights> dweights, Workspace& workspace) {
   const RecurrentSizes sizes = sizes_of(problem, true);
+  const auto reserved = static_cast<int64_t>(sizes.reserve);
+  WICK_CHECK(pass.reserve.numel() == reserved, "rnn_layer: the reserve is not of this layer: got ",
+             pass.reserve.numel(), " bytes, expected ", reserved);
   const RecurrentSpace space = packed(problem, weights, sizes.weights, workspace);
   const RecurrentSpace work = take(workspace, sizes.work);
   RnnLayerPass own = pass;  // the library changes what it kept, which a second backward may need

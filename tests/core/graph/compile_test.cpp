@@ -11,6 +11,7 @@
 #include "wick/core/memory/stats.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/loss.h"
+#include "wick/core/ops/matmul.h"
 #include "wick/core/ops/random.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/core/random.h"
@@ -235,6 +236,15 @@ TEST(Compile, FrozenLinearsPackTheirWeights) {
     ASSERT_EQ(packed.size(), rows > 32 && rows <= 192 ? 1u : 0u) << rows;
     for (const Tensor& weight : packed) EXPECT_EQ(weight.strides(), (Shape{1, 70}));
   }
+}
+
+TEST(Compile, FrozenLinearWithoutColumns) {
+  const Tensor weight = zeros({0, 8}), x = randn({40, 8});
+  graph::Graph made =
+      graph::trace([&](const Tensors& in) -> Tensors { return {linear(in[0], weight)}; }, {x});
+  graph::optimize_for_inference(made);
+  graph::Executor executor(made);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(executor.run({x})[0].shape(), (Shape{40, 0}));
 }
 
 // Autocast's casts of weights are folded first.

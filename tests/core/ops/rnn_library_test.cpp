@@ -112,6 +112,7 @@ TEST_F(RnnLibrary, ComputesLayersWhereItCan) {
     EXPECT_TRUE(layer.uses_library());
   }
   EXPECT_FALSE(layer.uses_library(/*reverse=*/true));
+  EXPECT_FALSE((GpuLayer{RnnKind::kLstm, {3, 2}, true, true, true, 4}.uses_library()));
   EXPECT_FALSE((GpuLayer{RnnKind::kLstm, {3}}.uses_library()));
   EXPECT_FALSE((GpuLayer{RnnKind::kLstm, {3, 0}}.uses_library()));
   EXPECT_FALSE((GpuLayer{RnnKind::kLstm, {0, 0}, true}.uses_library()));
