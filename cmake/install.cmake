@@ -15,7 +15,8 @@ endforeach()
 install(FILES ${WICK_GENERATED}/wick/optim/optim.h COMPONENT wick
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/wick/optim)
 # The only kernels' headers that public ones include, and those that wick_functors() compiles.
-set(functor_headers elementwise_chain loop_nest cpu/elementwise_loop cpu/simd cpu/simd_math)
+set(functor_headers elementwise_chain loop_nest cpu/chain_link cpu/elementwise_loop
+    cpu/simd cpu/simd_math)
 if(NOT WICK_GPU STREQUAL "off")
   list(APPEND functor_headers cuda/elementwise_loop)
   foreach(header check convert device_code enter_device functor_call launch offsets quick_math

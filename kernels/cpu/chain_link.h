@@ -1,6 +1,5 @@
 #pragma once
 
-#include "wick/kernels/cpu/convert.h"
 #include "wick/kernels/cpu/simd_math.h"
 
 // Steps of a chain that hand their results on in registers. Each is a function that is given a

@@ -1,5 +1,7 @@
 #include "wick/kernels/cpu/linked_chain.h"
 
+#include "wick/kernels/cpu/convert.h"
+
 namespace wick::WICK_ISA {
 
 namespace {
