@@ -65,9 +65,10 @@ TEST_F(CapturedGraph, RefusesNumbersThatReplaysWouldRepeat) {
       },
       {x}));
   executor.run({x});
-  EXPECT_EQ(error_of([&] { CudaGraph graph(kGpu, [&] { executor.run({x}); }); }),
-            "cuda_graph: captured work must not draw by draws_alone: its numbers would be the same "
-            "at each replay");
+  EXPECT_EQ(
+      error_of([&] { CudaGraph graph(kGpu, [&] { executor.run({x}); }); }),
+      "cuda_graph: captured work must not draw random numbers by draws_alone: its numbers would "
+      "be the same at each replay");
   executor.run({x});
 }
 
