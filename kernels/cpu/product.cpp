@@ -20,7 +20,8 @@ constexpr int64_t kMostColumns = 384;   // of `b` that stay in the second cache
 constexpr int64_t kUnpackedRows = 192;  // so few are not worth packing `b`
 constexpr int64_t kScatteredRows = WICK_WIDE(192, 40);  // the same where `b` is scattered
 constexpr int64_t kRememberedBytes = 64 * 4096;         // in pages whose addresses are at hand
-constexpr int64_t kRoundedRows = 256;                   // of sums that are rounded at the end
+constexpr int64_t kPage = 4096;        // bytes: lines so far apart share a place in the first cache
+constexpr int64_t kRoundedRows = 256;  // of sums that are rounded at the end
 constexpr int64_t kNearBytes = 1 << 20;  // of results that are likely in the second cache
 
 // Computes in T what is stored as S.
@@ -158,7 +159,8 @@ class Blocks {
   }
 
   // Asks for the rows of `a` that follow a tile. Where one tile has all columns, each row is read
-  // once, and the memory would bring it too late.
+  // once, and the memory would bring it too late. Rows that share places in the cache would only
+  // drive out one another.
   static WICK_INLINE void ask_for_rows(const Tile<T>& tile, int64_t rows) {
     constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
     const T* row = tile.a + rows * tile.a_row;
@@ -176,8 +178,9 @@ class Blocks {
     T* const c = rounds_ ? sums : c_at<T>(part);
     const T* const a = tile.a;
     const bool by_tiles = packs_tiles(part, tile.inner);
-    const bool asks =
-        !packs_a_ && a_rows_ && part.columns > kNarrow<T> && part.columns <= kTileColumns<T>;
+    const bool collides = p_.a.row * static_cast<int64_t>(sizeof(T)) % kPage == 0;
+    const bool asks = !packs_a_ && a_rows_ && !collides && part.columns > kNarrow<T> &&
+                      part.columns <= kTileColumns<T>;
     tile.b_step = packs_b_ ? kTileColumns<T> : p_.b.row;
     tile.padded = packs_b_;
     tile.c_row = rounds_ ? part.columns : p_.c_row;
