@@ -51,6 +51,7 @@ RnnResult bidirectional_rnn_layer(RnnKind kind, const Tensor& x,
 /// kernel of Wick's instead
 /// - where there is one time step alone, as cells have it;
 /// - for `reverse` without the other direction, which the library does not have;
+/// - for a projection to as many units as there are, which the library ignores;
 /// - if deterministic(): the library promises no bits;
 /// - where 32 bits cannot count the elements.
 /// Second derivatives are of the layer made of other ops either way.

@@ -10,6 +10,7 @@
 #include "wick/core/ops/random.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/core/random.h"
+#include "wick/core/stream.h"
 #include "wick/tests/core/graph/expect_equal.h"
 #include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
@@ -20,7 +21,7 @@ namespace {
 class CapturedGraph : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!cuda_is_available()) GTEST_SKIP() << "no GPU, real or simulated";
+    if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
   }
 };
 

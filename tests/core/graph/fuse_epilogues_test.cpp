@@ -9,6 +9,7 @@
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/matmul.h"
 #include "wick/core/ops/random.h"
+#include "wick/core/stream.h"
 #include "wick/nn/models/registry.h"
 #include "wick/nn/nn.h"
 #include "wick/tests/core/graph/expect_equal.h"
@@ -144,7 +145,7 @@ TEST(FuseEpilogues, JoinsFactorsOfProducts) {
 
 // cuBLASLt may choose another algorithm for a product with something behind it.
 TEST(FuseEpilogues, JoinsOnAGpuWhereResultsMayBeRounded) {
-  if (!cuda_is_available()) GTEST_SKIP() << "no GPU, real or simulated";
+  if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
   for (const Dtype dtype : {kFloat64, kFloat32, kBFloat16, kFloat16}) {
     SCOPED_TRACE(dtype);
     const auto on_gpu = [&](const Shape& shape) { return randn(shape).to(dtype).to(kGpu); };

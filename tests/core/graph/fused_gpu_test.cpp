@@ -12,6 +12,7 @@
 #include "wick/core/ops/random.h"
 #include "wick/core/ops/reduce.h"
 #include "wick/core/ops/special.h"
+#include "wick/core/stream.h"
 #include "wick/tests/core/graph/expect_equal.h"
 #include "wick/tests/harness/devices.h"
 
@@ -22,7 +23,7 @@ namespace {
 class FusedOnGpu : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!cuda_is_available()) GTEST_SKIP() << "no GPU, real or simulated";
+    if (!cuda_is_available()) GTEST_SKIP() << why_no_cuda();
   }
 };
 

@@ -41,8 +41,12 @@ def help_of(words):
 def commands():
     """(place, words) of each command of wick in a block of code."""
     for path in pages():
-        inside = False
+        inside, begun = False, ""
         for number, line in enumerate(path.read_text().splitlines(), 1):
+            if line.endswith("\\"):  # the command goes on in the next line
+                begun += line[:-1]
+                continue
+            line, begun = begun + line, ""
             if line.startswith("```"):
                 inside = not inside
             for found in re.finditer(r"(?:^|&& *)(?:\./)?wick ([^#|&;]+)", line) if inside else ():
