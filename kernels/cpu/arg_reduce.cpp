@@ -50,12 +50,17 @@ int64_t best_of_row(const T* x, int64_t size) {
   } else {
     using A = Accumulator<T>;
     using V = Vec<A>;
-    V best(static_cast<A>(x[0]));
+    const auto better = [](V a, V b) { return kLargest ? max(a, b) : min(a, b); };
+    V best[4];
+    for (V& b : best) b = V(static_cast<A>(x[0]));
     int64_t i = 0;
-    for (; i + V::size <= size; i += V::size) {
-      best = kLargest ? max(best, V::load(x + i)) : min(best, V::load(x + i));
+    for (; i + 4 * V::size <= size; i += 4 * V::size) {
+#pragma GCC unroll 4
+      for (int q = 0; q < 4; ++q) best[q] = better(best[q], V::load(x + i + q * V::size));
     }
-    A value = kLargest ? reduce_max(best) : reduce_min(best);
+    for (; i + V::size <= size; i += V::size) best[0] = better(best[0], V::load(x + i));
+    const V all = better(better(best[0], best[1]), better(best[2], best[3]));
+    A value = kLargest ? reduce_max(all) : reduce_min(all);
     for (; i < size; ++i) {
       const A v = static_cast<A>(x[i]);
       if (beats<kLargest>(v, value)) value = v;

@@ -13,6 +13,7 @@ namespace {
 constexpr int64_t kSumBlock = 4096;  // elements summed before a partial result becomes wide
 constexpr int64_t kRowBlock = 64;    // the same, in rows, where columns are reduced
 constexpr int64_t kTile = 1024;      // columns reduced together
+constexpr int64_t kNarrow = 128;     // columns of which all rows of a block are read together
 constexpr int64_t kChunks = 128;     // pieces of one large group, for the threads
 constexpr int64_t kColumnChunks = 32;
 constexpr int64_t kSerial = 1 << 15;  // elements below which threads do not pay
@@ -52,6 +53,8 @@ struct Reducer {
 
   static W identity() { return Op::template identity<W>(); }
 
+  bool is_in_place() const { return computed == nullptr && pack == nullptr; }
+
   // `n` lanes from offset `at` of the input along the inner axis: in place or in `buffer`.
   WICK_INLINE const L* fetch(int64_t at, int64_t n, L* buffer) const {
     if (computed != nullptr) {
@@ -66,7 +69,8 @@ struct Reducer {
 
   // --- The inner axis is reduced ----------------------------------------------------------------
 
-  [[gnu::noinline]] static W reduce_block(const L* p, int64_t size, const Center<P>& c) {
+  [[gnu::noinline, gnu::flatten]] static W reduce_block(const L* p, int64_t size,
+                                                        const Center<P>& c) {
     // As many lanes on every instruction set.
     constexpr int64_t kLanes = std::is_floating_point_v<L> ? kSumLanes<L> : P::size;
     constexpr int64_t kParts = kLanes / P::size;
@@ -91,26 +95,34 @@ struct Reducer {
         sums[0][part] = Op::join(sums[0][part], Op::map(P::load(p + i + part * P::size), c));
       }
     }
-    alignas(64) L lanes[kLanes];
+    P all[kParts];
 #pragma GCC unroll 2
     for (int64_t part = 0; part < kParts; ++part) {
-      Op::join(Op::join(sums[0][part], sums[1][part]), Op::join(sums[2][part], sums[3][part]))
-          .store(lanes + part * P::size);
+      all[part] =
+          Op::join(Op::join(sums[0][part], sums[1][part]), Op::join(sums[2][part], sums[3][part]));
     }
-    if (i < size) {
-      alignas(64) L tail[kLanes] = {}, mapped[kLanes];
-      for (int64_t k = 0; i + k < size; ++k) tail[k] = p[i + k];
-      for (int64_t part = 0; part < kParts; ++part) {
-        const P v = P::load(static_cast<const L*>(tail) + part * P::size);
-        Op::map(v, c).store(mapped + part * P::size);
-      }
-      for (int64_t k = 0; i + k < size; ++k) lanes[k] = Op::join(lanes[k], mapped[k]);
+    if (i < size) join_tail(p + i, size - i, c, all);
+    if constexpr (P::size == 1) {
+      return all[0].value;
+    } else {
+      const P halves = kParts == 2 ? Op::join(all[0], all[kParts - 1]) : all[0];
+      return static_cast<W>(reduce_lanes(halves, [](P v, P w) { return Op::join(v, w); }));
     }
-#pragma GCC unroll 6  // in registers
-    for (int64_t half = kLanes / 2; half > 0; half /= 2) {
-      for (int64_t k = 0; k < half; ++k) lanes[k] = Op::join(lanes[k], lanes[k + half]);
+  }
+
+  // Joins fewer elements than there are lanes in `all` to the first of these.
+  static WICK_INLINE void join_tail(const L* p, int64_t size, const Center<P>& c, P* all) {
+    constexpr int64_t kLanes = kSumLanes<L>;
+    alignas(64) L lanes[kLanes], tail[kLanes] = {}, mapped[kLanes];
+    for (int64_t k = 0; k < size; ++k) tail[k] = p[k];
+    for (int64_t at = 0; at < kLanes; at += P::size) {
+      all[at / P::size].store(lanes + at);
+      Op::map(P::load(static_cast<const L*>(tail) + at), c).store(mapped + at);
     }
-    return static_cast<W>(lanes[0]);
+    for (int64_t k = 0; k < size; ++k) lanes[k] = Op::join(lanes[k], mapped[k]);
+    for (int64_t at = 0; at < kLanes; at += P::size) {
+      all[at / P::size] = P::load(static_cast<const L*>(lanes) + at);
+    }
   }
 
   // Elements [begin, end) of the inner axis in rows [first, last) of group `o`.
@@ -190,11 +202,12 @@ struct Reducer {
       const int64_t end = block + kRowBlock < last ? block + kRowBlock : last;
       const P start(Op::template identity<L>());
       for (int64_t i = 0; i < width; i += P::size) start.store(sums + i);
-      for (int64_t r = block; r < end; r += 4) {
-        const int64_t count = end - r < 4 ? end - r : 4;
-        const L* rows[4];
+      const int64_t most = is_in_place() && width <= kNarrow ? kRowBlock : 4;
+      for (int64_t r = block; r < end; r += most) {
+        const int64_t count = end - r < most ? end - r : most;
+        const L* rows[kRowBlock];
         for (int64_t q = 0; q < count; ++q) {
-          rows[q] = fetch(base + g.reduced.x(r + q), width, buffers[q]);
+          rows[q] = fetch(base + g.reduced.x(r + q), width, buffers[q % 4]);
         }
         join_rows(rows, count, width, high, low, sums);
       }
@@ -202,38 +215,69 @@ struct Reducer {
     }
   }
 
-  // Joins up to four rows into `sums`.
+  // Joins up to kRowBlock rows into `sums`, four by four.
   [[gnu::noinline, gnu::flatten]] static void join_rows(const L* const* rows, int64_t count,
                                                         int64_t width, const L* high, const L* low,
                                                         L* sums) {
     constexpr int64_t kLanes = P::size;
-    const auto join_at = [&](const L* r0, const L* r1, const L* r2, const L* r3, int64_t i) {
-      const Center<P> c{P::load(high + i), P::load(low + i)};
-      P v = Op::map(P::load(r0), c);
-      if (r3 != nullptr) {
-        v = Op::join(Op::join(v, Op::map(P::load(r1), c)),
-                     Op::join(Op::map(P::load(r2), c), Op::map(P::load(r3), c)));
-      }
-      Op::join(P::load(static_cast<const L*>(sums + i)), v).store(sums + i);
-    };
     const int64_t whole = width / kLanes * kLanes;
-    if (count == 4) {
-      const L *r0 = rows[0], *r1 = rows[1], *r2 = rows[2], *r3 = rows[3];
-      for (int64_t i = 0; i < whole; i += kLanes) join_at(r0 + i, r1 + i, r2 + i, r3 + i, i);
-    } else {
-      for (int64_t q = 0; q < count; ++q) {
-        for (int64_t i = 0; i < whole; i += kLanes) {
-          join_at(rows[q] + i, nullptr, nullptr, nullptr, i);
-        }
-      }
+    int64_t i = 0;
+    for (; count > 4 && i + 4 * kLanes <= whole; i += 4 * kLanes) {
+      join_vectors<4>(rows, i, count, high + i, low + i, sums + i);
+    }
+    for (; i < whole; i += kLanes) {
+      join_vectors<1>(rows, i, count, high + i, low + i, sums + i);
     }
     if (whole == width) return;
     alignas(64) L tails[4][kLanes] = {};
-    for (int64_t q = 0; q < count; ++q) {
-      for (int64_t i = whole; i < width; ++i) tails[q][i - whole] = rows[q][i];
+    const L* const tail_rows[4] = {tails[0], tails[1], tails[2], tails[3]};
+    for (int64_t first = 0; first < count; first += 4) {
+      const int64_t some = count - first < 4 ? count - first : 4;
+      for (int64_t q = 0; q < some; ++q) {
+        for (int64_t at = whole; at < width; ++at) tails[q][at - whole] = rows[first + q][at];
+      }
+      join_vectors<1>(tail_rows, 0, some, high + whole, low + whole, sums + whole);
     }
-    if (count == 4) return join_at(tails[0], tails[1], tails[2], tails[3], whole);
-    for (int64_t q = 0; q < count; ++q) join_at(tails[q], nullptr, nullptr, nullptr, whole);
+  }
+
+  // The same of kCount vectors of each row, from element `at` on.
+  template <int kCount>
+  static WICK_INLINE_ALL void join_vectors(const L* const* rows, int64_t at, int64_t count,
+                                           const L* high, const L* low, L* sums) {
+    constexpr int64_t kLanes = P::size;
+    Center<P> c[kCount];
+    P v[kCount];
+#pragma GCC unroll 4
+    for (int i = 0; i < kCount; ++i) {
+      c[i] = {P::load(high + i * kLanes), P::load(low + i * kLanes)};
+      v[i] = P::load(static_cast<const L*>(sums) + i * kLanes);
+    }
+    const auto mapped = [&](int64_t row, int i) {
+      return Op::map(P::load(rows[row] + at + i * kLanes), c[i]);
+    };
+    int64_t q = 0;
+    for (; q + 4 <= count; q += 4) {
+      P pairs[2][kCount];
+#pragma GCC unroll 4
+      for (int row = 0; row < 4; ++row) {
+#pragma GCC unroll 4
+        for (int i = 0; i < kCount; ++i) {
+          const P x = mapped(q + row, i);
+          pairs[row / 2][i] = row % 2 == 0 ? x : Op::join(pairs[row / 2][i], x);
+        }
+        // Memory is twice as fast where short rows are read in the order of their addresses, which
+        // the compiler must keep.
+        if (kCount > 1) asm volatile("" ::: "memory");
+      }
+#pragma GCC unroll 4
+      for (int i = 0; i < kCount; ++i) v[i] = Op::join(v[i], Op::join(pairs[0][i], pairs[1][i]));
+    }
+    for (; q < count; ++q) {
+#pragma GCC unroll 4
+      for (int i = 0; i < kCount; ++i) v[i] = Op::join(v[i], mapped(q, i));
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < kCount; ++i) v[i].store(sums + i * kLanes);
   }
 
   int64_t width_at(int64_t k) const { return g.inner_size - k < kTile ? g.inner_size - k : kTile; }
