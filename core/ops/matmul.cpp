@@ -113,7 +113,10 @@ Tensor multiply_batch(const char* op, const Tensor& a, const Tensor& b, double s
   const int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1);
   Epilogue epilogue;
   epilogue.scale = scale;
-  return multiply(a.expand(with_last_two(batch, m, k)), b.expand(with_last_two(batch, k, n)),
+  const auto expanded = [](const Tensor& x, const Shape& shape) {
+    return x.shape() == shape ? x : x.expand(shape);
+  };
+  return multiply(expanded(a, with_last_two(batch, m, k)), expanded(b, with_last_two(batch, k, n)),
                   with_last_two(batch, m, n), epilogue);
 }
 
