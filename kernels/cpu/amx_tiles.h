@@ -147,19 +147,6 @@ WICK_INLINE void multiply_pairs(int64_t rows, int64_t inner, const PairedRows& a
 
 // --- Orders of elements -------------------------------------------------------------------------
 
-/// 32 elements of `a` and of `b` as pairs: those of the first and of the last 16.
-struct Pairs {
-  __m512i low, high;
-  WICK_INLINE Pairs(__m512i a, __m512i b) {
-    alignas(64) static constexpr uint16_t kOrder[64] = {
-        0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39, 8,  40, 9,  41, 10, 42,
-        11, 43, 12, 44, 13, 45, 14, 46, 15, 47, 16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53,
-        22, 54, 23, 55, 24, 56, 25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63};
-    low = _mm512_permutex2var_epi16(a, _mm512_load_si512(kOrder), b);
-    high = _mm512_permutex2var_epi16(a, _mm512_load_si512(kOrder + 32), b);
-  }
-};
-
 /// Transposes 16 rows of 16 numbers of 32 bits.
 WICK_INLINE void transpose(__m512i* r) {
   __m512i t[16];

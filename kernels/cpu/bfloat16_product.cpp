@@ -32,14 +32,10 @@ struct Lines {
   int64_t count;  // rows of a or columns of b
 };
 
-WICK_INLINE __mmask32 first_halves(int64_t count) {
-  return static_cast<__mmask32>(count >= kBlock ? ~0u : (1u << count) - 1);
-}
-
 // 16 lines of consecutive k, as they are: rows of 32 elements.
 WICK_INLINE void load_lines(const Lines& lines, int64_t first, int64_t k, int64_t left,
                             __m512i* rows) {
-  const __mmask32 mask = first_halves(left);
+  const __mmask32 mask = halves_mask(left);
   const BFloat16* line = lines.data + first * lines.distance + k;
 #pragma GCC unroll 16
   for (int64_t i = 0; i < kTile; ++i, line += lines.distance) {
@@ -52,7 +48,7 @@ WICK_INLINE void load_lines(const Lines& lines, int64_t first, int64_t k, int64_
 
 // Lines that cross k, two by two: 16 rows of pairs for the first 16 elements, and for the last.
 WICK_INLINE void load_pairs(const Lines& lines, int64_t k, int64_t left, __m512i* rows) {
-  const __mmask32 mask = first_halves(lines.count);
+  const __mmask32 mask = halves_mask(lines.count);
   const BFloat16* line = lines.data + k * lines.distance;
   for (int64_t i = 0; i < kTile; ++i, line += 2 * lines.distance) {
     __m512i even = _mm512_setzero_si512(), odd = _mm512_setzero_si512();
@@ -144,7 +140,7 @@ WICK_INLINE void add_halves(float* block, int64_t rows, int64_t columns, const B
                             int64_t row) {
   alignas(64) BFloat16 line[kBlock];
   for (int64_t r = 0; r < rows; ++r, block += kBlock, x += row) {
-    _mm512_store_si512(line, _mm512_maskz_loadu_epi16(first_halves(columns), x));
+    _mm512_store_si512(line, _mm512_maskz_loadu_epi16(halves_mask(columns), x));
     (VecF::load(line) + VecF::load(block)).store(block);
     (VecF::load(line + kTile) + VecF::load(block + kTile)).store(block + kTile);
   }
@@ -201,14 +197,10 @@ class MatrixProduct {
     parallel_for_threads(parts.count(), used, [&](int64_t thread, int64_t begin, int64_t end) {
       BFloat16* const buffer = buffers + thread * each;
       float* const blocks = reinterpret_cast<float*>(buffer + a_size + b_size);
-      const auto run = [&] {
-        for (int64_t i = begin; i < end; ++i) {
-          compute(parts[i], buffer, buffer + a_size, blocks, blocks + blocks_size / 2);
-        }
-      };
-      if (p_.unit != cpu::BFloat16Unit::kMatrix) return run();
       const Tiles tiles;
-      run();
+      for (int64_t i = begin; i < end; ++i) {
+        compute(parts[i], buffer, buffer + a_size, blocks, blocks + blocks_size / 2);
+      }
     });
     workspace_.release(buffers);
   }
@@ -269,12 +261,6 @@ class MatrixProduct {
   // The sums of one block of 32 x 32 over `inner` elements along k, added to what `block` has.
   WICK_INLINE void multiply(const Operand& a, const BFloat16* b, bool is_wide, int64_t inner,
                             bool adds, float* block) const {
-    if (p_.unit != cpu::BFloat16Unit::kMatrix) {
-      const int64_t rows = a.is_tall ? kBlock : kTile;
-      const PairedRows left{a.data, a.next, a.row, a.step};
-      if (is_wide) return multiply_pairs<2>(rows, inner, left, b, kStep, adds, block, kBlock);
-      return multiply_pairs<1>(rows, inner, left, b, kStep, adds, block, kBlock);
-    }
     const int64_t steps = (inner + kBlock - 1) / kBlock;
     if (a.is_tall) {
       if (is_wide) return multiply_tiles_of<true, true>(a, b, steps, adds, block);
@@ -311,7 +297,7 @@ class MatrixProduct {
       const int64_t sums_row = is_turned_ ? part.rows : part.columns;
       if (!is_first) add_floats(block, rows, columns, sums, sums_row);
       if (!is_last) return store_floats(block, rows, columns, sums, sums_row);
-      const __mmask32 mask = first_halves(columns);
+      const __mmask32 mask = halves_mask(columns);
       for (int64_t r = 0; r < rows; ++r, block += kBlock) {
         _mm512_mask_storeu_epi16(c + r * p_.c_row, mask,
                                  round_pair(VecF::load(block), VecF::load(block + kTile)));
@@ -344,13 +330,7 @@ void bfloat16_product(const cpu::Product& p, Workspace& workspace) {
   if (m > amx::kTurnedRows || n < m || k < amx::kTurnedInner || p.b.column == 1) {
     return amx::MatrixProduct(p, false, workspace).run();
   }
-  cpu::Product turned = p;
-  turned.sizes = {n, m, k};
-  turned.a = {p.b.data, p.b.column, p.b.row};
-  turned.b = {p.a.data, p.a.column, p.a.row};
-  turned.a_step = p.b_step;
-  turned.b_step = p.a_step;
-  amx::MatrixProduct(turned, true, workspace).run();
+  amx::MatrixProduct(cpu::turned(p), true, workspace).run();
 }
 
 }  // namespace wick::WICK_ISA

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <bit>
+
 #include "wick/core/base/parallel.h"
 #include "wick/kernels/cpu/product_finish.h"
 #include "wick/kernels/cpu/product_pack.h"
@@ -16,32 +18,79 @@ inline constexpr int64_t kDotColumns = 6;  // results of one row at a time
 template <class T>
 inline constexpr int kDotParts = 64 / static_cast<int>(sizeof(Vec<T>));
 
-// Sums over the lanes of as many vectors at once as there are lanes.
+// Each vector has pieces of 2 kHalf lanes. The result has those of x, then of y, each of which is
+// the sum of its halves.
+template <int kHalf, class V, int... kLane>
+WICK_INLINE V add_halves(V x, V y, std::integer_sequence<int, kLane...>) {
+  return __builtin_shufflevector(x, y, (kLane / kHalf * 2 * kHalf + kLane % kHalf)...) +
+         __builtin_shufflevector(x, y, (kLane / kHalf * 2 * kHalf + kLane % kHalf + kHalf)...);
+}
+
+// The sums over the lanes of `kCount` vectors, a power of 2, in the first lanes of the first.
+template <int kHalf, int kCount, class V>
+WICK_INLINE void add_pieces(V* x) {
+  constexpr int kLanes = sizeof(V) / sizeof(x[0][0]);
+  constexpr int kLeft = kCount > 1 ? kCount / 2 : 1;
+#pragma GCC unroll 8
+  for (int i = 0; i < kLeft; ++i) {
+    x[i] = add_halves<kHalf>(x[kCount > 1 ? 2 * i : 0], x[kCount > 1 ? 2 * i + 1 : 0],
+                             std::make_integer_sequence<int, kLanes>{});
+  }
+  if constexpr (kHalf > 1) add_pieces<kHalf / 2, kLeft>(x);
+}
+
+// Sums over the lanes of kCount results' vectors.
 template <class T, int kCount>
 WICK_INLINE void add_lanes(const Vec<T>* sums, T* results) {
   constexpr int kLanes = static_cast<int>(Vec<T>::size);
-  for (int first = 0; first < kCount; first += kLanes) {
-    typename Vec<T>::Reg rows[kLanes];
-    for (int i = 0; i < kLanes; ++i) {
-      Vec<T> row = T(0);
-      if (first + i < kCount) row = sums[(first + i) * kDotParts<T>];
-      if (first + i < kCount && kDotParts<T> == 2) row += sums[(first + i) * kDotParts<T> + 1];
-      rows[i] = row.reg;
-    }
-    transpose_square<kLanes>(rows);
-    for (int half = kLanes / 2; half > 0; half /= 2) {
-      for (int i = 0; i < half; ++i) rows[i] += rows[i + half];
-    }
-    store_up_to(Vec<T>(rows[0]), results + first, kCount - first);
+  constexpr int kSome = std::bit_ceil(static_cast<unsigned>(kCount < kLanes ? kCount : kLanes));
+  typename Vec<T>::Reg rows[kSome];
+#pragma GCC unroll 16
+  for (int i = 0; i < kSome; ++i) {
+    Vec<T> row = T(0);
+    if (i < kCount) row = sums[i * kDotParts<T>];
+    if (i < kCount && kDotParts<T> == 2) row += sums[i * kDotParts<T> + 1];
+    rows[i] = row.reg;
+  }
+  add_pieces<kLanes / 2, kSome>(rows);
+  store_up_to(Vec<T>(rows[0]), results, kCount);
+  if constexpr (kCount > kLanes) {
+    add_lanes<T, kCount - kLanes>(sums + kLanes * kDotParts<T>, results + kLanes);
   }
 }
 
+/// How vectors along k join sums: a register of numbers that are converted to T,
+template <class T, class S>
+struct DotNumbers {
+  static constexpr int64_t kElements = Vec<T>::size;
+  static WICK_INLINE Vec<T> load(const S* x) { return Vec<T>::load(x); }
+  static WICK_INLINE Vec<T> load_up_to(const S* x, int64_t n) {
+    return WICK_ISA::load_up_to<T>(x, n);
+  }
+  static WICK_INLINE Vec<T> add(Vec<T> x, Vec<T> y, Vec<T> sum) { return fma(x, y, sum); }
+};
+
+#ifdef __AVX512F__
+/// or of pairs of bfloat16.
+struct DotPairs {
+  static constexpr int64_t kElements = 2 * VecF::size;
+  static WICK_INLINE VecF load(const BFloat16* x) {
+    return VecF(_mm512_castsi512_ps(_mm512_loadu_si512(x)));
+  }
+  static WICK_INLINE VecF load_up_to(const BFloat16* x, int64_t n) {
+    return VecF(_mm512_castsi512_ps(_mm512_maskz_loadu_epi16(halves_mask(n), x)));
+  }
+  static WICK_INLINE VecF add(VecF x, VecF y, VecF sum) { return MultiplyPairs::add(x, y, sum); }
+};
+#endif
+
 /// results[c, r] of `kRows` lines of a and `kCount` lines of b.
-template <class T, int kRows, int kCount, class S>
+template <class T, class Along, int kRows, int kCount, class S>
 [[gnu::noinline]] void dot_products(const S* a, int64_t a_line, const S* b, int64_t b_line,
                                     int64_t inner, T* results) {
   using V = Vec<T>;
   constexpr int kParts = kDotParts<T>;
+  constexpr int64_t kElements = Along::kElements;
   V sums[kCount][kRows][kParts];
 #pragma GCC unroll 6
   for (int c = 0; c < kCount; ++c) {
@@ -51,55 +100,57 @@ template <class T, int kRows, int kCount, class S>
     }
   }
   int64_t k = 0;
-  for (; k + kParts * V::size <= inner; k += kParts * V::size) {
+  for (; k + kParts * kElements <= inner; k += kParts * kElements) {
 #pragma GCC unroll 2
     for (int part = 0; part < kParts; ++part) {
-      const int64_t at = k + part * V::size;
+      const int64_t at = k + part * kElements;
       V x[kRows];
 #pragma GCC unroll 4
-      for (int r = 0; r < kRows; ++r) x[r] = V::load(a + r * a_line + at);
+      for (int r = 0; r < kRows; ++r) x[r] = Along::load(a + r * a_line + at);
 #pragma GCC unroll 6
       for (int c = 0; c < kCount; ++c) {
-        const V y = V::load(b + c * b_line + at);
+        const V y = Along::load(b + c * b_line + at);
 #pragma GCC unroll 4
-        for (int r = 0; r < kRows; ++r) sums[c][r][part] = fma(x[r], y, sums[c][r][part]);
+        for (int r = 0; r < kRows; ++r) {
+          sums[c][r][part] = Along::add(x[r], y, sums[c][r][part]);
+        }
       }
     }
   }
 #pragma GCC unroll 2
-  for (int part = 0; part < kParts; ++part, k += V::size) {
+  for (int part = 0; part < kParts; ++part, k += kElements) {
     if (k >= inner) break;
 #pragma GCC unroll 6
     for (int c = 0; c < kCount; ++c) {
-      const V y = load_up_to<T>(b + c * b_line + k, inner - k);
+      const V y = Along::load_up_to(b + c * b_line + k, inner - k);
 #pragma GCC unroll 4
       for (int r = 0; r < kRows; ++r) {
-        const V x = load_up_to<T>(a + r * a_line + k, inner - k);
-        sums[c][r][part] = fma(x, y, sums[c][r][part]);
+        const V x = Along::load_up_to(a + r * a_line + k, inner - k);
+        sums[c][r][part] = Along::add(x, y, sums[c][r][part]);
       }
     }
   }
   add_lanes<T, kRows * kCount>(&sums[0][0][0], results);
 }
 
-template <class T, int kRows, class S>
+template <class T, class Along, int kRows, class S>
 WICK_INLINE int64_t dot_columns(const S* a, int64_t a_line, const S* b, int64_t b_line,
                                 int64_t inner, int64_t columns, T* results) {
   constexpr int kMost = WICK_WIDE(6, 3);
   if (columns >= kMost) {
-    dot_products<T, kRows, kMost>(a, a_line, b, b_line, inner, results);
+    dot_products<T, Along, kRows, kMost>(a, a_line, b, b_line, inner, results);
     return kMost;
   }
   if (columns >= 2) {
-    dot_products<T, kRows, 2>(a, a_line, b, b_line, inner, results);
+    dot_products<T, Along, kRows, 2>(a, a_line, b, b_line, inner, results);
     return 2;
   }
-  dot_products<T, kRows, 1>(a, a_line, b, b_line, inner, results);
+  dot_products<T, Along, kRows, 1>(a, a_line, b, b_line, inner, results);
   return 1;
 }
 
 /// A product with m <= kDotRows, or n, whose lines along k are contiguous in both matrices.
-template <class T, class S>
+template <class T, class S, class Along = DotNumbers<T, S>>
 class Dots {
  public:
   WICK_INLINE explicit Dots(const cpu::Product& p) : p_(p), turned_(p.sizes.m > p.sizes.n) {
@@ -113,7 +164,7 @@ class Dots {
 
   static WICK_INLINE bool suits(const cpu::Product& p) {
     const int64_t few = smaller(p.sizes.m, p.sizes.n);
-    if (few > 2 && std::is_same_v<S, BFloat16> && p.unit != cpu::BFloat16Unit::kFloat32) {
+    if (few > 2 && std::is_same_v<S, BFloat16> && p.unit == cpu::BFloat16Unit::kMatrix) {
       return false;
     }
     return p.a.column == 1 && p.b.row == 1 && few <= kDotRows && p.sizes.k >= kDotInner * few;
@@ -162,12 +213,12 @@ class Dots {
                                 T* results) const {
     const int64_t k = p_.sizes.k;
     switch (rows) {
-      case 1: return dot_columns<T, 1>(a, few_line_, b, many_line_, k, columns, results);
+      case 1: return dot_columns<T, Along, 1>(a, few_line_, b, many_line_, k, columns, results);
 #ifdef __AVX512F__
-      case 3: return dot_columns<T, 3>(a, few_line_, b, many_line_, k, columns, results);
-      case 4: return dot_columns<T, 4>(a, few_line_, b, many_line_, k, columns, results);
+      case 3: return dot_columns<T, Along, 3>(a, few_line_, b, many_line_, k, columns, results);
+      case 4: return dot_columns<T, Along, 4>(a, few_line_, b, many_line_, k, columns, results);
 #endif
-      default: return dot_columns<T, 2>(a, few_line_, b, many_line_, k, columns, results);
+      default: return dot_columns<T, Along, 2>(a, few_line_, b, many_line_, k, columns, results);
     }
   }
 

@@ -89,4 +89,86 @@ WICK_INLINE void pack_columns(const S* from, int64_t row, int64_t column, int64_
   }
 }
 
+#ifdef __AVX512F__
+
+// --- Pairs of bfloat16 along k, of which each takes the place of a float ------------------------
+
+/// Up to 16 elements of `even` and of `odd` as pairs. A null `odd` has zeros.
+WICK_INLINE VecF load_pairs(const BFloat16* even, const BFloat16* odd, int64_t count) {
+  const __mmask16 mask = static_cast<__mmask16>(halves_mask(count));
+  __m512i pairs = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, even));
+  if (odd != nullptr) {
+    const __m512i high = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, odd));
+    pairs = _mm512_or_si512(pairs, _mm512_slli_epi32(high, 16));
+  }
+  return VecF(_mm512_castsi512_ps(pairs));
+}
+
+/// pack_tiles() of lines that cross k, each two of them as a line of pairs.
+WICK_INLINE void pack_pair_tiles(const BFloat16* from, int64_t from_line, int64_t lines,
+                                 int64_t rows, int64_t columns, float* to) {
+  const int64_t steps = (lines + 1) / 2;
+  for (int64_t i = 0; i < steps; ++i, from += 2 * from_line) {
+    const BFloat16* const odd = 2 * i + 1 < lines ? from + from_line : nullptr;
+    for (int64_t begin = 0, size; begin < rows; begin += size) {
+      size = tile_rows<float>(rows - begin, columns);
+      float* const tile = to + begin * steps + i * size;
+      __builtin_prefetch(from + kAhead * from_line + begin);
+      __builtin_prefetch(from + (kAhead + 1) * from_line + begin);
+      const VecF some =
+          load_pairs(from + begin, odd == nullptr ? nullptr : odd + begin, rows - begin);
+      if (VecF::size <= (steps - i) * size) {
+        some.store(tile);  // what is too much, the next lines overwrite
+      } else {
+        store_up_to(some, tile, size);
+      }
+    }
+  }
+}
+
+/// pack_columns() of `inner` elements along k.
+WICK_INLINE void pack_pair_columns(const BFloat16* from, int64_t row, int64_t column, int64_t inner,
+                                   int64_t width, float* to) {
+  constexpr int64_t kLanes = VecF::size, kRow = kTileColumns<float>;
+  if (column == 1 || width == 1) {
+    for (int64_t j = 0; j < width; j += 2 * kLanes) {
+      const __mmask32 mask = halves_mask(width - j);
+      const BFloat16* line = from + j;
+      float* pairs = to + j;
+      for (int64_t k = 0; k < inner; k += 2, line += 2 * row, pairs += kRow) {
+        const __m512i even = _mm512_maskz_loadu_epi16(mask, line);
+        const __mmask32 has_odd = k + 1 < inner ? mask : 0;
+        const Pairs some(even, _mm512_maskz_loadu_epi16(has_odd, line + row));
+        __builtin_prefetch(line + kAhead * row);
+        __builtin_prefetch(line + (kAhead + 1) * row);
+        _mm512_storeu_si512(pairs, some.low);
+        _mm512_storeu_si512(pairs + kLanes, some.high);
+      }
+    }
+    return;
+  }
+  for (int64_t k = 0; k < inner; k += 2 * kLanes, to += kLanes * kRow) {
+    const __mmask32 mask = halves_mask(inner - k);
+    const int64_t steps = smaller(kLanes, (inner - k + 1) / 2);
+    for (int64_t j = 0; j < width; j += kLanes) {
+      VecF::Reg square[kLanes];
+#pragma GCC unroll 16
+      for (int64_t i = 0; i < kLanes; ++i) {
+        square[i] = _mm512_setzero_ps();
+        if (i >= width - j) continue;
+        const BFloat16* const line = from + k + (j + i) * column;
+        square[i] = _mm512_castsi512_ps(_mm512_maskz_loadu_epi16(mask, line));
+        __builtin_prefetch(line + 4 * kLanes);
+      }
+      transpose_square<kLanes>(square);
+#pragma GCC unroll 16
+      for (int64_t i = 0; i < kLanes; ++i) {
+        if (i < steps) VecF(square[i]).store(to + i * kRow + j);
+      }
+    }
+  }
+}
+
+#endif
+
 }  // namespace wick::WICK_ISA

@@ -16,6 +16,7 @@ inline constexpr int64_t kTileColumns = kTileVectors* Vec<T>::size;
 /// How an element of `a`, in all lanes, and those of `b` join a sum.
 struct MultiplyAdd {
   static constexpr bool kHasLines = false;
+  static constexpr int64_t kTogether = 1;  // elements along k that one step adds
   template <class T>
   using Left = T;
   template <class T>
@@ -34,10 +35,16 @@ struct MultiplyLines : MultiplyAdd {
 };
 
 #ifdef __AVX512F__
+/// The first `count` of up to 32 numbers of 16 bits.
+WICK_INLINE __mmask32 halves_mask(int64_t count) {
+  return static_cast<__mmask32>(count >= 32 ? ~0u : (1u << count) - 1);
+}
+
 /// The same of pairs of bfloat16, of which both products are added: `a` points to their elements,
 /// `b` to 32 bits for each pair.
 struct MultiplyPairs {
   static constexpr bool kHasLines = true;
+  static constexpr int64_t kTogether = 2;
   template <class>
   using Left = BFloat16;
   static WICK_INLINE VecF left(const BFloat16* a) {
@@ -54,6 +61,19 @@ struct MultiplyPairs {
     return sum;
   }
 };
+/// 32 elements of `a` and of `b` as pairs: those of the first and of the last 16.
+struct Pairs {
+  __m512i low, high;
+  WICK_INLINE Pairs(__m512i a, __m512i b) {
+    alignas(64) static constexpr uint16_t kOrder[64] = {
+        0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39, 8,  40, 9,  41, 10, 42,
+        11, 43, 12, 44, 13, 45, 14, 46, 15, 47, 16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53,
+        22, 54, 23, 55, 24, 56, 25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63};
+    low = _mm512_permutex2var_epi16(a, _mm512_load_si512(kOrder), b);
+    high = _mm512_permutex2var_epi16(a, _mm512_load_si512(kOrder + 32), b);
+  }
+};
+
 WICK_INLINE void store_pair(__m512i rounded, BFloat16* to, bool streams) {
   if (streams) {
     _mm512_stream_si512(reinterpret_cast<__m512i*>(to), rounded);
@@ -90,11 +110,18 @@ struct Tile {
   int64_t c_row = 0, width = 0;
   bool is_far = false;   // whether `c` is likely in no near cache
   bool streams = false;  // whether to write past the caches: whole vectors, at aligned addresses
-  /// Of pairs and whole vectors: where results go, rounded, in place of `c`; and what is added.
+  /// Of pairs: where results go, rounded, in place of `c`; and what is added.
   typename Multiply::template Left<T>* rounded = nullptr;
   const typename Multiply::template Left<T>* bias = nullptr;
   const T* start = nullptr;  // null: zeros
   int64_t start_row = 0;
+
+  WICK_INLINE void fetch_result(int64_t row, int64_t column) const {
+    const int64_t at = row * c_row + column;
+    if (Multiply::kTogether == 1 || rounded == nullptr) return __builtin_prefetch(c + at);
+    if (column % (64 / static_cast<int64_t>(sizeof(*rounded))) == 0)
+      __builtin_prefetch(rounded + at);
+  }
 };
 
 // Adds the products of one k, or of a line's odd end.
@@ -124,19 +151,30 @@ WICK_INLINE void add_products(const Tile<T, Multiply>& tile, const FirstLanes<T>
 }
 
 #ifdef __AVX512F__
-template <int kRows, int kVectors>
+// kWhole: every result belongs to a column, so that rows may be streamed.
+template <bool kWhole, int kRows, int kVectors>
 WICK_INLINE void round_results(const Tile<float, MultiplyPairs>& tile,
                                VecF (&sums)[kRows][kVectors]) {
 #pragma GCC unroll 12
   for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (int v = 0; v + 1 < kVectors; v += 2) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; v += 2) {
+      const int64_t at = v * VecF::size, left = tile.width - at;
+      VecF low = sums[r][v], high(0);
+      if (v + 1 < kVectors) high = sums[r][v + 1];
       if (tile.bias != nullptr) {
-        sums[r][v] += VecF::load(tile.bias + v * VecF::size);
-        sums[r][v + 1] += VecF::load(tile.bias + (v + 1) * VecF::size);
+        low += load_up_to<float>(tile.bias + at, left);
+        if (v + 1 < kVectors)
+          high += load_up_to<float>(tile.bias + at + VecF::size, left - VecF::size);
       }
-      BFloat16* const to = tile.rounded + r * tile.c_row + v * VecF::size;
-      store_pair(round_pair(sums[r][v], sums[r][v + 1]), to, tile.streams);
+      BFloat16* const to = tile.rounded + r * tile.c_row + at;
+      if (kWhole || v + 2 < kVectors) {
+        store_pair(round_pair(low, high), to, kWhole && tile.streams);
+      } else if (v + 1 < kVectors) {
+        _mm512_mask_storeu_epi16(to, halves_mask(left), round_pair(low, high));
+      } else {
+        _mm256_mask_storeu_epi16(to, static_cast<__mmask16>(halves_mask(left)), round_half(low));
+      }
     }
   }
 }
@@ -165,7 +203,7 @@ template <int kRows, int kVectors, bool kWhole, class T, class Multiply>
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
-      if (tile.is_far) __builtin_prefetch(tile.c + r * tile.c_row + v * V::size);
+      if (tile.is_far) tile.fetch_result(r, v * V::size);
       sums[r][v] = V(T(0));
     }
   }
@@ -184,8 +222,13 @@ template <int kRows, int kVectors, bool kWhole, class T, class Multiply>
     b_line += tile.b_line;
   }
 #ifdef __AVX512F__
-  if constexpr (__is_same(Multiply, MultiplyPairs) && kVectors % 2 == 0) {
-    if (tile.rounded != nullptr) return round_results(tile, sums);
+  if constexpr (__is_same(Multiply, MultiplyPairs)) {
+    if (tile.rounded != nullptr) {
+      if (kVectors % 2 == 0 && tile.width == kVectors * V::size) {
+        return round_results<true>(tile, sums);
+      }
+      return round_results<false>(tile, sums);
+    }
   }
 #endif
   if constexpr (Multiply::kHasLines) {
