@@ -104,24 +104,49 @@ WICK_INLINE VecF load_pairs(const BFloat16* even, const BFloat16* odd, int64_t c
   return VecF(_mm512_castsi512_ps(pairs));
 }
 
+// 48 elements of two lines as pairs, in eight tiles of 6 rows, which are `tile` floats apart. Whole
+// vectors are written.
+WICK_INLINE void pack_pair_block(const BFloat16* even, const BFloat16* odd, int64_t tile,
+                                 float* to) {
+  static_assert(kTileRows == 6);
+  const auto load = [](const BFloat16* x) { return _mm512_loadu_si512(x); };
+  const auto load_half = [](const BFloat16* x) {
+    return _mm512_maskz_loadu_epi16(halves_mask(16), x);
+  };
+  const Pairs first(load(even), load(odd)), last(load_half(even + 32), load_half(odd + 32));
+  const __m512i low = first.low, high = first.high, third = last.low;
+  _mm512_storeu_si512(to, low);
+  _mm512_storeu_si512(to + tile, _mm512_alignr_epi32(high, low, 6));
+  _mm512_storeu_si512(to + 2 * tile, _mm512_alignr_epi32(high, low, 12));
+  _mm512_storeu_si512(to + 3 * tile, _mm512_alignr_epi32(third, high, 2));
+  _mm512_storeu_si512(to + 4 * tile, _mm512_alignr_epi32(third, high, 8));
+  _mm512_storeu_si512(to + 5 * tile, _mm512_alignr_epi32(third, high, 14));
+  _mm512_storeu_si512(to + 6 * tile, _mm512_alignr_epi32(third, third, 4));
+  _mm512_storeu_si512(to + 7 * tile, _mm512_alignr_epi32(third, third, 10));
+}
+
 /// pack_tiles() of lines that cross k, each two of them as a line of pairs.
 WICK_INLINE void pack_pair_tiles(const BFloat16* from, int64_t from_line, int64_t lines,
                                  int64_t rows, int64_t columns, float* to) {
+  constexpr int64_t kBlock = 8 * kTileRows;
   const int64_t steps = (lines + 1) / 2;
+  const bool is_block = rows == kBlock && columns > kNarrow<float>;
   for (int64_t i = 0; i < steps; ++i, from += 2 * from_line) {
     const BFloat16* const odd = 2 * i + 1 < lines ? from + from_line : nullptr;
+    for (int64_t at = 0; at < rows; at += 32) {
+      __builtin_prefetch(from + kAhead * from_line + at);
+      __builtin_prefetch(from + (kAhead + 1) * from_line + at);
+    }
+    // What is too much in one line of a tile, the next lines overwrite.
+    if (is_block && odd != nullptr && VecF::size <= (steps - i) * kTileRows) {
+      pack_pair_block(from, odd, steps * kTileRows, to + i * kTileRows);
+      continue;
+    }
     for (int64_t begin = 0, size; begin < rows; begin += size) {
       size = tile_rows<float>(rows - begin, columns);
-      float* const tile = to + begin * steps + i * size;
-      __builtin_prefetch(from + kAhead * from_line + begin);
-      __builtin_prefetch(from + (kAhead + 1) * from_line + begin);
-      const VecF some =
-          load_pairs(from + begin, odd == nullptr ? nullptr : odd + begin, rows - begin);
-      if (VecF::size <= (steps - i) * size) {
-        some.store(tile);  // what is too much, the next lines overwrite
-      } else {
-        store_up_to(some, tile, size);
-      }
+      const BFloat16* const odds = odd == nullptr ? nullptr : odd + begin;
+      store_up_to(load_pairs(from + begin, odds, rows - begin), to + begin * steps + i * size,
+                  size);
     }
   }
 }
