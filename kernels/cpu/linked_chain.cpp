@@ -33,6 +33,7 @@ WICK_INLINE void stream(const ChainLink& link, int64_t position, int64_t at, Vec
     return;
   }
   alignas(64) S block[kLinkBlock];
+#pragma GCC unroll 8  // so that x stays in registers
   for (int i = 0; i < kLinkVectors; ++i) x[i].store(block + i * VecF::size);
   stream_bytes(to, block, sizeof block);
 }
@@ -106,10 +107,10 @@ LinkedChain::LinkedChain(const Chain& chain, const LinkPlan& plan, const ChainMe
 
 namespace {
 
-// Asks for the block that comes a few pages later. Inline: else g++ 12 drops the call as one
+// Asks for the block that comes some blocks later. Inline: else g++ 12 drops the call as one
 // without effect.
 WICK_INLINE void prefetch(const float* block) {
-  constexpr uintptr_t kAhead = 8192, kLine = 64;  // bytes
+  constexpr uintptr_t kAhead = 2048, kLine = 64;  // bytes
   const uintptr_t begin = reinterpret_cast<uintptr_t>(block) + kAhead;
   for (uintptr_t line = 0; line < kLinkBlock * sizeof(float); line += kLine) {
     __builtin_prefetch(reinterpret_cast<const char*>(begin + line));
