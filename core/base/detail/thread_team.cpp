@@ -12,8 +12,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// How long to spin before sleeping. A member whose next job comes while it spins is patient, up to
-// the most; a member that spins in vain is less so.
+// How long to spin before sleeping. A member whose next job comes within the most spins so long. A
+// member that waits longer is less patient, down to the least.
 constexpr nanoseconds kLeastPatience{2'000}, kMostPatience{100'000};
 constexpr nanoseconds kOwnerPatience{200'000};
 
@@ -101,6 +101,7 @@ void ThreadTeam::run(int threads, int tasks, Run work, const void* context) {
   ++job_;
   run_ = work;
   context_ = context;
+  begun_.store(std::chrono::steady_clock::now(), std::memory_order_relaxed);
   left_.store(tasks, std::memory_order_relaxed);
   for (int i = 0; i < threads; ++i) {
     const Tasks share{job_, static_cast<uint16_t>(int64_t{tasks} * i / threads),
@@ -125,16 +126,15 @@ void ThreadTeam::serve(int thread) {
   Member& self = members_[static_cast<size_t>(thread)];
   nanoseconds patience = kMostPatience;
   for (uint32_t job = 0;;) {
+    const auto waits_since = std::chrono::steady_clock::now();
     const auto called = [&] { return self.called.load(std::memory_order_acquire) != job; };
-    if (spin(patience, called)) {
-      patience = std::min(2 * patience, kMostPatience);
-    } else {
-      patience = std::max(patience / 2, kLeastPatience);
-      self.called.wait(job, std::memory_order_acquire);
-    }
+    if (!spin(patience, called)) self.called.wait(job, std::memory_order_acquire);
     job = self.called.load(std::memory_order_acquire);
     if (ends_.load(std::memory_order_relaxed)) return;
-    take_all(job, self.job_threads.load(std::memory_order_relaxed), thread);
+    const int threads = self.job_threads.load(std::memory_order_relaxed);
+    const nanoseconds waited = begun_.load(std::memory_order_relaxed) - waits_since;
+    patience = waited < kMostPatience ? kMostPatience : std::max(patience / 2, kLeastPatience);
+    take_all(job, threads, thread);
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <thread>
@@ -40,6 +41,7 @@ class ThreadTeam {
   // Of the job: whoever has taken one of its tasks may read them.
   Run run_ = nullptr;
   const void* context_ = nullptr;
+  std::atomic<std::chrono::steady_clock::time_point> begun_{};  // when the latest job began
   alignas(64) std::atomic<int> left_{0};  // tasks of the job that have not ended
   std::atomic<bool> ends_{false};
 };
