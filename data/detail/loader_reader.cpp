@@ -1,6 +1,7 @@
 #include "wick/data/detail/loader_reader.h"
 
 #include <chrono>
+#include <new>
 
 #include "wick/core/ops/join.h"
 #include "wick/core/stream.h"
@@ -137,8 +138,9 @@ void Reader::collate(std::vector<Sample> samples, Result& result) const {
   for (Tensor& field : result.batch.fields) field = field.pin_memory();
 }
 
-bool Reader::skips(const Error& error) const {
+bool Reader::skips(const std::exception& error) const {
   return options_.on_error == OnError::kSkip &&
+         dynamic_cast<const std::bad_alloc*>(&error) == nullptr &&
          dynamic_cast<const OutOfMemory*>(&error) == nullptr &&
          dynamic_cast<const DeviceError*>(&error) == nullptr;
 }
@@ -186,7 +188,7 @@ void MapReader::stack(const std::vector<int64_t>& samples, const BatchRead::Rand
   try {
     dataset_->read_batch(
         BatchRead(samples, columns(result.batch), randomness, status.sample, status.stop));
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     if (!skips(error)) throw;
     stack_readable(samples, randomness, status, result);
   }
@@ -205,7 +207,7 @@ void MapReader::stack_readable(const std::vector<int64_t>& samples,
       dataset_->read_batch(
           BatchRead({&samples[i], 1}, std::move(places), own, status.sample, status.stop));
       ++kept;
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
       if (!skips(error)) throw;
       ++result.skipped;
       result.last_skipped = concat(describe(0, samples[i]), ": ", error.what());
@@ -221,7 +223,7 @@ void MapReader::gather(const std::vector<int64_t>& samples, const BatchRead::Ran
   for (int64_t i = 0; i < read.size() && read.begin(i); ++i) {
     try {
       all.push_back(dataset_->get(read.index(i), read.random(i)));
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
       if (!skips(error)) throw;
       ++result.skipped;
       result.last_skipped = concat(describe(0, read.index(i)), ": ", error.what());
@@ -353,7 +355,7 @@ bool IterableReader::next_sample(Shard& shard, int64_t epoch, int index, std::sp
       if (own) *sample = std::move(*own);
       if (!more) shard.iterator.reset();
       return more;
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
       if (!skips(error) || failures == kMostFailures) throw;
       ++result.skipped;
       result.last_skipped = concat(describe(index, -1), ": ", error.what());

@@ -81,7 +81,7 @@ class Reader {
   void collate(std::vector<Sample> samples, Result& result) const;
   bool collates() const { return static_cast<bool>(options_.collate_fn); }
   /// Whether the batch can do without the sample that threw the exception under way.
-  bool skips(const Error& error) const;
+  bool skips(const std::exception& error) const;
   const DataLoaderOptions& options() const { return options_; }
 
  private:

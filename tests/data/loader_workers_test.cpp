@@ -7,7 +7,9 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <new>
 #include <random>
+#include <stdexcept>
 #include <thread>
 
 #include "wick/data/worker_info.h"
@@ -208,6 +210,43 @@ TEST(LoaderWorkers, BrokenSamplesCanBeSkippedAndCounted) {
   std::vector<int64_t> seen;
   for (const Batch& batch : single) seen.push_back(indices(batch)[0]);
   EXPECT_EQ(seen, (std::vector<int64_t>{0, 1, 2, 4}));
+}
+
+// Throws what is no error of Wick's.
+class Foreign final : public RandomDataset {
+ public:
+  explicit Foreign(bool in_memory) : RandomDataset(4), in_memory_(in_memory) {}
+  void read(int64_t index, PhiloxStream random, std::span<void* const> out) const override {
+    if (index == 1 && in_memory_) throw std::bad_alloc();
+    if (index == 1) throw std::runtime_error("damaged row");
+    RandomDataset::read(index, random, out);
+  }
+
+ private:
+  bool in_memory_;
+};
+
+TEST(LoaderWorkers, SamplesAreSkippedWhateverTheirException) {
+  for (const int workers : {0, 2}) {
+    const DataLoaderOptions options{
+        .batch_size = 2, .num_workers = workers, .on_error = OnError::kSkip};
+    DataLoader stacked(std::make_shared<Foreign>(false), options);
+    EXPECT_EQ(indices(*stacked.next()), (std::vector<int64_t>{0}));
+    EXPECT_EQ(indices(*stacked.next()), (std::vector<int64_t>{2, 3}));
+    EXPECT_EQ(stacked.skipped(), 1);
+    EXPECT_EQ(stacked.last_skipped(), "sample 1: damaged row");
+    const auto get = [](int64_t index, PhiloxStream) -> Sample {
+      if (index == 1) throw std::runtime_error("damaged row");
+      return {scalar_tensor(index, kInt64)};
+    };
+    DataLoader gathered(std::make_shared<FunctionDataset>(4, get), options);
+    EXPECT_EQ(gathered.next()->size(), 1);
+    EXPECT_EQ(gathered.skipped(), 1);
+    // There is no memory for other samples either.
+    DataLoader none(std::make_shared<Foreign>(true), options);
+    EXPECT_THROW(none.next(), Error);
+    EXPECT_EQ(none.skipped(), 0);
+  }
 }
 
 class OutOfMemoryDataset final : public RandomDataset {
