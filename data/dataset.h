@@ -80,8 +80,11 @@ struct Batch {
   std::vector<Tensor> fields;
   uint64_t seed = 0;  // that its epoch's order and random transforms follow from
   const Tensor& operator[](size_t field) const { return fields[field]; }
-  /// Number of samples.
-  int64_t size() const { return fields[0].size(0); }
+  /// Number of samples. Error without a field.
+  int64_t size() const {
+    WICK_CHECK(!fields.empty(), "batch: size: the batch has no fields: got 0, expected 1 or more");
+    return fields[0].size(0);
+  }
 };
 
 /// A sample on its own: a tensor per field.

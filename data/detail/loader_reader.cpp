@@ -134,6 +134,8 @@ void Reader::collate(std::vector<Sample> samples, Result& result) const {
   result.missing = samples.empty();
   if (samples.empty()) return;
   result.batch = collates() ? options_.collate_fn(std::move(samples)) : stacked(samples);
+  WICK_CHECK(!result.batch.fields.empty(), collates() ? "collate_fn: the batch" : "the sample",
+             " has no fields: got 0, expected 1 or more");
   if (!pinned_) return;
   for (Tensor& field : result.batch.fields) field = field.pin_memory();
 }

@@ -35,6 +35,18 @@ Batch pad_texts(std::vector<Sample> samples) {
   return batch;
 }
 
+TEST(TextSamples, MakeBatchesWithFields) {
+  const auto texts =
+      std::make_shared<FunctionDataset>(3, [](int64_t index, PhiloxStream) { return text(index); });
+  DataLoader loader(texts, {.collate_fn = [](std::vector<Sample>) { return Batch(); }});
+  expect_error([&] { loader.next(); },
+               {"batch 0 of epoch 0", "collate_fn: the batch has no fields: got 0"});
+  DataLoader nothing(
+      std::make_shared<FunctionDataset>(3, [](int64_t, PhiloxStream) { return Sample(); }), {});
+  expect_error([&] { nothing.next(); }, {"the sample has no fields: got 0"});
+  expect_error([] { Batch().size(); }, {"batch: size: the batch has no fields: got 0"});
+}
+
 TEST(TextSamples, ArePaddedByTheUsersFunction) {
   const auto texts = std::make_shared<FunctionDataset>(
       13, [](int64_t index, PhiloxStream) { return text(index); });
