@@ -123,6 +123,7 @@ int64_t DataLoader::size() const { return reader_->size(); }
 int DataLoader::num_workers() const { return tuner_ ? tuner_->workers() : options_.num_workers; }
 
 bool DataLoader::ready() const {
+  if (workers_) workers_->check_process();
   const std::optional<int64_t> tasks = reader_->tasks();
   return (tasks && task_ >= *tasks) || (workers_ && workers_->ready());
 }
@@ -166,6 +167,7 @@ void DataLoader::draw_seed() {
 std::optional<Batch> DataLoader::next() {
   const profile::Span span(profile::EventKind::kLoaderWait, "DataLoader.next");
   const auto start = Clock::now();
+  if (workers_) workers_->check_process();
   draw_seed();
   const std::optional<int64_t> tasks = reader_->tasks();
   while (true) {

@@ -1,5 +1,7 @@
 #include "wick/data/detail/loader_workers.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -63,7 +65,7 @@ struct Workers::State {
 };
 
 Workers::Workers(std::shared_ptr<Reader> reader, Options options)
-    : state_(std::make_shared<State>(std::move(reader), std::move(options))) {
+    : process_(getpid()), state_(std::make_shared<State>(std::move(reader), std::move(options))) {
   try {
     start_threads(state_->active);
   } catch (...) {
@@ -94,6 +96,11 @@ Workers::~Workers() { stop(); }
 
 void Workers::stop() {
   constexpr std::chrono::milliseconds kPatience{900};
+  if (getpid() != process_) {
+    // A worker may have held the lock when the process was forked: nothing here would free it.
+    for (std::thread& thread : threads_) thread.detach();
+    return;
+  }
   State& state = *state_;
   state.stop = true;
   std::unique_lock lock(state.mutex);
@@ -110,6 +117,14 @@ void Workers::stop() {
   for (size_t i = 0; i < threads_.size(); ++i) {
     done[i] ? threads_[i].join() : threads_[i].detach();
   }
+}
+
+void Workers::check_process() const {
+  WICK_CHECK(getpid() == process_,
+             "data loader: this process was forked after its parent had started the workers, which "
+             "a fork does not copy: got process ",
+             getpid(), " and workers of ", process_,
+             ", expected a loader made in this process, or a fork before the first batch");
 }
 
 int Workers::count() const {

@@ -32,6 +32,8 @@ class Workers {
   /// above 0, throws once they have passed.
   Result take(double timeout);
   bool ready();
+  /// Error in a fork of the process whose threads these are: a fork has none of them.
+  void check_process() const;
   /// How many threads take new tasks.
   int count() const;
   /// Throws std::system_error, and leaves the count as it was, where no more threads can be had.
@@ -46,6 +48,7 @@ class Workers {
   void stop();
   std::string describe_wait(double seconds) const;
 
+  const int process_;             // that the threads are in
   std::shared_ptr<State> state_;  // which threads left to themselves share
   std::vector<std::thread> threads_;
 };

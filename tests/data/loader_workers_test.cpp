@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -247,6 +248,30 @@ TEST(LoaderWorkers, SamplesAreSkippedWhateverTheirException) {
     EXPECT_THROW(none.next(), Error);
     EXPECT_EQ(none.skipped(), 0);
   }
+}
+
+TEST(LoaderWorkers, AForkHasNone) {
+  if (testing::kSanitized) GTEST_SKIP() << "sanitizers have threads of their own";
+  DataLoader loader = loader_of(8, {.batch_size = 2, .num_workers = 2});
+  loader.next();
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);  // rather than hang
+    std::string error;
+    {
+      DataLoader forked = std::move(loader);
+      try {
+        forked.next();
+      } catch (const Error& thrown) {
+        error = thrown.what();
+      }
+    }
+    _exit(error.starts_with("data loader: this process was forked") ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(loader.next());
 }
 
 class OutOfMemoryDataset final : public RandomDataset {
