@@ -110,7 +110,7 @@ std::shared_ptr<const Order> random_permutation(int64_t n, PhiloxStream random) 
 void check_count(const char* sampler, const char* what, int64_t count, int64_t least) {
   constexpr int64_t kMost = int64_t{1} << 60;
   WICK_CHECK(count >= least && count <= kMost, sampler, ": wrong ", what, ": got ", count,
-             ", expected ", least, " or more");
+             ", expected ", least, " to ", kMost);
 }
 
 std::shared_ptr<const Order> sequence(int64_t first = 0) {

@@ -26,6 +26,8 @@ TEST(DataLoaderOptions, ContradictionsAreErrors) {
   };
   refuses({.batch_size = 0}, {"batch_size", "got 0"});
   refuses({.batch_size = -3}, {"batch_size", "got -3"});
+  refuses({.batch_size = std::numeric_limits<int64_t>::max()},
+          {"batch_size", "got 9223372036854775807, expected 1 to 1152921504606846976"});
   refuses({.num_workers = -2}, {"num_workers", "got -2"});
   refuses({.num_workers = 1, .prefetch_factor = 0}, {"prefetch_factor", "got 0"});
   refuses({.num_workers = 1, .timeout = -1}, {"timeout", "got -1"});
