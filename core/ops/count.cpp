@@ -1,6 +1,7 @@
 #include "wick/core/ops/count.h"
 
 #include <bit>
+#include <cmath>
 
 #include "wick/core/autograd.h"
 #include "wick/core/ops/compare.h"
@@ -154,6 +155,8 @@ Tensor histc(const Tensor& x, int64_t bins, double low, double high) {
     low = amin(line).item<double>();
     high = amax(line).item<double>();
   }
+  WICK_CHECK(std::isfinite(low) && std::isfinite(high), "histc: the range is not finite: got ", low,
+             " to ", high, ", expected finite bounds");
   if (low == high) {
     low -= 1;
     high += 1;

@@ -1,5 +1,7 @@
 #include "wick/core/ops/histogram.h"
 
+#include <cmath>
+
 #include "wick/core/autograd.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/count.h"
@@ -16,9 +18,12 @@ namespace {
 using Range = std::pair<double, double>;
 
 // The range of one coordinate; 1 wide around a single value.
-Range histogram_range(const Tensor& line, const std::optional<Range>& given) {
+Range histogram_range(const char* op, const Tensor& line, const std::optional<Range>& given) {
   Range range = given.value_or(Range{0, 1});
   if (!given && line.numel() > 0) range = {amin(line).item(), amax(line).item()};
+  WICK_CHECK(std::isfinite(range.first) && std::isfinite(range.second), op,
+             ": the range is not finite: got ", range.first, " to ", range.second,
+             ", expected finite bounds");
   if (range.first == range.second) range = {range.first - 0.5, range.second + 0.5};
   return range;
 }
@@ -82,7 +87,7 @@ std::vector<Tensor> equal_edges(const char* op, const Tensor& points,
     if (!range.empty()) given = range[d];
     WICK_CHECK(!given || given->first <= given->second, op, ": range: got ", given->first, " to ",
                given->second, ", expected the lower bound first");
-    const auto [low, high] = histogram_range(points.select(1, static_cast<int64_t>(d)), given);
+    const auto [low, high] = histogram_range(op, points.select(1, static_cast<int64_t>(d)), given);
     edges.push_back(linspace(low, high, bins[d] + 1, points.dtype(), points.device()));
   }
   return edges;

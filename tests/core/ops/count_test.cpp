@@ -138,6 +138,13 @@ TEST(Histc, CountsInEqualParts) {
   }
   EXPECT_EQ(histc(zeros({0}), 3).numel(), 3);
   EXPECT_EQ(histc(ones({4}, kFloat16), 2).dtype(), kFloat16);
+  const Tensor endless = tensor({1.f, INFINITY, 2.f});
+  EXPECT_EQ(histc(endless, 3, 0, 3).to_vector<float>(), (std::vector<float>{0, 1, 1}));
+  EXPECT_EQ(error_of([&] { histc(endless, 3); }),
+            "histc: the range is not finite: got 1 to inf, expected finite bounds");
+  EXPECT_EQ(error_of([] { histc(ones({2}), 3, 0, INFINITY); }),
+            "histc: the range is not finite: got 0 to inf, expected finite bounds");
+  EXPECT_THROW(histc(tensor({1.f, NAN}), 3), Error);
   EXPECT_THROW(histc(ones({3}), 0), Error);
   EXPECT_THROW(histc(ones({3}), 2, 1, 0), Error);
   EXPECT_THROW(histc(arange(3), 2), Error);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "wick/core/ops/compare.h"
 #include "wick/tests/harness/devices.h"
 #include "wick/tests/harness/expect_error.h"
@@ -32,6 +34,15 @@ TEST(Histogram, CountsBetweenEdges) {
   }
   EXPECT_EQ(error_of([] { histogram(ones({2}), 0); }),
             "histogram: bins: got 0, expected 1 or more");
+  const Tensor endless = tensor({1.f, INFINITY, NAN, 2.f});
+  EXPECT_EQ(numbers(histogram(endless, 3, {.range = {{0, 3}}}).counts), (Numbers{0, 1, 1}));
+  EXPECT_EQ(error_of([&] { histogram(endless.narrow(0, 0, 2), 3); }),
+            "histogram: the range is not finite: got 1 to inf, expected finite bounds");
+  EXPECT_THROW(histogram(endless, 3), Error);
+  EXPECT_EQ(error_of([] {
+              histogram(ones({2}), 3, {.range = {{0, INFINITY}}});
+            }),
+            "histogram: the range is not finite: got 0 to inf, expected finite bounds");
   EXPECT_EQ(error_of([] { histogram(ones({2}), 2, {.weight = ones({3})}); }),
             "histogram: weight: got shape [3], expected one for each of 2 elements");
 }
