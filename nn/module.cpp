@@ -99,6 +99,21 @@ void Module::check_name(const std::string& name) const {
              "module: name used twice: got \"", name, "\"");
 }
 
+bool Module::is_at_or_above(const Module& module) const {
+  if (this == &module) return true;
+  return std::any_of(children_.begin(), children_.end(), [&](const auto& entry) {
+    const std::shared_ptr<Module>& child = entry.second->value();
+    return child != nullptr && child->is_at_or_above(module);
+  });
+}
+
+void Module::check_no_cycle(const std::string& name, const Module& child) const {
+  WICK_CHECK(!child.is_at_or_above(*this), "module: child \"", name,
+             "\" would contain itself: got ", &child == this ? "the module itself" : "a module",
+             &child == this ? "" : " that contains the parent",
+             ", expected one without the parent");
+}
+
 Registered<Parameter, Tensor> Module::add_parameter(const std::string& name, const Tensor& value) {
   if (value.defined()) value.set_requires_grad();
   return add_parameter(name, Parameter(value, value.defined()));
@@ -125,6 +140,7 @@ std::shared_ptr<places::ChildPlace> Module::add_child(const std::string& name,
                                                       std::shared_ptr<Module> module) {
   check_name(name);
   WICK_CHECK(module != nullptr, "module: child \"", name, "\" is null");
+  check_no_cycle(name, *module);
   const auto place = std::make_shared<places::ChildPlace>();
   place->kept = std::move(module);
   children_.emplace_back(name, place);
@@ -156,6 +172,7 @@ Handle<Module> Module::replace(const std::string& path, const Handle<Module>& mo
   }
   const std::shared_ptr<Module> after = module.shared();
   WICK_CHECK(after != nullptr, "replace: child \"", name, "\": got a null module");
+  check_no_cycle(name, *after);
   if (place.member != nullptr) {
     const std::type_info* expected = place.member->expects(after);
     WICK_CHECK(expected == nullptr, "replace: child \"", name, "\": got ", after->description(),

@@ -138,6 +138,9 @@ class Module {
   template <class Value>
   const Value& value_of(const std::string& name, places::Place<Value>& place) const;
   void check_name(const std::string& name) const;
+  /// Error if `child` is this module or has it below itself.
+  void check_no_cycle(const std::string& name, const Module& child) const;
+  bool is_at_or_above(const Module& module) const;
   void append(Places<Tensor> Module::*list, const std::string& prefix, NamedTensors& all) const;
   void for_each_tensor(const std::function<void(const Tensor&)>& visit) const;
 

@@ -84,6 +84,24 @@ TEST(Module, RefusesBadNames) {
   EXPECT_EQ(error_of([] { Nothing(); }), "module: child \"child\" is null");
 }
 
+TEST(Module, RefusesToContainItself) {
+  const Handle<Sequential> outer(std::make_shared<Sequential>());
+  const Handle<Sequential> inner(std::make_shared<Sequential>(ReLU()));
+  EXPECT_EQ(error_of([&] { outer->push_back(outer); }),
+            "module: child \"0\" would contain itself: got the module itself, expected one without "
+            "the parent");
+  outer->push_back(inner);
+  const std::string in_a_cycle =
+      "\" would contain itself: got a module that contains the parent, expected one without the "
+      "parent";
+  EXPECT_EQ(error_of([&] { inner->push_back(outer); }), "module: child \"1" + in_a_cycle);
+  EXPECT_EQ(error_of([&] { outer->replace("0.0", outer); }), "module: child \"0" + in_a_cycle);
+  EXPECT_EQ(error_of([&] { inner->replace("0", outer); }), "module: child \"0" + in_a_cycle);
+  outer->push_back(inner);  // which may come twice
+  EXPECT_EQ(outer->size(), 2);
+  EXPECT_TRUE(outer->parameters().empty());
+}
+
 TEST(Module, AppliesToItselfAndAllBelow) {
   Net net;
   std::vector<std::string> visited;
