@@ -202,9 +202,16 @@ void check_steps(T steps) {
              ", expected at most 2^58");
 }
 
+template <class T>
+void check_direction(T start, T stop, T step) {
+  WICK_CHECK(step > 0 ? start <= stop : start >= stop,
+             "arange: the step leads away from the end: got ", start, " to ", stop, " by ", step,
+             ", expected a step ", step > 0 ? "below" : "above", " 0");
+}
+
 // How many of start, start + step, ... lie before `stop`. Exact: doubles do not hold all integers.
 int64_t steps_between(int64_t start, int64_t stop, int64_t step) {
-  if (step > 0 ? start >= stop : start <= stop) return 0;
+  check_direction(start, stop, step);
   // Unsigned, so that the whole range fits.
   const auto from = static_cast<uint64_t>(start), to = static_cast<uint64_t>(stop);
   const uint64_t span = step > 0 ? to - from : from - to;
@@ -215,9 +222,13 @@ int64_t steps_between(int64_t start, int64_t stop, int64_t step) {
 }
 
 int64_t steps_between(double start, double stop, double step) {
+  WICK_CHECK(std::isfinite(start) && std::isfinite(stop) && std::isfinite(step),
+             "arange: not finite: got ", start, " to ", stop, " by ", step,
+             ", expected finite numbers");
+  check_direction(start, stop, step);
   const double steps = std::ceil((stop - start) / step);
-  check_steps(steps);  // not so for NaN either
-  return steps > 0 ? static_cast<int64_t>(steps) : 0;
+  check_steps(steps);
+  return static_cast<int64_t>(steps);
 }
 
 // Whole for an integer dtype.

@@ -78,8 +78,18 @@ TEST(Tensor, CountsInRanges) {
   EXPECT_EQ(arange(0, 1, 0.25, kFloat32).to_vector<float>(),
             (std::vector<float>{0, 0.25, 0.5, 0.75}));
   EXPECT_EQ(arange(3, 3).numel(), 0);
-  EXPECT_EQ(arange(3, 0).numel(), 0);
+  EXPECT_EQ(arange(3, 3, -1).numel(), 0);
   EXPECT_THROW(arange(0, 1, 0), Error);
+  EXPECT_EQ(error_of([] { arange(5, 0, 1); }),
+            "arange: the step leads away from the end: got 5 to 0 by 1, expected a step below 0");
+  EXPECT_EQ(error_of([] { arange(0.0, 1.5, -0.5); }),
+            "arange: the step leads away from the end: got 0 to 1.5 by -0.5, expected a step "
+            "above 0");
+  EXPECT_EQ(error_of([] { arange(0.0, 5.0, HUGE_VAL); }),
+            "arange: not finite: got 0 to 5 by inf, expected finite numbers");
+  EXPECT_THROW(arange(0.0, HUGE_VAL, 1.0), Error);
+  EXPECT_THROW(arange(std::nan(""), 5.0, 1.0), Error);
+  EXPECT_THROW(arange(0.0, 5.0, std::nan("")), Error);
   const int64_t large = int64_t{1} << 53;
   EXPECT_EQ(arange(large, large + 3).to_vector<int64_t>(),
             (std::vector<int64_t>{large, large + 1, large + 2}));
