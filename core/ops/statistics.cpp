@@ -1,5 +1,7 @@
 #include "wick/core/ops/statistics.h"
 
+#include <cmath>
+
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/detail/defined.h"
 #include "wick/core/ops/detail/reduce_axes.h"
@@ -50,6 +52,27 @@ Sorted middle(const char* op, const Tensor& x, int64_t axis, bool keepdim, bool 
   }
   return gathered(op, x, gather(order, axis, place), axis, keepdim);
 }
+
+// The median of all elements of x, which has one axis. Its gradient goes to those equal to it.
+template <bool kSkipsNan>
+struct MedianOfAll {
+  static constexpr OpInfo info{.name = kSkipsNan ? "nanmedian" : "median"};
+  static constexpr auto fields = std::tuple{};
+
+  Tensor forward(Saved& saved, const Tensor& x) const {
+    const bool none = x.numel() == 0 && is_floating(x.dtype());
+    Tensor y = none ? full({}, NAN, x.dtype(), x.device())
+                    : middle(info.name, x.detach(), 0, false, kSkipsNan).values;
+    saved.save(x, y);
+    return y;
+  }
+
+  Gradients backward(const Saved& saved, const Tensor& dy) const {
+    const Tensor x = saved[0].detach(), y = saved[1].detach(), g = wide(dy);
+    const Tensor equal = (eq(x, y) | (isnan(x) & isnan(y))).to(g.dtype());
+    return {equal * (g / sum(equal))};
+  }
+};
 
 // The ranks that quantiles q [Q] have among `numbers` [..., 1] sorted elements: [..., Q].
 Tensor ranks_of(const Tensor& q, const Tensor& numbers, QuantileMode mode) {
@@ -181,7 +204,7 @@ Sorted median(const Tensor& x, int64_t axis, bool keepdim) {
 }
 Tensor median(const Tensor& x) {
   check_defined("median", x);
-  return median(x.reshape({x.numel()}), 0).values;
+  return apply(MedianOfAll<false>{}, x.reshape({x.numel()}));
 }
 Sorted nanmedian(const Tensor& x, int64_t axis, bool keepdim) {
   check_defined("nanmedian", x);
@@ -189,7 +212,7 @@ Sorted nanmedian(const Tensor& x, int64_t axis, bool keepdim) {
 }
 Tensor nanmedian(const Tensor& x) {
   check_defined("nanmedian", x);
-  return nanmedian(x.reshape({x.numel()}), 0).values;
+  return apply(MedianOfAll<true>{}, x.reshape({x.numel()}));
 }
 
 Sorted mode(const Tensor& x, int64_t axis, bool keepdim) {

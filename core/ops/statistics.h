@@ -29,7 +29,7 @@ Tensor count_nonzero(const Tensor& x, const Shape& axes = {});
 Sorted kthvalue(const Tensor& x, int64_t k, int64_t axis = -1, bool keepdim = false);
 /// The middle element along `axis`, the lower of two, and where it is: NaN if one is.
 Sorted median(const Tensor& x, int64_t axis, bool keepdim = false);
-/// Of all elements.
+/// Of all elements, NaN of none. The gradient goes in equal shares to those that are equal to it.
 Tensor median(const Tensor& x);
 /// The same of the elements that are not NaN.
 Sorted nanmedian(const Tensor& x, int64_t axis, bool keepdim = false);

@@ -41,6 +41,15 @@ double sorted_at(Numbers line, size_t k) {
   return line[k];
 }
 
+HostArray middle_of(const HostArray& x) {
+  Numbers all;
+  for_each_coordinate(x.shape, [&](const Shape& c) { all.push_back(at(x, c)); });
+  const size_t n = all.size();
+  HostArray y = filled({});
+  at(y, {}) = sorted_at(std::move(all), (n - 1) / 2);
+  return y;
+}
+
 const Samples kLines = {{distinct({5, 7})}, {distinct({3, 6, 4})}, {distinct({2, 1})}};
 
 WICK_OP_CASE(
@@ -53,6 +62,15 @@ WICK_OP_CASE(
     .call = [](const Tensors& x) -> Tensors { return {nanmedian(x[0], 1).values}; },
     .reference = of_lines([](Numbers line) { return sorted_at(line, (line.size() - 1) / 2); }),
     .tolerance = Tolerance::exact());
+WICK_OP_CASE(
+    median_of_all, .samples = kLines,
+    .call = [](const Tensors& x) -> Tensors {
+      return {median(x[0]), nanmedian(x[0])};
+    },
+    .reference = [](const Arrays& x) -> Arrays {
+      return {middle_of(x[0]), middle_of(x[0])};
+    },
+    .tolerance = Tolerance::exact(), .second_order = true);
 WICK_OP_CASE(
     kthvalue, .samples = kLines,
     .call = [](const Tensors& x) -> Tensors { return {kthvalue(x[0], 1, 1).values}; },
@@ -141,7 +159,27 @@ TEST(OrderStatistics, KnowWhereAndTakeNan) {
     EXPECT_NEAR(nanquantile(x, 0.4, 1)[0].item(), 2.2, 1e-6);
   }
   EXPECT_EQ(median(scalar_tensor(3)).item(), 3);
+  EXPECT_TRUE(std::isnan(median(zeros({0})).item()));
+  EXPECT_TRUE(std::isnan(nanmedian(zeros({0})).item()));
+  EXPECT_THROW(median(zeros({0}, kInt64)), Error);
   EXPECT_EQ(mode(scalar_tensor(3)).values.rank(), 0);
+}
+
+// As PyTorch does.
+TEST(MedianOfAll, SharesItsGradientAmongEquals) {
+  const auto gradient = [](const std::vector<double>& values, bool skips_nan) {
+    const Tensor x = tensor(values).requires_grad_();
+    (skips_nan ? nanmedian(x) : median(x)).backward();
+    return x.grad().to_vector<double>();
+  };
+  for (const bool skips_nan : {false, true}) {
+    EXPECT_EQ(gradient({2, 2, 2}, skips_nan), (Numbers{1 / 3.0, 1 / 3.0, 1 / 3.0}));
+    EXPECT_EQ(gradient({1, 2, 2, 3}, skips_nan), (Numbers{0, 0.5, 0.5, 0}));
+    EXPECT_EQ(gradient({4, 3, 2, 1}, skips_nan), (Numbers{0, 0, 1, 0}));
+    EXPECT_EQ(gradient({NAN, NAN}, skips_nan), (Numbers{0.5, 0.5}));
+  }
+  EXPECT_EQ(gradient({NAN, NAN, 1}, false), (Numbers{0.5, 0.5, 0}));
+  EXPECT_EQ(gradient({NAN, NAN, 1}, true), (Numbers{0, 0, 1}));
 }
 
 TEST(Quantile, LiesBetweenElementsAsAsked) {
