@@ -37,6 +37,11 @@ TEST(CommandLine, AFlagIsNoValue) {
             "--run-dir: the value is missing: got --resume, which is a flag (a value like it is "
             "given as --run-dir=--resume)");
   EXPECT_EQ(problem({"train", "--run-dir"}), "--run-dir: the value is missing");
+  EXPECT_EQ(problem({"train", "--run-dir", "a", "--resume", "--run-dir=b"}),
+            "--run-dir: the flag is given twice: got a and b, expected it once");
+  EXPECT_EQ(problem({"train", "--augment", "0.9", "--augment"}),
+            "--augment: the flag is given twice: got 0.9 and no value, expected it once");
+  EXPECT_EQ(problem({"train", "--resume", "--resume"}), "");
   EXPECT_EQ(problem({"train", "--run-dir=--resume", "--resume"}), "");
   EXPECT_EQ(problem({"train", "--run-dir", "-1", "--resume"}), "");
   EXPECT_EQ(problem({"train", "--augment", "--resume"}), "");
