@@ -85,10 +85,10 @@ void check_history(std::string_view op, const Tensor& tensor) {
   if (!impl.is_view) return;
   const auto* maker = impl.autograd ? dynamic_cast<OpNode*>(impl.autograd->node.get()) : nullptr;
   // One made before its base entered the graph has no maker.
-  const bool outdated = impl.autograd
-                            ? maker != nullptr && maker->is_outdated(impl.autograd->output_index)
-                            : !impl.is_detached && is_floating(impl.dtype) &&
-                                  impl.view_version < impl.storage->recorded_change();
+  const bool outdated =
+      impl.autograd ? maker != nullptr && maker->is_outdated(impl.autograd->output_index)
+                    : is_floating(impl.dtype) &&
+                          impl.view_version < impl.storage->recorded_change(impl.is_detached);
   WICK_CHECK(
       !outdated, op,
       ": a view was made before its base was changed in place, which its gradient would miss: "
@@ -203,7 +203,9 @@ struct Door {
   static bool wants_graph(const OpType& type, std::span<const Tensor> inputs) {
     if (!grad_enabled() || type.backward == nullptr) return false;
     for (const Tensor& input : inputs) {
-      if (input.defined() && input.requires_grad()) return true;
+      if (!input.defined()) continue;
+      if (input.requires_grad()) return true;
+      if (input.impl()->is_view) check_history(type.info.name, input);
     }
     return false;
   }
@@ -220,6 +222,13 @@ struct Door {
           !(recording && x.impl()->is_view), user_name(info),
           ": a view cannot be changed in place while gradients are recorded: change a clone, "
           "or build the whole with cat, stack or where");
+      if (!x.impl()->is_view || x.requires_grad()) continue;
+      WICK_CHECK(!x.impl()->views_history, user_name(info),
+                 ": a view made under NoGrad cannot be changed in place while gradients are "
+                 "recorded, as the gradient of its base would miss the change: got a view of "
+                 "shape ",
+                 x.shape(), ", expected a clone of it, or the change under NoGrad");
+      check_history(user_name(info), x);
     }
   }
 
@@ -309,7 +318,7 @@ struct Door {
       if (!is_floating(output.dtype())) continue;
       TensorImpl& impl = *output.impl();
       // An input that was changed in place and given back has a history from now on.
-      if (gives_back(info, inputs, output)) output.impl()->storage->mark_recorded_change();
+      if (gives_back(info, inputs, output)) impl.storage->mark_recorded_change(impl.is_detached);
       for (Saved::Entry& entry : node->saved.entries_) {
         if (!entry.tensor.is_same(output)) continue;
         entry.tensor = output.detach();

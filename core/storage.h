@@ -38,10 +38,15 @@ class Storage : public RefCounted {
   uint64_t version() const { return version_.load(std::memory_order_relaxed); }
   /// Counts a change in place.
   void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
-  /// The version that the last change which autograd recorded led to; 0: none was.
-  uint64_t recorded_change() const { return recorded_change_.load(std::memory_order_relaxed); }
+  /// The version that the last change which autograd recorded led to; 0: none was. What detach()
+  /// gave has a history of its own: changes `by_detached` tensors count apart from the others.
+  uint64_t recorded_change(bool by_detached) const {
+    return recorded_changes_[by_detached].load(std::memory_order_relaxed);
+  }
   /// Notes that autograd recorded the latest change.
-  void mark_recorded_change() { recorded_change_.store(version(), std::memory_order_relaxed); }
+  void mark_recorded_change(bool by_detached) {
+    recorded_changes_[by_detached].store(version(), std::memory_order_relaxed);
+  }
 
  private:
   void* data_;
@@ -50,7 +55,7 @@ class Storage : public RefCounted {
   CachingAllocator* owner_ = nullptr;  // null: another owner's, or nothing
   bool pinned_ = false;
   std::atomic<uint64_t> version_{0};
-  std::atomic<uint64_t> recorded_change_{0};
+  std::atomic<uint64_t> recorded_changes_[2] = {};
   std::function<void()> release_;
 };
 

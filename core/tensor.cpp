@@ -114,6 +114,7 @@ Tensor Tensor::detach() const {
   auto impl = make_ref<TensorImpl>(x.storage, x.offset, x.shape, x.strides, x.dtype);
   impl->is_view = x.is_view;
   impl->is_detached = true;
+  impl->view_version = UINT64_MAX;  // no change of what it was made from makes it outdated
   impl->is_inference = x.is_inference;
   impl->rows = x.rows;
   return Tensor(std::move(impl));

@@ -58,10 +58,11 @@ struct TensorImpl final : RefCounted {
   Shape shape;
   Strides strides;
   Dtype dtype;
-  bool is_view = false;       // made by a view operation
-  bool is_detached = false;   // a constant for autograd, whatever is done to its storage
-  bool is_inference = false;  // made in InferenceMode: can never take part in backward
-  uint64_t view_version = 0;  // of the storage, when this view was made
+  bool is_view = false;        // made by a view operation
+  bool views_history = false;  // its base, or that one's, required a gradient when it was made
+  bool is_detached = false;    // made by detach(), or a view of that
+  bool is_inference = false;   // made in InferenceMode: can never take part in backward
+  uint64_t view_version = 0;   // of the storage, when this view was made
   std::unique_ptr<AutogradMeta> autograd;
   std::shared_ptr<const SparseRows> rows;  // of a sparse tensor, whose storage is empty
 };
@@ -80,8 +81,7 @@ class Tensor {
   /// Makes this handle refer to other elements.
   Tensor& operator=(const Tensor&) & = default;
   Tensor& operator=(Tensor&&) & noexcept = default;
-  /// To a part, as in `x[0] = y` or `x[{Slice(), 1}] = 0.5`: writes its elements, as copy_ and
-  /// fill_.
+  /// To a part, as in `x[0] = y` or `x[{Slice(), 1}] = 0.5`: writes it, as copy_ and fill_ do.
   const Tensor& operator=(const Tensor& source) && { return copy_(source); }
   const Tensor& operator=(Scalar value) && { return fill_(value); }
 

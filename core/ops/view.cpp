@@ -34,6 +34,7 @@ Tensor detail::make_view(const Tensor& x, int64_t offset, const Shape& shape,
   check_within(offset, shape, strides, elements);
   auto impl = make_ref<TensorImpl>(base.storage, offset, shape, strides, base.dtype);
   impl->is_view = true;
+  impl->views_history = base.views_history || x.requires_grad();
   impl->is_detached = base.is_detached;
   impl->view_version = base.storage->version();
   impl->is_inference |= base.is_inference;

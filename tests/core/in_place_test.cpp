@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "wick/core/autograd.h"
 #include "wick/core/ops/elementwise.h"
 #include "wick/core/ops/slice.h"
@@ -91,6 +93,81 @@ TEST(InPlace, RefusesViewsMadeBeforeTheirBaseHadAHistory) {
     EXPECT_EQ(values(grad({(each * w.reshape({2, 2})).sum()}, {w})[0]), (List{2, 3, 4, 5}));
   }
   EXPECT_EQ(values(grad({y.reshape({2, 2}).sum()}, {w})[0]), (List{1, 1, 1, 1}));
+}
+
+// No op here has another input that requires a gradient.
+TEST(InPlace, RefusesAloneWhatWasMadeBeforeTheHistory) {
+  const Tensor w = leaf({1, 2, 3});
+  const Tensor y = zeros({3}, kFloat64);
+  const Tensor before = y[0], constant = y.detach();
+  const std::vector<Tensor> rows = y.unbind(0);
+  EXPECT_EQ(values(before * 2), (List{0}));
+  y.add_(w);
+  const std::string outdated = "a view was made before its base was changed in place";
+  const std::vector<std::function<void()>> uses = {
+      [&] { before * 2; },          [&] { before.mul_(2); },
+      [&] { before.fill_(0); },     [&] { before.copy_(ones({}, kFloat64)); },
+      [&] { before.reshape({1}); }, [&] { rows[1].square(); }};
+  for (size_t i = 0; i < uses.size(); ++i) {
+    const std::string error = error_of(uses[i]);
+    EXPECT_NE(error.find(outdated), std::string::npos) << i << ": " << error;
+    const NoGrad no_grad;
+    EXPECT_NO_THROW(uses[i]()) << i;
+  }
+  EXPECT_EQ(before.item(), 0);
+  EXPECT_NO_THROW(before.detach() * 2);
+  EXPECT_NO_THROW(before.detach().fill_(1));
+  EXPECT_EQ(values(constant * 2), (List{2, 4, 6}));
+  EXPECT_EQ(values(constant[0].add_(1)), (List{2}));
+  EXPECT_EQ(values(grad({y[0] * 2 + y.sum()}, {w})[0]), (List{3, 1, 1}));
+}
+
+TEST(InPlace, CountsTheHistoryOfDetachedApart) {
+  const Tensor w = leaf({1, 2, 3});
+  const Tensor base = zeros({3}, kFloat64), of_base = base[0];
+  const Tensor y = base.detach(), other = base[1].detach(), before = y[0];
+  y.add_(w);
+  EXPECT_THROW(before * 2, Error);
+  EXPECT_EQ(values(of_base * 2), (List{2}));
+  EXPECT_EQ(values(other * 2), (List{4}));
+  EXPECT_EQ(values(grad({y[0] * 2 + y.sum()}, {w})[0]), (List{3, 1, 1}));
+}
+
+TEST(InPlace, RefusesViewsMadeUnderNoGrad) {
+  const Tensor w = leaf({1, 2, 3});
+  for (const Tensor& y : {w * 1, w}) {
+    Tensor view, inner, inferred;
+    {
+      const NoGrad no_grad;
+      view = y.slice(0, 0, 2);
+      inner = view[0];
+    }
+    {
+      const InferenceMode inference;
+      inferred = y[0];
+    }
+    for (const Tensor& each : {view, inner, inferred, inner.reshape({1})}) {
+      for (const auto& error : {error_of([&] { each.mul_(2); }), error_of([&] { each.zero_(); })}) {
+        EXPECT_NE(error.find("a view made under NoGrad cannot be changed"), std::string::npos)
+            << error;
+      }
+    }
+    EXPECT_EQ(values(y), (List{1, 2, 3}));
+    EXPECT_EQ(values(view * 2), (List{2, 4}));
+    EXPECT_EQ(values(grad({(view * y.slice(0, 0, 2)).sum()}, {y})[0]), (List{1, 2, 0}));
+    EXPECT_NO_THROW(view.clone().mul_(2));
+    EXPECT_NO_THROW(view.detach().mul_(1));
+    const NoGrad no_grad;
+    EXPECT_NO_THROW(view.mul_(1));
+  }
+  const Tensor free = ones({3}, kFloat64);
+  Tensor view;
+  {
+    const NoGrad no_grad;
+    view = free[0];
+  }
+  view.mul_(2);
+  EXPECT_EQ(values(free), (List{2, 1, 1}));
 }
 
 TEST(InPlace, SparesLeaves) {

@@ -310,6 +310,27 @@ TEST(ErrorTexts, Gradients) {
        },
        "mul: a tensor needed by backward was changed in place: got version 1 of shape [3], "
        "expected version 0"},
+      {"a view made before its base was changed",
+       [&] {
+         const Tensor y = zeros({3});
+         const Tensor before = y.reshape({1, 3});
+         y.add_(w);
+         before.mul(before);
+       },
+       "mul: a view was made before its base was changed in place, which its gradient would miss: "
+       "got one of shape [1, 3], expected it to be made again after the change"},
+      {"a view made under NoGrad in place",
+       [&] {
+         Tensor view;
+         {
+           const NoGrad no_grad;
+           view = w.reshape({1, 3});
+         }
+         view.mul_(2);
+       },
+       "mul_: a view made under NoGrad cannot be changed in place while gradients are recorded, as "
+       "the gradient of its base would miss the change: got a view of shape [1, 3], expected a "
+       "clone of it, or the change under NoGrad"},
       {"grad of what is not in the graph", [&] { grad({(w * 2).sum()}, {ones({3})}); },
        "grad: input 0 requires no gradient: got a tensor outside the graph, expected one in it"},
       {"a gradient of another shape", [&] { w.set_grad(ones({2})); },
