@@ -114,7 +114,7 @@ TEST(InPlace, RefusesAloneWhatWasMadeBeforeTheHistory) {
     const NoGrad no_grad;
     EXPECT_NO_THROW(uses[i]()) << i;
   }
-  EXPECT_EQ(before.item(), 0);
+  EXPECT_EQ(before.item(), 1);
   EXPECT_NO_THROW(before.detach() * 2);
   EXPECT_NO_THROW(before.detach().fill_(1));
   EXPECT_EQ(values(constant * 2), (List{2, 4, 6}));
