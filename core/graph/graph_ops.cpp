@@ -3,6 +3,7 @@
 namespace wick::graph {
 
 Tensor Alias::forward(Saved&, const Tensor& base) const {
+  WICK_CHECK(base.defined(), info.name, ": an undefined tensor was given");
   return wick::detail::make_view(base, offset, shape, strides);
 }
 

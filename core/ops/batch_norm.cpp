@@ -21,6 +21,10 @@ struct BatchNormRecompute {
   std::array<Tensor, 2> forward(Saved&, const Tensor& x, const Tensor& residual,
                                 const Tensor& weight, const Tensor& bias, const Tensor& mean,
                                 const Tensor& invstd) const {
+    check_channels(info.name, x, 0, weight, bias, mean, invstd);
+    check_residual(info.name, x, residual);
+    check_statistic(info.name, "mean", {x.size(1)}, mean);
+    check_statistic(info.name, "invstd", {x.size(1)}, invstd);
     const Tensor in = dense(x), y = empty_like(in);
     const Tensor added = residual.defined() ? laid_out_like(in, residual) : residual;
     const Tensor mask = masks ? new_relu_mask(in, 0) : Tensor();
@@ -34,7 +38,8 @@ struct BatchNormRecompute {
   }
 };
 
-// Inputs: x, residual, weight, bias, running_mean, running_var; all but x may be undefined.
+// Inputs: x, residual, weight, bias, running_mean, running_var; all but x may be undefined, in eval
+// all but x and the last two.
 template <bool kTraining>
 struct BatchNorm {
   static constexpr OpInfo info{.name = kTraining ? "batch_norm" : "batch_norm_eval",
@@ -47,6 +52,12 @@ struct BatchNorm {
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& residual, const Tensor& weight,
                  const Tensor& bias, const Tensor& running_mean, const Tensor& running_var) const {
+    check_channels(info.name, x, 0, weight, bias, running_mean, running_var);
+    check_residual(info.name, x, residual);
+    WICK_CHECK(
+        running_mean.defined() == running_var.defined() && (kTraining || running_mean.defined()),
+        info.name, ": running_mean or running_var is missing: expected both",
+        kTraining ? ", or neither" : "");
     const Tensor in = dense(x);
     const Tensor added = residual.defined() ? laid_out_like(in, residual) : residual;
     const Tensor y = empty_like(in);

@@ -106,11 +106,25 @@ struct Where : fn::Where {
   }
 };
 
+void check_mask(const char* op, const Tensor& mask) {
+  WICK_CHECK(mask.dtype(op) == kBool, op, ": the condition must be bool: got ",
+             to_string(mask.dtype()));
+}
+
+// A mask that broadcasts to x.
+void check_filling(const char* op, const Tensor& x, const Tensor& mask) {
+  check_mask(op, mask);
+  const Shape shape = broadcast_shapes(op, x.shape(), mask.shape());
+  WICK_CHECK(shape == x.shape(), op, ": the mask does not broadcast to x: got ", mask.shape(),
+             ", expected ", x.shape());
+}
+
 struct MaskedFillInPlace : fn::MaskedFill {
   static constexpr OpInfo info{.name = "masked_fill_", .mutates = 1};
   static constexpr auto fields = functor_fields<fn::MaskedFill>;
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& mask) const {
+    check_filling(info.name, x, mask);
     check_writable(info.name, x, x.shape(), x.dtype());
     const fn::MaskedFill& f = *this;
     run_functor(f, x.dtype(), x, x, without_overlap(x, mask));
@@ -127,6 +141,7 @@ struct MaskedFill : fn::MaskedFill {
   static constexpr auto fields = functor_fields<fn::MaskedFill>;
 
   Tensor forward(Saved& saved, const Tensor& x, const Tensor& mask) const {
+    check_filling(info.name, x, mask);
     const Tensor y = empty_like(x);
     const fn::MaskedFill& f = *this;
     run_functor(f, x.dtype(), y, x, mask);
@@ -138,17 +153,9 @@ struct MaskedFill : fn::MaskedFill {
   }
 };
 
-void check_mask(const char* op, const Tensor& mask) {
-  WICK_CHECK(mask.dtype(op) == kBool, op, ": the condition must be bool: got ",
-             to_string(mask.dtype()));
-}
-
 template <class Op>
 Op filling(const char* name, const Tensor& x, const Tensor& mask, Scalar value) {
-  check_mask(name, mask);
-  const Shape shape = broadcast_shapes(name, x.shape(), mask.shape());
-  WICK_CHECK(shape == x.shape(), name, ": the mask does not broadcast to x: got ", mask.shape(),
-             ", expected ", x.shape());
+  check_filling(name, x, mask);
   Op op;
   op.value = to_number(value);
   return op;

@@ -29,6 +29,14 @@ CrossEntropyRows views_of(const RowLoss& loss, const Tensor& x, const Tensor& ta
                           const Tensor& weight, const Tensor& lse) {
   WICK_CHECK(!loss.is_log || loss.smoothing == 0, "nll_loss: has no label smoothing: got ",
              loss.smoothing);
+  constexpr const char* op = "cross_entropy";
+  WICK_CHECK(x.rank(op) == 2 && is_floating(x.dtype()), op, ": wrong rows: got ", x.dtype(),
+             x.shape(), ", expected floating [rows, classes]");
+  WICK_CHECK(target.dtype(op) == kInt64 && target.shape() == Shape{x.size(0)}, op,
+             ": wrong targets: got ", target.dtype(), target.shape(), ", expected int64 [",
+             x.size(0), "]");
+  check_parameter(op, "weight", {x.size(1)}, weight);
+  check_statistic(op, "lse", {x.size(0)}, lse);
   CrossEntropyRows rows;
   rows.x = view_of(x);
   rows.target = view_of(target);
@@ -82,6 +90,8 @@ struct CrossEntropyBackward {
     const Tensor dx = kInPlace ? in.detach() : empty(x.shape(), x.dtype(), x.device());
     if (dx.numel() == 0) return dx;
     CrossEntropyRows rows = views_of({ignore_index, smoothing, is_log, {}}, in, target, scale, lse);
+    WICK_CHECK(gradient.numel() == 1 || gradient.shape() == Shape{x.size(0)}, info.name,
+               ": dy has the wrong shape: got ", dy.shape(), ", expected one number or one a row");
     rows.dy = view_of(gradient);
     rows.dx = view_of(dx);
     AllocatorWorkspace workspace(x.device());

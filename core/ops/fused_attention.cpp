@@ -52,6 +52,7 @@ struct AttentionFields {
 
   FusedAttention describe(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
                           const Tensor& o, const Tensor& stats) const {
+    check_inputs(q, k, v, mask);
     FusedAttention a{q.view_for_kernel(), k.view_for_kernel(), v.view_for_kernel(),
                      o.view_for_kernel(), stats.view_for_kernel()};
     if (mask.defined()) a.mask = mask.view_for_kernel();
@@ -59,6 +60,24 @@ struct AttentionFields {
     a.is_causal = is_causal;
     a.is_bfloat16 = is_bfloat16;
     return a;
+  }
+  // Inputs of a graph may be any.
+  void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask) const {
+    constexpr const char* op = "fused_attention";
+    bool fits = q.rank(op) == 4 && k.rank(op) == 4 && v.rank(op) == 4;
+    fits = fits && k.shape() == Shape{q.size(0), k.size(1), k.size(2), q.size(3)} &&
+           v.shape() == Shape{q.size(0), k.size(1), k.size(2), v.size(3)} && k.numel() > 0 &&
+           q.size(1) % k.size(1) == 0 && (enable_gqa || q.size(1) == k.size(1)) && has_rows(q) &&
+           has_rows(k) && has_rows(v);
+    WICK_CHECK(fits && k.dtype() == q.dtype() && v.dtype() == q.dtype(), op,
+               ": query, key and value do not fit: got ", q.dtype(), q.shape(), ", ", k.dtype(),
+               k.shape(), " and ", v.dtype(), v.shape(), ", expected [B, H, L, E], [B, H, S, E] ",
+               "and [B, H, S, V] of one dtype");
+    if (!mask.defined()) return;
+    const Shape scores{q.size(0), q.size(1), q.size(2), k.size(2)};
+    WICK_CHECK(mask.shape() == scores &&
+                   (mask.dtype() == kBool || mask.dtype() == accumulator_dtype(q.dtype())),
+               op, ": the mask is wrong: got ", mask.dtype(), mask.shape(), ", expected ", scores);
   }
   Tensor of_ops(const std::vector<Tensor>& in) const {
     return attention_of_ops(in[0], in[1], in[2], in[3],
@@ -102,6 +121,17 @@ struct FusedAttentionBackward : AttentionFields<kDrops> {
   std::array<Tensor, 3> forward(Saved&, const Tensor& dy, const Tensor& q, const Tensor& k,
                                 const Tensor& v, const Tensor& mask, const Tensor& o,
                                 const Tensor& stats) const {
+    this->check_inputs(q, k, v, mask);
+    const Shape y{q.size(0), q.size(1), q.size(2), v.size(3)};
+    const Shape kept{q.size(0), q.size(1), q.size(2), 2};
+    WICK_CHECK(dy.dtype(info.name) == q.dtype() && dy.shape() == y &&
+                   o.dtype(info.name) == q.dtype() && o.shape() == y,
+               info.name, ": dy or the result is wrong: got ", dy.dtype(), dy.shape(), " and ",
+               o.dtype(), o.shape(), ", expected ", q.dtype(), y);
+    WICK_CHECK(stats.dtype(info.name) == accumulator_dtype(q.dtype()) && stats.shape() == kept &&
+                   stats.is_contiguous(),
+               info.name, ": the statistics are wrong: got ", stats.dtype(), stats.shape(),
+               ", expected ", kept);
     const std::array<Tensor, 3> out{empty_heads(q.shape(), q), empty_heads(k.shape(), k),
                                     empty_heads(v.shape(), v)};
     const Tensor d_o = in_rows(dy);

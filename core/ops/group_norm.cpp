@@ -27,6 +27,7 @@ struct GroupNorm {
                  const Tensor& bias) const {
     WICK_CHECK(groups > 0, info.name, ": groups: got ", groups, ", expected 1 or more");
     check_channels(info.name, x, groups, weight, bias, {}, {});
+    check_residual(info.name, x, residual);
     const Tensor in = channel_norm_input(x, groups);
     const Tensor added = residual.defined() ? laid_out_like(in, residual) : residual;
     Tensor y = empty_like(in);

@@ -52,6 +52,8 @@ struct LayerNormBackward {
                                 const Tensor& weight, const Tensor& mean,
                                 const Tensor& invstd) const {
     const Shape row = checked_row(info.name, x, axes, weight, {});
+    check_like(info.name, "dy", x, dy);
+    check_like(info.name, "dsum", x, dsum);
     const Tensor in = x.contiguous(), gradient = dy.contiguous(), more = row_major(dsum),
                  scale = as_parameter(x, weight);
     std::array<Tensor, 3> out;
@@ -62,8 +64,8 @@ struct LayerNormBackward {
       out[2] = empty(row, dtype, x.device());
     }
     const Shape rows{rows_of(in, axes).shape[0]};
-    check_parameter(info.name, "mean", rows, mean);
-    check_parameter(info.name, "invstd", rows, invstd);
+    if (mean.defined()) check_statistic(info.name, "mean", rows, mean);
+    check_statistic(info.name, "invstd", rows, invstd);
     AllocatorWorkspace workspace(x.device());
     WICK_DISPATCH(x.device(), layer_norm_backward({.x = rows_of(in, axes),
                                                    .weight = view_of(scale),
@@ -80,8 +82,8 @@ struct LayerNormBackward {
 };
 
 // Layer norm, or RMS norm, over the last `axes` axes. Inputs: x, weight, bias, and what is added to
-// x first, which may be undefined. Outputs: y, and then the sum; being an output, it has a history,
-// and so this op a second derivative.
+// x first, which is undefined unless kAdd. Outputs: y, and then the sum; being an output, it has a
+// history, and so this op a second derivative.
 template <bool kRms, bool kAdd>
 struct LayerNorm {
   static constexpr OpInfo info{.name = kRms ? (kAdd ? "add_rms_norm" : "rms_norm")
@@ -95,6 +97,9 @@ struct LayerNorm {
   std::array<Tensor, 2> forward(Saved& saved, const Tensor& x, const Tensor& weight,
                                 const Tensor& bias, const Tensor& residual) const {
     checked_row(info.name, x, axes, weight, bias);
+    WICK_CHECK(residual.defined() == kAdd, info.name, ": wrong number of inputs: got ",
+               kAdd ? "no residual, expected one" : "a residual, expected none");
+    check_residual(info.name, x, residual);
     const Tensor in = x.contiguous(), other = row_major(residual), scale = as_parameter(x, weight),
                  shift = as_parameter(x, bias);
     const Tensor y = empty(x.shape(), x.dtype(), x.device());

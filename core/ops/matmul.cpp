@@ -179,6 +179,7 @@ struct Linear {
 
   std::array<Tensor, 2> forward(Saved& saved, const Tensor& x, const Tensor& weight,
                                 const Tensor& bias) const {
+    check_linear(info.name, x, weight, bias);
     check_matmul_dtypes(info.name, x, weight);
     if (bias.defined()) check_matmul_dtypes(info.name, x, bias);
     WICK_CHECK(is_floating(x.dtype()), info.name, ": needs a floating dtype: got ",

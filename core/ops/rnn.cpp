@@ -109,6 +109,14 @@ void check_kind(RnnKind kind, size_t inputs) {
              static_cast<int>(kind), " and ", inputs, " inputs, expected 0 to 3, and 8 inputs");
 }
 
+void check_dtypes(std::span<const Tensor> inputs, Dtype dtype) {
+  WICK_CHECK(is_floating(dtype), "rnn_layer: needs a floating dtype: got ", to_string(dtype));
+  for (const Tensor& input : inputs) {
+    WICK_CHECK(!input.defined() || input.dtype() == dtype, "rnn_layer: dtypes differ: got ",
+               to_string(dtype), " and ", input.defined() ? to_string(input.dtype()) : "");
+  }
+}
+
 void check_w_hh(RnnKind kind, const Tensor& w_hh) {
   WICK_CHECK(
       w_hh.defined() && w_hh.rank() == 2 && w_hh.size(0) % gates_of(kind) == 0 && w_hh.numel() > 0,
@@ -189,7 +197,10 @@ struct RnnLayerBackward : RnnAttributes {
     const Tensor &w_hh = in[6], &w_hr = in[7];
     check_w_hh(kind, w_hh);
     const int64_t gates = w_hh.size(0), units = gates / gates_of(kind), width = w_hh.size(1);
-    check_batch_sizes(in[3].defined() ? in[3] : in[5], batch_sizes);
+    const Tensor& any = in[3].defined() ? in[3] : in[5];
+    WICK_CHECK(any.defined(), "rnn_layer: what forward kept is missing");
+    check_batch_sizes(any, batch_sizes);
+    check_dtypes(in, w_hh.dtype());
     const auto fits = [&](const char* what, const Tensor& x, bool is_there, int64_t columns) {
       if (is_there || x.defined()) check_shape(what, x, {rows(), columns});
     };
@@ -218,6 +229,7 @@ struct RnnLayer : RnnAttributes {
   std::array<Tensor, 3> forward(Saved& saved, std::span<const Tensor> in) const {
     check_kind(kind, in.size());
     check_rnn_layer(kind, in[0], batch_sizes, in[1], in[2], {in[3], in[4], in[5], in[6], in[7]});
+    check_dtypes(in, in[0].dtype());
     const Tensor &w_hh = in[4], &w_hr = in[7];
     const int64_t batch = batch_sizes[0], gates = w_hh.size(0), width = w_hh.size(1);
     const int64_t units = gates / gates_of(kind);
@@ -315,12 +327,8 @@ struct Inputs {
     std::vector<Tensor> cast;
     const std::span<const Tensor> inputs = amp::cast_inputs(RnnLayer::info, given, cast);
     dtype = inputs[0].dtype();
-    WICK_CHECK(is_floating(dtype), "rnn_layer: needs a floating dtype: got ", to_string(dtype));
-    for (const Tensor& input : inputs) {
-      WICK_CHECK(!input.defined() || input.dtype() == dtype, "rnn_layer: dtypes differ: got ",
-                 to_string(dtype), " and ", input.defined() ? to_string(input.dtype()) : "");
-      wide_ones.push_back(wide(input));
-    }
+    check_dtypes(inputs, dtype);
+    for (const Tensor& input : inputs) wide_ones.push_back(wide(input));
   }
 };
 

@@ -38,6 +38,16 @@ inline Tensor new_relu_mask(const Tensor& x, int64_t groups) {
   return empty({s.images * s.rows(), relu_mask_bytes(x.dtype(), s.row_size())}, kUint8, x.device());
 }
 
+/// Error unless a mask is undefined or one of new_relu_mask().
+inline void check_relu_mask(const char* op, const Tensor& x, int64_t groups, const Tensor& mask) {
+  if (!mask.defined()) return;
+  const ChannelLayout s = channel_layout(x.view_for_kernel(), groups);
+  const Shape shape{s.images * s.rows(), relu_mask_bytes(x.dtype(), s.row_size())};
+  WICK_CHECK(mask.dtype() == kUint8 && mask.shape() == shape && mask.is_contiguous(), op,
+             ": the mask is wrong: got ", mask.dtype(), " ", mask.shape(),
+             ", expected row-major uint8 ", shape);
+}
+
 /// `dy` where the ReLU of `mask`, over elements laid out as `x`, let pass; a gradient may be taken.
 inline Tensor through_relu(const Tensor& dy, const Tensor& mask, const Tensor& x) {
   const Tensor pass = empty_like(x.detach());
@@ -64,8 +74,13 @@ struct ChannelNormBackward {
                                 const Tensor& mean, const Tensor& invstd,
                                 const Tensor& mask) const {
     check_channels(info.name, x, groups, weight, {}, mean, invstd);
+    check_like(info.name, "dy", x, dy);
+    const Shape statistic = groups == 0 ? Shape{x.size(1)} : Shape{x.size(0), groups};
+    check_statistic(info.name, "mean", statistic, mean);
+    check_statistic(info.name, "invstd", statistic, invstd);
     WICK_CHECK((groups > 0) == kGroups, info.name, ": wrong number of groups: got ", groups);
     const Tensor in = channel_norm_input(x, groups), scale = as_parameter(x, weight);
+    check_relu_mask(info.name, in, groups, mask);
     const Tensor gradient = laid_out_like(in, dy);
     std::array<Tensor, 4> out;
     if (want_x || want_residual) out[0] = empty_like(in);

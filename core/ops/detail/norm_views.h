@@ -15,12 +15,14 @@ inline Tensor as_parameter(const Tensor& x, const Tensor& parameter) {
 /// An optional tensor as kernels take it.
 inline View view_of(const Tensor& x) { return x.defined() ? x.view_for_kernel() : View{}; }
 
-/// Error unless a residual is undefined or like `x`.
+/// Error unless `other` is undefined or has the shape and dtype of `x`.
+inline void check_like(const char* op, const char* what, const Tensor& x, const Tensor& other) {
+  WICK_CHECK(!other.defined() || (other.shape() == x.shape() && other.dtype() == x.dtype()), op,
+             ": ", what, " must match x: got ", other.dtype(), " ", other.shape(), ", expected ",
+             x.dtype(), " ", x.shape());
+}
 inline void check_residual(const char* op, const Tensor& x, const Tensor& residual) {
-  WICK_CHECK(
-      !residual.defined() || (residual.shape() == x.shape() && residual.dtype() == x.dtype()), op,
-      ": residual must match x: got ", residual.dtype(), " ", residual.shape(), ", expected ",
-      x.dtype(), " ", x.shape());
+  check_like(op, "residual", x, residual);
 }
 
 /// Error unless a weight, bias or statistic is undefined or floating, of `shape`.
@@ -31,6 +33,15 @@ inline void check_parameter(const char* op, const char* what, const Shape& shape
              parameter.shape(), ", expected ", shape);
   WICK_CHECK(is_floating(parameter.dtype()), op, ": ", what, " needs a floating dtype: got ",
              to_string(parameter.dtype()));
+}
+
+/// Error unless a forward pass found this statistic: float64, of `shape`.
+inline void check_statistic(const char* op, const char* what, const Shape& shape,
+                            const Tensor& statistic) {
+  WICK_CHECK(
+      statistic.dtype(op) == kFloat64 && statistic.shape() == shape && statistic.is_contiguous(),
+      op, ": ", what, " is wrong: got ", statistic.dtype(), " ", statistic.shape(),
+      ", expected row-major float64 ", shape);
 }
 
 }  // namespace wick

@@ -53,6 +53,54 @@ class WrongAttributes : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
+// An input of the first node of `op` becomes another value of the graph; -1: none.
+struct OtherInput {
+  const char* op;
+  size_t input;
+  int other;
+  const char* error;
+};
+
+TEST(WrongInputs, OfNormsAreErrors) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("graph.json");
+  const Tensors examples = {randn({4, 6}), randn({6}), randn({6}), ones({6}), ones({2, 3})};
+  const graph::Graph made = graph::trace(
+      [](const Tensors& in) -> Tensors {
+        return {layer_norm(in[0], {6}, in[1], in[2]),
+                rms_norm(in[0], {6}, in[1]),
+                add_layer_norm(in[0], in[0], {6}, in[1], in[2]).sum,
+                group_norm(in[0], 2, in[1], in[2]),
+                batch_norm(in[0], in[1], in[2], in[3], in[3], {.training = false}),
+                linear(in[0], in[0], in[1].narrow(0, 0, 4))};
+      },
+      examples);
+  graph::save(made, path);
+  const Json good = Json::parse(std::ifstream(path));
+  for (const OtherInput& row : std::vector<OtherInput>{
+           {"layer_norm", 0, -1, "undefined"},
+           {"layer_norm", 3, 4, "layer_norm: wrong number of inputs: got a residual"},
+           {"rms_norm", 3, 4, "rms_norm: wrong number of inputs: got a residual"},
+           {"add_layer_norm", 3, -1, "add_layer_norm: wrong number of inputs: got no residual"},
+           {"add_layer_norm", 3, 4, "add_layer_norm: residual must match x"},
+           {"group_norm", 1, 4, "group_norm: residual must match x"},
+           {"batch_norm_eval", 4, -1, "batch_norm_eval: running_mean or running_var is missing"},
+           {"batch_norm_eval", 5, -1, "batch_norm_eval: running_mean or running_var is missing"},
+           {"batch_norm_eval", 1, 4, "batch_norm_eval: residual must match x"},
+           {"batch_norm_eval", 2, 4, "batch_norm_eval: weight has the wrong shape"},
+           {"linear", 2, 1, "linear: bias has the wrong shape"},
+       }) {
+    SCOPED_TRACE(concat(row.op, " ", row.input, " ", row.other));
+    Json bad = good;
+    const auto node = std::find_if(bad["nodes"].begin(), bad["nodes"].end(),
+                                   [&](const Json& each) { return each["op"] == row.op; });
+    ASSERT_NE(node, bad["nodes"].end()) << made;
+    (*node)["inputs"][row.input] = row.other;
+    std::ofstream(path) << bad;
+    expect_error([&] { run(graph::load(path), examples); }, {row.error});
+  }
+}
+
 // The results of `function`, and its gradients.
 TensorFunction with_gradients(const TensorFunction& function) {
   return [function](const Tensors& given) {

@@ -1,5 +1,5 @@
-// Graph files of every op of the cases, with one attribute damaged: an error of one sentence, or a
-// run. WICK_DAMAGED_GRAPHS=all tries all values of all attributes, otherwise a sample.
+// Graph files of every op of the cases, with one attribute or one input of a node damaged: an error
+// of one sentence, or a run. WICK_DAMAGED_GRAPHS=all tries all values, otherwise a sample.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -114,6 +114,28 @@ class DamagedGraphs : public ::testing::Test {
         if (++seen_[op + " " + name] > 2) continue;
         try_all(good, n, name, inputs);
       }
+      for (size_t i = 0; i < good["nodes"][n]["inputs"].size(); ++i) {
+        if (++seen_[concat(op, " input ", i)] <= 2) try_inputs(good, n, i, inputs);
+      }
+    }
+  }
+
+  // Absent, or any other value that is made before.
+  void try_inputs(const Json& good, size_t n, size_t i, const Tensors& inputs) {
+    std::vector<Json> others = {-1};
+    for (const Json& id : good["inputs"]) others.push_back(id);
+    for (const Json& constant : good["constants"]) others.push_back(constant["value"]);
+    for (size_t before = 0; before < n; ++before) {
+      for (const Json& id : good["nodes"][before]["outputs"]) others.push_back(id);
+    }
+    Json bad = good;
+    Json& input = bad["nodes"][n]["inputs"][i];
+    const Json value = input;
+    for (const Json& other : others) {
+      if (other == value) continue;
+      input = other;
+      if (other == -1) count_ = 0;  // each of these is tried
+      try_one(bad, concat(bad["nodes"][n]["op"].dump(), " input ", i, " = ", other.dump()), inputs);
     }
   }
 
