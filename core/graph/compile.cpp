@@ -118,6 +118,32 @@ class CompiledGraph {
   }
 };
 
+namespace {
+
+// How many of these tensors have that memory.
+int64_t count_with(const std::vector<Tensor>& tensors, const Storage* storage) {
+  return std::count_if(tensors.begin(), tensors.end(), [storage](const Tensor& x) {
+    return x.defined() && x.impl()->storage.get() == storage;
+  });
+}
+
+// Whether the program holds memory that was made in the trace, beside these results and gradients
+// of leaves.
+bool is_kept(const std::vector<Ref<Storage>>& made, const std::vector<Tensor>& results,
+             const std::vector<Tensor>& inputs, const Graph& graph) {
+  std::vector<Tensor> known = results;
+  for (const Tensor& input : inputs) known.push_back(input.grad());
+  for (const Constant& constant : graph.constants) {
+    if (constant.tensor.is_leaf()) known.push_back(constant.tensor.grad());
+    if (constant.gradient_of.defined()) known.push_back(constant.gradient_of.grad());
+  }
+  return std::any_of(made.begin(), made.end(), [&](const Ref<Storage>& memory) {
+    return memory->use_count() > 1 + count_with(known, memory.get());
+  });
+}
+
+}  // namespace
+
 // The copies of its inputs that a function gets while it is traced.
 class TracedInputs {
  public:
@@ -141,6 +167,17 @@ class TracedInputs {
     }
   }
 
+  const std::vector<Tensor>& copies() const { return copies_; }
+
+  // Whether the program holds one, beside these results, which are handles of their own.
+  bool are_kept(const std::vector<Tensor>& results) const {
+    return std::any_of(copies_.begin(), copies_.end(), [&](const Tensor& copy) {
+      const Storage* const storage = copy.impl()->storage.get();
+      return copy.impl()->use_count() > 1 ||
+             storage->use_count() > 1 + count_with(results, storage);
+    });
+  }
+
  private:
   std::vector<Tensor> copies_;
   std::vector<uint64_t> versions_;
@@ -156,13 +193,14 @@ struct CompiledFunction::State {
   int64_t calls = 0;
   int64_t traces = 0;
   std::string why_eager;
+  bool keeps_results = false;  // the function: it cannot run as a graph
 
   std::string kind(const std::vector<Tensor>& inputs) const {
     return kind_of(inputs) + (modes ? "\n" + modes() : "");
   }
 
   std::vector<Tensor> call(const std::vector<Tensor>& inputs) {
-    if (is_tracing() || calls++ < options.warm_ups) return function(inputs);
+    if (is_tracing() || keeps_results || calls++ < options.warm_ups) return function(inputs);
     const std::string kind = this->kind(inputs);
     if (CompiledGraph* graph = find(kind)) {
       last = graph;
@@ -210,6 +248,18 @@ struct CompiledFunction::State {
     Graph graph = trace(watched, inputs, names ? names() : TensorMap(),
                         {.leaves_gradients = true, .results = &results, .guards = &guards});
     traced.copy_changes_to(inputs);
+    for (Tensor& result : results) {
+      if (result.defined()) result = result.detach();
+    }
+    if (is_kept(guards.made, results, traced.copies(), graph) || traced.are_kept(results)) {
+      keeps_results = true;
+      why_eager = concat("compile: the function assigns a tensor that it computes to a variable ",
+                         "outside, which a graph cannot repeat: all calls run eagerly, expected ",
+                         "such tensors as results, or changed in place");
+      tell_why_eager(why_eager);
+      return results;
+    }
+    guards.made.clear();
     ++traces;
     for (Constant& constant : graph.constants) {
       if (constant.gradient_of.defined()) constant.tensor = Tensor();  // not held between runs
@@ -226,9 +276,6 @@ struct CompiledFunction::State {
     }
     last = &graphs.emplace_back(static_cast<uint64_t>(traces), std::move(graph), std::move(guards),
                                 std::move(frozen));
-    for (Tensor& result : results) {
-      if (result.defined()) result = result.detach();
-    }
     return results;
   }
 };

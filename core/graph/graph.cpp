@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "wick/core/base/detail/checked.h"
+#include "wick/core/graph/host_call.h"
 
 namespace wick::graph {
 
@@ -43,6 +44,31 @@ std::vector<bool> changed_roots(const Graph& graph) {
     }
   }
   return changed;
+}
+
+std::vector<bool> made_roots(const Graph& graph) {
+  std::vector<bool> varies(graph.values.size()), given(graph.values.size());
+  const auto root = [&](ValueId id) { return static_cast<size_t>(graph.value(id).root); };
+  for (const ValueId id : graph.inputs) varies[root(id)] = given[root(id)] = true;
+  for (const Constant& constant : graph.constants) {
+    given[root(constant.value)] = true;
+    varies[root(constant.value)] = !constant.copied;
+  }
+  for (const Node& node : graph.nodes) {
+    bool reads = node.draw >= 0;
+    for_each_input(node, [&](ValueId id) { reads = reads || varies[root(id)]; });
+    const auto note = [&](ValueId id) {
+      varies[root(id)] = varies[root(id)] || reads;
+      given[root(id)] = given[root(id)] || is_host_call(node);
+    };
+    for_each_output(node, note);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const bool is_held = changes(node, i) || is_host_call(node);
+      if (is_held && node.inputs[i] != kNone) note(node.inputs[i]);
+    }
+  }
+  for (size_t i = 0; i < varies.size(); ++i) varies[i] = varies[i] && !given[i];
+  return varies;
 }
 
 namespace {

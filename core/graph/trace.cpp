@@ -171,6 +171,7 @@ class Tracer final : public OpRecorder, public StorageObserver {
     WICK_CHECK(end.seed == start_.seed && end.offset >= start_.offset,
                "trace: the default generator was set within the function: expected only draws");
     graph_.draws = static_cast<int64_t>(end.offset - start_.offset);
+    note_made(guards);
     const std::vector<bool> changed = changed_roots(graph_);
     for (Constant& constant : graph_.constants) {
       const auto root = static_cast<size_t>(graph_.value(constant.value).root);
@@ -200,6 +201,14 @@ class Tracer final : public OpRecorder, public StorageObserver {
                  "trace: the function changes whether a tensor of shape ", flag.tensor.shape(),
                  " requires a gradient: expected it as before at the end");
       guards.flags.push_back(flag);
+    }
+  }
+
+  // Before `copied` is left to those that change.
+  void note_made(Guards& guards) const {
+    const std::vector<bool> made = made_roots(graph_);
+    for (const auto& [storage, memory] : memories_) {
+      if (made[static_cast<size_t>(memory.root)]) guards.made.push_back(memory.storage);
     }
   }
 

@@ -25,6 +25,9 @@ struct Guards {
   std::vector<Gradient> gradients;
   std::vector<Tensor> replaced;  // leaves whose gradients are replaced before anything reads them
   std::vector<Tensor> dropped;   // leaves that have no gradient at the end, and had one before
+  // Memory that nodes made from inputs, the program's tensors or draws. What the program still
+  // holds of it once the trace has ended, no later run would change.
+  std::vector<Ref<Storage>> made;
 
   /// Whether all is as it was read.
   bool hold() const;
