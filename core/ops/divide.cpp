@@ -42,9 +42,16 @@ Tensor divided(const Tensor& x, const Tensor& y) {
   return apply(Binary<Rule>{}, x, y);
 }
 
-// A number as the other operand of x.
-Tensor beside(const char* op, const Tensor& x, Scalar y) {
-  return scalar_tensor(y, result_dtype(x, y, op), x.device(op));
+// By a number: the host knows whether it is 0, so that a trace needs to read nothing.
+template <class Rule>
+Tensor divided(const Tensor& x, Scalar y) {
+  const Dtype dtype = result_dtype(x, y, Rule::name);
+  WICK_CHECK(dtype != kBool, Rule::name, ": not defined on bool: got a bool tensor and a bool");
+  // As an integer of that width.
+  const uint64_t digits = static_cast<uint64_t>(y.to_int64()) << (64 - 8 * size_of(dtype));
+  WICK_CHECK(is_floating(dtype) || !x.device().is_cpu() || digits != 0, Rule::name,
+             ": division of integers by 0");
+  return apply(Binary<Rule>{}, x, scalar_tensor(y, dtype, x.device()));
 }
 
 }  // namespace
@@ -65,12 +72,18 @@ Tensor fmod(const Tensor& x, const Tensor& y) {
 }
 
 Tensor div(const Tensor& x, Scalar y, Rounding rounding) {
-  return div(x, beside("div", x, y), rounding);
+  check_defined("div", x);
+  if (rounding == Rounding::kFloor) return floor_divide(x, y);
+  return divided<QuotientRule<fn::TruncDivide>>(x, y);
 }
 Tensor floor_divide(const Tensor& x, Scalar y) {
-  return floor_divide(x, beside("floor_divide", x, y));
+  return divided<QuotientRule<fn::FloorDivide>>(x, y);
 }
-Tensor remainder(const Tensor& x, Scalar y) { return remainder(x, beside("remainder", x, y)); }
-Tensor fmod(const Tensor& x, Scalar y) { return fmod(x, beside("fmod", x, y)); }
+Tensor remainder(const Tensor& x, Scalar y) {
+  return divided<RestRule<fn::Remainder, Rounding::kFloor>>(x, y);
+}
+Tensor fmod(const Tensor& x, Scalar y) {
+  return divided<RestRule<fn::Fmod, Rounding::kTrunc>>(x, y);
+}
 
 }  // namespace wick

@@ -8,6 +8,7 @@
 #include "wick/core/ops/attention.h"
 #include "wick/core/ops/compare.h"
 #include "wick/core/ops/count.h"
+#include "wick/core/ops/divide.h"
 #include "wick/core/ops/einsum.h"
 #include "wick/core/ops/index.h"
 #include "wick/core/ops/join.h"
@@ -299,6 +300,24 @@ TEST(Trace, GoesThroughCheckpointedRegions) {
   const Tensors got = executor.run({x});
   manual_seed(9);
   expect_equal(got, f({x}));
+}
+
+TEST(Trace, DividesIntegersByANumber) {
+  const auto divide = [](const Tensors& x) -> Tensors {
+    return {remainder(x[0], 4), floor_divide(x[0], 2), fmod(x[0], 3),
+            div(x[0], 3, Rounding::kTrunc)};
+  };
+  const graph::Graph made = graph::trace(divide, {tensor<int64_t>({1, 2})});
+  for (int64_t i = 0; i < 3; ++i) {
+    expect_equal(run(made, {tensor<int64_t>({-7 - i, 9 + i})}),
+                 {tensor<int64_t>({(-7 - i) & 3, (9 + i) & 3}),
+                  tensor<int64_t>({(-7 - i) >> 1, (9 + i) >> 1}),
+                  tensor<int64_t>({(-7 - i) % 3, (9 + i) % 3}),
+                  tensor<int64_t>({(-7 - i) / 3, (9 + i) / 3})});
+  }
+  expect_error([] { remainder(tensor<int64_t>({1}), 0); },
+               {"remainder: division of integers by 0"});
+  expect_error([] { fmod(ones({1}, kUint8), 256); }, {"fmod: division of integers by 0"});
 }
 
 }  // namespace
