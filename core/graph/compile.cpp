@@ -178,6 +178,20 @@ class TracedInputs {
     });
   }
 
+  // `result` as a run gives it: where it lies in a copy, the same part of the input itself, if a
+  // run takes that as it is laid out.
+  Tensor of_input(const Tensor& result, const std::vector<Tensor>& inputs) const {
+    for (size_t i = 0; i < copies_.size(); ++i) {
+      const TensorImpl &copy = *copies_[i].impl(), &input = *inputs[i].impl();
+      if (result.impl()->storage != copy.storage || copy.strides != input.strides) continue;
+      const int64_t offset = input.offset + result.impl()->offset - copy.offset;
+      return Tensor(make_ref<TensorImpl>(input.storage, offset, result.shape(), result.strides(),
+                                         result.dtype()))
+          .detach();
+    }
+    return result;
+  }
+
  private:
   std::vector<Tensor> copies_;
   std::vector<uint64_t> versions_;
@@ -260,6 +274,9 @@ struct CompiledFunction::State {
       return results;
     }
     guards.made.clear();
+    for (Tensor& result : results) {
+      if (result.defined()) result = traced.of_input(result, inputs);
+    }
     ++traces;
     for (Constant& constant : graph.constants) {
       if (constant.gradient_of.defined()) constant.tensor = Tensor();  // not held between runs

@@ -1,4 +1,4 @@
-// Compiled functions that keep tensors which they compute.
+// What compiled functions share with the program: tensors that it keeps, and inputs as results.
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -57,6 +57,18 @@ TEST(Kept, RunsAGraphThatKeepsGradientsAndConstantsOfItsOwn) {
   EXPECT_EQ(fast.why_eager(), "");
   EXPECT_TRUE(total.equal(full({3}, 4)));
   EXPECT_TRUE(weight.grad().equal(tensor<float>({0, 8, 16})));
+}
+
+TEST(Kept, ResultsThatAreInputsAreTheProgramsOwnInEachCall) {
+  graph::CompiledFunction fast([](const Tensors& x) -> Tensors {
+    return {x[0], x[0].slice(0, 1, 3), x[0] * 2};
+  });
+  for (int i = 0; i < 4; ++i) {
+    const Tensor x = arange(8).to(kFloat32).slice(0, 2, 6);
+    const Tensors results = fast({x});
+    x.fill_(9);
+    expect_equal(results, {x, x.slice(0, 1, 3), tensor<float>({4, 6, 8, 10})});
+  }
 }
 
 }  // namespace
