@@ -11,7 +11,9 @@ struct CtcPaths {
   View targets;    // int64: all labels in a row
   View lengths;    // int64 [3, N]: steps, labels, and where the labels begin in `targets`
   View losses;     // [N]: -log of the probability of all paths
-  View alphas;     // [N, T, L], L = 2 labels + 1 of the longest: log of the paths to a state
+  // [N, 2 + T, L], L = 2 labels + 1 of the longest: log of the paths to a state, in an order of the
+  // kernel's own. The first two rows of a sample, before its steps, are for the kernel's own use.
+  View alphas;
   int64_t blank = 0;
 };
 

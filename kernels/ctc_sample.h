@@ -5,7 +5,7 @@
 #include "wick/core/base/macros.h"
 #include "wick/kernels/ctc.h"
 
-// What kernels of every device do with one sample. T is float or double.
+// The samples for kernels of every device, and what they do with one state. T is float or double.
 namespace wick {
 
 WICK_HOST_DEVICE float exponential(float x) { return expf(x); }
@@ -25,7 +25,7 @@ template <class T>
 struct CtcSample {
   const T* log_probs;
   const int64_t* labels;
-  T* alphas;
+  T* alphas;                   // of the first step
   int64_t steps, states, row;  // row: elements from one step to the next in log_probs
   int64_t width;               // the same in alphas
   int64_t blank;
@@ -91,7 +91,7 @@ struct CtcSamples {
   WICK_HOST_DEVICE CtcSample<T> operator[](int64_t n) const {
     return {log_probs + n * classes,
             targets + lengths[2 * count + n],
-            alphas + n * steps * width,
+            alphas + (n * (steps + 2) + 2) * width,
             lengths[n],
             2 * lengths[count + n] + 1,
             count * classes,

@@ -25,9 +25,9 @@ struct CtcSettings {
     return {log_probs.view_for_kernel(), targets.view_for_kernel(), lengths.view_for_kernel(),
             losses.view_for_kernel(),    alphas.view_for_kernel(),  blank};
   }
-  // [N, T, states]
+  // [N, 2 + T, states], as the kernels want them.
   Tensor empty_states(const Tensor& log_probs) const {
-    return empty({log_probs.size(1), log_probs.size(0), 2 * longest + 1}, log_probs.dtype(),
+    return empty({log_probs.size(1), 2 + log_probs.size(0), 2 * longest + 1}, log_probs.dtype(),
                  log_probs.device());
   }
 };

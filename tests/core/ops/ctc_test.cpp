@@ -17,20 +17,40 @@ namespace {
 
 using Lengths = std::vector<int64_t>;
 
-// The probability that steps from `t` on give `labels` from `k` on, the step before having been of
-// class `last`, by trying every class.
-double probability(const std::vector<std::vector<double>>& steps, const Lengths& labels,
-                   int64_t blank, size_t t, size_t k, int64_t last) {
-  if (t == steps.size()) return k == labels.size() ? 1 : 0;
-  double sum = 0;
-  for (int64_t c = 0; c < static_cast<int64_t>(steps[t].size()); ++c) {
-    const bool label = c != blank && c != last;
-    if (label && (k == labels.size() || labels[k] != c)) continue;
-    sum += steps[t][static_cast<size_t>(c)] *
-           probability(steps, labels, blank, t + 1, k + (label ? 1 : 0), c);
+using Steps = std::vector<std::vector<double>>;  // probabilities of the classes at each
+
+// The probability that steps give some labels, by trying every class at each step.
+class AllPaths {
+ public:
+  AllPaths(const Steps& steps, const Lengths& labels, int64_t blank)
+      : steps_(steps),
+        labels_(labels),
+        blank_(blank),
+        known_((steps.size() + 1) * (labels.size() + 1) * kLasts, -1) {}
+
+  double probability() { return from(0, 0, -1); }
+
+ private:
+  // Of steps from `t` on and labels from `k` on, the step before having been of class `last`.
+  double from(size_t t, size_t k, int64_t last) {
+    if (t == steps_.size()) return k == labels_.size() ? 1 : 0;
+    double& sum = known_[(t * (labels_.size() + 1) + k) * kLasts + static_cast<size_t>(last + 1)];
+    if (sum >= 0) return sum;
+    sum = 0;
+    for (int64_t c = 0; c < static_cast<int64_t>(steps_[t].size()); ++c) {
+      const bool label = c != blank_ && c != last;
+      if (label && (k == labels_.size() || labels_[k] != c)) continue;
+      sum += steps_[t][static_cast<size_t>(c)] * from(t + 1, k + (label ? 1 : 0), c);
+    }
+    return sum;
   }
-  return sum;
-}
+
+  static constexpr size_t kLasts = 8;  // more than classes
+  const Steps& steps_;
+  const Lengths& labels_;
+  int64_t blank_;
+  std::vector<double> known_;
+};
 
 struct CtcSetting {
   Lengths inputs, targets;
@@ -43,7 +63,7 @@ HostArray ctc_reference(const HostArray& logits, const HostArray& targets, const
   HostArray losses{{shape[1]}, {}};
   double sum = 0;
   for (int64_t n = 0; n < shape[1]; ++n) {
-    std::vector<std::vector<double>> steps;
+    Steps steps;
     for (int64_t t = 0; t < s.inputs[static_cast<size_t>(n)]; ++t) {
       const double* x = logits.values.data() + (t * shape[1] + n) * shape[2];
       double total = 0;
@@ -56,7 +76,7 @@ HostArray ctc_reference(const HostArray& logits, const HostArray& targets, const
       labels.push_back(
           static_cast<int64_t>(targets.values[static_cast<size_t>(n * targets.shape[1] + k)]));
     }
-    losses.values.push_back(-std::log(probability(steps, labels, s.blank, 0, 0, -1)));
+    losses.values.push_back(-std::log(AllPaths(steps, labels, s.blank).probability()));
     sum += losses.values.back() / static_cast<double>(std::max(labels.size(), size_t{1}));
   }
   if (s.reduction == LossReduction::kNone) return losses;
@@ -84,6 +104,58 @@ const OpCaseRegistration ctc_mean(ctc_case("ctc_loss_mean",
                                            {{5, 0, 4}, {0, 0, 2}, 2, LossReduction::kMean},
                                            {{normal({5, 3, 3}), index({3, 2}, 0, 2).constant()}}),
                                   __FILE__, __LINE__);
+
+// Labels that fill vectors, or one less or more.
+const OpCaseRegistration ctc_wide(ctc_case("ctc_loss_wide",
+                                           {{70, 60, 55, 40, 30, 9}, {33, 32, 31, 17, 15, 8}, 4},
+                                           {{normal({70, 6, 5}), index({6, 33}, 0, 4).constant()}}),
+                                  __FILE__, __LINE__);
+
+// Losses and gradients of log-probabilities, of which some are -infinity. The last sample has no
+// path.
+TEST(CtcLoss, IsThatOfAllPathsForEveryNumberOfLabels) {
+  manual_seed(4);
+  const Lengths labels{0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 9};
+  constexpr size_t kClasses = 5;
+  const auto samples = static_cast<int64_t>(labels.size());
+  Lengths steps;
+  for (const int64_t count : labels) steps.push_back(count + count / 2 + 4);
+  steps.back() = 8;
+  const Tensor hidden = rand({54, samples, kClasses}) < 0.03;
+  const HostArray x =
+      read(log_softmax(masked_fill(randn(hidden.shape()), hidden, -INFINITY).to(kFloat64), 2));
+  const Tensor targets = randint(1, kClasses, {samples, 33});
+  HostArray losses{{samples}, {}}, dx{hidden.shape(), std::vector<double>(x.values.size())};
+  for (int64_t n = 0; n < samples; ++n) {
+    const auto sample = static_cast<size_t>(n);
+    const Lengths path = targets[n].narrow(0, 0, labels[sample]).to_vector<int64_t>();
+    const auto first = [&](size_t t) { return (t * labels.size() + sample) * kClasses; };
+    Steps p(static_cast<size_t>(steps[sample]));
+    for (size_t t = 0; t < p.size(); ++t) {
+      for (size_t c = 0; c < kClasses; ++c) p[t].push_back(std::exp(x.values[first(t) + c]));
+    }
+    const double all = AllPaths(p, path, 0).probability();
+    losses.values.push_back(-std::log(all));
+    EXPECT_EQ(all > 0, n + 1 < samples) << n;
+    for (size_t t = 0; t < p.size(); ++t) {
+      const std::vector<double> step = p[t];
+      for (size_t c = 0; c < kClasses; ++c) {
+        p[t].assign(kClasses, 0);
+        p[t][c] = step[c];
+        dx.values[first(t) + c] = step[c] - AllPaths(p, path, 0).probability() / all;
+      }
+      p[t] = step;
+    }
+  }
+  for (const Dtype dtype : {kFloat64, kFloat32}) {
+    const Tensor in = make_tensor(x, dtype).set_requires_grad();
+    const Tensor got = ctc_loss(in, targets, steps, labels, {.reduction = LossReduction::kNone});
+    got.sum().backward();
+    const double tolerance = dtype == kFloat64 ? 1e-12 : 2e-5;
+    EXPECT_EQ(difference(read(got), losses, tolerance, tolerance), "") << to_string(dtype);
+    EXPECT_EQ(difference(read(in.grad()), dx, tolerance, tolerance), "") << to_string(dtype);
+  }
+}
 
 TEST(CtcLoss, TakesTargetsOneAfterAnother) {
   const Tensor x = log_softmax(randn({9, 3, 5}), 2);
