@@ -59,11 +59,11 @@ std::vector<bool> made_roots(const Graph& graph) {
     for_each_input(node, [&](ValueId id) { reads = reads || varies[root(id)]; });
     const auto note = [&](ValueId id) {
       varies[root(id)] = varies[root(id)] || reads;
-      given[root(id)] = given[root(id)] || is_host_call(node);
+      given[root(id)] = given[root(id)] || is_lasting(node);
     };
     for_each_output(node, note);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const bool is_held = changes(node, i) || is_host_call(node);
+      const bool is_held = changes(node, i) || is_lasting(node);
       if (is_held && node.inputs[i] != kNone) note(node.inputs[i]);
     }
   }

@@ -112,7 +112,8 @@ bool changes(const Node& node, size_t i);
 std::vector<bool> changed_roots(const Graph& graph);
 
 /// Which memory nodes make from inputs, constants that are no copies, or draws: by root. Not what
-/// the host may hold: inputs, constants, and what a host_call gets or gives.
+/// the host may hold: inputs, constants, and what a host_call or an exchange with other ranks gets
+/// or gives.
 std::vector<bool> made_roots(const Graph& graph);
 
 /// A line per value and node: "%3: float32[2, 4] = matmul(%0, %1)".

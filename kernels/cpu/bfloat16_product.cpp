@@ -330,7 +330,7 @@ void bfloat16_product(const cpu::Product& p, Workspace& workspace) {
   if (m > amx::kTurnedRows || n < m || k < amx::kTurnedInner || p.b.column == 1) {
     return amx::MatrixProduct(p, false, workspace).run();
   }
-  amx::MatrixProduct(cpu::turned(p), true, workspace).run();
+  amx::MatrixProduct(turned(p), true, workspace).run();
 }
 
 }  // namespace wick::WICK_ISA

@@ -52,17 +52,6 @@ struct Product {
   BFloat16Unit unit = BFloat16Unit::kFloat32;
 };
 
-/// The product of b's columns by a's rows, of which c is the transpose.
-inline Product turned(const Product& p) {
-  Product t = p;
-  t.sizes = {p.sizes.n, p.sizes.m, p.sizes.k};
-  t.a = {p.b.data, p.b.column, p.b.row};
-  t.b = {p.a.data, p.a.column, p.a.row};
-  t.a_step = p.b_step;
-  t.b_step = p.a_step;
-  return t;
-}
-
 }  // namespace cpu
 
 /// Each result is summed in one order, which depends on the sizes and strides alone: in float32 and

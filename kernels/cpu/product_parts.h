@@ -13,6 +13,17 @@ WICK_INLINE int64_t useful_threads(double multiplications, int64_t least = 65536
   return useful < num_threads() ? static_cast<int64_t>(useful) + 1 : num_threads();
 }
 
+/// The product of b's columns by a's rows, of which c is the transpose.
+WICK_INLINE cpu::Product turned(const cpu::Product& p) {
+  cpu::Product t = p;
+  t.sizes = {p.sizes.n, p.sizes.m, p.sizes.k};
+  t.a = {p.b.data, p.b.column, p.b.row};
+  t.b = {p.a.data, p.a.column, p.a.row};
+  t.a_step = p.b_step;
+  t.b_step = p.a_step;
+  return t;
+}
+
 /// A block of the results of one product.
 struct Part {
   int64_t product, row, rows, column, columns;

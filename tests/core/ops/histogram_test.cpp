@@ -34,7 +34,7 @@ TEST(Histogram, CountsBetweenEdges) {
   }
   EXPECT_EQ(error_of([] { histogram(ones({2}), 0); }),
             "histogram: bins: got 0, expected 1 or more");
-  const Tensor endless = tensor({1.f, INFINITY, NAN, 2.f});
+  const Tensor endless = tensor({1.0, HUGE_VAL, std::nan(""), 2.0});
   EXPECT_EQ(numbers(histogram(endless, 3, {.range = {{0, 3}}}).counts), (Numbers{0, 1, 1}));
   EXPECT_EQ(error_of([&] { histogram(endless.narrow(0, 0, 2), 3); }),
             "histogram: the range is not finite: got 1 to inf, expected finite bounds");
