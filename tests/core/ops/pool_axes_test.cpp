@@ -148,7 +148,7 @@ WICK_OP_CASE(
               max_pool3d_with_indices(x[0], {2, 3, 2}, {2, 1, 2}, {1, 1, 0}, {1, 2, 1}, true));
         },
     .reference = [](const Arrays& x) { return largest_and_places(x[0], kVolumePool); },
-    .tolerance = Tolerance::exact(), .second_order = true, .traceable = false);
+    .tolerance = Tolerance::exact(), .second_order = true);
 
 WICK_OP_CASE(
     adaptive_max_pool2d, .samples = {{distinct({2, 3, 7, 5})}, {distinct({1, 18, 2, 9})}},
@@ -172,7 +172,7 @@ WICK_OP_CASE(
         [](const Arrays& x) {
           return largest_and_places(x[0], {{3, 2, 2}, {}, {}, {}, false, true});
         },
-    .tolerance = Tolerance::exact(), .second_order = true, .traceable = false);
+    .tolerance = Tolerance::exact(), .second_order = true);
 
 WICK_OP_CASE(
     avg_pool1d, .samples = {{normal({2, 3, 8})}, {normal({1, 17, 5})}},
