@@ -73,8 +73,9 @@ template <class T>
 struct CtcSamples {
   const T* log_probs;
   const int64_t *targets, *lengths;
-  T *losses, *alphas;
+  T *losses, *alphas, *first_steps;  // the last: the alphas of the first sample's first step
   int64_t steps, count, classes, width, blank;
+  int64_t sample_alphas;  // elements from one sample to the next in alphas
 
   WICK_INLINE explicit CtcSamples(const CtcPaths& p)
       : log_probs(p.log_probs.as<const T>()),
@@ -82,16 +83,18 @@ struct CtcSamples {
         lengths(p.lengths.as<const int64_t>()),
         losses(p.losses.as<T>()),
         alphas(p.alphas.as<T>()),
+        first_steps(alphas + 2 * p.alphas.shape[2]),
         steps(p.log_probs.shape[0]),
         count(p.log_probs.shape[1]),
         classes(p.log_probs.shape[2]),
         width(p.alphas.shape[2]),
-        blank(p.blank) {}
+        blank(p.blank),
+        sample_alphas((steps + 2) * width) {}
 
   WICK_HOST_DEVICE CtcSample<T> operator[](int64_t n) const {
     return {log_probs + n * classes,
             targets + lengths[2 * count + n],
-            alphas + (n * (steps + 2) + 2) * width,
+            first_steps + n * sample_alphas,
             lengths[n],
             2 * lengths[count + n] + 1,
             count * classes,
