@@ -160,15 +160,17 @@ WICK_INLINE void pack_pair_columns(const BFloat16* from, int64_t row, int64_t co
       const __mmask32 mask = halves_mask(width - j);
       const BFloat16* line = from + j;
       float* pairs = to + j;
-      for (int64_t k = 0; k < inner; k += 2, line += 2 * row, pairs += kRow) {
-        const __m512i even = _mm512_maskz_loadu_epi16(mask, line);
-        const __mmask32 has_odd = k + 1 < inner ? mask : 0;
-        const Pairs some(even, _mm512_maskz_loadu_epi16(has_odd, line + row));
+      const auto store = [&](__m512i even, __m512i odd) {
+        const Pairs some(even, odd);
+        _mm512_storeu_si512(pairs, some.low);
+        if (width - j > kLanes) _mm512_storeu_si512(pairs + kLanes, some.high);
+      };
+      for (int64_t k = inner; k > 1; k -= 2, line += 2 * row, pairs += kRow) {
         __builtin_prefetch(line + kAhead * row);
         __builtin_prefetch(line + (kAhead + 1) * row);
-        _mm512_storeu_si512(pairs, some.low);
-        _mm512_storeu_si512(pairs + kLanes, some.high);
+        store(_mm512_maskz_loadu_epi16(mask, line), _mm512_maskz_loadu_epi16(mask, line + row));
       }
+      if (inner % 2 != 0) store(_mm512_maskz_loadu_epi16(mask, line), _mm512_setzero_si512());
     }
     return;
   }

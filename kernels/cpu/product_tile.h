@@ -151,32 +151,44 @@ WICK_INLINE void add_products(const Tile<T, Multiply>& tile, const FirstLanes<T>
 }
 
 #ifdef __AVX512F__
+template <bool kStreams, bool kWhole, int kRows, int kVectors>
+WICK_INLINE void store_rounded(BFloat16* to, int64_t row, int64_t width,
+                               const VecF (&sums)[kRows][kVectors]) {
+#pragma GCC unroll 12
+  for (int r = 0; r < kRows; ++r, to += row) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; v += 2) {
+      const int64_t at = v * VecF::size, left = width - at;
+      if (v + 1 == kVectors) {
+        const auto mask = static_cast<__mmask16>(halves_mask(left));
+        _mm256_mask_storeu_epi16(to + at, mask, round_half(sums[r][v]));
+      } else if (kWhole || v + 2 < kVectors) {
+        store_pair(round_pair(sums[r][v], sums[r][v + 1]), to + at, kStreams);
+      } else {
+        _mm512_mask_storeu_epi16(to + at, halves_mask(left),
+                                 round_pair(sums[r][v], sums[r][v + 1]));
+      }
+    }
+  }
+}
+
 // kWhole: every result belongs to a column, so that rows may be streamed.
 template <bool kWhole, int kRows, int kVectors>
 WICK_INLINE void round_results(const Tile<float, MultiplyPairs>& tile,
                                VecF (&sums)[kRows][kVectors]) {
+  if (tile.bias != nullptr) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t at = v * VecF::size;
+      const VecF bias = load_up_to<float>(tile.bias + at, tile.width - at);
 #pragma GCC unroll 12
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 2
-    for (int v = 0; v < kVectors; v += 2) {
-      const int64_t at = v * VecF::size, left = tile.width - at;
-      VecF low = sums[r][v], high(0);
-      if (v + 1 < kVectors) high = sums[r][v + 1];
-      if (tile.bias != nullptr) {
-        low += load_up_to<float>(tile.bias + at, left);
-        if (v + 1 < kVectors)
-          high += load_up_to<float>(tile.bias + at + VecF::size, left - VecF::size);
-      }
-      BFloat16* const to = tile.rounded + r * tile.c_row + at;
-      if (kWhole || v + 2 < kVectors) {
-        store_pair(round_pair(low, high), to, kWhole && tile.streams);
-      } else if (v + 1 < kVectors) {
-        _mm512_mask_storeu_epi16(to, halves_mask(left), round_pair(low, high));
-      } else {
-        _mm256_mask_storeu_epi16(to, static_cast<__mmask16>(halves_mask(left)), round_half(low));
-      }
+      for (int r = 0; r < kRows; ++r) sums[r][v] += bias;
     }
   }
+  if (kWhole && tile.streams) {
+    return store_rounded<kWhole, kWhole>(tile.rounded, tile.c_row, tile.width, sums);
+  }
+  store_rounded<false, kWhole>(tile.rounded, tile.c_row, tile.width, sums);
 }
 #endif
 
