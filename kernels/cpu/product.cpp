@@ -16,7 +16,8 @@ constexpr int64_t kBlockRows = 48;      // of `a` that are packed at a time, in 
 constexpr int64_t kLooseInner = 128;    // of k: so few of a block of `a` stay in the first cache
 constexpr int64_t kLooseColumns = 128;  // of results: so few use a packed tile of `a` too seldom
 constexpr int64_t kPackedRows = 16;     // of `b` that are packed at a time, with all columns
-constexpr int64_t kMostColumns = 384;   // of `b` that stay in the second cache
+constexpr int64_t kMostColumns = 384;   // of `b` that stay in the second cache, where k is large
+constexpr int64_t kRowStart = 1024;     // multiplications that cutting a row of results costs
 constexpr int64_t kUnpackedRows = 192;  // so few are not worth packing `b`
 constexpr int64_t kScatteredRows = WICK_WIDE(192, 40);  // the same where `b` is scattered
 constexpr int64_t kRememberedBytes = 64 * 4096;         // in pages whose addresses are at hand
@@ -53,14 +54,16 @@ class Blocks {
     const int64_t threads = useful_threads(work);
     // Rows to read, not to pack.
     const bool is_flat = !kConverts && a_rows_ && (m_ <= kUnpackedRows || is_turned_ || kPairs);
-    const Parts parts(p_, kTileRows, kTileColumns<T>, keeps_all_ ? kRoundedRows : m_, kMostColumns,
-                      threads, is_flat ? 0 : 16, 16);
+    const int64_t inner = smaller(k_, kInner), row_start = kRowStart / (k_ + 1);
+    const int64_t most_columns = kMostColumns * kInner / larger(inner, 1);
+    const Parts parts(p_, kTileRows, kTileColumns<T>, keeps_all_ ? kRoundedRows : m_, most_columns,
+                      threads, (is_flat ? 0 : 16) + row_start, 16, kNarrow<T>);
     const int64_t rows = parts.most_rows(), columns = parts.most_columns();
-    const int64_t steps = steps_of(smaller(k_, kInner));
+    const int64_t steps = steps_of(inner);
     packs_a_ = kConverts || (!a_rows_ && (kPairs || rows > kTileRows));
     packs_b_ = kConverts || kPairs || (p_.b.column != 1 && n_ != 1) || rows > unpacked_rows(steps);
     const int64_t a_size = packs_a_ ? kBlockRows * steps : 0;
-    const int64_t b_size = packs_b_ ? columns * steps : 0;
+    const int64_t b_size = packs_b_ ? round_up(columns, kTileColumns<T>) * steps : 0;
     sums_row_ = round_up(columns, Vec<T>::size);
     const int64_t kept_rows = keeps_all_ ? rows : smaller(kBlockRows, rows);
     const int64_t sums_size = keeps_ ? kept_rows * sums_row_ : 0;

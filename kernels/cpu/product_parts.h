@@ -34,13 +34,17 @@ class Parts {
  public:
   /// Blocks of at most `most_rows` by `most_columns` for `threads`. A row that a block packs costs
   /// as much as `row_packing` results, a column as much as `column_packing`. Of cuts that cost the
-  /// same, the finest: a thread that is held up then holds up less.
+  /// same, the finest: a thread that is held up then holds up less. `column_cut`: the columns of a
+  /// piece of a tile that a cut may leave; 0 for whole tiles.
   WICK_INLINE Parts(const cpu::Product& p, int64_t tile_rows, int64_t tile_columns,
                     int64_t most_rows, int64_t most_columns, int64_t threads, int64_t row_packing,
-                    int64_t column_packing)
-      : m_(p.sizes.m), n_(p.sizes.n), tile_rows_(tile_rows), tile_columns_(tile_columns) {
+                    int64_t column_packing, int64_t column_cut = 0)
+      : m_(p.sizes.m),
+        n_(p.sizes.n),
+        tile_rows_(tile_rows),
+        column_cut_(column_cut > 0 ? column_cut : tile_columns) {
     const int64_t tall = (m_ + tile_rows - 1) / tile_rows,
-                  wide = (n_ + tile_columns - 1) / tile_columns;
+                  wide = (n_ + column_cut_ - 1) / column_cut_;
     const int64_t least_down = (m_ + most_rows - 1) / most_rows;
     const int64_t least_across = (n_ + most_columns - 1) / most_columns;
     // Blocks to go up to: as many as threads take in turn.
@@ -50,10 +54,11 @@ class Parts {
       for (int64_t across = least_across; across <= wide; ++across) {
         const int64_t count = p.count * down * across;
         const int64_t rows = (tall + down - 1) / down * tile_rows;
-        const int64_t columns = (wide + across - 1) / across * tile_columns;
-        const double cost =
-            static_cast<double>((count + threads - 1) / threads) *
-            static_cast<double>(rows * columns + row_packing * rows + column_packing * columns);
+        const int64_t columns = (wide + across - 1) / across * column_cut_;
+        const int64_t slower = columns % tile_columns / 4;  // as a piece of a tile computes
+        const double cost = static_cast<double>((count + threads - 1) / threads) *
+                            static_cast<double>(rows * (columns + slower) + row_packing * rows +
+                                                column_packing * columns);
         if (cost <= best) {
           best = cost;
           down_ = down;
@@ -70,12 +75,12 @@ class Parts {
   WICK_INLINE Part operator[](int64_t i) const {
     const int64_t down = i / across_ % down_, across = i % across_;
     const int64_t row = cut(m_, tile_rows_, down, down_);
-    const int64_t column = cut(n_, tile_columns_, across, across_);
+    const int64_t column = cut(n_, column_cut_, across, across_);
     return {i / across_ / down_, row, cut(m_, tile_rows_, down + 1, down_) - row, column,
-            cut(n_, tile_columns_, across + 1, across_) - column};
+            cut(n_, column_cut_, across + 1, across_) - column};
   }
   WICK_INLINE int64_t most_rows() const { return most(m_, tile_rows_, down_); }
-  WICK_INLINE int64_t most_columns() const { return most(n_, tile_columns_, across_); }
+  WICK_INLINE int64_t most_columns() const { return most(n_, column_cut_, across_); }
 
  private:
   static WICK_INLINE int64_t cut(int64_t size, int64_t tile, int64_t i, int64_t pieces) {
@@ -85,7 +90,7 @@ class Parts {
     return ((size + tile - 1) / tile + pieces - 1) / pieces * tile;
   }
 
-  int64_t m_, n_, tile_rows_, tile_columns_;
+  int64_t m_, n_, tile_rows_, column_cut_;
   int64_t down_ = 1, across_ = 1, count_ = 0;
 };
 
