@@ -73,6 +73,12 @@ struct AttentionFields {
                ": query, key and value do not fit: got ", q.dtype(), q.shape(), ", ", k.dtype(),
                k.shape(), " and ", v.dtype(), v.shape(), ", expected [B, H, L, E], [B, H, S, E] ",
                "and [B, H, S, V] of one dtype");
+    const Dtype wide = accumulator_dtype(q.dtype());
+    WICK_CHECK(q.dtype() == (is_bfloat16 ? kFloat32 : wide) ||
+                   (is_bfloat16 && q.dtype() == kBFloat16 &&
+                    cpu::bfloat16_unit() != cpu::BFloat16Unit::kFloat32),
+               op, ": not for this dtype: got ", q.dtype(), ", expected ",
+               is_bfloat16 ? "float32" : "float32 or float64");
     if (!mask.defined()) return;
     const Shape scores{q.size(0), q.size(1), q.size(2), k.size(2)};
     WICK_CHECK(mask.shape() == scores &&
@@ -122,6 +128,8 @@ struct FusedAttentionBackward : AttentionFields<kDrops> {
                                 const Tensor& v, const Tensor& mask, const Tensor& o,
                                 const Tensor& stats) const {
     this->check_inputs(q, k, v, mask);
+    WICK_CHECK(q.dtype() != kBFloat16, info.name,
+               ": not for this dtype: got bfloat16, expected float32");
     const Shape y{q.size(0), q.size(1), q.size(2), v.size(3)};
     const Shape kept{q.size(0), q.size(1), q.size(2), 2};
     WICK_CHECK(dy.dtype(info.name) == q.dtype() && dy.shape() == y &&

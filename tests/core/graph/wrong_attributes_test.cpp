@@ -101,6 +101,60 @@ TEST(WrongInputs, OfNormsAreErrors) {
   }
 }
 
+TEST(WrongInputs, OfAttentionAreErrors) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("graph.json");
+  const Tensor x = randn({1, 2, 9, 4});
+  const Tensors examples = {x, x.to(kFloat16), x.to(kBFloat16), randn({1, 2, 9, 4}, kFloat64)};
+  graph::save(graph::trace(
+                  [](const Tensors& in) -> Tensors {
+                    const Tensor leaf = in[0].detach().set_requires_grad();
+                    const Tensor y = scaled_dot_product_attention(leaf, leaf, leaf);
+                    return {y, grad({y}, {leaf}, {ones_like(in[0])})[0]};
+                  },
+                  examples),
+              path);
+  const Json good = Json::parse(std::ifstream(path));
+  // Memory of another dtype, or numbers of more bits, than the kernel would read.
+  struct Case {
+    int other;
+    bool is_bfloat16;
+  };
+  for (const Case& row : std::vector<Case>{{1, false}, {2, false}, {3, true}}) {
+    for (const char* op : {"fused_attention", "fused_attention_backward"}) {
+      SCOPED_TRACE(concat(op, " ", row.other));
+      Json bad = good;
+      const auto node = std::find_if(bad["nodes"].begin(), bad["nodes"].end(),
+                                     [&](const Json& each) { return each["op"] == op; });
+      ASSERT_NE(node, bad["nodes"].end());
+      const size_t first = op == std::string("fused_attention") ? 0 : 1;
+      for (size_t i = first; i < first + 3; ++i) (*node)["inputs"][i] = row.other;
+      (*node)["attributes"]["is_bfloat16"] = row.is_bfloat16;
+      std::ofstream(path) << bad;
+      expect_error([&] { run(graph::load(path), examples); }, {"not for this dtype"});
+    }
+  }
+}
+
+// A graph says that attention is of bfloat16, and gives gradients of more bits: these count.
+TEST(WrongInputs, OfMoreBitsThanAttentionExpectsAreComputed) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("graph.json");
+  const Tensors examples = {randn({1, 2, 40, 24}).to(kBFloat16).to(kFloat32),
+                            randn({1, 2, 40, 24})};
+  const auto attend = [](const Tensors& in) -> Tensors {
+    const Tensor leaf = in[0].detach().set_requires_grad();
+    return grad({scaled_dot_product_attention(leaf, leaf, leaf)}, {leaf}, {in[1]});
+  };
+  graph::save(graph::trace(attend, examples), path);
+  Json changed = Json::parse(std::ifstream(path));
+  for (Json& node : changed["nodes"]) {
+    if (node["op"] == "fused_attention_backward") node["attributes"]["is_bfloat16"] = true;
+  }
+  std::ofstream(path) << changed;
+  EXPECT_TRUE(bit_equal(run(graph::load(path), examples)[0], attend(examples)[0]));
+}
+
 // The results of `function`, and its gradients.
 TensorFunction with_gradients(const TensorFunction& function) {
   return [function](const Tensors& given) {
