@@ -33,5 +33,8 @@ void amx_backward_weights(const View& x, const View& dy, const View& dweight,
 
 /// fused_attention() of numbers of bfloat16, also by dot products of pairs.
 void bfloat16_attention(const FusedAttention& a, cpu::BFloat16Unit unit, Workspace& workspace);
+/// Its gradients. False, and nothing is written, where those of o are no numbers of bfloat16.
+bool bfloat16_attention_backward(const FusedAttention& a, const FusedAttentionGradients& gradients,
+                                 cpu::BFloat16Unit unit, Workspace& workspace);
 
 }  // namespace wick::cpu_avx512

@@ -101,6 +101,15 @@ WICK_INLINE_ALL A sum_groups(int64_t size, const Term& term) {
   return sums.total();
 }
 
+/// The sum of a[i] b[i].
+template <class A>
+WICK_INLINE A sum_of_products(const A* a, const A* b, int64_t size) {
+  return sum_groups<A>(round_up(size, kSumLanes<A>), [&](int64_t i) {
+    const int64_t left = larger(0, size - i);
+    return load_up_to<A>(a + i, left) * load_up_to<A>(b + i, left);
+  });
+}
+
 /// Calls `store(i, exponentials)` for the vectors of a row of scores: each exponential is of what a
 /// score is above the largest one so far, `most`. Returns what the results of earlier keys, if any
 /// counted, shrink by; `sum`, of all exponentials, shrinks here. Elements up to the end of a group

@@ -68,15 +68,6 @@ RightFactor<A> packed_transpose(const HeadRows<A>& rows, int64_t first, int64_t 
   return {to, kTileColumns<A>, kTileColumns<A> * size, true};
 }
 
-/// The sum of a[i] b[i].
-template <class A>
-A sum_of_products(const A* a, const A* b, int64_t size) {
-  return sum_groups<A>(round_up(size, kSumLanes<A>), [&](int64_t i) {
-    const int64_t left = larger(0, size - i);
-    return load_up_to<A>(a + i, left) * load_up_to<A>(b + i, left);
-  });
-}
-
 template <class A>
 class AttentionForward {
  public:
@@ -299,6 +290,13 @@ void fused_attention(const FusedAttention& a, Workspace& workspace) {
 
 void fused_attention_backward(const FusedAttention& a, const FusedAttentionGradients& gradients,
                               Workspace& workspace) {
+#ifdef __AVX512F__
+  const cpu::BFloat16Unit unit = cpu::bfloat16_unit();
+  if (a.is_bfloat16 && unit != cpu::BFloat16Unit::kFloat32 &&
+      bfloat16_attention_backward(a, gradients, unit, workspace)) {
+    return;
+  }
+#endif
   if (a.q.dtype == Dtype::kFloat64) {
     return AttentionBackward<double>(a, gradients).run(workspace);
   }
