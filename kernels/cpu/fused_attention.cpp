@@ -14,7 +14,8 @@ namespace wick::WICK_ISA {
 
 namespace {
 
-constexpr int64_t kQueries = 96;  // of a tile of scores
+constexpr int64_t kQueries = 96;    // of a tile of scores
+constexpr int64_t kQueryTiles = 8;  // that keys are packed for once, at most
 
 template <class A>
 struct LeftFactor {
@@ -77,20 +78,25 @@ class AttentionForward {
         queries_(a.q.shape[2]),
         features_(a.q.shape[3]),
         values_(a.v.shape[3]),
-        group_(a.q.shape[1] / a.k.shape[1]) {}
+        group_(a.q.shape[1] / a.k.shape[1]) {
+    // Four pieces for each thread. A query's result does not depend on the piece it is in.
+    const int64_t heads = larger(1, a.q.shape[0] * a.q.shape[1]);
+    const int64_t pieces = (4 * num_threads() + heads - 1) / heads;
+    rows_ = smaller(kQueryTiles * kQueries, round_up((queries_ + pieces - 1) / pieces, kQueries));
+  }
 
   WICK_INLINE void run(Workspace& workspace) const {
-    const int64_t blocks = (queries_ + kQueries - 1) / kQueries, heads = a_.q.shape[1];
+    const int64_t blocks = (queries_ + rows_ - 1) / rows_, heads = a_.q.shape[1];
     const int64_t count = a_.q.shape[0] * heads * blocks;
     const int64_t each =
-        round_up((kQueries + kKeys) * features_ + kQueries * (kScoreRow + 2) + kKeys, 16);
+        round_up(rows_ * (features_ + 2) + kKeys * (features_ + 1) + kQueries * kScoreRow, 16);
     const int64_t threads = smaller(num_threads(), count);
     A* const buffers =
         static_cast<A*>(workspace.allocate(static_cast<size_t>(each * threads) * sizeof(A)));
     parallel_for_threads(count, threads, [&](int64_t thread, int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t first = i % blocks * kQueries;
-        compute(i / blocks / heads, i / blocks % heads, first, smaller(kQueries, queries_ - first),
+        const int64_t first = i % blocks * rows_;
+        compute(i / blocks / heads, i / blocks % heads, first, smaller(rows_, queries_ - first),
                 buffers + thread * each);
       }
     });
@@ -102,11 +108,11 @@ class AttentionForward {
     const HeadRows<A> q(a_.q, batch, head), o(a_.o, batch, head), stats(a_.stats, batch, head);
     const HeadRows<A> k(a_.k, batch, head / group_), v(a_.v, batch, head / group_);
     A* const scaled = buffer;
-    A* const packed = scaled + kQueries * features_;
+    A* const packed = scaled + rows_ * features_;
     A* const scores = packed + kKeys * features_;
     A* const most = scores + kQueries * kScoreRow;
-    A* const sums = most + kQueries;
-    A* const factors = sums + kQueries;
+    A* const sums = most + rows_;
+    A* const factors = sums + rows_;
     const Vec<A> scale(static_cast<A>(a_.scale));
     for (int64_t r = 0; r < rows; ++r) {
       for_vectors<A>(features_, [&](int64_t i, int64_t n) {
@@ -117,23 +123,30 @@ class AttentionForward {
     }
     const int64_t end = scores_.keys_before(first + rows);
     for (int64_t key = 0; key < end; key += kKeys) {
-      const int64_t keys = smaller(kKeys, end - key);
-      multiply_factors(rows, keys, features_, {scaled, features_, 1},
-                       packed_transpose(k, key, keys, features_, packed), scores, kScoreRow, false);
-      for (int64_t r = 0; r < rows; ++r) {
-        A* const row = scores + r * kScoreRow;
-        scores_.mask_row(batch, head, first + r, key, keys, row);
-        const A shrink = weigh_scores(row, keys, most[r], sums[r],
-                                      [row](int64_t i, Vec<A> e) { e.store(row + i); });
-        if (shrink != 1) scale_by(o[first + r], shrink);
-        if (!scores_.drops()) continue;
-        scores_.keep_row(batch, head, first + r, key, keys, factors);
-        for_vectors<A>(round_up(keys, kSumLanes<A>), [&](int64_t i, int64_t) {
-          (Vec<A>::load(row + i) * Vec<A>::load(factors + i)).store(row + i);
-        });
+      const RightFactor<A> right =
+          packed_transpose(k, key, smaller(kKeys, end - key), features_, packed);
+      for (int64_t tile = 0; tile < rows; tile += kQueries) {
+        const int64_t tile_rows = smaller(kQueries, rows - tile);
+        const int64_t keys = smaller(kKeys, scores_.keys_before(first + tile + tile_rows) - key);
+        if (keys <= 0) continue;
+        multiply_factors(tile_rows, keys, features_, {scaled + tile * features_, features_, 1},
+                         right, scores, kScoreRow, false);
+        for (int64_t r = 0; r < tile_rows; ++r) {
+          const int64_t query = first + tile + r;
+          A* const row = scores + r * kScoreRow;
+          scores_.mask_row(batch, head, query, key, keys, row);
+          const A shrink = weigh_scores(row, keys, most[tile + r], sums[tile + r],
+                                        [row](int64_t i, Vec<A> e) { e.store(row + i); });
+          if (shrink != 1) scale_by(o[query], shrink);
+          if (!scores_.drops()) continue;
+          scores_.keep_row(batch, head, query, key, keys, factors);
+          for_vectors<A>(round_up(keys, kSumLanes<A>), [&](int64_t i, int64_t) {
+            (Vec<A>::load(row + i) * Vec<A>::load(factors + i)).store(row + i);
+          });
+        }
+        multiply_factors(tile_rows, values_, keys, {scores, kScoreRow, 1}, in_place(v, key),
+                         o[first + tile], o.step, key > 0);
       }
-      multiply_factors(rows, values_, keys, {scores, kScoreRow, 1}, in_place(v, key), o[first],
-                       o.step, key > 0);
     }
     for (int64_t r = 0; r < rows; ++r) {
       const A factor = sums[r] == 0 ? A(0) : 1 / sums[r];
@@ -153,6 +166,7 @@ class AttentionForward {
   AttentionScores<A> scores_;
   int64_t queries_, features_, values_;
   int64_t group_;  // heads of q that share one of k
+  int64_t rows_;   // queries of a piece
 };
 
 template <class A>
