@@ -32,9 +32,10 @@ CrossEntropyRows views_of(const RowLoss& loss, const Tensor& x, const Tensor& ta
   constexpr const char* op = "cross_entropy";
   WICK_CHECK(x.rank(op) == 2 && is_floating(x.dtype()), op, ": wrong rows: got ", x.dtype(),
              x.shape(), ", expected floating [rows, classes]");
-  WICK_CHECK(target.dtype(op) == kInt64 && target.shape() == Shape{x.size(0)}, op,
-             ": wrong targets: got ", target.dtype(), target.shape(), ", expected int64 [",
-             x.size(0), "]");
+  WICK_CHECK(
+      target.dtype(op) == kInt64 && target.shape() == Shape{x.size(0)} && target.is_contiguous(),
+      op, ": wrong targets: got ", target.dtype(), target.shape(), ", expected contiguous int64 [",
+      x.size(0), "]");
   check_parameter(op, "weight", {x.size(1)}, weight);
   check_statistic(op, "lse", {x.size(0)}, lse);
   CrossEntropyRows rows;
@@ -67,6 +68,12 @@ Tensor composed(const RowLoss& loss, const Tensor& x, const Tensor& target, cons
   return sum(result) / sum(row_weight);
 }
 
+[[noreturn]] void refuse_target(const char* op, const Tensor& target, int64_t row,
+                                int64_t classes) {
+  detail::fail(op, ": target out of range: got class ", target.data<int64_t>()[row],
+               " at position ", row, ", expected 0 to ", classes - 1);
+}
+
 // In place: dx takes the memory of x, unless that is not row-major.
 template <bool kInPlace>
 struct CrossEntropyBackward {
@@ -92,11 +99,22 @@ struct CrossEntropyBackward {
     CrossEntropyRows rows = views_of({ignore_index, smoothing, is_log, {}}, in, target, scale, lse);
     WICK_CHECK(gradient.numel() == 1 || gradient.shape() == Shape{x.size(0)}, info.name,
                ": dy has the wrong shape: got ", dy.shape(), ", expected one number or one a row");
+    if (x.device().is_cpu()) check_targets(target, x.size(1));
     rows.dy = view_of(gradient);
     rows.dx = view_of(dx);
     AllocatorWorkspace workspace(x.device());
     WICK_DISPATCH(x.device(), cross_entropy_backward(rows, workspace));
     return dx;
+  }
+
+ private:
+  // The forward pass did, of a graph that nobody changed.
+  void check_targets(const Tensor& target, int64_t classes) const {
+    const int64_t* const data = target.data<int64_t>();
+    for (int64_t row = 0; row < target.size(0); ++row) {
+      const bool is_class = data[row] >= 0 && data[row] < classes;
+      if (!is_class && data[row] != ignore_index) refuse_target(info.name, target, row, classes);
+    }
   }
 };
 
@@ -127,7 +145,10 @@ struct CrossEntropy {
     AllocatorWorkspace workspace(x.device());
     WICK_DISPATCH(x.device(), cross_entropy_forward(rows, workspace));
     // On a GPU the kernel checks them.
-    if (x.device().is_cpu()) check_targets(target, totals.data<double>()[3], x.size(1));
+    const double first_bad = x.device().is_cpu() ? totals.data<double>()[3] : -1;
+    if (first_bad >= 0) {
+      refuse_target(info.name, target, static_cast<int64_t>(first_bad), x.size(1));
+    }
     saved.save(x, target, weight, lse, totals);
     if (reduction == LossReduction::kNone) return loss.to(x.dtype());
     return totals.select(0, reduction == LossReduction::kSum ? 0 : 2).to(x.dtype());
@@ -150,14 +171,6 @@ struct CrossEntropy {
     grads[0] = in_place ? gradient(CrossEntropyBackward<true>{ignore_index, smoothing, kIsLog})
                         : gradient(CrossEntropyBackward<false>{ignore_index, smoothing, kIsLog});
     return grads;
-  }
-
- private:
-  static void check_targets(const Tensor& target, double first_bad, int64_t classes) {
-    if (first_bad < 0) return;
-    const int64_t row = static_cast<int64_t>(first_bad);
-    detail::fail(info.name, ": target out of range: got class ", target.data<int64_t>()[row],
-                 " at position ", row, ", expected 0 to ", classes - 1);
   }
 };
 

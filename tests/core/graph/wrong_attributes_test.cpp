@@ -136,6 +136,27 @@ TEST(WrongInputs, OfAttentionAreErrors) {
   }
 }
 
+TEST(WrongInputs, OfTargetsAreErrors) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("graph.json");
+  const Tensors examples = {randn({3, 5}), tensor<int64_t>({0, 4, 1}, Shape{3}),
+                            tensor<int64_t>({0, 5, 1}, Shape{3})};
+  graph::save(graph::trace(
+                  [](const Tensors& in) -> Tensors {
+                    const Tensor leaf = in[0].detach().set_requires_grad();
+                    return grad({cross_entropy(leaf, in[1])}, {leaf});
+                  },
+                  examples),
+              path);
+  Json bad = Json::parse(std::ifstream(path));
+  for (Json& node : bad["nodes"]) {
+    if (node["op"] == "cross_entropy_backward") node["inputs"][2] = 2;
+  }
+  std::ofstream(path) << bad;
+  expect_error([&] { run(graph::load(path), examples); },
+               {"cross_entropy_backward: target out of range: got class 5 at position 1"});
+}
+
 // A graph says that attention is of bfloat16, and gives gradients of more bits: these count.
 TEST(WrongInputs, OfMoreBitsThanAttentionExpectsAreComputed) {
   const TemporaryFolder folder;
