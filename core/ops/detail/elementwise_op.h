@@ -81,6 +81,9 @@ struct UnaryBackward : fn::Gradient<F> {
     WICK_CHECK(inputs.size() == fn::Gradient<F>::arity, info.name, ": got ", inputs.size(),
                " inputs, expected ", fn::Gradient<F>::arity);
     const Tensor& dy = inputs[0];
+    WICK_CHECK(is_floating(dy.dtype(info.name)) && inputs.back().shape(info.name) == dy.shape(),
+               info.name, ": the gradient does not fit: got ", dy.dtype(), dy.shape(), " and ",
+               inputs.back().shape(), ", expected floating numbers of one shape");
     const fn::Gradient<F>& f = *this;
     Tensor dx = empty_result(dy.shape(), dy.dtype(), {inputs.back(), dy});
     if constexpr (fn::Gradient<F>::arity == 1) {
