@@ -8,7 +8,8 @@ namespace wick {
 namespace {
 // Error unless a view lies within the `elements` of its memory. Views are made often: no division.
 void check_within(int64_t offset, const Shape& shape, const Strides& strides, int64_t elements) {
-  bool fits = shape.rank() == strides.rank() && offset >= 0, is_empty = false;
+  bool fits = shape.rank() == strides.rank() && offset >= 0 && offset <= kMaxNumel;
+  bool is_empty = false;
   int64_t last = offset, numel = 1;
   for (int axis = 0; fits && axis < shape.rank(); ++axis) {
     const int64_t size = shape[axis];

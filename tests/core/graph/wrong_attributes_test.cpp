@@ -375,6 +375,7 @@ TEST_F(WrongAttributes, OfMemory) {
   for (const int64_t offset : {int64_t{1}, int64_t{-1}, kHuge}) {
     expect_error([&] { alias(offset, {2, 3}, {3, 1}); }, {beyond});
   }
+  expect_error([&] { alias(kHuge, {0, 3}, {3, 1}); }, {beyond});
   expect_error([&] { alias(0, {2, 3}, {kHuge, 1}); }, {beyond});
   expect_error([&] { alias(0, {2, 3}, {-3, 1}); }, {beyond});
   expect_error([&] { alias(0, {2, -3}, {3, 1}); }, {beyond});
