@@ -76,6 +76,10 @@ struct SolveTriangular {
   Tensor forward(Saved& saved, const Tensor& a, const Tensor& b) const {
     WICK_CHECK(a.dtype() == b.dtype(), info.name, ": dtypes differ: got ", a.dtype(), " and ",
                b.dtype());
+    check_matrix(info.name, b);
+    const Shape square = with(batch_of(b), {b.size(-2), b.size(-2)});
+    WICK_CHECK(a.shape() == square, info.name, ": b does not fit: got ", b.shape(), " for a of ",
+               a.shape());
     const Tensor x = on_host(info.name, b).clone(MemoryFormat::kContiguous);
     wick::solve_triangular(on_host(info.name, a).view_for_kernel(), x.view_for_kernel(), upper,
                            unit);
@@ -94,6 +98,7 @@ struct Cholesky {
   static constexpr OpInfo info{.name = "cholesky", .autocast = kInFull};
 
   Tensor forward(Saved& saved, const Tensor& a) const {
+    check_square(info.name, a);
     const Tensor factor = on_host(info.name, a).clone(MemoryFormat::kContiguous);
     const int64_t failed = cholesky_in_place(factor.view_for_kernel());
     WICK_CHECK(failed < 0, "cholesky: matrix ", failed, " of the batch is not positive definite");

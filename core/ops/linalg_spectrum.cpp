@@ -70,6 +70,7 @@ struct EighOp {
   static constexpr OpInfo info{.name = "eigh", .autocast = kInFull};
 
   std::array<Tensor, 2> forward(Saved& saved, const Tensor& a) const {
+    check_square(info.name, a);
     const int64_t n = a.size(-1);
     const Shape batch = batch_of(a);
     const int64_t count = batch.numel();

@@ -28,14 +28,15 @@ inline void check_full(const char* op, const Tensor& a) {
              a.dtype());
 }
 
+inline void check_matrix(const char* op, const Tensor& a) {
+  WICK_CHECK(a.rank(op) >= 2, op, ": needs matrices: got shape ", a.shape());
+}
+
 /// A contiguous copy, or `a` itself, on the CPU: [batch, m, n].
 inline Tensor on_host(const char* op, const Tensor& a) {
   check_full(op, a);
+  check_matrix(op, a);
   return a.cpu().contiguous().view({batch_of(a).numel(), a.size(-2), a.size(-1)});
-}
-
-inline void check_matrix(const char* op, const Tensor& a) {
-  WICK_CHECK(a.rank(op) >= 2, op, ": needs matrices: got shape ", a.shape());
 }
 
 inline void check_square(const char* op, const Tensor& a) {

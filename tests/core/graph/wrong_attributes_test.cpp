@@ -61,35 +61,14 @@ struct OtherInput {
   const char* error;
 };
 
-TEST(WrongInputs, OfNormsAreErrors) {
+void expect_inputs_refused(const TensorFunction& function, const Tensors& examples,
+                           const std::vector<OtherInput>& rows) {
   const TemporaryFolder folder;
   const std::string path = folder.path("graph.json");
-  const Tensors examples = {randn({4, 6}), randn({6}), randn({6}), ones({6}), ones({2, 3})};
-  const graph::Graph made = graph::trace(
-      [](const Tensors& in) -> Tensors {
-        return {layer_norm(in[0], {6}, in[1], in[2]),
-                rms_norm(in[0], {6}, in[1]),
-                add_layer_norm(in[0], in[0], {6}, in[1], in[2]).sum,
-                group_norm(in[0], 2, in[1], in[2]),
-                batch_norm(in[0], in[1], in[2], in[3], in[3], {.training = false}),
-                linear(in[0], in[0], in[1].narrow(0, 0, 4))};
-      },
-      examples);
+  const graph::Graph made = graph::trace(function, examples);
   graph::save(made, path);
   const Json good = Json::parse(std::ifstream(path));
-  for (const OtherInput& row : std::vector<OtherInput>{
-           {"layer_norm", 0, -1, "undefined"},
-           {"layer_norm", 3, 4, "layer_norm: wrong number of inputs: got a residual"},
-           {"rms_norm", 3, 4, "rms_norm: wrong number of inputs: got a residual"},
-           {"add_layer_norm", 3, -1, "add_layer_norm: wrong number of inputs: got no residual"},
-           {"add_layer_norm", 3, 4, "add_layer_norm: residual must match x"},
-           {"group_norm", 1, 4, "group_norm: residual must match x"},
-           {"batch_norm_eval", 4, -1, "batch_norm_eval: running_mean or running_var is missing"},
-           {"batch_norm_eval", 5, -1, "batch_norm_eval: running_mean or running_var is missing"},
-           {"batch_norm_eval", 1, 4, "batch_norm_eval: residual must match x"},
-           {"batch_norm_eval", 2, 4, "batch_norm_eval: weight has the wrong shape"},
-           {"linear", 2, 1, "linear: bias has the wrong shape"},
-       }) {
+  for (const OtherInput& row : rows) {
     SCOPED_TRACE(concat(row.op, " ", row.input, " ", row.other));
     Json bad = good;
     const auto node = std::find_if(bad["nodes"].begin(), bad["nodes"].end(),
@@ -99,6 +78,70 @@ TEST(WrongInputs, OfNormsAreErrors) {
     std::ofstream(path) << bad;
     expect_error([&] { run(graph::load(path), examples); }, {row.error});
   }
+}
+
+TEST(WrongInputs, OfNormsAreErrors) {
+  expect_inputs_refused(
+      [](const Tensors& in) -> Tensors {
+        return {layer_norm(in[0], {6}, in[1], in[2]),
+                rms_norm(in[0], {6}, in[1]),
+                add_layer_norm(in[0], in[0], {6}, in[1], in[2]).sum,
+                group_norm(in[0], 2, in[1], in[2]),
+                batch_norm(in[0], in[1], in[2], in[3], in[3], {.training = false}),
+                linear(in[0], in[0], in[1].narrow(0, 0, 4))};
+      },
+      {randn({4, 6}), randn({6}), randn({6}), ones({6}), ones({2, 3})},
+      {
+          {"layer_norm", 0, -1, "undefined"},
+          {"layer_norm", 3, 4, "layer_norm: wrong number of inputs: got a residual"},
+          {"rms_norm", 3, 4, "rms_norm: wrong number of inputs: got a residual"},
+          {"add_layer_norm", 3, -1, "add_layer_norm: wrong number of inputs: got no residual"},
+          {"add_layer_norm", 3, 4, "add_layer_norm: residual must match x"},
+          {"group_norm", 1, 4, "group_norm: residual must match x"},
+          {"batch_norm_eval", 4, -1, "batch_norm_eval: running_mean or running_var is missing"},
+          {"batch_norm_eval", 5, -1, "batch_norm_eval: running_mean or running_var is missing"},
+          {"batch_norm_eval", 1, 4, "batch_norm_eval: residual must match x"},
+          {"batch_norm_eval", 2, 4, "batch_norm_eval: weight has the wrong shape"},
+          {"linear", 2, 1, "linear: bias has the wrong shape"},
+      });
+}
+
+TEST(WrongInputs, OfMatricesAreErrors) {
+  expect_inputs_refused(
+      [](const Tensors& in) -> Tensors {
+        return {linalg::solve_triangular(in[0], in[1], true), linalg::cholesky(in[0]),
+                linalg::eigh(in[0]).w};
+      },
+      {eye(3), randn({3, 2}), randn({4, 4}), randn({3}), randn({2, 3, 3})},
+      {
+          {"solve_triangular", 0, 1, "solve_triangular: b does not fit"},
+          {"solve_triangular", 0, 2, "solve_triangular: b does not fit"},
+          {"solve_triangular", 0, 4, "solve_triangular: b does not fit"},
+          {"solve_triangular", 1, 3, "solve_triangular: needs matrices"},
+          {"cholesky", 0, 1, "cholesky: needs square matrices"},
+          {"eigh", 0, 1, "eigh: needs square matrices"},
+      });
+}
+
+TEST(WrongInputs, OfElementwiseGradientsAreErrors) {
+  expect_inputs_refused(
+      [](const Tensors& in) -> Tensors {
+        const Tensor leaf = in[0].detach().set_requires_grad();
+        return grad({square(leaf)}, {leaf}, {ones_like(in[0])});
+      },
+      {randn({5, 7}), randn({5})},
+      {{"square_backward", 1, 1, "square_backward: the gradient does not fit"}});
+}
+
+TEST(WrongInputs, OfTargetsAreErrors) {
+  expect_inputs_refused(
+      [](const Tensors& in) -> Tensors {
+        const Tensor leaf = in[0].detach().set_requires_grad();
+        return grad({cross_entropy(leaf, in[1])}, {leaf});
+      },
+      {randn({3, 5}), tensor<int64_t>({0, 4, 1}, Shape{3}), tensor<int64_t>({0, 5, 1}, Shape{3})},
+      {{"cross_entropy_backward", 2, 2,
+        "cross_entropy_backward: target out of range: got class 5 at position 1"}});
 }
 
 TEST(WrongInputs, OfAttentionAreErrors) {
@@ -134,27 +177,6 @@ TEST(WrongInputs, OfAttentionAreErrors) {
       expect_error([&] { run(graph::load(path), examples); }, {"not for this dtype"});
     }
   }
-}
-
-TEST(WrongInputs, OfTargetsAreErrors) {
-  const TemporaryFolder folder;
-  const std::string path = folder.path("graph.json");
-  const Tensors examples = {randn({3, 5}), tensor<int64_t>({0, 4, 1}, Shape{3}),
-                            tensor<int64_t>({0, 5, 1}, Shape{3})};
-  graph::save(graph::trace(
-                  [](const Tensors& in) -> Tensors {
-                    const Tensor leaf = in[0].detach().set_requires_grad();
-                    return grad({cross_entropy(leaf, in[1])}, {leaf});
-                  },
-                  examples),
-              path);
-  Json bad = Json::parse(std::ifstream(path));
-  for (Json& node : bad["nodes"]) {
-    if (node["op"] == "cross_entropy_backward") node["inputs"][2] = 2;
-  }
-  std::ofstream(path) << bad;
-  expect_error([&] { run(graph::load(path), examples); },
-               {"cross_entropy_backward: target out of range: got class 5 at position 1"});
 }
 
 // A graph says that attention is of bfloat16, and gives gradients of more bits: these count.
