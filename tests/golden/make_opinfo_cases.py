@@ -290,17 +290,17 @@ def chosen_cases(paths, passed, dtypes):
                 break
 
 
-def write_sample(sources, folder, count, surveys):
+def write_sample(sources, folder, count, surveys, family="opinfo"):
     """The choice: `count` in float32 and float64, and all that is chosen in other dtypes."""
     passed = {name for survey in surveys for name in json.loads(survey.read_text())["passed"]}
-    paths = sorted((path for source in sources for path in source.glob("opinfo.*.json")),
+    paths = sorted((path for source in sources for path in source.glob(family + ".*.json")),
                    key=lambda path: path.name)
     chosen = []
     for dtypes in EXAMPLES_PER_OP:
         found = sorted(chosen_cases(paths, passed, dtypes), key=lambda entry: entry[0])
         chosen += found[:count]
     chosen.sort(key=lambda entry: entry[1]["name"])
-    write(folder, "opinfo", [case for _, case, _ in chosen],
+    write(folder, family, [case for _, case, _ in chosen],
           {name: tensor for _, _, own in chosen for name, tensor in own.items()})
 
 
@@ -324,4 +324,5 @@ def main():
                   options.ops)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -82,14 +82,10 @@ std::vector<json> bound(const std::string& signature, const Recorded& call) {
 }
 
 Tensors run_spelling(const Spelling& spelling, const Recorded& call) {
-  const std::vector<json> values = bound(spelling.signature, call);
-  const std::vector<OpinfoParameter> list = parameters(spelling.signature);
-  std::vector<Argument> arguments;
-  size_t next = 0;
-  for (const OpinfoParameter& parameter : list) {
-    if (!parameter.fixed) arguments.push_back({parameter.name, &values[next++], &call.tensors});
-  }
-  return spelling.run(arguments);
+  Tensors outputs;
+  run_bound(spelling.signature, call,
+            [&](const std::vector<Argument>& arguments) { outputs = spelling.run(arguments); });
+  return outputs;
 }
 
 // The first spelling that takes the arguments; else the reason why the first does not.
@@ -118,23 +114,6 @@ Tensor input_of(const Case& c, const std::string& name) {
       .detach();
 }
 
-// As Case::expect, with an absolute tolerance in proportion to the largest element that is
-// expected.
-void expect_scaled(const Case& c, const std::string& what, const Tensor& got,
-                   const std::string& want) {
-  Case scaled = c;
-  scaled.equal_nan = true;
-  double largest = 1;
-  for (const double value : testing::read(c.tensor(want)).values) {
-    if (std::isfinite(value)) largest = std::max(largest, std::fabs(value));
-  }
-  scaled.atol *= largest;
-  // PyTorch's own error.
-  const json& slack = c.json->value("slack", json::object());
-  if (slack.contains(want)) scaled.atol += 2 * slack[want].get<double>();
-  scaled.expect(what, got, want);
-}
-
 void expect_output(const Case& c, const Tensor& got, const std::string& want) {
   const Tensor& reference = c.tensor(want);
   if (!c.json->at("random").get<bool>()) {
@@ -149,7 +128,7 @@ void expect_output(const Case& c, const Tensor& got, const std::string& want) {
 // Whether PyTorch has a gradient that is not 0 for one of the inputs.
 bool has_gradients(const Case& c) {
   return std::any_of(c.tensors.begin(), c.tensors.end(), [](const auto& entry) {
-    return entry.first.starts_with("grad_") && entry.second.any().template item<bool>();
+    return entry.first.starts_with("grad") && entry.second.any().template item<bool>();
   });
 }
 
@@ -173,36 +152,11 @@ Tensors gradients(const Case& c, const Tensors& outputs, const Tensors& leaves) 
   }
 }
 
-void expect_gradients(const Case& c, const Tensors& outputs, const TensorMap& inputs) {
-  const auto names = c.json->at("grads").get<std::vector<std::string>>();
-  Tensors leaves;
-  for (const std::string& name : names) leaves.push_back(inputs.at(name));
-  const Tensors got = gradients(c, outputs, leaves);
-  for (size_t i = 0; i < names.size(); ++i) {
-    const std::string want = "grad_" + names[i];
-    if (c.tensors.count(want) != 0) {
-      const Tensor zeros_if_none = got[i].defined() ? got[i] : zeros_like(leaves[i]);
-      expect_scaled(c, "gradient of " + names[i], zeros_if_none.to_dense(), want);
-    } else if (got[i].defined()) {
-      WICK_CHECK(!got[i].to_dense().any().item<bool>(), "gradient of ", names[i],
-                 ": got one, expected none");
-    }
-  }
-}
-
 void run_opinfo_case(const Case& c) {
   if (c.json->contains("unsupported")) {
     throw Missing("not recorded: " + c.json->at("unsupported").get<std::string>());
   }
-  const auto grads = c.json->at("grads").get<std::vector<std::string>>();
-  Recorded call{c.json->at("args"), c.json->at("kwargs"), {}};
-  for (int i = 0; c.tensors.count(concat("x", i)) != 0; ++i) {
-    const std::string name = concat("x", i);
-    call.tensors[name] = input_of(c, name);
-    if (std::find(grads.begin(), grads.end(), name) != grads.end()) {
-      call.tensors[name].set_requires_grad();
-    }
-  }
+  Recorded call{c.json->at("args"), c.json->at("kwargs"), recorded_inputs(c)};
   // What PyTorch's functions take as an argument is a call of its own here.
   const bool leaf = call.named.contains("requires_grad") && call.named["requires_grad"] == true;
   if (leaf) call.named.erase("requires_grad");
@@ -210,20 +164,84 @@ void run_opinfo_case(const Case& c) {
   for (const Tensor& output : outputs) {
     if (leaf) output.requires_grad_();
   }
-  const auto wanted = c.json->at("outputs").get<std::vector<std::string>>();
-  WICK_CHECK(outputs.size() == wanted.size(), "there are ", outputs.size(), " outputs, expected ",
-             wanted.size());
-  for (size_t i = 0; i < outputs.size(); ++i) expect_output(c, outputs[i], wanted[i]);
+  expect_outputs(c, outputs);
   if (c.json->at("random").get<bool>()) return;
   for (const auto& name : c.json->at("changed").get<std::vector<std::string>>()) {
     expect_scaled(c, "the changed " + name, call.tensors.at(name), "after_" + name);
   }
-  if (!grads.empty()) expect_gradients(c, outputs, call.tensors);
+  const auto grads = c.json->at("grads").get<std::vector<std::string>>();
+  if (grads.empty()) return;
+  std::vector<std::pair<std::string, Tensor>> leaves;
+  for (const std::string& name : grads) leaves.emplace_back("grad_" + name, call.tensors.at(name));
+  expect_gradients(c, outputs, leaves);
 }
 
 const Family opinfo_family("opinfo", run_opinfo_case);
 
 }  // namespace
+
+void run_bound(const std::string& signature, const Recorded& call,
+               const std::function<void(const std::vector<Argument>& arguments)>& run) {
+  const std::vector<json> values = bound(signature, call);
+  std::vector<Argument> arguments;
+  size_t next = 0;
+  for (const OpinfoParameter& parameter : parameters(signature)) {
+    if (!parameter.fixed) arguments.push_back({parameter.name, &values[next++], &call.tensors});
+  }
+  run(arguments);
+}
+
+TensorMap recorded_inputs(const Case& c) {
+  const auto grads = c.json->at("grads").get<std::vector<std::string>>();
+  TensorMap inputs;
+  for (int i = 0; c.tensors.count(concat("x", i)) != 0; ++i) {
+    const std::string name = concat("x", i);
+    inputs[name] = input_of(c, name);
+    if (std::find(grads.begin(), grads.end(), name) != grads.end()) {
+      inputs[name].set_requires_grad();
+    }
+  }
+  return inputs;
+}
+
+void expect_scaled(const Case& c, const std::string& what, const Tensor& got,
+                   const std::string& want) {
+  Case scaled = c;
+  scaled.equal_nan = true;
+  double largest = 1;
+  for (const double value : testing::read(c.tensor(want)).values) {
+    if (std::isfinite(value)) largest = std::max(largest, std::fabs(value));
+  }
+  scaled.atol *= largest;
+  // PyTorch's own error.
+  const json& slack = c.json->value("slack", json::object());
+  if (slack.contains(want)) scaled.atol += 2 * slack[want].get<double>();
+  scaled.expect(what, got, want);
+}
+
+void expect_outputs(const Case& c, const Tensors& outputs) {
+  const auto wanted = c.json->at("outputs").get<std::vector<std::string>>();
+  WICK_CHECK(outputs.size() == wanted.size(), "there are ", outputs.size(), " outputs, expected ",
+             wanted.size());
+  for (size_t i = 0; i < outputs.size(); ++i) expect_output(c, outputs[i], wanted[i]);
+}
+
+void expect_gradients(const Case& c, const Tensors& outputs,
+                      const std::vector<std::pair<std::string, Tensor>>& leaves) {
+  Tensors inputs;
+  for (const auto& leaf : leaves) inputs.push_back(leaf.second);
+  const Tensors got = gradients(c, outputs, inputs);
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    const std::string &want = leaves[i].first, name = want.substr(std::string("grad_").size());
+    if (c.tensors.count(want) != 0) {
+      const Tensor zeros_if_none = got[i].defined() ? got[i] : zeros_like(inputs[i]);
+      expect_scaled(c, "gradient of " + name, zeros_if_none.to_dense(), want);
+    } else if (got[i].defined()) {
+      WICK_CHECK(!got[i].to_dense().any().item<bool>(), "gradient of ", name,
+                 ": got one, expected none");
+    }
+  }
+}
 
 Opinfo::Opinfo(const Spellings& spellings) {
   for (const auto& [op, ways] : spellings) {

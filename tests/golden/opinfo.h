@@ -159,6 +159,25 @@ Spelling call(R (Tensor::*member)(A...) const, const char* signature) {
           }};
 }
 
+/// Calls `run` with the call's arguments as `signature` orders them. Throws Missing where they do
+/// not fit it.
+void run_bound(const std::string& signature, const Recorded& call,
+               const std::function<void(const std::vector<Argument>& arguments)>& run);
+
+// What cases of this form share.
+
+/// The tensors x0, x1, ... of a case; those in `grads` require a gradient.
+TensorMap recorded_inputs(const Case& c);
+/// As Case::expect, with an absolute tolerance in proportion to the largest element that is
+/// expected.
+void expect_scaled(const Case& c, const std::string& what, const Tensor& got,
+                   const std::string& want);
+/// The outputs y0, y1, ...; of a random case their shapes and dtypes alone.
+void expect_outputs(const Case& c, const Tensors& outputs);
+/// The gradients of `leaves`, by the names of those that are expected.
+void expect_gradients(const Case& c, const Tensors& outputs,
+                      const std::vector<std::pair<std::string, Tensor>>& leaves);
+
 using Spellings = std::map<std::string, std::vector<Spelling>>;
 
 /// Adds to the table of all ops: `const Opinfo more({{"relu", {call(relu, "input")}}, ...});`

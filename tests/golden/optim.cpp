@@ -1,7 +1,13 @@
 #include "wick/optim/optim.h"
 
+#include <algorithm>
 #include <cctype>
+#include <nlohmann/json.hpp>
 
+#include "wick/core/ops/index.h"
+#include "wick/core/ops/reduce.h"
+#include "wick/core/ops/sort.h"
+#include "wick/core/sparse_rows.h"
 #include "wick/tests/golden/golden.h"
 #include "wick/tests/golden/training.h"
 
@@ -18,16 +24,42 @@ std::vector<Tensor> load(const Case& golden_case, const std::string& prefix) {
   return tensors;
 }
 
+// The rows of a matrix that are not zeros, as the gradient of an embedding has them.
+Tensor sparse(const Tensor& dense) {
+  const Tensor rows = nonzero(any(dense, {1})).flatten();
+  return sparse_tensor(rows, index_select(dense, 0, rows), dense.shape());
+}
+
+// Gradients of step `step`. A parameter without one has none in the file.
+void set_gradients(const Case& golden_case, int64_t step, const std::vector<Tensor>& params) {
+  for (size_t i = 0; i < params.size(); ++i) {
+    const auto found = golden_case.tensors.find(concat("g", step, "_", i));
+    if (found == golden_case.tensors.end()) {
+      params[i].set_grad({});
+      continue;
+    }
+    const Tensor grad = found->second.to(golden_case.device).clone();
+    params[i].set_grad(golden_case.json->value("sparse", false) ? sparse(grad) : grad);
+  }
+}
+
 void run_steps(const Case& golden_case) {
   const std::vector<Tensor> params = load(golden_case, "p");
   for (const Tensor& param : params) param.set_requires_grad();
   Args args = golden_case.args();
   const auto optimizer = make_optimizer(golden_case.op, params, args);
-  args.finish();
+  try {
+    args.finish();
+  } catch (const Error& unknown) {
+    throw Missing(unknown.what());
+  }
   for (int64_t step = 0; step < golden_case.integer("steps"); ++step) {
-    const std::vector<Tensor> grads = load(golden_case, concat("g", step, "_"));
-    for (size_t i = 0; i < params.size(); ++i) params[i].set_grad(grads[i]);
-    optimizer->step();
+    set_gradients(golden_case, step, params);
+    try {
+      optimizer->step();
+    } catch (const Error& error) {
+      throw Missing(concat("refused: ", error.what()));
+    }
     for (size_t i = 0; i < params.size(); ++i) {
       golden_case.expect(concat("parameter ", i, " after step ", step), params[i],
                          concat("y", step, "_", i));
@@ -64,21 +96,54 @@ const Family optim_family("optim", [](const Case& golden_case) {
 
 }  // namespace
 
-// PyTorch's classes have the names of ours, and their arguments, but for betas, those of ours.
-std::unique_ptr<Optimizer> make_optimizer(const std::string& name, std::vector<Tensor> params,
-                                          Args& args) {
+namespace {
+
+std::unique_ptr<Optimizer> default_optimizer(const std::string& name, std::vector<Tensor> params,
+                                             Args& args) {
+  if (name == "SparseAdam") return std::make_unique<optim::SparseAdam>(std::move(params));
   std::string lower = name;
   for (char& c : lower) c = static_cast<char>(std::tolower(c));
-  auto optimizer = optim::find_optimizer(lower).make_default(params);
+  if (name == "Adam" && args.flag("decoupled_weight_decay", false)) lower = "adamw";
+  const std::vector<std::string> known = optim::optimizer_names();
+  if (std::find(known.begin(), known.end(), lower) == known.end()) {
+    throw Missing("no such optimizer");
+  }
+  return optim::find_optimizer(lower).make_default(params);
+}
+
+// The numbers of a tuple of PyTorch's, which are options of their own here.
+void add_tuple(Args& args, const std::string& tuple, const std::vector<const char*>& names,
+               Optimizer::Hyperparameters& values) {
+  const std::vector<double> numbers = args.numbers(tuple, {});
+  if (numbers.empty()) return;
+  WICK_CHECK(numbers.size() == names.size(), "argument '", tuple, "': got ", numbers.size(),
+             " numbers, expected ", names.size());
+  for (size_t i = 0; i < names.size(); ++i) values.emplace_back(names[i], numbers[i]);
+}
+
+double adjust_lr_of(Args& args) {
+  const std::string name = args.text("adjust_lr_fn");
+  if (name == "original") return static_cast<double>(optim::AdjustLr::kOriginal);
+  if (name == "match_rms_adamw") return static_cast<double>(optim::AdjustLr::kMatchRmsAdamw);
+  throw Missing("argument 'adjust_lr_fn': got " + name);
+}
+
+}  // namespace
+
+// PyTorch's classes have the names of ours, and their arguments, but for tuples, those of ours.
+std::unique_ptr<Optimizer> make_optimizer(const std::string& name, std::vector<Tensor> params,
+                                          Args& args) {
+  auto optimizer = default_optimizer(name, std::move(params), args);
   args.ignore({"foreach", "capturable", "differentiable", "fused"});
-  const std::vector<double> betas = args.numbers("betas", {});
-  WICK_CHECK(betas.empty() || betas.size() == 2, "argument 'betas': got ", betas.size(),
-             " numbers, expected 2");
   Optimizer::Hyperparameters values;
-  if (!betas.empty()) values = {{"beta1", betas[0]}, {"beta2", betas[1]}};
+  add_tuple(args, "betas", {"beta1", "beta2"}, values);
+  add_tuple(args, "ns_coefficients", {"ns_a", "ns_b", "ns_c"}, values);
+  if (args.has("adjust_lr_fn")) values.emplace_back("adjust_lr_fn", adjust_lr_of(args));
   for (const auto& [key, value] : optimizer->state_dict()) {
     const std::string option = key.substr(std::string("group.0.").size());
-    if (option == "beta1" || option == "beta2") continue;
+    const bool known = std::any_of(values.begin(), values.end(),
+                                   [&](const auto& entry) { return entry.first == option; });
+    if (known || option == "adjust_lr_fn") continue;
     values.emplace_back(
         option, args.is_flag(option) ? args.flag(option) : args.number(option, value.item()));
   }

@@ -20,7 +20,7 @@ Tensors in_order(const Inputs& in, Args& a) {
   return tensors;
 }
 
-Tensors squeeze(const Inputs& in, Args& a) {
+Tensors squeezed(const Inputs& in, Args& a) {
   if (!a.has("dim")) return {in[0].squeeze()};
   return {in[0].squeeze(a.integer("dim"))};
 }
@@ -42,7 +42,7 @@ Tensors padded(const Inputs& in, Args& a) {
   return {pad(in[0], pads, a.number("value", 0), modes.at(mode))};
 }
 
-Tensors embedded(const Inputs& in, Args& a) {
+Tensors rows_by_index(const Inputs& in, Args& a) {
   std::optional<int64_t> padding;
   if (a.has("padding_idx")) padding = a.integer("padding_idx");
   return {embedding(in[0], in[1], padding)};
@@ -70,7 +70,7 @@ const Family shape_family(
          }},
         {"unsqueeze",
          [](const Inputs& in, Args& a) { return Tensors{in[0].unsqueeze(a.integer("dim"))}; }},
-        {"squeeze", squeeze},
+        {"squeeze", squeezed},
         {"expand",
          [](const Inputs& in, Args& a) { return Tensors{in[0].expand(a.shape("shape"))}; }},
         {"narrow",
@@ -91,7 +91,7 @@ const Family shape_family(
         {"gather",
          [](const Inputs& in, Args& a) { return Tensors{gather(in[0], a.integer("dim"), in[1])}; }},
         {"pad", padded},
-        {"embedding", embedded},
+        {"embedding", rows_by_index},
         {"masked_fill",
          [](const Inputs& in, Args& a) {
            return Tensors{in[0].masked_fill(in[1], a.scalar("value"))};
