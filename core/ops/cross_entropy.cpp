@@ -65,7 +65,8 @@ Tensor composed(const RowLoss& loss, const Tensor& x, const Tensor& target, cons
   }
   if (loss.reduction == LossReduction::kNone) return result;
   if (loss.reduction == LossReduction::kSum) return sum(result);
-  return sum(result) / sum(row_weight);
+  // Where no row counts, gradients are 0, as those of the kernel: not 0 / 0.
+  return sum(result) / sum(row_weight).masked_fill(logical_not(any(counts)), 1);
 }
 
 [[noreturn]] void refuse_target(const char* op, const Tensor& target, int64_t row,

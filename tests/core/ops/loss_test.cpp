@@ -240,6 +240,18 @@ TEST(CrossEntropy, IgnoredRowsHaveNoGradient) {
   EXPECT_TRUE(std::isnan(cross_entropy(x, full({2}, -100, kInt64)).item()));
 }
 
+TEST(CrossEntropy, BatchesOfIgnoredRowsHaveZeroGradientsOfBothOrders) {
+  const Tensor x = ones({2, 3}).set_requires_grad(), target = full({2}, -100, kInt64);
+  for (const bool is_log : {false, true}) {
+    const Tensor loss = is_log ? nll_loss(x, target) : cross_entropy(x, target);
+    const Tensor first = grad({loss}, {x}, {}, true, /*create_graph=*/true)[0];
+    EXPECT_EQ(first.to_vector<float>(), (std::vector<float>(6, 0)));
+    if (is_log) continue;  // which is linear
+    const Tensor second = grad({first.sum()}, {x})[0];
+    EXPECT_EQ(second.to_vector<float>(), (std::vector<float>(6, 0)));
+  }
+}
+
 TEST(CrossEntropy, InPlaceOverwritesTheLogits) {
   const Tensor x = randn({3, 4}).set_requires_grad(), target = tensor<int64_t>({1, 3, 0});
   const Tensor logits = x * 2, kept = logits.detach().clone();
