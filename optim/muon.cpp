@@ -70,8 +70,12 @@ std::unique_ptr<Optimizer> make_muon(const std::vector<Tensor>& params, double l
 double ratio_of(const MuonOptions& o, const Tensor& matrix) {
   const auto rows = static_cast<double>(matrix.size(0));
   const auto columns = static_cast<double>(matrix.size(1));
-  return o.adjust_lr_fn == AdjustLr::kOriginal ? std::sqrt(std::max(1.0, rows / columns))
-                                               : 0.2 * std::sqrt(std::max(rows, columns));
+  switch (o.adjust_lr_fn) {
+    case AdjustLr::kMatchRmsAdamw: return 0.2 * std::sqrt(std::max(rows, columns));
+    case AdjustLr::kSpectralUnclamped: return std::sqrt(rows / columns);
+    case AdjustLr::kOriginal: break;
+  }
+  return std::sqrt(std::max(1.0, rows / columns));
 }
 
 Tensor orthogonal(const Tensor& matrix, const MuonOptions& o) {

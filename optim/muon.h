@@ -6,8 +6,9 @@ namespace wick::optim {
 
 /// What Muon multiplies the orthogonal update of a matrix of m rows and n columns by.
 enum class AdjustLr {
-  kOriginal,       // sqrt(max(1, m / n)), as Jordan does
-  kMatchRmsAdamw,  // 0.2 * sqrt(max(m, n)): as large as AdamW's updates, whose rates then fit
+  kOriginal,           // sqrt(max(1, m / n)), as Jordan does
+  kMatchRmsAdamw,      // 0.2 * sqrt(max(m, n)): as large as AdamW's updates, whose rates then fit
+  kSpectralUnclamped,  // sqrt(m / n), as Bernstein does
 };
 
 /// Hyperparameters of Muon, and of the AdamW that updates groups without `use_muon`. `ns_a`, `ns_b`

@@ -125,6 +125,9 @@ double adjust_lr_of(Args& args) {
   const std::string name = args.text("adjust_lr_fn");
   if (name == "original") return static_cast<double>(optim::AdjustLr::kOriginal);
   if (name == "match_rms_adamw") return static_cast<double>(optim::AdjustLr::kMatchRmsAdamw);
+  if (name == "spectral_unclamped") {
+    return static_cast<double>(optim::AdjustLr::kSpectralUnclamped);
+  }
   throw Missing("argument 'adjust_lr_fn': got " + name);
 }
 

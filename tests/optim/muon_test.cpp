@@ -68,8 +68,10 @@ void update_matrix(const MuonOptions& o, Reference& p, const Numbers& g) {
     direction.x[i] = o.nesterov ? g[i] + o.momentum * (buffer - g[i]) : buffer;
   }
   const double m = static_cast<double>(rows), n = static_cast<double>(columns);
-  const double ratio = o.adjust_lr_fn == AdjustLr::kOriginal ? std::sqrt(std::max(1.0, m / n))
-                                                             : 0.2 * std::sqrt(std::max(m, n));
+  const bool is_original = o.adjust_lr_fn == AdjustLr::kOriginal;
+  const double ratio = o.adjust_lr_fn == AdjustLr::kMatchRmsAdamw
+                           ? 0.2 * std::sqrt(std::max(m, n))
+                           : std::sqrt(is_original ? std::max(1.0, m / n) : m / n);
   const Matrix update = orthogonal(o, direction);
   for (size_t i = 0; i < g.size(); ++i) {
     p.w[i] = p.w[i] * (1 - o.lr * o.weight_decay) - o.lr * ratio * update.x[i];
@@ -105,6 +107,7 @@ bool add(const char* name, const MuonOptions& options) {
 }
 [[maybe_unused]] const bool kMuonCases[] = {
     add("muon", {}),
+    add("muon_spectral", {.adjust_lr_fn = AdjustLr::kSpectralUnclamped}),
     add("muon_all", {.lr = 2e-3,
                      .momentum = 0.8,
                      .weight_decay = 0.3,
