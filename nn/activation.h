@@ -72,10 +72,14 @@ class Tanh : public Module {
   Tensor forward(const Tensor& x) override { return tanh(x); }
 };
 
-/// log(1 + exp(x)) of each element; x itself above 20.
+/// log(1 + exp(beta x)) / beta of each element; x itself where beta x is above `threshold`.
 class Softplus : public Module {
  public:
-  Tensor forward(const Tensor& x) override { return softplus(x); }
+  explicit Softplus(double beta = 1, double threshold = 20) : beta_(beta), threshold_(threshold) {}
+  Tensor forward(const Tensor& x) override { return softplus(x, beta_, threshold_); }
+
+ private:
+  double beta_, threshold_;
 };
 
 /// x where it is positive, else negative_slope x.

@@ -114,14 +114,33 @@ TransposedConvolution::TransposedConvolution(const char* name, int axes, int64_t
   init::linear_default_(weight, bias);
 }
 
-Tensor TransposedConvolution::forward(const Tensor& x) {
+Shape TransposedConvolution::output_padding(const Tensor& x, const Shape& output_size) const {
   const ConvTransposeOptions& o = options_;
+  const int axes = o.stride.rank();
+  if (output_size.rank() == 0) return o.output_padding;
+  WICK_CHECK(output_size.rank() == axes && x.rank(name_) >= axes, name_,
+             ": output_size has the wrong number of axes: got ", output_size, ", expected ", axes);
+  Shape extra = output_size;
+  for (int axis = 0; axis < axes; ++axis) {
+    const int64_t least = (x.size(x.rank() - axes + axis) - 1) * o.stride[axis] -
+                          2 * o.padding[axis] + o.dilation[axis] * (weight.size(axis + 2) - 1) + 1;
+    extra[axis] -= least;
+    WICK_CHECK(extra[axis] >= 0 && extra[axis] < o.stride[axis], name_, ": output_size: got ",
+               output_size[axis], " for axis ", axis, ", expected ", least, " to ",
+               least + o.stride[axis] - 1);
+  }
+  return extra;
+}
+
+Tensor TransposedConvolution::forward(const Tensor& x, const Shape& output_size) {
+  const ConvTransposeOptions& o = options_;
+  const Shape extra = output_padding(x, output_size);
   if (o.stride.rank() == 1) {
-    return conv_transpose1d(x, weight, bias, o.stride[0], o.padding[0], o.output_padding[0],
-                            o.groups, o.dilation[0]);
+    return conv_transpose1d(x, weight, bias, o.stride[0], o.padding[0], extra[0], o.groups,
+                            o.dilation[0]);
   }
   const auto convolve = o.stride.rank() == 2 ? &conv_transpose2d : &conv_transpose3d;
-  return convolve(x, weight, bias, o.stride, o.padding, o.output_padding, o.groups, o.dilation);
+  return convolve(x, weight, bias, o.stride, o.padding, extra, o.groups, o.dilation);
 }
 
 std::string TransposedConvolution::description() const {

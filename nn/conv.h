@@ -95,7 +95,15 @@ using ConvTranspose3dOptions = ConvTransposeOptions;
 /// with respect to its input, as a layer, which upsamples.
 class TransposedConvolution : public Module {
  public:
-  Tensor forward(const Tensor& x) override;
+  Tensor forward(const Tensor& x) override { return forward(x, {}); }
+  /// `output_size`: that of the result's last axes, in place of `output_padding`. Error unless it
+  /// is the least size of the result, or larger by less than the stride.
+  Tensor forward(const Tensor& x, const Shape& output_size);
+  using Module::operator();
+  Tensor operator()(const Tensor& x, const Shape& output_size) {
+    ForwardScope scope(*this);
+    return scope.made(forward(x, output_size));
+  }
   std::string description() const override;
 
   Parameter weight;  // [in_channels, out_channels / groups, kernel...]
@@ -106,6 +114,9 @@ class TransposedConvolution : public Module {
                         const Shape& kernel_size, const ConvTransposeOptions& options);
 
  private:
+  /// What is added at the ends of axes.
+  Shape output_padding(const Tensor& x, const Shape& output_size) const;
+
   const char* name_;
   ConvTransposeOptions options_;
 };

@@ -25,7 +25,7 @@ Tensor EmbeddingBag::forward(const Tensor& indices, const Tensor& offsets,
   }
   return embedding_bag(weight, indices,
                        {options_.mode, offsets, per_sample_weights, options_.include_last_offset,
-                        options_.padding_idx});
+                        options_.padding_idx, options_.scale_grad_by_freq});
 }
 
 std::string EmbeddingBag::description() const {

@@ -13,6 +13,8 @@ struct EmbeddingBagOptions {
   std::optional<int64_t> padding_idx = {};  // a row that starts as zeros and counts nothing
   std::optional<double> max_norm = {};      // rows that are used are scaled down to this norm
   double norm_type = 2;
+  /// A row's gradient is over how often the batch uses the row. Not of BagMode::kMax.
+  bool scale_grad_by_freq = false;
 };
 
 /// embedding_bag: the sum, mean or largest elements of rows of a table. `bag(indices)` of a matrix,

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "wick/core/ops/unfold.h"
 #include "wick/core/ops/view.h"
 #include "wick/nn/module.h"
 
@@ -118,6 +119,30 @@ class PixelUnshuffle : public Module {
 
  private:
   int64_t factor_;
+};
+
+/// unfold: the windows of images that a convolution sees, [N, C, H, W] -> [N, C kh kw, L].
+class Unfold : public Module {
+ public:
+  explicit Unfold(const Shape& kernel_size, const UnfoldOptions& options = {})
+      : kernel_size_(kernel_size), options_(options) {}
+  Tensor forward(const Tensor& x) override { return unfold(x, kernel_size_, options_); }
+
+ private:
+  Shape kernel_size_;
+  UnfoldOptions options_;
+};
+
+/// fold: the sum of windows at their places, [N, C kh kw, L] -> [N, C, output_size].
+class Fold : public Module {
+ public:
+  Fold(const Shape& output_size, const Shape& kernel_size, const UnfoldOptions& options = {})
+      : output_size_(output_size), kernel_size_(kernel_size), options_(options) {}
+  Tensor forward(const Tensor& x) override { return fold(x, output_size_, kernel_size_, options_); }
+
+ private:
+  Shape output_size_, kernel_size_;
+  UnfoldOptions options_;
 };
 
 /// Passes its input on.

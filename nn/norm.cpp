@@ -19,11 +19,16 @@ BatchNorm::BatchNorm(const char* name, int min_rank, int max_rank, int64_t num_f
       options_(options) {
   WICK_CHECK(num_features >= 1, name, ": features must be 1 or more: got ", num_features);
   weight = add_parameter("weight", options.affine ? ones({num_features}) : Tensor());
-  bias = add_parameter("bias", options.affine ? zeros({num_features}) : Tensor());
+  const bool biased = options.affine && options.bias;
+  bias = add_parameter("bias", biased ? zeros({num_features}) : Tensor());
   const bool track = options.track_running_stats;
   running_mean = add_buffer("running_mean", track ? zeros({num_features}) : Tensor());
   running_var = add_buffer("running_var", track ? ones({num_features}) : Tensor());
   num_batches_tracked = add_buffer("num_batches_tracked", track ? zeros({}, kInt64) : Tensor());
+}
+
+void BatchNorm::average(const Tensor& running, const Tensor& made) const {
+  running.add_((made - running) / (num_batches_tracked + 1).to(running.dtype()));
 }
 
 template <class Compute>
@@ -31,10 +36,20 @@ Tensor BatchNorm::normalize(const Tensor& x, const Compute& compute) {
   WICK_CHECK(x.rank(name_) >= min_rank_ && x.rank() <= max_rank_, name_,
              ": wrong number of axes: got shape ", x.shape(), ", expected ", min_rank_,
              min_rank_ == max_rank_ ? "" : concat(" or ", max_rank_));
-  const bool training = is_training() || !running_mean.defined();
-  const Tensor y = compute(wick::BatchNormOptions{training, options_.momentum, options_.eps});
-  if (is_training() && num_batches_tracked.defined() && !is_recomputing()) {
+  const bool tracks = running_mean.defined();
+  // A mean over all batches: the kernel gives the newest batch's, and its share is on the device.
+  const bool averages = is_training() && tracks && !options_.momentum;
+  Running running{running_mean, running_var};
+  if (averages) running = {running_mean.detach().clone(), running_var.detach().clone()};
+  const bool training = is_training() || !tracks;
+  const Tensor y = compute(
+      wick::BatchNormOptions{training, options_.momentum.value_or(1), options_.eps}, running);
+  if (is_training() && tracks && !is_recomputing()) {
     const NoGrad no_grad;
+    if (averages) {
+      average(running_mean, running.mean);
+      average(running_var, running.var);
+    }
     num_batches_tracked.add_(1);
   }
   return y;
@@ -43,7 +58,7 @@ Tensor BatchNorm::normalize(const Tensor& x, const Compute& compute) {
 // Two rounds among the ranks, for the mean and for the variance about it: the sum of squares alone
 // would lose the digits that the mean has. Sums are in float64, so that however a batch is cut
 // among ranks its images are normalised to the same bits.
-Tensor BatchNorm::normalize_over_ranks(const Tensor& x) {
+Tensor BatchNorm::normalize_over_ranks(const Tensor& x, const Running& running) {
   Shape axes, per_channel = {num_features_};
   for (int a = 0; a < x.rank(); ++a) {
     if (a != 1) axes.push_back(a);
@@ -59,36 +74,39 @@ Tensor BatchNorm::normalize_over_ranks(const Tensor& x) {
   const Tensor variance = sum_over_ranks(sum(centered.square(), axes, false, kFloat64)) / total;
   const Tensor invstd = (variance + options_.eps).rsqrt().to(wide.dtype());
   Tensor y = centered * invstd.reshape(per_channel);
-  if (weight.defined()) y = y * weight.reshape(per_channel) + bias.reshape(per_channel);
-  if (running_mean.defined() && !is_recomputing()) {
+  if (weight.defined()) y = y * weight.reshape(per_channel);
+  if (bias.defined()) y = y + bias.reshape(per_channel);
+  if (running.mean.defined() && !is_recomputing()) {
     const NoGrad no_grad;
-    const Tensor unbiased = (variance * total / (total - 1)).to(running_var.dtype());
-    running_mean.mul_(1 - options_.momentum).add_(mean.to(running_mean.dtype()), options_.momentum);
-    running_var.mul_(1 - options_.momentum).add_(unbiased, options_.momentum);
+    const double share = options_.momentum.value_or(1);
+    const Tensor unbiased = (variance * total / (total - 1)).to(running.var.dtype());
+    running.mean.mul_(1 - share).add_(mean.to(running.mean.dtype()), share);
+    running.var.mul_(1 - share).add_(unbiased, share);
   }
   return y.to(x.dtype());
 }
 
 Tensor BatchNorm::forward(const Tensor& x) {
-  return normalize(x, [&](const auto& options) {
-    if (options.training && sum_over_ranks) return normalize_over_ranks(x);
-    return batch_norm(x, weight, bias, running_mean, running_var, options);
+  return normalize(x, [&](const auto& options, const Running& running) {
+    if (options.training && sum_over_ranks) return normalize_over_ranks(x, running);
+    return batch_norm(x, weight, bias, running.mean, running.var, options);
   });
 }
 
 Tensor BatchNorm::forward_relu(const Tensor& x) {
   ForwardScope scope(*this);
-  return scope.made(normalize(x, [&](const auto& options) {
-    if (options.training && sum_over_ranks) return relu(normalize_over_ranks(x));
-    return batch_norm_relu(x, weight, bias, running_mean, running_var, options);
+  return scope.made(normalize(x, [&](const auto& options, const Running& running) {
+    if (options.training && sum_over_ranks) return relu(normalize_over_ranks(x, running));
+    return batch_norm_relu(x, weight, bias, running.mean, running.var, options);
   }));
 }
 
 Tensor BatchNorm::forward_add_relu(const Tensor& x, const Tensor& residual) {
   ForwardScope scope(*this);
-  return scope.made(normalize(x, [&](const auto& options) {
-    if (options.training && sum_over_ranks) return relu(normalize_over_ranks(x) + residual);
-    return batch_norm_add_relu(x, residual, weight, bias, running_mean, running_var, options);
+  return scope.made(normalize(x, [&](const auto& options, const Running& running) {
+    if (options.training && sum_over_ranks)
+      return relu(normalize_over_ranks(x, running) + residual);
+    return batch_norm_add_relu(x, residual, weight, bias, running.mean, running.var, options);
   }));
 }
 
@@ -114,9 +132,9 @@ SumAndNorm LayerNorm::forward_add(const Tensor& x, const Tensor& residual) {
 
 std::string LayerNorm::description() const { return concat("LayerNorm(", normalized_shape_, ")"); }
 
-RMSNorm::RMSNorm(const Shape& normalized_shape, std::optional<double> eps)
-    : normalized_shape_(normalized_shape), eps_(eps) {
-  weight = add_parameter("weight", ones(normalized_shape));
+RMSNorm::RMSNorm(const Shape& normalized_shape, const RMSNormOptions& options)
+    : normalized_shape_(normalized_shape), eps_(options.eps) {
+  weight = add_parameter("weight", options.elementwise_affine ? ones(normalized_shape) : Tensor());
 }
 
 Tensor RMSNorm::forward(const Tensor& x) { return rms_norm(x, normalized_shape_, weight, eps_); }
@@ -130,12 +148,13 @@ SumAndNorm RMSNorm::forward_add(const Tensor& x, const Tensor& residual) {
 
 std::string RMSNorm::description() const { return concat("RMSNorm(", normalized_shape_, ")"); }
 
-GroupNorm::GroupNorm(int64_t num_groups, int64_t num_channels, double eps)
-    : num_groups_(num_groups), eps_(eps) {
+GroupNorm::GroupNorm(int64_t num_groups, int64_t num_channels, const GroupNormOptions& options)
+    : num_groups_(num_groups), num_channels_(num_channels), eps_(options.eps) {
   WICK_CHECK(num_groups >= 1 && num_channels % num_groups == 0,
              "GroupNorm: groups must divide the channels: got ", num_groups, " for ", num_channels);
-  weight = add_parameter("weight", ones({num_channels}));
-  bias = add_parameter("bias", zeros({num_channels}));
+  weight = add_parameter("weight", options.affine ? ones({num_channels}) : Tensor());
+  const bool biased = options.affine && options.bias;
+  bias = add_parameter("bias", biased ? zeros({num_channels}) : Tensor());
 }
 
 Tensor GroupNorm::forward(const Tensor& x) {
@@ -153,7 +172,7 @@ Tensor GroupNorm::forward_add_relu(const Tensor& x, const Tensor& residual) {
 }
 
 std::string GroupNorm::description() const {
-  return concat("GroupNorm(", num_groups_, ", ", weight.numel(), ")");
+  return concat("GroupNorm(", num_groups_, ", ", num_channels_, ")");
 }
 
 InstanceNorm::InstanceNorm(const char* name, int rank, int64_t num_features,
@@ -161,7 +180,8 @@ InstanceNorm::InstanceNorm(const char* name, int rank, int64_t num_features,
     : name_(name), rank_(rank), num_features_(num_features), options_(options) {
   WICK_CHECK(num_features >= 1, name, ": features must be 1 or more: got ", num_features);
   weight = add_parameter("weight", options.affine ? ones({num_features}) : Tensor());
-  bias = add_parameter("bias", options.affine ? zeros({num_features}) : Tensor());
+  const bool biased = options.affine && options.bias;
+  bias = add_parameter("bias", biased ? zeros({num_features}) : Tensor());
   const bool track = options.track_running_stats;
   running_mean = add_buffer("running_mean", track ? zeros({num_features}) : Tensor());
   running_var = add_buffer("running_var", track ? ones({num_features}) : Tensor());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "wick/core/ops/norm.h"
 #include "wick/nn/module.h"
@@ -8,13 +9,15 @@
 namespace wick::nn {
 
 /// Options of batch normalisation, named as those of torch.nn.BatchNorm2d. `momentum` is the share
-/// of the newest batch in the running statistics. `affine`: with a weight and a bias. Without
-/// `track_running_stats` evaluation uses the batch's statistics too.
+/// of the newest batch in the running statistics; without one these are the means over all batches.
+/// `affine`: with a weight, and unless `bias` is false a bias. Without `track_running_stats`
+/// evaluation uses the batch's statistics too.
 struct BatchNormOptions {
   double eps = 1e-5;
-  double momentum = 0.1;
+  std::optional<double> momentum = 0.1;
   bool affine = true;
   bool track_running_stats = true;
+  bool bias = true;
 };
 
 /// Batch normalisation (Ioffe & Szegedy 2015, arXiv 1502.03167) over every axis but the second. In
@@ -41,10 +44,16 @@ class BatchNorm : public Module {
             const BatchNormOptions& options);
 
  private:
+  /// Statistics that a call updates or uses.
+  struct Running {
+    Tensor mean, var;
+  };
   /// Checks x, computes with what this mode asks for, and counts the batch.
   template <class Compute>
   Tensor normalize(const Tensor& x, const Compute& compute);
-  Tensor normalize_over_ranks(const Tensor& x);
+  /// Adds a batch's statistics, which `made` has in place of the running ones, to their means.
+  void average(const Tensor& running, const Tensor& made) const;
+  Tensor normalize_over_ranks(const Tensor& x, const Running& running);
 
   const char* name_;
   int min_rank_, max_rank_;
@@ -99,11 +108,20 @@ class LayerNorm : public Module {
   double eps_;
 };
 
-/// x / sqrt(mean(x^2) + eps) * weight over the last axes, eps by default as in rms_norm (Zhang &
-/// Sennrich 2019, arXiv 1910.07467).
+/// Options of RMSNorm. `eps` is by default as in rms_norm. `elementwise_affine`: with a weight.
+struct RMSNormOptions {
+  std::optional<double> eps = {};
+  bool elementwise_affine = true;
+};
+
+/// x / sqrt(mean(x^2) + eps) * weight over the last axes (Zhang & Sennrich 2019, arXiv 1910.07467).
 class RMSNorm : public Module {
  public:
-  explicit RMSNorm(const Shape& normalized_shape, std::optional<double> eps = {});
+  RMSNorm(const Shape& normalized_shape, const RMSNormOptions& options);
+  RMSNorm(std::initializer_list<int64_t> normalized_shape, const RMSNormOptions& options)
+      : RMSNorm(Shape(normalized_shape), options) {}
+  explicit RMSNorm(const Shape& normalized_shape, std::optional<double> eps = {})
+      : RMSNorm(normalized_shape, RMSNormOptions{.eps = eps}) {}
   explicit RMSNorm(std::initializer_list<int64_t> normalized_shape, std::optional<double> eps = {})
       : RMSNorm(Shape(normalized_shape), eps) {}
   Tensor forward(const Tensor& x) override;
@@ -111,17 +129,27 @@ class RMSNorm : public Module {
   SumAndNorm forward_add(const Tensor& x, const Tensor& residual);
   std::string description() const override;
 
-  Parameter weight;
+  Parameter weight;  // [normalized_shape...], or undefined
 
  private:
   Shape normalized_shape_;
   std::optional<double> eps_;
 };
 
+/// Options of GroupNorm. `eps` is added to the variance. `affine`: with a weight, and unless `bias`
+/// is false a bias.
+struct GroupNormOptions {
+  double eps = 1e-5;
+  bool affine = true;
+  bool bias = true;
+};
+
 /// Normalises groups of channels of x [N, C, ...] (Wu & He 2018, arXiv 1803.08494).
 class GroupNorm : public Module {
  public:
-  GroupNorm(int64_t num_groups, int64_t num_channels, double eps = 1e-5);
+  GroupNorm(int64_t num_groups, int64_t num_channels, const GroupNormOptions& options);
+  GroupNorm(int64_t num_groups, int64_t num_channels, double eps = 1e-5)
+      : GroupNorm(num_groups, num_channels, GroupNormOptions{.eps = eps}) {}
   Tensor forward(const Tensor& x) override;
   /// relu(forward(x)) in one pass.
   Tensor forward_relu(const Tensor& x);
@@ -129,21 +157,22 @@ class GroupNorm : public Module {
   Tensor forward_add_relu(const Tensor& x, const Tensor& residual);
   std::string description() const override;
 
-  Parameter weight, bias;
+  Parameter weight, bias;  // [num_channels], or undefined
 
  private:
-  int64_t num_groups_;
+  int64_t num_groups_, num_channels_;
   double eps_;
 };
 
-/// Options of instance normalisation. `eps` is added to the variance. `affine`: with a weight and a
-/// bias for each channel. `momentum` is the share of the newest batch in the running statistics,
-/// which `track_running_stats` keeps.
+/// Options of instance normalisation. `eps` is added to the variance. `affine`: with a weight for
+/// each channel, and unless `bias` is false a bias. `momentum` is the share of the newest batch in
+/// the running statistics, which `track_running_stats` keeps.
 struct InstanceNormOptions {
   double eps = 1e-5;
   double momentum = 0.1;
   bool affine = false;
   bool track_running_stats = false;
+  bool bias = true;
 };
 
 /// Normalises each channel of each sample by its own mean and variance (Ulyanov et al. 2016, arXiv

@@ -2,6 +2,7 @@
 
 #include "wick/core/ops/activation.h"
 #include "wick/core/ops/elementwise.h"
+#include "wick/nn/init.h"
 
 namespace wick::nn {
 
@@ -139,6 +140,28 @@ Tensor TransformerDecoder::forward(const Tensor& tgt, const Tensor& memory,
   Tensor y = tgt;
   for (const auto& layer : *layers_) y = layer(y, memory, masks);
   return norm_ ? norm_(y) : y;
+}
+
+Transformer::Transformer(int64_t d_model, int64_t nhead, const TransformerOptions& options)
+    : encoder_(add("encoder", TransformerEncoder(d_model, nhead, options.num_encoder_layers,
+                                                 options.layer, /*final_norm=*/true))),
+      decoder_(add("decoder", TransformerDecoder(d_model, nhead, options.num_decoder_layers,
+                                                 options.layer, /*final_norm=*/true))) {
+  for (const Tensor& parameter : parameters()) {
+    if (parameter.rank() > 1) init::xavier_uniform_(parameter);
+  }
+}
+
+Tensor Transformer::forward(const Tensor& src, const Tensor& tgt, const TransformerMasks& masks) {
+  const Tensor memory =
+      encoder_(src, masks.src_mask, masks.src_key_padding_mask, masks.src_is_causal);
+  const DecoderMasks decoder_masks = {.tgt_mask = masks.tgt_mask,
+                                      .memory_mask = masks.memory_mask,
+                                      .tgt_key_padding_mask = masks.tgt_key_padding_mask,
+                                      .memory_key_padding_mask = masks.memory_key_padding_mask,
+                                      .tgt_is_causal = masks.tgt_is_causal,
+                                      .memory_is_causal = masks.memory_is_causal};
+  return decoder_(tgt, memory, decoder_masks);
 }
 
 }  // namespace wick::nn

@@ -100,4 +100,34 @@ class TransformerDecoder : public Module {
   Handle<LayerNorm> norm_;
 };
 
+/// What a transformer may attend to: MultiheadAttention's masks, of `src` in the encoder, and of
+/// `tgt` and the encoder's result in the decoder.
+struct TransformerMasks {
+  Tensor src_mask = {}, tgt_mask = {}, memory_mask = {};
+  Tensor src_key_padding_mask = {}, tgt_key_padding_mask = {}, memory_key_padding_mask = {};
+  bool src_is_causal = false, tgt_is_causal = false, memory_is_causal = false;
+};
+
+/// PyTorch's, by the same names; the rest is TransformerLayerOptions.
+struct TransformerOptions {
+  int64_t num_encoder_layers = 6, num_decoder_layers = 6;
+  TransformerLayerOptions layer = {};
+};
+
+/// An encoder, and a decoder that attends to the encoder's result; layer norm is behind each
+/// (Vaswani et al. 2017, arXiv 1706.03762). All matrices start as init::xavier_uniform_ has them.
+class Transformer : public Module {
+ public:
+  explicit Transformer(int64_t d_model = 512, int64_t nhead = 8,
+                       const TransformerOptions& options = {});
+  using Module::forward;
+  /// src: [S, N, d_model], tgt: [T, N, d_model]; N is first with `batch_first`, or missing in both.
+  /// Returns tgt's shape.
+  Tensor forward(const Tensor& src, const Tensor& tgt, const TransformerMasks& masks = {});
+
+ private:
+  Handle<TransformerEncoder> encoder_;
+  Handle<TransformerDecoder> decoder_;
+};
+
 }  // namespace wick::nn

@@ -99,7 +99,10 @@ Tensor embedding_bag(const Tensor& weight, const Tensor& indices,
         *options.padding_idx < 0 ? *options.padding_idx + weight.size(0) : *options.padding_idx;
     of_bag = masked_fill(of_bag, eq(flat, padding), bags);
   }
-  const Tensor rows = embedding(weight, flat, options.padding_idx);
+  WICK_CHECK(!options.scale_grad_by_freq || options.mode != BagMode::kMax, op,
+             ": scale_grad_by_freq is for sums and means: got mode max");
+  Tensor rows = embedding(weight, flat, options.padding_idx);
+  if (options.scale_grad_by_freq) rows = scale_grad_by_freq(rows, flat, weight.size(0));
   return computed_wide({rows, counts}, [&](const std::vector<Tensor>& in) {
     const Tensor counted =
         in[1].defined() ? in[0] * in[1].reshape({-1, 1}).to(in[0].dtype()) : in[0];

@@ -17,6 +17,7 @@ struct EmbeddingBagOptions {
   Tensor per_sample_weights = {};    // of indices' shape: what each row counts; for kSum alone
   bool include_last_offset = false;  // offsets [B + 1] say too where the last bag ends
   std::optional<int64_t> padding_idx = {};  // indices that count nothing and give no gradient
+  bool scale_grad_by_freq = false;          // see scale_grad_by_freq(); not for kMax
 };
 
 /// The sum, mean or largest elements of the rows of `weight` [V, D] that the indices of a bag name:

@@ -176,7 +176,8 @@ def made_case(sample, training, seed, second=False, state=None):
     for (name, value), twin in zip(module.state_dict().items(), other.state_dict().values()):
         if same(value, twin) and value.unique().numel() == 1:
             case.tensors[f"initial/{name}"] = storable(value).clone()
-    if training and not second and sample.dtype == torch.float64 and seed < 12:
+    of_modules = any(isinstance(value, torch.nn.Module) for value in sample.made[0])
+    if training and not second and not of_modules and sample.dtype == torch.float64 and seed < 12:
         case.tensors.update(spread(sample))
     description["parameters"] = [name for name, _ in module.named_parameters()]
     description["state"] = list(module.state_dict())

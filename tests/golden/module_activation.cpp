@@ -40,7 +40,10 @@ const ModuleTable module_activations({
     {"Softsign", {plain<nn::Softsign>()}},
     {"Sigmoid", {plain<nn::Sigmoid>()}},
     {"Tanh", {plain<nn::Tanh>()}},
-    {"Softplus", {layer(made_plain<nn::Softplus>, "!beta=1.0 !threshold=20.0")}},
+    {"Softplus",
+     {layer(
+         +[](double beta, double threshold) { return nn::Softplus(beta, threshold); },
+         "beta=1.0 threshold=20.0")}},
     {"LeakyReLU", {of_number<nn::LeakyReLU>("negative_slope=0.01 !inplace=false")}},
     {"ELU", {of_number<nn::ELU>("alpha=1.0 !inplace=false")}},
     {"PReLU",
@@ -78,7 +81,21 @@ const ModuleTable module_activations({
     {"FeatureAlphaDropout", {of_number<nn::FeatureAlphaDropout>("p=0.5 !inplace=false")}},
 });
 
+using S = const Shape&;
+
 const ModuleTable module_shapes({
+    {"Unfold",
+     {layer(
+         +[](S kernel, S dilation, S padding, S stride) {
+           return nn::Unfold(kernel, {dilation, padding, stride});
+         },
+         "kernel_size dilation=1 padding=0 stride=1")}},
+    {"Fold",
+     {layer(
+         +[](S size, S kernel, S dilation, S padding, S stride) {
+           return nn::Fold(size, kernel, {dilation, padding, stride});
+         },
+         "output_size kernel_size dilation=1 padding=0 stride=1")}},
     {"Identity", {plain<nn::Identity>()}},
     {"Flatten",
      {layer(

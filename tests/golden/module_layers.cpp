@@ -26,7 +26,8 @@ ModuleSpelling transposed_convolution() {
         return M(in, out, kernel, {stride, padding, extra, dilation, groups, bias});
       },
       "in_channels out_channels kernel_size stride=1 padding=0 output_padding=0 groups=1 bias=true "
-      "dilation=1 !padding_mode=\"zeros\"");
+      "dilation=1 !padding_mode=\"zeros\"",
+      +[](M& m, X x, S size) { return m(x, size); }, "input output_size=null");
 }
 
 const ModuleTable module_linear_layers({
@@ -61,10 +62,10 @@ const ModuleTable module_embeddings({
     {"EmbeddingBag",
      {layer(
          +[](int64_t rows, int64_t width, const std::optional<double>& max_norm, double norm_type,
-             BagMode mode, bool last, const std::optional<int64_t>& padding) {
-           return nn::EmbeddingBag(rows, width, {mode, last, padding, max_norm, norm_type});
+             bool scale, BagMode mode, bool last, const std::optional<int64_t>& padding) {
+           return nn::EmbeddingBag(rows, width, {mode, last, padding, max_norm, norm_type, scale});
          },
-         "num_embeddings embedding_dim max_norm=null norm_type=2.0 !scale_grad_by_freq=false "
+         "num_embeddings embedding_dim max_norm=null norm_type=2.0 scale_grad_by_freq=false "
          "mode=\"mean\" !sparse=false !_weight=null include_last_offset=false padding_idx=null",
          +[](nn::EmbeddingBag& m, X x, X offsets, X weights) { return m(x, offsets, weights); },
          "input offsets=null per_sample_weights=null")}},
@@ -73,19 +74,20 @@ const ModuleTable module_embeddings({
 template <class M>
 ModuleSpelling batch_norm() {
   return layer(
-      +[](int64_t features, double eps, double momentum, bool affine, bool track) {
-        return M(features, {eps, momentum, affine, track});
+      +[](int64_t features, double eps, const std::optional<double>& momentum, bool affine,
+          bool track, bool bias) {
+        return M(features, {eps, momentum, affine, track, bias});
       },
-      "num_features eps=1e-5 momentum=0.1 affine=true track_running_stats=true !bias=true");
+      "num_features eps=1e-5 momentum=0.1 affine=true track_running_stats=true bias=true");
 }
 
 template <class M>
 ModuleSpelling instance_norm() {
   return layer(
-      +[](int64_t features, double eps, double momentum, bool affine, bool track) {
-        return M(features, {eps, momentum, affine, track});
+      +[](int64_t features, double eps, double momentum, bool affine, bool track, bool bias) {
+        return M(features, {eps, momentum, affine, track, bias});
       },
-      "num_features eps=1e-5 momentum=0.1 affine=false track_running_stats=false !bias=true");
+      "num_features eps=1e-5 momentum=0.1 affine=false track_running_stats=false bias=true");
 }
 
 const ModuleTable module_norms({
@@ -103,14 +105,16 @@ const ModuleTable module_norms({
          "normalized_shape eps=1e-5 elementwise_affine=true bias=true")}},
     {"RMSNorm",
      {layer(
-         +[](S shape, const std::optional<double>& eps) { return nn::RMSNorm(shape, eps); },
-         "normalized_shape eps=null !elementwise_affine=true")}},
+         +[](S shape, const std::optional<double>& eps, bool affine) {
+           return nn::RMSNorm(shape, {eps, affine});
+         },
+         "normalized_shape eps=null elementwise_affine=true")}},
     {"GroupNorm",
      {layer(
-         +[](int64_t groups, int64_t channels, double eps) {
-           return nn::GroupNorm(groups, channels, eps);
+         +[](int64_t groups, int64_t channels, double eps, bool affine, bool bias) {
+           return nn::GroupNorm(groups, channels, {eps, affine, bias});
          },
-         "num_groups num_channels eps=1e-5 !affine=true !bias=true")}},
+         "num_groups num_channels eps=1e-5 affine=true bias=true")}},
     {"LocalResponseNorm",
      {layer(
          +[](int64_t size, double alpha, double beta, double k) {

@@ -150,6 +150,31 @@ Tensor run_encoder(M& m, X src, X mask, X padding, bool causal) {
   return m.forward(src, mask, padding, causal);
 }
 
+const ModuleTable module_transformers({
+    {"Transformer",
+     {layer(
+         +[](int64_t width, int64_t heads, int64_t encoders, int64_t decoders, int64_t hidden,
+             double dropout, nn::FeedForwardActivation activation, double eps, bool first,
+             bool norm_first, bool bias) {
+           return nn::Transformer(
+               width, heads,
+               {encoders, decoders, {hidden, dropout, activation, eps, first, norm_first, bias}});
+         },
+         "d_model=512 nhead=8 num_encoder_layers=6 num_decoder_layers=6 dim_feedforward=2048 "
+         "dropout=0.1 activation=\"relu\" !custom_encoder=null !custom_decoder=null "
+         "layer_norm_eps=1e-5 batch_first=false norm_first=false bias=true",
+         +[](nn::Transformer& m, X src, X tgt, X src_mask, X tgt_mask, X memory_mask, X src_padding,
+             X tgt_padding, X memory_padding, bool src_causal, bool tgt_causal,
+             bool memory_causal) {
+           return m.forward(src, tgt,
+                            {src_mask, tgt_mask, memory_mask, src_padding, tgt_padding,
+                             memory_padding, src_causal, tgt_causal, memory_causal});
+         },
+         "src tgt src_mask=null tgt_mask=null memory_mask=null src_key_padding_mask=null "
+         "tgt_key_padding_mask=null memory_key_padding_mask=null src_is_causal=null "
+         "tgt_is_causal=null memory_is_causal=false")}},
+});
+
 const ModuleTable module_attentions({
     {"MultiheadAttention",
      {layer(

@@ -91,6 +91,7 @@ Interpolation Read<Interpolation>::from(const Argument& a) {
 
 PadMode Read<PadMode>::from(const Argument& a) {
   return a.word<PadMode>({{"constant", PadMode::kConstant},
+                          {"zeros", PadMode::kConstant},
                           {"reflect", PadMode::kReflect},
                           {"replicate", PadMode::kReplicate},
                           {"circular", PadMode::kCircular}});

@@ -51,6 +51,36 @@ TEST(BatchNorm, FollowsTheBatchesItSees) {
   }
 }
 
+TEST(BatchNorm, TakesTheMeansOverAllBatchesWithoutMomentum) {
+  BatchNorm2d layer(3, {.momentum = {}});
+  std::vector<double> mean(3, 0), variance(3, 0);
+  for (int step = 1; step <= 3; ++step) {
+    const Tensor x = randn({4, 3, 5, 2}) * step + 1.0;
+    const Tensor y = step == 2 ? layer.forward_relu(x) : layer(x);
+    const ChannelStatistics batch(x);
+    for (size_t c = 0; c < 3; ++c) {
+      mean[c] += (batch.mean[c] - mean[c]) / step;
+      variance[c] += (batch.variance[c] - variance[c]) / step;
+      EXPECT_NEAR(read(layer.running_mean).values[c], mean[c], 1e-5);
+      EXPECT_NEAR(read(layer.running_var).values[c], variance[c], 1e-4);
+    }
+    EXPECT_EQ(layer.num_batches_tracked.item<int64_t>(), step);
+  }
+  const Tensor kept = layer.running_mean.clone();
+  layer.eval()(randn({4, 3, 5, 2}));
+  EXPECT_TRUE(bit_equal(layer.running_mean, kept));
+}
+
+TEST(BatchNorm, HasNoBiasWhereToldSo) {
+  const Tensor x = randn({6, 3});
+  BatchNorm1d layer(3, {.bias = false}), among_ranks(3, {.bias = false});
+  EXPECT_EQ(layer.parameters().size(), 1u);
+  among_ranks.sum_over_ranks = [](const Tensor& sums) { return sums; };
+  const Tensor y = batch_norm(x, ones({3}), {}, {}, {});
+  EXPECT_TRUE(bit_equal(layer(x).detach(), y));
+  EXPECT_LT((among_ranks(x) - y).abs().max().item(), 1e-5);
+}
+
 TEST(BatchNorm, UsesItsRunningStatisticsInEvaluation) {
   BatchNorm2d layer(3);
   layer(randn({4, 3, 5, 2}) + 2.0);

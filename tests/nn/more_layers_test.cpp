@@ -29,6 +29,7 @@ TEST(MoreLayers, Activations) {
   same(Softshrink(0.3)(x), softshrink(x, 0.3));
   same(Threshold(0.1, 20)(x), threshold(x, 0.1, 20));
   same(Softmin(1)(x), softmax(-x, 1));
+  same(Softplus(0.5, 0.3)(x), softplus(x, 0.5, 0.3));
   same(Softmax2d()(x), softmax(x, 0));
   RReLU slopes(0.1, 0.3);
   Generator first(3), second(3);
@@ -42,6 +43,10 @@ TEST(MoreLayers, Shapes) {
   same(ChannelShuffle(2)(x), channel_shuffle(x, 2));
   same(channel_shuffle(arange(6).reshape({1, 6, 1}), 2).reshape({6}),
        tensor<int64_t>({0, 3, 1, 4, 2, 5}));
+  const UnfoldOptions windows{.dilation = {2}, .padding = {1}, .stride = {1, 2}};
+  same(Unfold({2, 3}, windows)(x), unfold(x, {2, 3}, windows));
+  const Tensor columns = unfold(x, {2, 3}, windows);
+  same(Fold({4, 5}, {2, 3}, windows)(columns), fold(columns, {4, 5}, {2, 3}, windows));
   EXPECT_EQ(error_of([&] { channel_shuffle(x, 4); }),
             "channel_shuffle: groups do not divide the channels: got shape [2, 6, 4, 5], groups 4, "
             "expected [N, C, ...]");
@@ -55,8 +60,61 @@ TEST(MoreLayers, NormsOfVolumes) {
   same(InstanceNorm3d(3)(x), group_norm(x, 3));
   same(LocalResponseNorm(3, {.alpha = 0.1, .beta = 0.5, .k = 2})(x),
        local_response_norm(x, 3, 0.1, 0.5, 2));
+  const Tensor images = randn({2, 4, 3, 5});
+  GroupNorm unscaled(2, 4, {.eps = 0.1, .affine = false}), unbiased(2, 4, {.bias = false});
+  same(unscaled(images), group_norm(images, 2, {}, {}, 0.1));
+  same(unbiased(images), group_norm(images, 2, ones({4})));
+  EXPECT_TRUE(unscaled.state_dict().empty());
+  EXPECT_EQ(unscaled.description(), "GroupNorm(2, 4)");
+  EXPECT_EQ(unbiased.state_dict().size(), 1u);
+  RMSNorm plain({3, 5}, {.eps = 0.1, .elementwise_affine = false});
+  same(plain(images), rms_norm(images, {3, 5}, {}, 0.1));
+  EXPECT_TRUE(plain.state_dict().empty());
+  EXPECT_EQ(InstanceNorm2d(4, {.affine = true, .bias = false}).state_dict().size(), 1u);
   EXPECT_EQ(error_of([&] { batch(x[0]); }),
             "BatchNorm3d: wrong number of axes: got shape [3, 4, 2, 5], expected 5");
+}
+
+TEST(MoreLayers, TransposedConvolutionsOfASize) {
+  const Tensor x = randn({2, 3, 4, 5});
+  ConvTranspose2d layer(3, 2, 3, {.stride = {2, 3}, .padding = 1});
+  for (const int64_t extra : {0, 1}) {
+    const Tensor y = layer(x, {7 + extra, 13 + extra});
+    same(y, conv_transpose2d(x, layer.weight, layer.bias, {2, 3}, 1, {extra, extra}));
+    EXPECT_EQ(y.shape(), (Shape{2, 2, 7 + extra, 13 + extra}));
+  }
+  EXPECT_EQ(error_of([&] {
+              layer(x, {9, 13});
+            }),
+            "ConvTranspose2d: output_size: got 9 for axis 0, expected 7 to 8");
+  EXPECT_EQ(error_of([&] { layer(x, {8}); }),
+            "ConvTranspose2d: output_size has the wrong number of axes: got [8], expected 2");
+}
+
+TEST(MoreLayers, TransformersDecodeWhatTheyEncode) {
+  const TransformerLayerOptions layer{.dim_feedforward = 16, .dropout = 0};
+  Transformer net(8, 2, {.num_encoder_layers = 1, .num_decoder_layers = 2, .layer = layer});
+  TransformerEncoder encoder(8, 2, 1, layer, true);
+  TransformerDecoder decoder(8, 2, 2, layer, true);
+  TensorMap of_encoder, of_decoder;
+  for (const auto& [name, tensor] : net.state_dict()) {
+    (name.starts_with("encoder.") ? of_encoder : of_decoder)[name.substr(8)] = tensor;
+  }
+  encoder.load_state_dict(of_encoder);
+  decoder.load_state_dict(of_decoder);
+  const Tensor src = randn({5, 2, 8}), tgt = randn({4, 2, 8});
+  const Tensor padding = tensor<int64_t>({0, 0, 0, 0, 0, 1, 0, 0, 0, 0}, Shape{2, 5}).to(kBool);
+  const Tensor y = net.forward(
+      src, tgt,
+      {.src_key_padding_mask = padding, .memory_key_padding_mask = padding, .tgt_is_causal = true});
+  const Tensor memory = encoder.forward(src, {}, padding);
+  const Tensor expected =
+      decoder.forward(tgt, memory, {.memory_key_padding_mask = padding, .tgt_is_causal = true});
+  EXPECT_TRUE(bit_equal(y.detach(), expected.detach()));
+  // Matrices start within the bound of xavier_uniform_.
+  const Tensor hidden = of_encoder.at("layers.0.linear1.weight");
+  EXPECT_LE(hidden.abs().max().item(), 0.5);
+  EXPECT_GT(hidden.abs().max().item(), 0.4);  // the default's bound is 0.354
 }
 
 TEST(MoreLayers, LossesAndDistances) {
@@ -173,6 +231,12 @@ TEST(MoreLayers, EmbeddingsWithOptions) {
   same(got, embedding_bag(bag.weight, indices.reshape({4}), options));
   EXPECT_LT(bag.weight.detach().norm(2, {1})[2].item(), 2 + 1e-5);
   EXPECT_EQ(bag(indices).shape(), (Shape{2, 3}));
+  EmbeddingBag by_frequency(4, 3, {.mode = BagMode::kSum, .scale_grad_by_freq = true});
+  by_frequency(indices).sum().backward();
+  EXPECT_TRUE(allclose(by_frequency.weight.grad().select(1, 0), tensor<float>({1, 0, 1, 0})));
+  EmbeddingBag largest(4, 3, {.mode = BagMode::kMax, .scale_grad_by_freq = true});
+  EXPECT_EQ(error_of([&] { largest(indices); }),
+            "embedding_bag: scale_grad_by_freq is for sums and means: got mode max");
 }
 
 }  // namespace
