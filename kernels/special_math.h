@@ -26,8 +26,7 @@ WICK_HOST_DEVICE double digamma_of(double x) {
   double sum = 0;
   if (x < 0) {
     if (x == ::floor(x)) return ::nan("");
-    const double rest = x - ::floor(x);
-    sum = -kPi / ::tan(kPi * rest);
+    sum = -kPi / ::tan(kPi * (x - ::rint(x)));  // a difference without rounding, also near 0
     x = 1 - x;
   }
   for (; x < 10; x += 1) sum -= 1 / x;
@@ -44,7 +43,7 @@ WICK_HOST_DEVICE double trigamma_of(double x) {
   constexpr double kPi = 3.14159265358979324;
   double sum = 0, sign = 1;
   if (x < 0.5) {
-    const double s = ::sin(kPi * (x - ::floor(x)));
+    const double s = ::sin(kPi * (x - ::rint(x)));
     sum = (kPi * kPi) / (s * s);
     sign = -1;
     x = 1 - x;

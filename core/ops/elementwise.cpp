@@ -104,7 +104,9 @@ struct Atan2Rule : fn::Atan2 {
   // y comes first.
   Gradients gradients(const Tensor& dz, const Tensor& y, const Tensor& x, bool needs_y,
                       bool needs_x) const {
-    const Tensor scaled = dz / (square(x) + square(y));
+    // The angle of the origin is 0 by convention, and has no slope.
+    const Tensor is_origin = logical_and(eq(x, 0), eq(y, 0));
+    const Tensor scaled = (dz / (square(x) + square(y))).masked_fill(is_origin, 0);
     return {needs_y ? scaled * x : Tensor(), needs_x ? -scaled * y : Tensor()};
   }
 };

@@ -80,7 +80,7 @@ Tensor sin(const Tensor& x);  // of x in radians
 Tensor cos(const Tensor& x);  // of x in radians
 /// sin(x) / cos(x)
 Tensor tan(const Tensor& x);
-/// The angle of the point (x, y), in [-pi, pi].
+/// The angle of the point (x, y), in [-pi, pi]. Gradients at the origin are 0.
 Tensor atan2(const Tensor& y, const Tensor& x);
 Tensor tanh(const Tensor& x);  // the hyperbolic tangent
 Tensor erf(const Tensor& x);   // the error function

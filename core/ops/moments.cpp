@@ -158,7 +158,8 @@ struct Norm {
     }
     // Of a ratio: powers of the elements can be beyond the dtype where the gradient is not.
     const Tensor ratio = abs(x) / y.masked_fill(eq(y, 0), 1);
-    return {sign(x) * pow(ratio, ord - 1).masked_fill(eq(x, 0), 0) * g};
+    const Tensor slope = pow(ratio, ord - 1).masked_fill(eq(x, 0), 0);
+    return {sign(x) * slope.masked_fill(eq(y, 0), 0) * g};
   }
 
  private:

@@ -2,8 +2,9 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 
-#include "wick/core/ops/activation.h"
+#include "wick/core/ops/compare.h"
 #include "wick/core/ops/detail/pooling.h"
 #include "wick/core/ops/detail/reduce_axes.h"
 #include "wick/core/ops/elementwise.h"
@@ -58,7 +59,10 @@ Tensor lp_pool(const char* op, int axes, const Tensor& x, double p, const Shape&
   return computed_wide({cast_to_pool(op, x, axes)}, [&](const std::vector<Tensor>& in) {
     const Tensor mean =
         avg_pool(op, axes, pow(in[0], p), kernel_size, stride, 0, ceil_mode, true, {});
-    return pow(sign(mean) * relu(abs(mean)) * static_cast<double>(elements), 1 / p);
+    // The root's slope is infinite at 0: windows of zeros, as behind a ReLU, get gradients of 0.
+    const Tensor is_zero = eq(mean, 0);
+    const Tensor root = pow(mean.masked_fill(is_zero, 1) * static_cast<double>(elements), 1 / p);
+    return root.masked_fill(is_zero, p > 0 ? 0 : std::numeric_limits<double>::infinity());
   });
 }
 

@@ -60,7 +60,8 @@ Tensor avg_pool3d(const Tensor& x, const Shape& kernel_size, const Shape& stride
                   std::optional<int64_t> divisor_override = {});
 
 /// (sum of x^norm_type)^(1 / norm_type) of each window, as PyTorch has it: NaN where the sum is
-/// negative. An infinite type takes the largest |x|. Sizes as for avg_pool without padding.
+/// negative. Where the sum is 0, gradients are 0. An infinite type takes the largest |x|. Sizes as
+/// for avg_pool without padding.
 Tensor lp_pool1d(const Tensor& x, double norm_type, const Shape& kernel_size,
                  const Shape& stride = {}, bool ceil_mode = false);
 Tensor lp_pool2d(const Tensor& x, double norm_type, const Shape& kernel_size,

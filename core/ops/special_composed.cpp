@@ -20,9 +20,11 @@ Tensor floating(const Tensor& x) { return is_floating(x.dtype()) ? x : x.to(kFlo
 Tensor xlog1py(const Tensor& x, const Tensor& y) {
   check_defined("xlog1py", x, y);
   return computed_wide({floating(x), floating(y)}, [](const std::vector<Tensor>& in) {
-    const Tensor none = logical_and(eq(in[0], 0), logical_not(isnan(in[1])));
+    // Where x is 0 and the logarithm is infinite or NaN. Elsewhere its gradient is the logarithm.
+    const Tensor no_logarithm = logical_or(le(in[1], -1), isposinf(in[1]));
+    const Tensor none = logical_and(eq(in[0], 0), no_logarithm);
     const Tensor product = in[0] * log1p(masked_fill(in[1], none, 0));
-    return masked_fill(product, none, 0) + in[0] * 0;  // x, where it is 0, has a gradient of 0
+    return masked_fill(product, none, 0);
   });
 }
 

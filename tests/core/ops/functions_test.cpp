@@ -57,6 +57,14 @@ TEST(Atan2, TakesZerosAndInfinities) {
   EXPECT_TRUE(std::isnan(atan2(tensor({double{NAN}}), tensor({inf})).item()));
 }
 
+TEST(Atan2, HasNoSlopeAtTheOrigin) {
+  const Tensor y = tensor<double>({0, 0, 3}).set_requires_grad();
+  const Tensor x = tensor<double>({0, 2, 4}).set_requires_grad();
+  atan2(y, x).sum().backward();
+  EXPECT_EQ(y.grad().to_vector<double>(), (std::vector<double>{0, 0.5, 4.0 / 25}));
+  EXPECT_EQ(x.grad().to_vector<double>(), (std::vector<double>{0, 0, -3.0 / 25}));
+}
+
 // --- In place -----------------------------------------------------------------------------------
 
 // A case's call of a member that changes a tensor, which is made from the input first.

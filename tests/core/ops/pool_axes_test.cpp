@@ -322,5 +322,14 @@ TEST(Pool, OfOtherNumbersOfAxesRejectsWhatDoesNotFit) {
             "lp_pool2d: norm_type must not be 0");
 }
 
+TEST(LpPool, GivesWindowsOfZerosNoGradient) {
+  const Tensor x = zeros({1, 2, 4}).set_requires_grad();
+  x.detach()[0][1].slice(0, 0, 2).copy_(tensor<float>({3, 4}));
+  const Tensor y = lp_pool1d(x, 2, 2);
+  EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{0, 0, 5, 0}));
+  y.sum().backward();
+  EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{0, 0, 0, 0, 0.6f, 0.8f, 0, 0}));
+}
+
 }  // namespace
 }  // namespace wick::testing

@@ -370,6 +370,13 @@ TEST(Reduce, NormsOfZeroHaveGradientZero) {
     norm(x, ord).backward();
     EXPECT_EQ(x.grad().to_vector<double>(), (std::vector<double>{0, 0, 0})) << ord;
   }
+  for (const double ord : {-0.5, -1.0, -2.0}) {  // one element of 0 makes the norm 0
+    const Tensor x = tensor<double>({0, 1, -2}).set_requires_grad();
+    const Tensor y = norm(x, ord);
+    EXPECT_EQ(y.item(), 0) << ord;
+    y.backward();
+    EXPECT_EQ(x.grad().to_vector<double>(), (std::vector<double>{0, 0, 0})) << ord;
+  }
   const Tensor x = full({3}, 4, kFloat64).set_requires_grad();
   stddev(x).backward();
   EXPECT_EQ(x.grad().to_vector<double>(), (std::vector<double>{0, 0, 0}));

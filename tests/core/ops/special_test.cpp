@@ -176,6 +176,9 @@ TEST(Special, KnowsItsEdges) {
     EXPECT_EQ(of(digamma, 0), -inf);
     EXPECT_TRUE(std::isnan(of(digamma, -2)));
     EXPECT_NEAR(of(digamma, -3.5), 1.3888709263595289, 1e-13);
+    EXPECT_NEAR(of(digamma, -1e-10) / 1e10, 1, 1e-9);  // near 0 as -1 / x
+    EXPECT_EQ(of(digamma, -1e-20), 1e20);
+    EXPECT_NEAR(of(trigamma, -1e-10) / 1e20, 1, 1e-9);
     EXPECT_NEAR(of(trigamma, -0.5), 8.934802200544679, 1e-12);
     EXPECT_NEAR(of(trigamma, 2), M_PI * M_PI / 6 - 1, 1e-13);
     EXPECT_EQ(of(lgamma, 0), inf);
@@ -370,6 +373,12 @@ TEST(Special, AtTheirEdges) {
     EXPECT_EQ(numbers(sgn(x)), (std::vector<double>{0, 0, -1}));
     EXPECT_EQ(xlog1py(zeros({1}, kFloat64, device), full({1}, -1, kFloat64, device)).item(), 0);
     EXPECT_TRUE(std::isnan(xlog1py(zeros({}), full({}, NAN)).item()));
+    const Tensor scale = tensor<double>({0, 0, 0, INFINITY}).to(device).set_requires_grad();
+    const Tensor number = tensor<double>({1, -1, INFINITY, 1}).to(device);
+    const Tensor product = xlog1py(scale, number);
+    EXPECT_EQ(numbers(product), (std::vector<double>{0, 0, 0, INFINITY}));
+    product.sum().backward();
+    EXPECT_EQ(numbers(scale.grad()), (std::vector<double>{std::log1p(1), 0, 0, std::log1p(1)}));
     EXPECT_EQ(numbers(clamp_min(x, -1)), (std::vector<double>{0, 0, -1}));
     EXPECT_EQ(numbers(clamp_max(x, x - 1)), (std::vector<double>{-1, -1, -3}));
     EXPECT_EQ(float_power(full({}, 2, kInt64, device), 0.5).dtype(), kFloat64);
