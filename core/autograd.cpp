@@ -85,8 +85,15 @@ AccumulateGrad::AccumulateGrad(const Tensor& leaf)
 }
 
 Gradients AccumulateGrad::backward(Gradients grads) {
-  Tensor& incoming = grads[0];
-  if (!incoming.defined()) return {};
+  if (!grads[0].defined()) return {};
+  add(grads[0]);
+  const auto hooks = post_hooks;  // a hook may add hooks
+  for (const auto& hook : hooks) hook(grad);
+  return {};
+}
+
+void AccumulateGrad::add(Tensor& incoming) {
+  const std::lock_guard lock(mutex_);
   if (op_recorder() != nullptr) op_recorder()->gradient_use(*this, {}, grad, false);
   if (incoming.is_sparse() || (grad.defined() && grad.is_sparse())) {
     if (grad.defined()) {
@@ -99,7 +106,7 @@ Gradients AccumulateGrad::backward(Gradients grads) {
     }
   } else if (grad.defined()) {
     if (grad_enabled()) {
-      grad = add(grad, incoming);
+      grad = wick::add(grad, incoming);
     } else {
       grad.add_(incoming);
     }
@@ -115,9 +122,6 @@ Gradients AccumulateGrad::backward(Gradients grads) {
       grad.copy_(incoming);
     }
   }
-  const auto hooks = post_hooks;  // a hook may add hooks
-  for (const auto& hook : hooks) hook(grad);
-  return {};
 }
 
 // --- Tensor's part ------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <mutex>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -109,7 +110,7 @@ class Node : public RefCounted {
   std::vector<std::pair<int, Hook>> hooks_;
 };
 
-/// Collects the gradient of one leaf.
+/// Collects the gradient of one leaf. Backward passes of several threads may add to it at once.
 class AccumulateGrad final : public Node {
  public:
   explicit AccumulateGrad(const Tensor& leaf);
@@ -121,7 +122,10 @@ class AccumulateGrad final : public Node {
   std::vector<std::function<void(const Tensor&)>> post_hooks;
 
  private:
+  void add(Tensor& incoming);
+
   Strides strides_;
+  std::mutex mutex_;  // held while `grad` changes, not by hooks
 };
 
 /// A tensor's place in the graph.

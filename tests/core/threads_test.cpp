@@ -238,5 +238,24 @@ TEST(Parallel, ServesSeveralThreadsAtOnce) {
   EXPECT_EQ(sum.load(), 4 * 300 * 64);
 }
 
+TEST(Backward, OfSeveralThreadsAddsToOneLeaf) {
+  constexpr int kThreads = 3, kPasses = 3;
+  const Tensor leaf = ones({64}).set_requires_grad();
+  for (int round = 0; round < 300; ++round) {
+    leaf.set_grad({});
+    std::atomic<int> waiting{kThreads};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&] {
+        --waiting;
+        while (waiting > 0) std::this_thread::yield();
+        for (int pass = 0; pass < kPasses; ++pass) (leaf * 2).sum().backward();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_TRUE(leaf.grad().equal(full({64}, 2 * kThreads * kPasses))) << round;
+  }
+}
+
 }  // namespace
 }  // namespace wick
