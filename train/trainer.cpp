@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "wick/core/anomaly.h"
@@ -39,12 +40,25 @@ int64_t steps_of_run(const TrainerOptions& options, int64_t steps_per_epoch) {
           ", expected 0 or more");
   WICK_CHECK(steps_per_epoch >= 1, "train: the data set has no batch: got ", steps_per_epoch,
              " steps per epoch, expected 1 or more");
-  const int64_t all = options.epochs * steps_per_epoch;
-  return options.max_steps ? std::min(all, *options.max_steps) : all;
+  const int64_t most_epochs = std::numeric_limits<int64_t>::max() / steps_per_epoch;
+  if (options.epochs <= most_epochs) {
+    const int64_t all = options.epochs * steps_per_epoch;
+    return options.max_steps ? std::min(all, *options.max_steps) : all;
+  }
+  // As good as no limit, which max_steps then is.
+  require(options.max_steps.has_value(), "epochs", "got ", options.epochs, ", expected at most ",
+          most_epochs, " of ", steps_per_epoch, " steps, or max_steps");
+  return *options.max_steps;
+}
+
+template <class T>
+T given(T value, const char* what) {
+  WICK_CHECK(value != nullptr, "train: expected ", what, ", got none");
+  return value;
 }
 
 TrainData checked(TrainData data) {
-  WICK_CHECK(data.train != nullptr, "train: expected a data set to train on, got none");
+  given(data.train, "a data set to train on");
   return data;
 }
 
@@ -64,10 +78,10 @@ Trainer::Trainer(std::shared_ptr<nn::Module> model, std::shared_ptr<optim::Optim
                  LossFunction loss, TrainData data, TrainerOptions options)
     : options_(std::move(options)),
       data_(checked(std::move(data))),
-      model_(std::move(model)),
-      optimizer_(std::move(optimizer)),
-      evaluation_(options_.evaluation ? options_.evaluation : loss),
-      step_(model_, *optimizer_, std::move(loss), options_.step),
+      model_(given(std::move(model), "a model")),
+      optimizer_(given(std::move(optimizer), "an optimizer")),
+      evaluation_(options_.evaluation ? options_.evaluation : given(loss, "a loss function")),
+      step_(model_, *optimizer_, given(std::move(loss), "a loss function"), options_.step),
       loader_(data::load_ahead(
           data_.train, options_.ranks.share(data_.loading, data_.train->size()), step_.device())),
       total_steps_(steps_of_run(options_, loader_.size())),

@@ -258,6 +258,9 @@ TEST(Trainer, NamesTheOptionThatIsWrong) {
   };
   EXPECT_EQ(error({.epochs = 0}), "option epochs: got 0, expected 1 or more");
   EXPECT_EQ(error({.max_steps = 0}), "option max_steps: got 0, expected 1 or more");
+  EXPECT_EQ(error({.epochs = int64_t{1} << 62}),
+            "option epochs: got 4611686018427387904, expected at most 922337203685477580 of 10 "
+            "steps, or max_steps");
   EXPECT_EQ(error({.eval_every = -1}), "option eval_every: got -1, expected 0 or more");
   EXPECT_EQ(error({.log_every = 0}), "option log_every: got 0, expected 1 or more");
   EXPECT_EQ(error({.checkpoint_every = 0}), "option checkpoint_every: got 0, expected 1 or more");
@@ -267,6 +270,28 @@ TEST(Trainer, NamesTheOptionThatIsWrong) {
             "option amp: got float64, expected float16 or bfloat16");
   EXPECT_EQ(error({.step = {.cuda_graph = true}}),
             "option cuda_graph: expected a GPU, got the CPU");
+}
+
+TEST(Trainer, TakesMaxStepsOfEpochsWithoutEnd) {
+  SmallRun run(TrainerOptions{.epochs = std::numeric_limits<int64_t>::max(), .max_steps = 12});
+  EXPECT_EQ(run.trainer.total_steps(), 12);
+  EXPECT_EQ(run.trainer.run(), Outcome::kComplete);
+  EXPECT_EQ(run.trainer.step(), 12);
+}
+
+TEST(Trainer, NamesWhatIsMissing) {
+  const auto model = small_model();
+  const auto optimizer = std::make_shared<optim::SGD>(model->parameters());
+  const train::LossFunction loss = small_loss(model);
+  const train::TrainData data{.train = rows(8)};
+  EXPECT_EQ(error_of([&] { train::Trainer(nullptr, optimizer, loss, data); }),
+            "train: expected a model, got none");
+  EXPECT_EQ(error_of([&] { train::Trainer(model, nullptr, loss, data); }),
+            "train: expected an optimizer, got none");
+  EXPECT_EQ(error_of([&] { train::Trainer(model, optimizer, nullptr, data); }),
+            "train: expected a loss function, got none");
+  EXPECT_EQ(error_of([&] { train::Trainer(model, optimizer, loss, {}); }),
+            "train: expected a data set to train on, got none");
 }
 
 TEST(Trainer, EndsWithDivergedWhereTheLossIsNotFinite) {
