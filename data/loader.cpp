@@ -229,7 +229,8 @@ void DataLoader::end_epoch() {
 }
 
 void DataLoader::seek(int64_t epoch, int64_t batch, std::optional<uint64_t> seed) {
-  WICK_CHECK(epoch >= 0, "data loader: seek: wrong epoch: got ", epoch, ", expected 0 or more");
+  WICK_CHECK(epoch >= 0 && epoch <= reader_->last_epoch(), "data loader: seek: wrong epoch: got ",
+             epoch, ", expected 0 to ", reader_->last_epoch());
   const std::optional<int64_t> tasks = reader_->tasks();
   WICK_CHECK(batch >= 0 && (!tasks || batch <= *tasks), "data loader: seek: wrong batch: got ",
              batch, ", expected 0 to ", tasks.value_or(0));

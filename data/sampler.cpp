@@ -305,6 +305,13 @@ class SharedBatches final : public BatchOrder {
   int64_t samples_, batch_size_, replicas_, rank_;
 };
 
+std::shared_ptr<const Order> order_of(const Sampler& sampler, uint64_t seed, int64_t epoch) {
+  std::shared_ptr<const Order> order = sampler.order(seed, epoch);
+  WICK_CHECK(order != nullptr, "sampler: the order of an epoch is null: got none for epoch ", epoch,
+             ", expected one");
+  return order;
+}
+
 }  // namespace
 
 BatchSampler::BatchSampler(std::shared_ptr<const Sampler> sampler, int64_t batch_size,
@@ -316,11 +323,12 @@ BatchSampler::BatchSampler(std::shared_ptr<const Sampler> sampler, int64_t batch
 
 int64_t BatchSampler::size() const {
   const int64_t n = sampler_->size();
+  check_count("batch sampler", "size of the sampler", n, 0);
   return n / batch_size_ + (n % batch_size_ != 0 && !drop_last_ ? 1 : 0);
 }
 
 std::shared_ptr<const BatchOrder> BatchSampler::order(uint64_t seed, int64_t epoch) const {
-  return std::make_shared<const EvenBatches>(sampler_->order(seed, epoch), sampler_->size(),
+  return std::make_shared<const EvenBatches>(order_of(*sampler_, seed, epoch), sampler_->size(),
                                              batch_size_);
 }
 
@@ -339,7 +347,7 @@ DistributedBatchSampler::DistributedBatchSampler(std::shared_ptr<const Sampler> 
 
 std::shared_ptr<const BatchOrder> DistributedBatchSampler::order(uint64_t seed,
                                                                  int64_t epoch) const {
-  return std::make_shared<const SharedBatches>(sampler_->order(seed, epoch), sampler_->size(),
+  return std::make_shared<const SharedBatches>(order_of(*sampler_, seed, epoch), sampler_->size(),
                                                batch_size_, num_replicas_, rank_);
 }
 

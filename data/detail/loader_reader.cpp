@@ -152,7 +152,11 @@ bool Reader::skips(const std::exception& error) const {
 MapReader::MapReader(std::shared_ptr<const Dataset> dataset, const DataLoaderOptions& options)
     : Reader(dataset->fields(), options),
       dataset_(std::move(dataset)),
-      batches_(batches_of(dataset_->size(), options)) {}
+      batches_(batches_of(dataset_->size(), options)) {
+  const int64_t count = batches_->size();
+  WICK_CHECK(count >= 0, "batch sampler: wrong number of batches: got ", count,
+             ", expected 0 or more");
+}
 
 std::string MapReader::describe(int64_t, int64_t sample) const {
   return with_name(concat("sample ", sample), [&]() -> std::string {
@@ -165,8 +169,11 @@ std::shared_ptr<const BatchOrder> MapReader::order_of(int64_t epoch) {
   const std::lock_guard lock(mutex_);
   Kept& kept = kept_[epoch & 1];
   if (kept.epoch != epoch) {
-    kept.order = batches_->order(randomness(epoch).seed, epoch);
-    kept.epoch = epoch;
+    std::shared_ptr<const BatchOrder> order = batches_->order(randomness(epoch).seed, epoch);
+    WICK_CHECK(order != nullptr,
+               "batch sampler: the order of an epoch is null: got none for epoch ", epoch,
+               ", expected one");
+    kept = {epoch, std::move(order)};
   }
   return kept.order;
 }
@@ -250,6 +257,8 @@ IterableReader::IterableReader(std::shared_ptr<const IterableDataset> dataset,
 int64_t IterableReader::size() const {
   const std::optional<int64_t> n = dataset_->size();
   WICK_CHECK(n, "data loader: this iterable data set does not know its size");
+  WICK_CHECK(*n >= 0, "data loader: wrong size of the iterable data set: got ", *n,
+             ", expected 0 or more");
   const int64_t batch = options().batch_size.value_or(1);
   return *n / batch + (*n % batch != 0 && !options().drop_last ? 1 : 0);
 }
@@ -301,6 +310,8 @@ void IterableReader::make(int64_t epoch, int64_t task, Status& status, Result& r
     if (position == 0) {
       shard.samples = 0;
       shard.iterator = dataset_->iterate(index, epoch);
+      WICK_CHECK(shard.iterator != nullptr, "iterate: the walk through shard ", index,
+                 " is null: got none, expected an iterator");
     }
     make_next(shard, epoch, index, status, result);
   } catch (...) {

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -63,6 +65,10 @@ class Reader {
   /// What the random numbers of an epoch follow from.
   BatchRead::Randomness randomness(int64_t epoch) const { return {seed_, epoch, {}}; }
 
+  /// The last epoch whose tasks, and those of the next one, have numbers.
+  int64_t last_epoch() const {
+    return std::numeric_limits<int64_t>::max() / std::max<int64_t>(stride(), 1) - 2;
+  }
   /// The tasks of all epochs in one row of numbers.
   int64_t number(int64_t epoch, int64_t task) const { return epoch * stride() + task; }
   std::pair<int64_t, int64_t> epoch_and_task(int64_t number) const {

@@ -200,5 +200,20 @@ TEST(IterableDataset, ASilentSourceTimesOutAndCanBeDropped) {
                {"timed out", "no batch 0 of epoch 0", "reads shard 0 (part-0.tar)"});
 }
 
+// Says that it has -1 samples, and has no iterators.
+struct Hollow final : IterableDataset {
+  std::unique_ptr<SampleIterator> iterate(int, int64_t) const override { return nullptr; }
+  std::optional<int64_t> size() const override { return -1; }
+};
+
+TEST(IterableDataset, WithoutIteratorsIsAnError) {
+  for (const int workers : {0, 2}) {
+    DataLoader loader(std::make_shared<Hollow>(), {.batch_size = 2, .num_workers = workers});
+    expect_error([&] { loader.next(); }, {"batch 0 of epoch 0", "iterate: the walk", "null"});
+    EXPECT_FALSE(loader.next());
+    expect_error([&] { loader.size(); }, {"wrong size", "got -1"});
+  }
+}
+
 }  // namespace
 }  // namespace wick::data

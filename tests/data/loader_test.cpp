@@ -225,6 +225,7 @@ TEST(DataLoader, WrongPositionsAreErrors) {
   DataLoader loader = loader_of(4, {.batch_size = 2});
   expect_error([&] { loader.seek(0, 3); }, {"seek", "got 3", "0 to 2"});
   expect_error([&] { loader.seek(-1, 0); }, {"seek", "got -1"});
+  expect_error([&] { loader.seek(INT64_MAX, 0); }, {"seek", "wrong epoch"});
 }
 
 }  // namespace

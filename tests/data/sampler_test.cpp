@@ -284,5 +284,37 @@ TEST(Sampler, WrongArgumentsAreErrors) {
                {"batch_size", "got 0"});
 }
 
+// Of a size, and with an order, as they are given.
+struct Own final : Sampler {
+  Own(int64_t size_in, std::shared_ptr<const Order> order_in)
+      : count(size_in), all(std::move(order_in)) {}
+  int64_t size() const override { return count; }
+  std::shared_ptr<const Order> order(uint64_t, int64_t) const override { return all; }
+  int64_t count;
+  std::shared_ptr<const Order> all;
+};
+
+struct OwnBatches final : Batches {
+  explicit OwnBatches(int64_t size_in) : count(size_in) {}
+  int64_t size() const override { return count; }
+  std::shared_ptr<const BatchOrder> order(uint64_t, int64_t) const override { return nullptr; }
+  int64_t count;
+};
+
+TEST(Sampler, OfAProgramsOwnIsNotTrusted) {
+  for (const int workers : {0, 2}) {
+    DataLoader none =
+        loader_of(8, {.sampler = std::make_shared<Own>(2, nullptr), .num_workers = workers});
+    expect_error([&] { none.next(); }, {"batch 0 of epoch 0", "sampler: the order", "null"});
+    DataLoader batches =
+        loader_of(8, {.batch_sampler = std::make_shared<OwnBatches>(1), .num_workers = workers});
+    expect_error([&] { batches.next(); }, {"batch sampler: the order", "null"});
+  }
+  const auto negative = std::make_shared<Own>(-2, listed_order({}));
+  expect_error([&] { loader_of(8, {.sampler = negative}); }, {"size of the sampler", "got -2"});
+  expect_error([] { loader_of(8, {.batch_sampler = std::make_shared<OwnBatches>(-1)}); },
+               {"number of batches", "got -1"});
+}
+
 }  // namespace
 }  // namespace wick::data
