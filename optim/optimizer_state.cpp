@@ -4,6 +4,7 @@
 
 #include "wick/core/autograd.h"
 #include "wick/core/ops/join.h"
+#include "wick/optim/detail/count.h"
 
 // What an optimizer keeps, and how it is saved and loaded.
 
@@ -112,7 +113,7 @@ Optimizer::State Optimizer::load_state(const StateDict& state, int group, size_t
   };
   const Tensor step = find("step");
   if (!step.defined()) return loaded;
-  const auto steps = step.item<int64_t>();
+  const int64_t steps = count_in(name_, prefix + "step", step);
   for (int s = 0; s < static_cast<int>(slot_names_.size()); ++s) {
     loaded.slots.push_back(take(slot_names_[index(s)], needs_slot(group, s),
                                 [&] { return new_slot(group, s, param); }));
@@ -139,7 +140,8 @@ std::vector<Optimizer::Hyperparameters> Optimizer::load_hyperparameters(
     Hyperparameters& values = loaded.emplace_back(hyperparameters(g));
     for (auto& [name, value] : values) {
       const auto found = state.find(option_key(g, name));
-      WICK_CHECK(found != state.end(), name_, ": load_state_dict: missing ", option_key(g, name));
+      WICK_CHECK(found != state.end() && found->second.defined(), name_,
+                 ": load_state_dict: missing ", option_key(g, name));
       value = found->second.item();
     }
   }

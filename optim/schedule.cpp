@@ -7,6 +7,7 @@
 
 #include "wick/core/graph/host_call.h"
 #include "wick/core/graph/trace.h"
+#include "wick/optim/detail/count.h"
 
 namespace wick::optim {
 
@@ -65,8 +66,7 @@ void Schedule::load_state_dict(const StateDict& state) {
   WICK_CHECK(base_lrs->second.numel() == static_cast<int64_t>(base_lrs_.size()),
              "schedule: load_state_dict: got rates of ", base_lrs->second.numel(),
              " groups, expected ", base_lrs_.size());
-  const auto number = step->second.item<int64_t>();
-  WICK_CHECK(number >= 0, "schedule: load_state_dict: step: got ", number, ", expected 0 or more");
+  const int64_t number = count_in("schedule", "step", step->second);
   std::vector<double> rates = base_lrs->second.to_vector<double>();
   for (const double rate : rates) check_not_negative("schedule", "load_state_dict: base_lrs", rate);
   std::vector<double> before = std::exchange(base_lrs_, std::move(rates));

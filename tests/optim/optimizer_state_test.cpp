@@ -312,6 +312,17 @@ TEST(State, OfOtherParametersIsRefusedAndChangesNothing) {
   half.at("state.0.0.exp_avg") = zeros({3});
   EXPECT_EQ(error_of([&] { optimizer.load_state_dict(half); }),
             "adam: load_state_dict: missing state.0.0.exp_avg_sq");
+  for (const double steps : {-5.0, double{NAN}, 0.5}) {
+    StateDict counted = other_shape.state_dict();
+    counted.at("state.0.0.step") = scalar_tensor(steps, kFloat64);
+    EXPECT_EQ(error_of([&] { other_shape.load_state_dict(counted); }),
+              concat("adam: load_state_dict: state.0.0.step: got ", steps, ", expected ",
+                     steps < 0 ? "0 or more" : "a whole number below 2^53"));
+  }
+  StateDict empty = optimizer.state_dict();
+  empty.at("group.0.beta1") = Tensor();
+  EXPECT_EQ(error_of([&] { optimizer.load_state_dict(empty); }),
+            "adam: load_state_dict: missing group.0.beta1");
   StateDict wild = other_shape.state_dict();
   wild.at("group.0.beta2") = scalar_tensor(1.5, kFloat64);
   EXPECT_EQ(error_of([&] { optimizer.load_state_dict(wild); }),

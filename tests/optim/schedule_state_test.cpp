@@ -69,6 +69,13 @@ TEST(Schedule, StaysAsItWasWhereAStateDoesNotFit) {
   before_the_first.at("step") = scalar_tensor(int64_t{-1}, kInt64);
   EXPECT_EQ(error_of([&] { schedule.load_state_dict(before_the_first); }),
             "schedule: load_state_dict: step: got -1, expected 0 or more");
+  for (const double step : {double{NAN}, 0.5, 1e300}) {
+    StateDict between = schedule.state_dict();
+    between.at("step") = scalar_tensor(step, kFloat64);
+    EXPECT_EQ(error_of([&] { schedule.load_state_dict(between); }),
+              concat("schedule: load_state_dict: step: got ", step,
+                     ", expected a whole number below 2^53"));
+  }
   StateDict wild = schedule.state_dict();
   wild.at("base_lrs") = tensor({NAN}).to(kFloat64);
   EXPECT_EQ(error_of([&] { schedule.load_state_dict(wild); }),
