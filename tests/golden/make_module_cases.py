@@ -280,7 +280,7 @@ def module_cases():
                 i = count[cls] = count.get(cls, -1) + 1
                 mode = "train" if training else "eval"
                 for second in (False, True) if dtype == torch.float64 else (False,):
-                    name = f"{cls}{'.second' if second else ''}.{str(dtype)[6:]}.{mode}.{i}"
+                    name = f"{cls}{'.second' if second else ''}.{mode}.{str(dtype)[6:]}.{i}"
                     yield cls, lambda n=name, s=sample, t=training, j=i, two=second: \
                         written_case(n, s, t, j, two)
 
@@ -330,7 +330,7 @@ def optimizer_cases():
                 for i, kwargs in enumerate(given):
                     if sparse and kwargs.get("weight_decay"):
                         continue
-                    name = f"{cls}.{str(dtype)[6:]}.{'sparse' if sparse else 'dense'}.{i}"
+                    name = f"{cls}.{'sparse' if sparse else 'dense'}.{str(dtype)[6:]}.{i}"
                     yield cls, lambda n=name, c=cls, k=kwargs, j=i, d=dtype, s=sparse: \
                         optimizer_case(n, c, k, j, d, s)
 
@@ -361,7 +361,8 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--names", default=".*", help="classes, as a regular expression")
-    parser.add_argument("--sample", type=int, help="how many cases to choose, of all in --source")
+    parser.add_argument("--sample", type=int, help="how many cases of modules to choose, of all "
+                        "in --source; of optimizers a fifth as many")
     parser.add_argument("--source", type=pathlib.Path, nargs="+", help="folders of all cases")
     parser.add_argument("--passed", type=pathlib.Path, nargs="+",
                         help="the surveys that say which cases pass")
@@ -369,7 +370,11 @@ def main():
     warnings.filterwarnings("ignore")
     options.folder.mkdir(parents=True, exist_ok=True)
     if options.sample:
-        write_sample(options.source, options.folder, options.sample, options.passed, "module")
+        examples = {("float32", "float64"): (3, 1800)}
+        for family, count, name in (("module", options.sample, "module"),
+                                    ("optim", options.sample // 4, "optim.samples")):
+            write_sample(options.source, options.folder, count, options.passed, family, examples,
+                         name)
     else:
         write_all(options.folder, options.names)
 

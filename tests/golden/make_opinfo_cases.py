@@ -267,9 +267,8 @@ def write_all(folder, dtypes, pattern):
             write(folder, family, cases, tensors)
 
 
-def chosen_cases(paths, passed, dtypes):
+def chosen_cases(paths, passed, dtypes, examples, small):
     """A few small cases of each op, as (how many of it came before, case, tensors)."""
-    examples, small = EXAMPLES_PER_OP[dtypes]
     rng = random.Random(1)
     for path in paths:
         cases = [case for case in json.loads(path.read_text())["cases"]
@@ -290,17 +289,19 @@ def chosen_cases(paths, passed, dtypes):
                 break
 
 
-def write_sample(sources, folder, count, surveys, family="opinfo"):
-    """The choice: `count` in float32 and float64, and all that is chosen in other dtypes."""
+def write_sample(sources, folder, count, surveys, family="opinfo", examples=EXAMPLES_PER_OP,
+                 name=None):
+    """The choice of a family, as files of that name or `name`: at most `count` cases of each group
+    of dtypes, a few of each op."""
     passed = {name for survey in surveys for name in json.loads(survey.read_text())["passed"]}
     paths = sorted((path for source in sources for path in source.glob(family + ".*.json")),
                    key=lambda path: path.name)
     chosen = []
-    for dtypes in EXAMPLES_PER_OP:
-        found = sorted(chosen_cases(paths, passed, dtypes), key=lambda entry: entry[0])
+    for dtypes, limits in examples.items():
+        found = sorted(chosen_cases(paths, passed, dtypes, *limits), key=lambda entry: entry[0])
         chosen += found[:count]
     chosen.sort(key=lambda entry: entry[1]["name"])
-    write(folder, family, [case for _, case, _ in chosen],
+    write(folder, name or family, [case for _, case, _ in chosen],
           {name: tensor for _, _, own in chosen for name, tensor in own.items()})
 
 

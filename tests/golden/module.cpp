@@ -120,9 +120,9 @@ void expect_second(const Case& c, const Tensors& outputs,
     const std::string want = "second_" + leaves[i].first;
     const Tensor zeros_if_none = got[i].defined() ? got[i] : zeros_like(inputs[i]);
     if (c.tensors.count(want) != 0) {
-      expect_scaled(c, "second derivative of " + want, zeros_if_none, want);
+      expect_scaled(c, "second derivative by " + leaves[i].first, zeros_if_none, want);
     } else {
-      WICK_CHECK(!zeros_if_none.any().item<bool>(), "second derivative of ", want,
+      WICK_CHECK(!zeros_if_none.any().item<bool>(), "second derivative by ", leaves[i].first,
                  ": got one, expected none");
     }
   }

@@ -218,6 +218,69 @@ TEST(GoldenRunner, RunsRecordedCalls) {
   expect_failure(changed.run_alone(), "the changed x0");
 }
 
+// A PReLU of slope 0.5, as the cases of modules are recorded.
+OneCase recorded_module() {
+  OneCase module = recorded();
+  module.family = "module";
+  const json call = {{"args", {{{"tensor", "x0"}}}}, {"kwargs", json::object()}};
+  module.description.update({{"op", "PReLU"},
+                             {"args", json::array()},
+                             {"call", call},
+                             {"training", true},
+                             {"second", false},
+                             {"dtype", "float32"},
+                             {"parameters", {"weight"}},
+                             {"state", {"weight"}}});
+  const auto set = [&](const char* name, std::vector<double> values) {
+    const auto size = static_cast<int64_t>(values.size());
+    module.tensors[concat("a/", name)] = make_tensor({{size}, std::move(values)}, kFloat32);
+  };
+  set("initial/weight", {0.25});
+  set("state/weight", {0.5});
+  set("y0", {-0.5, 2});
+  set("grad_x0", {1.5, 4});
+  set("grad/weight", {-3});
+  return module;
+}
+
+TEST(GoldenRunner, RunsModules) {
+  EXPECT_EQ(recorded_module().run_alone().last_line, "1 passed, 0 failed\n");
+  const std::pair<const char*, const char*> faults[] = {
+      {"initial/weight", "initial/weight: 1 of 1 elements are wrong"},
+      {"y0", "output y0: 1 of 2 elements are wrong"},
+      {"grad_x0", "gradient of x0: 1 of 2 elements are wrong"},
+      {"grad/weight", "gradient of weight: 1 of 1 elements are wrong"}};
+  for (const auto& [name, message] : faults) {
+    OneCase wrong = recorded_module();
+    wrong.tensors[concat("a/", name)].view(Shape{-1})[0].fill_(7);
+    expect_failure(wrong.run_alone(), message);
+  }
+  OneCase changed = recorded_module();
+  changed.tensors["a/after/weight"] = make_tensor({{1}, {1}}, kFloat32);
+  expect_failure(changed.run_alone(), "weight after the call: 1 of 1 elements are wrong");
+  OneCase spread = recorded_module();
+  spread.tensors["a/spread/weight"] = make_tensor({{2}, {0.3, 0.01}}, kFloat64);
+  expect_failure(spread.run_alone(), "start of weight: mean and standard deviation are 0.25 and 0");
+  OneCase parts = recorded_module();
+  parts.description["parameters"] = {"slope"};
+  expect_failure(parts.run_alone(), R"(parameters: got ["weight"], expected ["slope"])");
+  OneCase state = recorded_module();
+  state.description["state"] = {"weight", "bias"};
+  expect_failure(state.run_alone(), R"(state: got ["weight"], expected ["bias","weight"])");
+  OneCase second = recorded_module();
+  second.description["second"] = true;
+  second.tensors["a/vgrad_x0"] = make_tensor({{2}, {1, 1}}, kFloat32);
+  second.tensors["a/vgrad/weight"] = make_tensor({{1}, {1}}, kFloat32);
+  second.tensors["a/second_grad_x0"] = make_tensor({{2}, {3, 0}}, kFloat32);
+  second.tensors["a/second_grad/weight"] = make_tensor({{1}, {3}}, kFloat32);
+  EXPECT_EQ(second.run_alone().last_line, "1 passed, 0 failed\n");
+  second.tensors["a/second_grad/weight"] = make_tensor({{1}, {4}}, kFloat32);
+  expect_failure(second.run_alone(), "second derivative by grad/weight: 1 of 1 elements are wrong");
+  OneCase unknown = recorded_module();
+  unknown.description["op"] = "Swish";
+  expect_failure(unknown.run_alone(), "no such module");
+}
+
 TEST(GoldenRunner, CountsWhatIsMissingInASurvey) {
   OneCase call = recorded();
   call.description["kwargs"] = {{"inplace", true}};
