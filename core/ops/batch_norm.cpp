@@ -100,6 +100,7 @@ Tensor run(const char* op, const Tensor& x, const Tensor& residual, const Tensor
            const Tensor& bias, const Tensor& running_mean, const Tensor& running_var,
            const BatchNormOptions& options, bool relu) {
   WICK_CHECK(is_floating(x.dtype(op)), op, ": needs a floating dtype: got ", to_string(x.dtype()));
+  WICK_CHECK(options.eps >= 0, op, ": eps: got ", options.eps, ", expected 0 or more");
   WICK_CHECK(x.rank() >= 2, op, ": needs [N, C] or [N, C, ...]: got shape ", x.shape());
   check_parameter(op, "weight", {x.size(1)}, weight);
   check_parameter(op, "bias", {x.size(1)}, bias);

@@ -271,6 +271,8 @@ Tensor cross_entropy(const Tensor& x, const Tensor& target, const CrossEntropyOp
                "cross_entropy: target has the wrong shape: got probabilities (", target.dtype(),
                ") of shape ", target.shape(), ", expected ", x.shape(),
                ", or class indices of shape ", without_classes(x));
+    WICK_CHECK(options.ignore_index < 0, "cross_entropy: ignore_index is for class indices: got ",
+               options.ignore_index, " with probabilities");
     return of_probabilities(x, target, options);
   }
   return of_indices<false>("cross_entropy", x, target, options);

@@ -105,6 +105,9 @@ Tensor cosine_embedding_loss(const Tensor& x1, const Tensor& x2, const Tensor& t
   WICK_CHECK(target.rank(op) + 1 == x1.rank() && x1.rank() == x2.rank(op), op,
              ": wrong number of axes: got ", x1.shape(), ", ", x2.shape(), " and ", target.shape(),
              ", expected [N, D], [N, D] and [N], or vectors and a number");
+  Shape rows = broadcast_shapes(op, x1.shape(), x2.shape());
+  rows.erase(rows.rank() - 1);
+  broadcast_shapes(op, rows, target.shape());
   return computed_wide({x1, x2, target}, [&](const std::vector<Tensor>& in) {
     constexpr double kEps = 1e-12;
     const Tensor lengths = (square(in[0]).sum({-1}) + kEps) * (square(in[1]).sum({-1}) + kEps);

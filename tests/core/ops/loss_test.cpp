@@ -240,6 +240,12 @@ TEST(CrossEntropy, IgnoredRowsHaveNoGradient) {
   EXPECT_TRUE(std::isnan(cross_entropy(x, full({2}, -100, kInt64)).item()));
 }
 
+TEST(CrossEntropy, IgnoresClassesAloneNotProbabilities) {
+  const Tensor x = ones({2, 3});
+  EXPECT_EQ(message_of([&] { cross_entropy(x, softmax(x, 1), {.ignore_index = 1}); }),
+            "cross_entropy: ignore_index is for class indices: got 1 with probabilities");
+}
+
 TEST(CrossEntropy, BatchesOfIgnoredRowsHaveZeroGradientsOfBothOrders) {
   const Tensor x = ones({2, 3}).set_requires_grad(), target = full({2}, -100, kInt64);
   for (const bool is_log : {false, true}) {

@@ -225,6 +225,13 @@ TEST(MarginLosses, TakeSingleSamplesAndCheckShapes) {
   EXPECT_EQ(error_of([&] { soft_margin_loss(x, ones({2})); }),
             "soft_margin_loss: target has the wrong shape: got [2], expected [3]");
   EXPECT_THROW(cosine_embedding_loss(x, x, x), Error);
+  const Tensor rows = ones({2, 3});
+  EXPECT_EQ(error_of([&] { cosine_embedding_loss(rows, rows, x); }),
+            "cosine_embedding_loss: shapes do not broadcast: got [2] and [3]");
+  EXPECT_EQ(error_of([&] {
+              cosine_embedding_loss(rows, ones({2, 4}), ones({2}));
+            }),
+            "cosine_embedding_loss: shapes do not broadcast: got [2, 3] and [2, 4]");
   EXPECT_THROW(multilabel_margin_loss(ones({2, 2, 2}), ones({2, 2, 2})), Error);
 }
 

@@ -473,6 +473,7 @@ TEST(Norms, SayWhatIsWrong) {
   EXPECT_THROW(batch_norm(ones({1, 3}), {}, {}, {}, {}), Error);
   EXPECT_THROW(batch_norm(x, ones({4}), {}, {}, {}), Error);
   EXPECT_THROW(batch_norm(x, {}, {}, zeros({3}), {}), Error);
+  EXPECT_THROW(batch_norm(x, {}, {}, {}, {}, {.eps = -1}), Error);
   EXPECT_THROW(batch_norm(x.to(kInt64), {}, {}, {}, {}), Error);
   EXPECT_THROW(batch_norm_add_relu(x, ones({4, 1}), {}, {}, {}, {}), Error);
   EXPECT_THROW(batch_norm_add_relu(x, {}, {}, {}, {}, {}), Error);
