@@ -113,6 +113,11 @@ bool MuonOptions::check_value(std::string_view name, double value) {
     WICK_CHECK(std::isfinite(value), "muon: ", name, ": got ", value, ", expected a finite value");
     return true;
   }
+  if (name == "adjust_lr_fn") {
+    WICK_CHECK(value == 0 || value == 1 || value == 2, "muon: adjust_lr_fn: got ", value,
+               ", expected 0, 1 or 2");
+    return true;
+  }
   if (name != "adamw_beta1" && name != "adamw_beta2") return false;
   check_below_one("muon", name, value);
   return true;

@@ -232,6 +232,10 @@ TEST(MuonTest, RefusesWhatDoesNotFit) {
             "muon: ns_b: got nan, expected a finite value");
   EXPECT_EQ(error_of([&] { Muon({matrix}, {.adamw_beta2 = 1}); }),
             "muon: adamw_beta2: got 1, expected a value in [0, 1)");
+  for (const double unknown : {3.0, 0.5, -1.0, 1e9}) {
+    EXPECT_EQ(error_of([&] { muon.set_hyperparameter(0, "adjust_lr_fn", unknown); }),
+              concat("muon: adjust_lr_fn: got ", unknown, ", expected 0, 1 or 2"));
+  }
 }
 
 }  // namespace
