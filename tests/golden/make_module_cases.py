@@ -322,6 +322,8 @@ def optimizer_cases():
     for dtype in (torch.float32, torch.float64):
         for info in optim_db:
             cls = info.optim_cls.__name__
+            if cls == "Muon" and dtype == torch.float32:
+                continue  # GPUs compute in bfloat16 then
             given = [sample.kwargs for sample in info.optim_inputs_func("cpu")]
             given += module_samples.OPTIMIZERS.get(cls, [])
             only_sparse = info.only_supports_sparse_grads
