@@ -13,6 +13,9 @@ DeviceSchedule::DeviceSchedule(Schedule& schedule, int64_t steps) : schedule_(sc
              ", expected the ", schedule.steps_taken(), " that the schedule is at, or more");
   Optimizer& optimizer = schedule.optimizer();
   const int groups = schedule.num_groups();
+  const int64_t most = (int64_t{1} << 30) / groups;
+  WICK_CHECK(steps <= most, "device_schedule: steps: got ", steps, ", expected at most ", most,
+             ": the rates of all are kept");
   std::vector<double> table;
   for (int64_t step = 0; step <= steps; ++step) {
     for (int g = 0; g < groups; ++g) {

@@ -10,8 +10,8 @@ namespace wick::optim {
 class DeviceSchedule {
  public:
   /// For a run of `steps` steps in all, from the one that `schedule` is at on. Its rates depend on
-  /// the step alone; it and its optimizer must outlive this. Error if it is past that step, or if
-  /// one of its values is none for its optimizer.
+  /// the step alone; it and its optimizer must outlive this. Error if it is past that step, if
+  /// one of its values is none for its optimizer, or for more than 2^30 rates.
   DeviceSchedule(Schedule& schedule, int64_t steps);
 
   /// Goes on to the next step unless `found_inf` (float32, rank 0, on the device) is not 0. Past

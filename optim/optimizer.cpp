@@ -371,7 +371,7 @@ Tensor Optimizer::grad_norm(const Tensor& grad_scale) const {
 }
 
 Tensor Optimizer::device_rates(int group) {
-  Tensor& rates = device_rates_.at(index(group));
+  Tensor& rates = device_rates_[existing(group)];
   if (!rates.defined()) {
     const Device device = groups_[index(group)][0].device();
     for (const Tensor& param : groups_[index(group)]) {
@@ -401,6 +401,12 @@ void Optimizer::write_device_rates(int group) {
   rates[1].fill_(hyperparameter(group, momentum_name()).value_or(0));
 }
 
+size_t Optimizer::existing(int group) const {
+  WICK_CHECK(group >= 0 && group < num_groups(), name_, ": no such parameter group: got ", group,
+             ", expected 0 to ", num_groups() - 1);
+  return index(group);
+}
+
 const char* Optimizer::momentum_name() const {
   return hyperparameter(0, "beta1") ? "beta1" : "momentum";
 }
@@ -427,7 +433,7 @@ void Optimizer::set_lr(double lr) {
 }
 
 double Optimizer::base_lr(int group, std::optional<double> otherwise) {
-  std::optional<double>& base = base_lrs_.at(index(group));
+  std::optional<double>& base = base_lrs_[existing(group)];
   if (!base) base = otherwise.value_or(lr(group));
   return *base;
 }
@@ -451,7 +457,7 @@ void Optimizer::refuse_hyperparameter(std::string_view name) const {
 
 void Optimizer::set_hyperparameter(int group, std::string_view name, double value) {
   std::vector<Hyperparameters> groups(groups_.size());
-  groups.at(index(group)).emplace_back(name, value);
+  groups[existing(group)].emplace_back(name, value);
   set_hyperparameters(groups);
 }
 

@@ -113,7 +113,7 @@ class Optimizer {
   const char* name() const { return name_; }
   int num_groups() const { return static_cast<int>(groups_.size()); }  // of parameters
   /// What is updated: the parameters of a group, or this rank's part of each.
-  const std::vector<Tensor>& params(int group) const { return groups_.at(index(group)); }
+  const std::vector<Tensor>& params(int group) const { return groups_[existing(group)]; }
 
   /// A hyperparameter of a group by its name in the options; undefined if there is none.
   virtual std::optional<double> hyperparameter(int group, std::string_view name) const = 0;
@@ -199,6 +199,8 @@ class Optimizer {
 
   /// The group as an index into a vector.
   static size_t index(int group) { return static_cast<size_t>(group); }
+  /// The same. Error if there is no such group.
+  size_t existing(int group) const;
 
  private:
   struct State {
@@ -261,11 +263,11 @@ class OptimizerOf : public Optimizer {
  public:
   using Options = OptionsType;
   /// The hyperparameters of a group, as they were given or last set.
-  const Options& options(int group = 0) const { return options_.at(index(group)); }
+  const Options& options(int group = 0) const { return options_.at(existing(group)); }
 
   std::optional<double> hyperparameter(int group, std::string_view name) const override {
     const NumberField<Options>* field = find(name);
-    return field ? std::optional(field->get(options_.at(index(group)))) : std::nullopt;
+    return field ? std::optional(field->get(options_.at(existing(group)))) : std::nullopt;
   }
   void check_hyperparameter(std::string_view name, double value) const override {
     if constexpr (requires { Options::check_value(name, value); }) {
@@ -314,7 +316,7 @@ class OptimizerOf : public Optimizer {
   Hyperparameters hyperparameters(int group) const override {
     Hyperparameters all;
     for (const auto& field : Options::fields) {
-      all.emplace_back(field.name, field.get(options_.at(index(group))));
+      all.emplace_back(field.name, field.get(options_.at(existing(group))));
     }
     return all;
   }

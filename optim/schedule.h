@@ -34,7 +34,11 @@ class Schedule {
   /// How many groups it sets: those there were when it was made.
   int num_groups() const { return static_cast<int>(base_lrs_.size()); }
   /// The rate that a group starts from.
-  double base_lr(int group) const { return base_lrs_.at(static_cast<size_t>(group)); }
+  double base_lr(int group) const {
+    WICK_CHECK(group >= 0 && group < num_groups(), "schedule: no such parameter group: got ", group,
+               ", expected 0 to ", num_groups() - 1);
+    return base_lrs_[static_cast<size_t>(group)];
+  }
 
   /// Steps taken, the rates that groups start from, kind() and options(). The rates in force are in
   /// the optimizer's state.

@@ -159,6 +159,10 @@ TEST(DeviceSchedule, SaysWhenItWasSteppedPastItsEnd) {
     EXPECT_EQ(schedule.steps_taken(), 2);
     EXPECT_EQ(error_of([&] { DeviceSchedule(schedule, 1); }),
               "device_schedule: steps: got 1, expected the 2 that the schedule is at, or more");
+    EXPECT_EQ(
+        error_of([&] { DeviceSchedule(schedule, int64_t{1} << 40); }),
+        "device_schedule: steps: got 1099511627776, expected at most 1073741824: the rates of "
+        "all are kept");
   }
 }
 

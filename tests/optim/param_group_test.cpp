@@ -136,5 +136,24 @@ TEST(AddParamGroup, IsLeftAloneBySchedulesMadeBefore) {
   EXPECT_EQ(optimizer.lr(2), 0.5);
 }
 
+TEST(ParamGroups, NamesAGroupThatIsNot) {
+  SGD optimizer({ones({2}).set_requires_grad()});
+  const StepLR schedule(optimizer, 3);
+  const auto expect_refused = [](int group, const auto& call) {
+    EXPECT_EQ(error_of(call),
+              concat("sgd: no such parameter group: got ", group, ", expected 0 to 0"));
+  };
+  for (const int group : {-1, 1}) {
+    expect_refused(group, [&] { optimizer.lr(group); });
+    expect_refused(group, [&] { optimizer.set_lr(group, 0.1); });
+    expect_refused(group, [&] { optimizer.params(group); });
+    expect_refused(group, [&] { optimizer.options(group); });
+    expect_refused(group, [&] { optimizer.base_lr(group); });
+    expect_refused(group, [&] { optimizer.device_rates(group); });
+    EXPECT_EQ(error_of([&] { schedule.base_lr(group); }),
+              concat("schedule: no such parameter group: got ", group, ", expected 0 to 0"));
+  }
+}
+
 }  // namespace
 }  // namespace wick::testing
