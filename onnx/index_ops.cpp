@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "wick/core/core.h"
 #include "wick/onnx/detail/call.h"
@@ -117,6 +118,48 @@ Results pad_op(Call& call) {
   return one(pad(x, margins, value, pad_mode(call.text("mode", "constant"))));
 }
 
+// What resizing may have beside modes, and Wick's has not.
+void refuse_other_filters(Call& call, int rank) {
+  call.expect("antialias", 0);
+  call.expect("exclude_outside", 0);
+  const double slope = call.real("cubic_coeff_a", -0.75);
+  WICK_CHECK(slope == -0.75 || call.text("mode", "nearest") != "cubic",
+             "attribute cubic_coeff_a: got ", slope, ", expected -0.75");
+  const std::string policy = call.text("keep_aspect_ratio_policy", "stretch");
+  WICK_CHECK(policy == "stretch", "attribute keep_aspect_ratio_policy: got ", policy,
+             ", expected stretch");
+  const std::vector<int64_t> axes = call.integers("axes");
+  for (size_t i = 0; i < axes.size(); ++i) {
+    WICK_CHECK(wrap_axis("Resize", axes[i], rank) == static_cast<int>(i), "attribute axes: got ",
+               Shape(axes), ", expected all axes in their order");
+  }
+}
+
+// The form of nearest elements that takes the former of two that are equally near.
+bool prefers_floor(Call& call) {
+  return call.text("mode", "nearest") == "nearest" &&
+         call.text("coordinate_transformation_mode", "half_pixel") == "half_pixel" &&
+         call.text("nearest_mode", "round_prefer_floor") == "round_prefer_floor";
+}
+
+// Resizes the axes from 2 on so. Elements of the result are `steps` of x apart.
+Tensor nearest_before(const Tensor& x, const Shape& size, const std::vector<double>& steps) {
+  Tensor y = x;
+  for (int i = 0; i < size.rank(); ++i) {
+    const int64_t count = x.size(i + 2);
+    WICK_CHECK(size[i] >= 1 && count >= 1, "sizes: got ", size, " for ", x.shape(),
+               ", expected 1 or more");
+    std::vector<int64_t> places;
+    for (int64_t k = 0; k < size[i]; ++k) {
+      const double centre = (static_cast<double>(k) + 0.5) * steps[static_cast<size_t>(i)];
+      places.push_back(
+          std::clamp<int64_t>(static_cast<int64_t>(std::ceil(centre - 1)), 0, count - 1));
+    }
+    y = y.index_select(i + 2, tensor(places).to(x.device()));
+  }
+  return y;
+}
+
 // How elements between elements are found, as far as Wick has the same.
 Interpolation interpolation(Call& call, int rank, bool* align_corners) {
   const std::string mode = call.text("mode", "nearest");
@@ -145,6 +188,7 @@ Results resize_op(Call& call) {
   WICK_CHECK(x.rank() >= 3 && x.rank() <= 5, "input 0 is no signal, image or volume: got shape ",
              x.shape());
   const auto rank = static_cast<size_t>(x.rank());
+  refuse_other_filters(call, x.rank());
   bool align_corners = false;
   const Interpolation how = interpolation(call, x.rank(), &align_corners);
   if (call.has(3)) {
@@ -152,12 +196,30 @@ Results resize_op(Call& call) {
     WICK_CHECK(sizes.size() == rank && sizes[0] == x.shape()[0] && sizes[1] == x.shape()[1],
                "sizes resize more than an image: got ", Shape(sizes), " for ", x.shape());
     Shape size;
-    for (size_t i = 2; i < rank; ++i) size.push_back(sizes[i]);
+    std::vector<double> steps;
+    for (size_t i = 2; i < rank; ++i) {
+      size.push_back(sizes[i]);
+      steps.push_back(static_cast<double>(x.shape()[static_cast<int>(i)]) /
+                      static_cast<double>(sizes[i]));
+    }
+    if (prefers_floor(call)) return one(nearest_before(x, size, steps));
     return one(interpolate(x, size, how, align_corners));
   }
   const std::vector<double> scales = call.reals_of(2);
   WICK_CHECK(scales.size() == rank && scales[0] == 1 && scales[1] == 1,
              "scales resize more than an image: got ", scales.size(), " for ", x.shape());
+  if (prefers_floor(call)) {
+    Shape size;
+    std::vector<double> steps;
+    for (size_t i = 2; i < rank; ++i) {
+      const double length = static_cast<double>(x.shape()[static_cast<int>(i)]) * scales[i];
+      WICK_CHECK(length >= 1 && length < 0x1p53, "scales: got ", scales[i], " for ", x.shape(),
+                 ", expected at least one element");
+      size.push_back(static_cast<int64_t>(length));
+      steps.push_back(1 / scales[i]);
+    }
+    return one(nearest_before(x, size, steps));
+  }
   return one(interpolate_by(x, {scales.begin() + 2, scales.end()}, how, align_corners));
 }
 

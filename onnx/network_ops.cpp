@@ -144,9 +144,14 @@ Results instance_norm_op(Call& call) {
   return one(group_norm(x, x.shape()[1], call[1], call[2], call.real("epsilon", 1e-5)));
 }
 
+// Of an even number of channels ONNX has one more after each channel, and Wick one more before it.
 Results local_response_norm_op(Call& call) {
-  return one(local_response_norm(call[0], call.integer("size"), call.real("alpha", 1e-4),
-                                 call.real("beta", 0.75), call.real("bias", 1)));
+  const int64_t size = call.integer("size");
+  const bool is_even = size % 2 == 0;
+  const Tensor x = is_even ? call[0].flip({1}) : call[0];
+  const Tensor y = local_response_norm(x, size, call.real("alpha", 1e-4), call.real("beta", 0.75),
+                                       call.real("bias", 1));
+  return one(is_even ? y.flip({1}) : y);
 }
 
 constexpr OpEntry kNetworkOps[] = {

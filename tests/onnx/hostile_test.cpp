@@ -277,6 +277,97 @@ TEST_F(Hostile, SequencesAreReadPartByPart) {
   expect_error([&] { load(whole)(x); }, {"output y is a result of an op"});
 }
 
+// One node that computes y of x, which is of `shape`, and of `others`.
+ModelProto node_model(const char* op, const std::vector<int64_t>& shape,
+                      const std::vector<std::string>& others = {}) {
+  ModelProto model = sum_model();
+  auto& dims = *model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type();
+  dims.clear_shape();
+  for (const int64_t size : shape) dims.mutable_shape()->add_dim()->set_dim_value(size);
+  auto& node = *model.mutable_graph()->mutable_node(0);
+  node.set_op_type(op);
+  node.clear_input();
+  node.add_input("x");
+  for (const std::string& other : others) node.add_input(other);
+  return model;
+}
+
+::onnx::AttributeProto& add_attribute(ModelProto& model, const char* name,
+                                      ::onnx::AttributeProto::AttributeType type) {
+  auto& attribute = *model.mutable_graph()->mutable_node(0)->add_attribute();
+  attribute.set_name(name);
+  attribute.set_type(type);
+  return attribute;
+}
+
+TEST_F(Hostile, NearestElementsAreTheFormerOrTheLatterOfTwo) {
+  const Tensor x = arange(6).to(kFloat32).view({1, 1, 1, 6});
+  for (const bool by_sizes : {true, false}) {
+    for (const bool ceil : {false, true}) {
+      ModelProto model = node_model("Resize", {1, 1, 1, 6}, {"", by_sizes ? "" : "to"});
+      if (by_sizes) {
+        model.mutable_graph()->mutable_node(0)->add_input("to");
+        add_integers(model, "to", {4}, {1, 1, 1, 3});
+      } else {
+        TensorProto& scales = *model.mutable_graph()->add_initializer();
+        scales.set_name("to");
+        scales.set_data_type(TensorProto::FLOAT);
+        scales.add_dims(4);
+        for (const float scale : {1.0F, 1.0F, 1.0F, 0.5F}) scales.add_float_data(scale);
+      }
+      if (ceil) {
+        add_attribute(model, "nearest_mode", ::onnx::AttributeProto::STRING)
+            .set_s("round_prefer_ceil");
+      }
+      EXPECT_EQ(load(model)(x).to_vector<float>(),
+                ceil ? (std::vector<float>{1, 3, 5}) : (std::vector<float>{0, 2, 4}));
+    }
+  }
+}
+
+TEST_F(Hostile, FiltersOfResizingThatWickHasNotAreNamed) {
+  const auto refuse = [&](const std::function<void(ModelProto&)>& spoil,
+                          const std::vector<std::string>& parts) {
+    ModelProto model = node_model("Resize", {1, 1, 4, 6}, {"", "", "to"});
+    add_integers(model, "to", {4}, {1, 1, 2, 3});
+    add_attribute(model, "mode", ::onnx::AttributeProto::STRING).set_s("cubic");
+    const Tensor x = ones({1, 1, 4, 6});
+    EXPECT_EQ(load(model)(x).shape(), (Shape{1, 1, 2, 3}));
+    spoil(model);
+    expect_error([&] { load(model)(x); }, parts);
+  };
+  for (const char* name : {"antialias", "exclude_outside"}) {
+    refuse([&](ModelProto& m) { add_attribute(m, name, ::onnx::AttributeProto::INT).set_i(1); },
+           {name, "got 1, expected 0"});
+  }
+  refuse(
+      [](ModelProto& m) {
+        add_attribute(m, "cubic_coeff_a", ::onnx::AttributeProto::FLOAT).set_f(-0.5F);
+      },
+      {"cubic_coeff_a", "got -0.5, expected -0.75"});
+  refuse(
+      [](ModelProto& m) {
+        add_attribute(m, "keep_aspect_ratio_policy", ::onnx::AttributeProto::STRING)
+            .set_s("not_larger");
+      },
+      {"keep_aspect_ratio_policy", "got not_larger, expected stretch"});
+  refuse(
+      [](ModelProto& m) {
+        auto& axes = add_attribute(m, "axes", ::onnx::AttributeProto::INTS);
+        for (const int64_t axis : {1, 0, 2, 3}) axes.add_ints(axis);
+      },
+      {"attribute axes: got [1, 0, 2, 3]"});
+}
+
+TEST_F(Hostile, ResponsesOfAnEvenNumberOfChannelsAreThoseFromEachOn) {
+  ModelProto model = node_model("LRN", {1, 4, 1, 1});
+  add_attribute(model, "size", ::onnx::AttributeProto::INT).set_i(2);
+  add_attribute(model, "alpha", ::onnx::AttributeProto::FLOAT).set_f(2);
+  add_attribute(model, "beta", ::onnx::AttributeProto::FLOAT).set_f(1);
+  const Tensor y = load(model)(tensor<float>({1, 2, 3, 4}, Shape{1, 4, 1, 1}));
+  EXPECT_TRUE(y.flatten().allclose(tensor<float>({1.0F / 6, 2.0F / 14, 3.0F / 26, 4.0F / 17})));
+}
+
 TEST_F(Hostile, NamesThatAreNoPathsAreRegisteredAllTheSame) {
   ModelProto model = sum_model();
   std::string deep = "a";
