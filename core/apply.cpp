@@ -83,12 +83,13 @@ FlopCounter::~FlopCounter() {
 void check_history(std::string_view op, const Tensor& tensor) {
   const TensorImpl& impl = *tensor.impl();
   if (!impl.is_view) return;
-  const auto* maker = impl.autograd ? dynamic_cast<OpNode*>(impl.autograd->node.get()) : nullptr;
+  const bool is_recorded = tensor.requires_grad();
+  const auto* maker = is_recorded ? dynamic_cast<OpNode*>(impl.autograd->node.get()) : nullptr;
   // One made before its base entered the graph has no maker.
   const bool outdated =
-      impl.autograd ? maker != nullptr && maker->is_outdated(impl.autograd->output_index)
-                    : is_floating(impl.dtype) &&
-                          impl.view_version < impl.storage->recorded_change(impl.is_detached);
+      is_recorded ? maker != nullptr && maker->is_outdated(impl.autograd->output_index)
+                  : is_floating(impl.dtype) &&
+                        impl.view_version < impl.storage->recorded_change(impl.is_detached);
   WICK_CHECK(
       !outdated, op,
       ": a view was made before its base was changed in place, which its gradient would miss: "
@@ -295,7 +296,7 @@ struct Door {
       const auto input = std::find_if(inputs.begin(), inputs.end(), is_it);
       if (earlier == output) {
         if (gives_back(info, inputs, *output)) continue;
-        if (input == inputs.end() && !output->impl()->autograd) continue;
+        if (input == inputs.end() && !output->requires_grad()) continue;
       }
       if (node != nullptr) {
         const auto number = static_cast<int>(output - outputs.begin());

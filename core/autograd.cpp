@@ -85,7 +85,7 @@ AccumulateGrad::AccumulateGrad(const Tensor& leaf)
 }
 
 Gradients AccumulateGrad::backward(Gradients grads) {
-  if (!grads[0].defined()) return {};
+  if (!grads[0].defined() || is_frozen) return {};
   add(grads[0]);
   const auto hooks = post_hooks;  // a hook may add hooks
   for (const auto& hook : hooks) hook(grad);
@@ -146,16 +146,22 @@ const Tensor& Tensor::set_requires_grad(bool requires_grad) const {
              grad_fn()->name(), ": detach it first");
   if (op_recorder() != nullptr) op_recorder()->requires_grad_use(*this);
   if (!requires_grad) {
-    const AccumulateGrad* leaf = accumulator(*this);
-    if (leaf != nullptr && op_recorder() != nullptr) {
-      op_recorder()->gradient_use(*leaf, *this, leaf->grad, true);
-    }
-    get().autograd.reset();
+    AccumulateGrad* leaf = accumulator(*this);
+    if (leaf == nullptr) return *this;
+    if (op_recorder() != nullptr) op_recorder()->gradient_use(*leaf, *this, leaf->grad, true);
+    leaf->is_frozen = true;
+    leaf->grad = {};
+    get().autograd->frozen = Ref<AccumulateGrad>(leaf);
+    get().autograd->node = {};
   } else if (!this->requires_grad()) {
     WICK_CHECK(is_floating(dtype()), "set_requires_grad: wrong dtype: got ", dtype(),
                ", expected a floating one");
+    // Graphs that were recorded before it was frozen have the gradient go where it went then.
+    Ref<AccumulateGrad> before = get().autograd ? std::move(get().autograd->frozen) : nullptr;
+    if (!before) before = make_ref<AccumulateGrad>(*this);
+    before->is_frozen = false;
     get().autograd = std::make_unique<AutogradMeta>();
-    get().autograd->node = make_ref<AccumulateGrad>(*this);
+    get().autograd->node = std::move(before);
   }
   return *this;
 }

@@ -120,6 +120,7 @@ class AccumulateGrad final : public Node {
 
   Tensor grad;
   std::vector<std::function<void(const Tensor&)>> post_hooks;
+  bool is_frozen = false;  // takes no gradients now, also of graphs that were recorded before
 
  private:
   void add(Tensor& incoming);
@@ -133,6 +134,7 @@ class AutogradMeta {
  public:
   Ref<Node> node;  // what made it; an AccumulateGrad for a leaf
   int output_index = 0;
+  Ref<AccumulateGrad> frozen;  // of a leaf that required a gradient before, with its hooks
 };
 
 /// Whether no other handle holds `tensor` or its memory, but for `others` of the memory, and every

@@ -252,6 +252,7 @@ void replace_memory(const Tensor& tensor, const Tensor& with) {
   const bool requires_grad = tensor.requires_grad();
   const Tensor grad = tensor.grad();
   tensor.set_requires_grad(false);
+  impl.autograd.reset();  // which knows the dtype and the device
   impl.storage = with.impl()->storage;
   impl.offset = with.impl()->offset;
   impl.strides = with.strides();

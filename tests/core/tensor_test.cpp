@@ -253,5 +253,27 @@ TEST(Tensor, OnlyFloatingLeavesRequireGradients) {
   EXPECT_FALSE(x.requires_grad());
 }
 
+TEST(Tensor, LeavesFrozenForAWhileKeepTheirGraphsAndHooks) {
+  const Tensor x = full({1}, 3).set_requires_grad();
+  int updates = 0;
+  x.register_hook([](const Tensor& gradient) { return gradient * 10; });
+  x.register_post_accumulate_grad_hook([&](const Tensor&) { ++updates; });
+  const Tensor y = x * x, z = x * 2;
+  (x * 1).backward();
+  EXPECT_EQ(x.grad().item(), 10);
+  x.set_requires_grad(false);
+  EXPECT_FALSE(x.grad().defined());
+  EXPECT_FALSE((x * 2).requires_grad());
+  z.backward();  // a gradient that nothing takes
+  x.set_requires_grad();
+  EXPECT_FALSE(x.grad().defined());
+  EXPECT_EQ(updates, 1);
+  y.backward();
+  EXPECT_EQ(x.grad().item(), 60);
+  (x * 1).backward();
+  EXPECT_EQ(x.grad().item(), 70);
+  EXPECT_EQ(updates, 3);
+}
+
 }  // namespace
 }  // namespace wick

@@ -145,6 +145,15 @@ TEST(Module, FreezesParameters) {
   EXPECT_TRUE(net(ones({1, 3})).requires_grad());
 }
 
+TEST(Module, ChangesTheDtypeOfFrozenParameters) {
+  Net net;
+  net.requires_grad_(false);
+  net.to(kFloat64);
+  net.requires_grad_();
+  net(ones({1, 3}, kFloat64)).sum().backward();
+  EXPECT_EQ(net.fc->weight.grad().dtype(), kFloat64);
+}
+
 TEST(Module, ChangesDtypeInPlace) {
   Net net;
   const Tensor weight = net.fc->weight;
