@@ -45,16 +45,13 @@ class Attention {
         static_cast<float*>(workspace.allocate(static_cast<size_t>(threads * float_count) * 4));
     BFloat16* const packed = halves(workspace, threads * half_count);
     parallel_for_threads(count, threads, [&](int64_t thread, int64_t begin, int64_t end) {
-      const auto run_blocks = [&] {
+      with_tiles(is_matrix_, [&] {
         for (int64_t i = begin; i < end; ++i) {
           const int64_t first = i % blocks * rows_;
           compute(i / blocks / heads, i / blocks % heads, first, smaller(rows_, queries_ - first),
                   buffers + thread * float_count, packed + thread * half_count);
         }
-      };
-      if (!is_matrix_) return run_blocks();
-      const Tiles tiles;
-      run_blocks();
+      });
     });
     workspace.release(packed);
     workspace.release(buffers);

@@ -12,6 +12,14 @@
 // the next 8, each a bfloat16 number, and the other factor is multiplied by both.
 namespace wick::WICK_ISA::amx {
 
+/// Calls `body`, where matrix units multiply with tiles.
+template <class Body>
+WICK_INLINE void with_tiles(bool is_matrix, const Body& body) {
+  if (!is_matrix) return body();
+  const Tiles tiles;
+  body();
+}
+
 /// The first 16 bits of 32 numbers.
 WICK_INLINE __m512i first_halves(__m512i a, __m512i b) {
   alignas(64) static constexpr uint16_t kOrder[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21,

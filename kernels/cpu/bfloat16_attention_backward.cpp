@@ -41,16 +41,13 @@ class AttentionBackward {
         static_cast<float*>(workspace.allocate(static_cast<size_t>(threads * float_count) * 4));
     BFloat16* const packed = halves(workspace, threads * half_count);
     parallel_for_threads(count, threads, [&](int64_t thread, int64_t begin, int64_t end) {
-      const auto run_heads = [&] {
+      with_tiles(is_matrix_, [&] {
         for (int64_t i = begin; i < end; ++i) {
           const Head head(*this, i / heads, i % heads, buffers + thread * float_count,
                           packed + thread * half_count);
           head.compute();
         }
-      };
-      if (!is_matrix_) return run_heads();
-      const Tiles tiles;
-      run_heads();
+      });
     });
     workspace.release(packed);
     workspace.release(buffers);
