@@ -18,8 +18,8 @@ from torch.testing._internal.common_modules import module_db
 from torch.testing._internal.common_optimizers import optim_db
 
 import module_samples
-from make_opinfo_cases import (TOLERANCES, Case, Unsupported, as_tensor, keyword_arguments, same,
-                               seeded, storable, write, write_sample)
+from make_opinfo_cases import (TOLERANCES, Case, Unsupported, add_choice_arguments, as_tensor,
+                               keyword_arguments, same, seeded, storable, write, write_sample)
 
 STEPS = 4
 MODULES = 100  # that are made to see how parameters start
@@ -365,9 +365,7 @@ def main():
     parser.add_argument("--names", default=".*", help="classes, as a regular expression")
     parser.add_argument("--sample", type=int, help="how many cases of modules to choose, of all "
                         "in --source; of optimizers a fifth as many")
-    parser.add_argument("--source", type=pathlib.Path, nargs="+", help="folders of all cases")
-    parser.add_argument("--passed", type=pathlib.Path, nargs="+",
-                        help="the surveys that say which cases pass")
+    add_choice_arguments(parser)
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     options.folder.mkdir(parents=True, exist_ok=True)

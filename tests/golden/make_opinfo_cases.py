@@ -305,6 +305,13 @@ def write_sample(sources, folder, count, surveys, family="opinfo", examples=EXAM
           {name: tensor for _, _, own in chosen for name, tensor in own.items()})
 
 
+def add_choice_arguments(parser):
+    """Those of the cases to choose from."""
+    parser.add_argument("--source", type=pathlib.Path, nargs="+", help="folders of all cases")
+    parser.add_argument("--passed", type=pathlib.Path, nargs="+",
+                        help="the surveys that say which cases pass")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -312,9 +319,7 @@ def main():
     parser.add_argument("--dtypes", default="float32,float64")
     parser.add_argument("--ops", default=".*", help="names, as a regular expression")
     parser.add_argument("--sample", type=int, help="how many cases to choose, of all in --source")
-    parser.add_argument("--source", type=pathlib.Path, nargs="+", help="folders of all cases")
-    parser.add_argument("--passed", type=pathlib.Path, nargs="+",
-                        help="the surveys that say which cases pass")
+    add_choice_arguments(parser)
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     options.folder.mkdir(parents=True, exist_ok=True)
